@@ -1,0 +1,45 @@
+# kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
+# kolo_component(TABLE NAME [NEEDS t...])  one row of a table: adds NAME.cpp to kolo_TABLEs; left out, and said so, where a
+#                                          needed target is missing
+# kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component
+
+function(kolo_flags target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor
+                                           -Woverloaded-virtual $<$<BOOL:${KOLO_WERROR}>:-Werror>)
+endfunction()
+
+function(kolo_library name)
+  add_library(kolo_${name} STATIC ${ARGN})
+  add_library(kolo::${name} ALIAS kolo_${name})
+  set_target_properties(kolo_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(kolo_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
+  kolo_flags(kolo_${name})
+endfunction()
+
+function(kolo_program name)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  kolo_flags(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+function(kolo_component table name)
+  cmake_parse_arguments(arg "" "" "NEEDS" ${ARGN})
+  foreach(need IN LISTS arg_NEEDS)
+    if(NOT TARGET ${need})
+      message(STATUS "kolo: ${table} '${name}' left out: ${need} not found")
+      return()
+    endif()
+  endforeach()
+  target_sources(kolo_${table}s PRIVATE ${name}.cpp)
+  target_link_libraries(kolo_${table}s PRIVATE ${arg_NEEDS})
+  set_property(GLOBAL APPEND_STRING PROPERTY KOLO_TABLE_${table} "KOLO_ROW(${name})\n")
+endfunction()
+
+function(kolo_table table)
+  get_property(rows GLOBAL PROPERTY KOLO_TABLE_${table})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${table}_table.inc CONTENT "${rows}" @ONLY)
+  target_include_directories(kolo_${table}s PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()

@@ -1,0 +1,25 @@
+# kolo_test(NAME SOURCES... LIBS targets...)   one Catch2 program, each of its cases a ctest of its own: NAME.case
+#
+# Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
+
+if(NOT KOLO_BUILD_TESTS)
+  return()
+endif()
+find_package(Catch2 REQUIRED)
+include(Catch)
+
+function(kolo_test name)
+  cmake_parse_arguments(arg "" "" "LIBS;LABELS" ${ARGN})
+  if(NOT TARGET kolo_catch)
+    if(TARGET Catch2::Catch2WithMain)
+      add_library(kolo_catch INTERFACE)
+      target_link_libraries(kolo_catch INTERFACE Catch2::Catch2WithMain)
+    else()
+      add_library(kolo_catch STATIC ${PROJECT_SOURCE_DIR}/test/support/catch2_main.cpp)
+      target_link_libraries(kolo_catch PUBLIC Catch2::Catch2)
+    endif()
+  endif()
+  kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
+  catch_discover_tests(${name} TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+endfunction()
