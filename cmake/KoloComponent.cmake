@@ -1,4 +1,6 @@
 # kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
+# kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
+# kolo_uses_fmt(NAME)                      formatting inside the .cpp files; whoever links the library never hears of fmt
 # kolo_component(TABLE NAME [NEEDS t...])  one row of a table: adds NAME.cpp to kolo_TABLEs; left out, and said so, where a
 #                                          needed target is missing
 # kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component
@@ -16,6 +18,18 @@ function(kolo_library name)
   target_include_directories(kolo_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
   kolo_flags(kolo_${name})
+endfunction()
+
+function(kolo_public_headers name)
+  set_target_properties(kolo_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_sources(kolo_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
+endfunction()
+
+function(kolo_uses_fmt name)
+  find_package(fmt REQUIRED)
+  target_include_directories(kolo_${name} SYSTEM
+                             PRIVATE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(kolo_${name} PRIVATE FMT_HEADER_ONLY=1)
 endfunction()
 
 function(kolo_program name)

@@ -1,0 +1,35 @@
+# kolo_install(NAME...)   makes the libraries kolo::NAME installable, with their public headers and the files by which
+#                         find_package(kolo) finds them: <prefix>/lib/cmake/kolo, <prefix>/include/kolo
+#
+# Only these travel: no program and no test is installed, and the consumer needs nothing that built them.
+
+include(CMakePackageConfigHelpers)
+
+function(kolo_install)
+  if(NOT KOLO_INSTALL)
+    return()
+  endif()
+  set(targets "")
+  foreach(name IN LISTS ARGN)
+    if(TARGET kolo_${name})
+      list(APPEND targets kolo_${name})
+      get_target_property(sets kolo_${name} HEADER_SETS)
+      set(headers "")
+      if(sets)
+        set(headers FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo COMPONENT development)
+      endif()
+      install(TARGETS kolo_${name} EXPORT koloTargets
+              ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development ${headers})
+    endif()
+  endforeach()
+  if(NOT targets)
+    return()
+  endif()
+  set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
+  install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${destination} COMPONENT development)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/koloConfig.cmake.in ${PROJECT_BINARY_DIR}/koloConfig.cmake
+                                INSTALL_DESTINATION ${destination})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake
+          DESTINATION ${destination} COMPONENT development)
+endfunction()
