@@ -1,0 +1,128 @@
+#!/bin/sh
+# Installs what kolo needs, on Debian 12 or later and Ubuntu 24.04 or later, as root or through sudo.
+#
+#   cmake/setup.sh [--with GROUP]... [--check]
+#
+#   groups   base    compiler, CMake, and the libraries that are built against (always)
+#            plots   matplotlib, for the plots of reports and benchmarks
+#            peers   gloo, Open MPI and MPICH, to be measured beside kolo
+#   --check  changes nothing; names what is missing and fails if anything is
+#
+# Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
+# names those that are missing, and stops.
+set -eu
+
+base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
+zlib1g-dev python3"
+plots="python3-matplotlib"
+peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
+
+lock_seconds=600 # how long another apt or dpkg may hold us up
+os_release=/etc/os-release
+groups="base"
+check=no
+
+say() { echo "setup: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, plots or peers"; groups="$groups $2"; shift 2 ;;
+    --check) check=yes; shift ;;
+    --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) fail "unknown option '$1'; see $0 --help" ;;
+  esac
+done
+
+packages=""
+for group in $groups; do
+  case "$group" in
+    base) packages="$packages $base" ;;
+    plots) packages="$packages $plots" ;;
+    peers) packages="$packages $peers" ;;
+    *) fail "unknown group '$group'; there are base, plots and peers" ;;
+  esac
+done
+
+# True where the packages have the names and the versions that we know.
+is_known_system() {
+  [ -r "$os_release" ] || return 1
+  id=$(sed -n 's/^ID=//p' "$os_release" | tr -d '"')
+  version=$(sed -n 's/^VERSION_ID=//p' "$os_release" | tr -d '"')
+  case "$id" in
+    debian) [ "${version%%.*}" -ge 12 ] 2>/dev/null ;;
+    ubuntu) [ "${version%%.*}" -ge 24 ] 2>/dev/null ;;
+    *) return 1 ;;
+  esac
+}
+
+missing_packages() {
+  for package in $packages; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+has_header() { echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null; }
+
+# Elsewhere: the things themselves, whatever their packages are called there.
+missing_things() {
+  for tool in "${CXX:-c++}" cmake git python3; do
+    command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+  done
+  command -v ninja >/dev/null 2>&1 || command -v ninja-build >/dev/null 2>&1 || echo ninja
+  has_header catch2/catch.hpp || has_header catch2/catch_all.hpp || echo "Catch2 (2.13 or 3)"
+  has_header fmt/format.h || echo fmt
+  has_header CLI/CLI.hpp || echo CLI11
+  has_header nlohmann/json.hpp || echo nlohmann-json
+  has_header oneapi/dnnl/dnnl.hpp || echo "oneDNN (2.6 or 3)"
+  has_header matio.h || echo matio
+  has_header zlib.h || echo zlib
+  case " $groups " in *" plots "*) python3 -c 'import matplotlib' 2>/dev/null || echo "matplotlib (for python3)" ;; esac
+  case " $groups " in *" peers "*) has_header gloo/allreduce.h || echo gloo ;; esac
+}
+
+in_a_line() { tr '\n' ',' | sed 's/,$//; s/,/, /g'; }
+
+if ! is_known_system; then
+  missing=$(missing_things | in_a_line)
+  [ -n "$missing" ] || exit 0
+  fail "this is not Debian 12 or Ubuntu 24.04 (or later), so you must install these yourself: $missing"
+fi
+
+missing=$(missing_packages)
+[ -n "$missing" ] || exit 0
+[ "$check" = no ] || fail "missing: $(echo "$missing" | in_a_line)"
+
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null 2>&1 ||
+    fail "not root, and there is no sudo; as root, run: apt-get install $(echo "$missing" | tr '\n' ' ')"
+  as_root="sudo"
+fi
+
+apt() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o "DPkg::Lock::Timeout=$lock_seconds" \
+    -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 "$@"
+}
+
+# apt waits for dpkg's lock, but not for that of its own lists.
+update_lists() {
+  started=$(date +%s)
+  while ! output=$(apt update 2>&1); do
+    case "$output" in *"Could not get lock"*) ;; *) echo "$output" >&2; return 1 ;; esac
+    [ $(($(date +%s) - started)) -lt "$lock_seconds" ] ||
+      fail "another apt has held its lists for $lock_seconds s; end it, or try again later"
+    sleep 2
+  done
+}
+
+say "installing $(echo "$missing" | in_a_line)"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+update_lists || fail "apt-get update failed (above); is the network up, and are the sources in /etc/apt right?"
+# shellcheck disable=SC2086  # one word a package
+apt install --no-install-recommends $missing >"$log" 2>&1 || {
+  tail -n 30 "$log" >&2
+  fail "apt-get install failed (above); try: apt-get install $(echo "$missing" | tr '\n' ' ')"
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Installs what is needed, builds, and runs the tests.
+#
+#   test/run.sh [--preset release|debug|asan|tsan] [options of ctest]
+#
+# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match. The last line is
+# ctest's count, the exit code is ctest's.
+set -eu
+cd "$(dirname "$0")/.."
+
+preset=release
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --preset) preset=${2:?"--preset needs a name: release, debug, asan or tsan"}; shift 2 ;;
+    --preset=*) preset=${1#--preset=}; shift ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) break ;;
+  esac
+done
+case "$preset" in
+  release | debug | asan | tsan) ;;
+  *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan and tsan" >&2; exit 2 ;;
+esac
+
+cmake/setup.sh --with plots
+if command -v ccache >/dev/null 2>&1; then
+  export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
+fi
+jobs=$(nproc)
+
+cmake --preset "$preset"
+cmake --build --preset "$preset" --parallel "$jobs"
+
+log=build/$preset/ctest.log
+status=0
+ctest --preset "$preset" --parallel "$jobs" --output-log "$log" "$@" || status=$?
+grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
+exit "$status"
