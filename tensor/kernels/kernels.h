@@ -1,0 +1,117 @@
+#pragma once
+
+// The seam between operations and what computes them.
+//
+// An operation (ops/) knows shapes and derivatives and asks its backend to compute; a backend knows neither tape nor parameters,
+// only memory. One object per network, so that two networks in one process share no state. Calls are made by one thread at a
+// time; the backend spreads each over its own threads, and returns when the result is there. The same inputs on the same number
+// of threads give the same bits.
+//
+// A new backend is a file NAME.cpp here with the function `std::unique_ptr<Backend> make_NAME(int threads)`, and one line
+// in CMakeLists.txt.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/arena.h"
+#include "tensor/tensor.h"
+
+namespace kolo::tensor {
+
+struct Conv2dShape {
+  std::int64_t batch = 1, in_h = 1, in_w = 1, in = 1, out = 1;
+  std::int64_t kernel = 1, stride = 1, padding = 0;
+
+  std::int64_t out_h() const { return (in_h + 2 * padding - kernel) / stride + 1; }
+  std::int64_t out_w() const { return (in_w + 2 * padding - kernel) / stride + 1; }
+};
+
+struct PoolShape {
+  std::int64_t kernel = 1, stride = 1, padding = 0;
+};
+
+/// y = (x - mean) * inverse_deviation * weight + bias (+ residual) (then ReLU).
+struct BatchNormForward {
+  const float* weight;
+  const float* bias;
+  Tensor residual;  ///< empty: none
+  bool has_relu;
+  float* mean;               ///< per channel: written in training, read in evaluation
+  float* inverse_deviation;  ///< likewise
+  float* variance;           ///< biased, written in training
+};
+
+struct BatchNormBackward {
+  const float* weight;
+  bool has_relu;
+  const float* mean;
+  const float* inverse_deviation;
+  Tensor residual_gradient;  ///< written unless empty: the gradient behind the ReLU
+  float* weight_gradient;
+  float* bias_gradient;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual int threads() const = 0;
+  /// Makes the calling thread the one that computes; called by Network before each pass.
+  virtual void enter() {}
+
+  /// The layout in which this backend wants images of so many channels.
+  virtual Layout image_layout(std::int64_t channels) const = 0;
+  /// The order in which it wants a convolution's weights to lie in the arena.
+  virtual WeightFormat weight_format(const Shape& oihw) const = 0;
+
+  /// bias may be null. Images in the layout of image_layout, or nhwc.
+  virtual void conv2d_forward(const Conv2dShape& shape, WeightFormat format, const Tensor& x,
+                              const float* weight, const float* bias, const Tensor& y) = 0;
+  virtual void conv2d_backward_data(const Conv2dShape& shape, WeightFormat format,
+                                    const float* weight, const Tensor& dy, const Tensor& dx) = 0;
+  /// bias_gradient may be null.
+  virtual void conv2d_backward_weight(const Conv2dShape& shape, WeightFormat format,
+                                      const Tensor& x, const Tensor& dy, float* weight_gradient,
+                                      float* bias_gradient) = 0;
+
+  virtual void batch_norm_training(const Tensor& x, const BatchNormForward& how,
+                                   const Tensor& y) = 0;
+  virtual void batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
+                                     const Tensor& y) = 0;
+  /// The gradient of y is the sum of `dys` (one or two). `dx` may be the same memory as one of them.
+  virtual void batch_norm_backward(const Tensor& x, const Tensor& y, std::span<const Tensor> dys,
+                                   const BatchNormBackward& how, const Tensor& dx) = 0;
+
+  /// y may be x.
+  virtual void relu_forward(const Tensor& x, const Tensor& y) = 0;
+  /// dx = dy where y > 0; dx may be dy.
+  virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
+  /// y = a + b, then ReLU if asked; y may be a or b.
+  virtual void add_forward(const Tensor& a, const Tensor& b, bool has_relu, const Tensor& y) = 0;
+
+  /// `winners`: for each output, the place of its maximum in the window (row * kernel + column).
+  virtual void max_pool_forward(const PoolShape& pool, const Tensor& x, const Tensor& y,
+                                std::uint8_t* winners) = 0;
+  virtual void max_pool_backward(const PoolShape& pool, const Tensor& dy,
+                                 const std::uint8_t* winners, const Tensor& dx) = 0;
+  /// y: N, C.
+  virtual void average_pool_forward(const Tensor& x, const Tensor& y) = 0;
+  virtual void average_pool_backward(const Tensor& dy, const Tensor& dx) = 0;
+
+  /// weight: [out][in].
+  virtual void linear_forward(const Tensor& x, const float* weight, const float* bias,
+                              const Tensor& y) = 0;
+  /// dx may be empty: not wanted.
+  virtual void linear_backward(const Tensor& x, const float* weight, const Tensor& dy,
+                               float* weight_gradient, float* bias_gradient, const Tensor& dx) = 0;
+};
+
+/// Names of the backends in this build, in order of preference: the fastest first.
+std::vector<std::string> backend_names();
+/// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads < 1.
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
+
+}  // namespace kolo::tensor

@@ -1,0 +1,74 @@
+#pragma once
+
+// A tensor is a handle: shape, layout and a share in a block of memory that a pool lent.
+//
+// The pool exists because a training step asks for the same blocks again and again: fresh memory costs a page fault
+// per 4 KiB, more than the arithmetic of a normalisation on it. Blocks return when the last tensor that holds
+// them is gone, and are lent again, smallest sufficient first; nothing grows after the first step.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace kolo::tensor {
+
+enum class Element : std::uint8_t { float32 };
+
+/// How an image tensor (N, H, W, C) lies in memory. Other ranks are always plain, last dimension innermost.
+enum class Layout : std::uint8_t {
+  nhwc,      ///< plain: [n][h][w][c]
+  blocked16  ///< [n][c / 16][h][w][16]; C must be a multiple of 16. What vector units like best.
+};
+
+/// Offset of element (n, h, w, c) of an image of this shape and layout, in elements.
+std::int64_t image_offset(const Shape& shape, Layout layout, std::int64_t n, std::int64_t h,
+                          std::int64_t w, std::int64_t c);
+
+/// Lends blocks of memory, 64-byte aligned. One thread at a time; blocks may outlive the pool.
+class Pool {
+ public:
+  Pool();
+  /// At least `bytes` bytes, contents undefined; returned to the pool when the last owner lets go.
+  std::shared_ptr<std::byte> take(std::size_t bytes);
+  /// Bytes obtained from the system so far, lent or not: constant in a steady state.
+  std::size_t bytes_held() const;
+  /// Largest number of bytes that were lent at one time.
+  std::size_t bytes_peak() const;
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_;
+};
+
+/// A plain value; copies share the memory. An empty tensor (default) has no memory.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Memory from the pool, contents undefined.
+  Tensor(Pool& pool, const Shape& shape, Layout layout = Layout::nhwc);
+  /// A view of memory that the caller keeps alive.
+  static Tensor borrow(float* data, const Shape& shape, Layout layout = Layout::nhwc);
+  /// Shape only: for dry runs. data() is null.
+  static Tensor outline(const Shape& shape, Layout layout = Layout::nhwc);
+
+  const Shape& shape() const { return shape_; }
+  Layout layout() const { return layout_; }
+  Element element() const { return Element::float32; }
+  std::int64_t count() const { return shape_.count(); }
+  float* data() const { return data_; }
+  bool is_empty() const { return data_ == nullptr; }
+  /// The same memory under another shape of equal count; image layouts other than nhwc cannot be reshaped.
+  Tensor reshaped(const Shape& shape) const;
+
+ private:
+  Shape shape_;
+  Layout layout_ = Layout::nhwc;
+  std::shared_ptr<std::byte> memory_;
+  float* data_ = nullptr;
+};
+
+}  // namespace kolo::tensor
