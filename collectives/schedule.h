@@ -33,8 +33,7 @@ enum class StepKind : std::uint8_t {
   kReceiveReduceCopySend,  // out = to <- in op from
   kSendForAnswer,          // to <- in; the peer overwrites it, a later kReceiveAnswer of the same stage or more reads it
   kReceiveReduceAnswer,    // out = from = in op from, and back it goes
-  kReceiveToAnswer,        // out = from; the segment stays open until kAnswer overwrites it
-  kAnswer,                 // open segment from `from` = in, and back it goes; open segments are answered oldest first
+  kAnswer,                 // the held segment from `from` = in, and back it goes
   kReceiveAnswer,          // out = to's answer
   kCopy,                   // out = in
   kUpdate,                 // the caller's hook works on in (= out) in place: a server's optimizer
@@ -57,6 +56,7 @@ struct Step {
   StepKind kind = StepKind::kSend;
   std::uint8_t stage = 0;
   bool is_final = false;      // the reduction is complete after this step: an average divides here
+  bool is_held = false;       // kReceive, kReceiveReduce: keep the segment open for a kAnswer later in the same turn
   std::uint16_t chunk = 0;    // whose segments the step streams: gives the length
   std::int16_t to = kNobody;  // a rank
   std::int16_t from = kNobody;
