@@ -2,10 +2,11 @@
 //
 // Words. The data of an operation is split into *chunks* (a rank's or a server's share). A *step* streams one chunk:
 // to a peer, from a peer, or both. A chunk is cut into *segments*; the program is a loop whose *turn* t lets every step
-// work on segment t - stage of its chunk (nothing, where that segment does not exist). Stages are the software pipeline:
-// a step of stage 0 runs one turn ahead of a step of stage 1, so a send can be under way while the answer to the one
-// before it is still awaited. Steps of a turn run in order; so the order of segments on every channel is fixed, the same
-// on both ends, and known without a word on the wire.
+// work on segment (t - stage) * slices + slice of its chunk (nothing, where that segment does not exist). Stages and
+// slices are two ways to hide latency: a step of stage 0 runs one turn ahead of a step of stage 1, so a send can be under
+// way while the answer to the one before it is still awaited; with two slices the program has every step twice, for even
+// and odd segments, and works on one while the other travels. Steps of a turn run in order; so the order of segments on
+// every channel is fixed, the same on both ends, and known without a word on the wire.
 //
 // The length of a program is O(size) at the most, whatever the bytes: segments are turns, not steps. One program serves
 // every count.
@@ -42,7 +43,8 @@ enum class StepKind : std::uint8_t {
 std::string_view to_string(StepKind kind);
 
 // Where an operand lies. kInput and kOutput are the caller's and may be one; kScratch belongs to the executor and holds
-// one segment per chunk index, valid within a turn.
+// one segment per
+// (chunk, slice), valid within a turn.
 enum class Place : std::uint8_t { kNone, kInput, kOutput, kScratch };
 
 struct Operand {
@@ -55,6 +57,7 @@ inline constexpr std::int16_t kNobody = -1;
 struct Step {
   StepKind kind = StepKind::kSend;
   std::uint8_t stage = 0;
+  std::uint8_t slice = 0;
   bool is_final = false;      // the reduction is complete after this step: an average divides here
   bool is_held = false;       // kReceive, kReceiveReduce: keep the segment open for a kAnswer later in the same turn
   std::uint16_t chunk = 0;    // whose segments the step streams: gives the length
@@ -83,6 +86,7 @@ struct Schedule {
   int rank = 0;
   int size = 1;
   int chunks = 1;
+  int slices = 1;         // segments of a chunk that one turn handles
   int contributions = 1;  // how many inputs a complete reduction has: the divisor of an average
   int input_chunk = -1;   // where >= 0, the caller's input holds only this chunk, at its beginning
   int output_chunk = -1;  // likewise the output
