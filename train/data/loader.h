@@ -1,0 +1,80 @@
+// Prepares batches ahead, off the training thread.
+//
+// One thread walks the plan, takes this rank's samples from the data set, augments and normalises
+// them, and keeps up to `depth` finished batches waiting. Batches are swapped, not copied, so
+// nothing is allocated once it runs. What the thread throws is thrown by next(); the destructor
+// stops it within one sample.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "train/data/augmentation.h"
+#include "train/data/batch_plan.h"
+#include "train/data/dataset.h"
+
+namespace kolo::train {
+
+/// One rank's share of a global batch.
+struct Minibatch {
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;     ///< within the epoch
+  std::int64_t global_count = 0;  ///< samples of all ranks together: what the loss is divided by
+  std::vector<std::int64_t>
+      samples;                ///< their indices in the data set; empty when this rank has no share
+  std::vector<float> images;  ///< samples, height, width, channels; normalised
+  std::vector<std::int32_t> labels;  ///< one a sample
+};
+
+struct LoaderSettings {
+  std::uint64_t seed = 1;
+  int rank = 0;
+  bool is_shuffled = true;  ///< false: the data set's order, for evaluation
+  std::int64_t first_epoch = 0;
+  std::int64_t epochs = 1;
+  int depth = 3;  ///< batches that wait, at the most
+  Augmentation augmentation;
+  std::int64_t timeout_ms = 120'000;  ///< how long next() waits for one batch
+};
+
+/// One consumer. The data set is borrowed and outlives the loader.
+class Loader {
+ public:
+  /// Starts the thread. Throws std::invalid_argument for settings that make no sense.
+  Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettings& settings);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// Swaps the next batch into `batch`, whose memory is used again. False, once and for all, after
+  /// the last epoch. Throws what preparing it threw, or DataError when the timeout passes.
+  bool next(Minibatch& batch);
+
+ private:
+  void run(const std::stop_token& stop);
+  void prepare_epoch(std::int64_t epoch, const std::stop_token& stop);
+  bool fill(Minibatch& batch, const std::vector<std::uint32_t>& order, const std::stop_token& stop);
+  bool hand_over(Minibatch& batch, const std::stop_token& stop);
+
+  const Dataset& dataset_;
+  BatchPlan plan_;
+  LoaderSettings settings_;
+  std::vector<float> normalised_;  // for each channel, what each of the 256 bytes becomes
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<Minibatch>
+      ring_;  // depth slots; `ready_` of them, from `first_` on, wait for the consumer
+  std::size_t first_ = 0;
+  std::size_t ready_ = 0;
+  bool is_finished_ = false;
+  std::exception_ptr failure_;
+
+  std::jthread thread_;  // last: starts when all else is there, and stops before it goes
+};
+
+}  // namespace kolo::train
