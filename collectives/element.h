@@ -68,7 +68,7 @@ using ReduceKernel = void (*)(void* out, void* copy, const void* local, const vo
 // The kernel for a type and an operation, in the widest vectors of the machine that runs it.
 ReduceKernel reduce_kernel(ElementType type, ReduceOp op);
 
-// copy = out = local / divisor: what an average over a single contribution needs. As above for aliasing.
+// out = local / divisor: what an average over a single contribution, or a division apart from a reduction, needs.
 using ScaleKernel = void (*)(void* out, const void* local, std::size_t count, int divisor);
 ScaleKernel scale_kernel(ElementType type);
 

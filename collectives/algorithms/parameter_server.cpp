@@ -1,0 +1,218 @@
+// Synchronous parameter server: push and pull in one round trip.
+//
+// Words. The data (a range of a flat arena of gradients) is cut into one chunk per *server*. A
+// *worker* pushes every chunk to its server; a server sums what the workers push, segment by
+// segment as it arrives, lets the caller's update work on the complete segment (an optimizer's
+// step, say), and every worker pulls the result at once, while later segments are still being
+// pushed. Servers are dedicated ranks (one, or several with a chunk each), or every rank is worker
+// and server both.
+//
+// Cost, for w workers and data of n bytes: a worker sends n and receives n, whatever the number of
+// workers; a dedicated server of 1 / s of the data sends and receives w n / s: with one server that
+// is w times what any rank of a ring moves, which is why it is the bottleneck; with a server in
+// every rank all move 2 (w - 1) / w n, as in a ring, in two steps rather than 2 (w - 1), but over w
+// - 1 channels each.
+//
+// The order of a sum is that of `servers`' workers by rank (a server that works begins with its own
+// share), so the result has the same bits in every run, and on every worker.
+//
+// Where channels can answer, a pushed segment stays open at the server and is overwritten in place
+// with the result. Stages: push at 0, serve at 1, pull at 2, so that two more segments are on their
+// way while one is served.
+//
+// Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; a
+// server in every worker, keys cut into ranges and push-pull in one operation are those of BytePS
+// (Jiang et al., OSDI 2020).
+#include "collectives/algorithms/parameter_server.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace kolo {
+namespace {
+
+constexpr int kPushStage = 0;
+constexpr int kServeStage = 1;
+constexpr int kPullStage = 2;
+
+Operand at(Place place, int chunk) { return {place, static_cast<std::uint16_t>(chunk)}; }
+
+void require(const ParameterServerRequest& request) {
+  const std::set<int> distinct(request.servers.begin(), request.servers.end());
+  if (request.servers.empty()) {
+    throw std::invalid_argument(
+        "push_pull: no server is named; name at least one rank as a server");
+  }
+  if (distinct.size() != request.servers.size()) {
+    throw std::invalid_argument("push_pull: a rank is named twice as a server");
+  }
+  if (*distinct.begin() < 0 || *distinct.rbegin() >= request.size) {
+    throw std::invalid_argument("push_pull: server ranks must lie in 0 to " +
+                                std::to_string(request.size - 1));
+  }
+  if (!request.servers_work && static_cast<int>(distinct.size()) == request.size) {
+    throw std::invalid_argument(
+        "push_pull: all ranks are dedicated servers and none is left to work; start more ranks, or "
+        "let every rank be "
+        "worker and server both");
+  }
+  if (request.servers_work && static_cast<int>(distinct.size()) != request.size) {
+    throw std::invalid_argument("push_pull: servers that work must be all ranks");
+  }
+}
+
+std::vector<int> workers_of(const ParameterServerRequest& request) {
+  std::vector<int> workers;
+  for (int rank = 0; rank < request.size; ++rank) {
+    const bool serves =
+        std::find(request.servers.begin(), request.servers.end(), rank) != request.servers.end();
+    if (request.servers_work || !serves) workers.push_back(rank);
+  }
+  return workers;
+}
+
+// The chunk that `rank` serves, or -1.
+int served_chunk(const ParameterServerRequest& request) {
+  const auto found = std::find(request.servers.begin(), request.servers.end(), request.rank);
+  return found == request.servers.end() ? -1 : static_cast<int>(found - request.servers.begin());
+}
+
+class Writer {
+ public:
+  explicit Writer(const ParameterServerRequest& request)
+      : request_(request), workers_(workers_of(request)), mine_(served_chunk(request)) {
+    schedule_.collective = Collective::kPushPull;
+    schedule_.algorithm = "parameter_server";
+    schedule_.rank = request.rank;
+    schedule_.size = request.size;
+    schedule_.chunks = static_cast<int>(request.servers.size());
+    schedule_.contributions = static_cast<int>(workers_.size());
+  }
+
+  Schedule write() {
+    const bool works = mine_ < 0 || request_.servers_work;
+    if (works) push();
+    if (mine_ >= 0) serve();
+    if (works) pull();
+    return std::move(schedule_);
+  }
+
+ private:
+  Step& add(StepKind kind, int stage, int chunk, int from, int to) {
+    Step step;
+    step.kind = kind;
+    step.stage = static_cast<std::uint8_t>(stage);
+    step.chunk = static_cast<std::uint16_t>(chunk);
+    step.from = static_cast<std::int16_t>(from);
+    step.to = static_cast<std::int16_t>(to);
+    schedule_.steps.push_back(step);
+    return schedule_.steps.back();
+  }
+
+  // Chunks of the other servers, beginning after this rank's place: so that workers do not all
+  // start at one server.
+  std::vector<int> chunks_of_others() const {
+    const int n = schedule_.chunks;
+    const int first = mine_ >= 0 ? mine_ + 1 : request_.rank % n;
+    std::vector<int> chunks;
+    for (int k = 0; k < n; ++k) {
+      const int chunk = (first + k) % n;
+      if (chunk != mine_) chunks.push_back(chunk);
+    }
+    return chunks;
+  }
+
+  int server_of(int chunk) const { return request_.servers[static_cast<std::size_t>(chunk)]; }
+
+  void push() {
+    const auto kind = request_.can_answer ? StepKind::kSendForAnswer : StepKind::kSend;
+    for (const int chunk : chunks_of_others()) {
+      add(kind, kPushStage, chunk, kNobody, server_of(chunk)).in = at(Place::kInput, chunk);
+    }
+  }
+
+  void pull() {
+    for (const int chunk : chunks_of_others()) {
+      Step& step = request_.can_answer
+                       ? add(StepKind::kReceiveAnswer, kPullStage, chunk, kNobody, server_of(chunk))
+                       : add(StepKind::kReceive, kPullStage, chunk, server_of(chunk), kNobody);
+      step.out = at(Place::kOutput, chunk);
+    }
+  }
+
+  // Sums the pushes, in the caller's output where the server works too, else in scratch; then
+  // replies to everybody.
+  void serve() {
+    std::vector<int> others = workers_;
+    std::erase(others, request_.rank);
+    const Operand sums = at(request_.servers_work ? Place::kOutput : Place::kScratch, mine_);
+    if (others.empty()) {
+      Step& copy = add(StepKind::kCopy, kServeStage, mine_, kNobody, kNobody);
+      copy.in = at(Place::kInput, mine_);
+      copy.out = sums;
+      copy.is_final = true;
+    }
+    const bool last_is_answered = sum(others, sums);
+    if (request_.has_update) {
+      Step& update = add(StepKind::kUpdate, kServeStage, mine_, kNobody, kNobody);
+      update.in = update.out = sums;
+    }
+    if (last_is_answered) others.pop_back();
+    for (const int worker : others) {
+      Step& reply = request_.can_answer
+                        ? add(StepKind::kAnswer, kServeStage, mine_, worker, kNobody)
+                        : add(StepKind::kSend, kServeStage, mine_, kNobody, worker);
+      reply.in = sums;
+    }
+  }
+
+  // The complete sum goes to `sums`, partial ones to scratch: input and output may be one memory,
+  // and the input is read once. True if the last push was answered in the same sweep.
+  bool sum(const std::vector<int>& others, Operand sums) {
+    const Operand partial = at(Place::kScratch, mine_);
+    bool has_sum = request_.servers_work;
+    Operand so_far = request_.servers_work ? at(Place::kInput, mine_) : partial;
+    bool is_answered = false;
+    for (const int worker : others) {
+      const bool is_last = worker == others.back();
+      is_answered = is_last && has_sum && request_.can_answer && !request_.has_update;
+      const auto kind = is_answered ? StepKind::kReceiveReduceAnswer
+                        : has_sum   ? StepKind::kReceiveReduce
+                                    : StepKind::kReceive;
+      Step& step = add(kind, kServeStage, mine_, worker, kNobody);
+      if (has_sum) step.in = so_far;
+      step.out = is_last ? sums : partial;
+      step.is_final = is_last;
+      step.is_held = request_.can_answer && !is_answered;
+      has_sum = true;
+      so_far = partial;
+    }
+    return is_answered;
+  }
+
+  const ParameterServerRequest& request_;
+  std::vector<int> workers_;
+  int mine_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule parameter_server_push_pull(const ParameterServerRequest& request) {
+  require(request);
+  return Writer(request).write();
+}
+
+std::size_t parameter_server_sent(const ParameterServerRequest& request, std::size_t count) {
+  const int mine = served_chunk(request);
+  const std::size_t my_chunk =
+      mine < 0 ? 0 : chunk_count(count, static_cast<int>(request.servers.size()), mine);
+  const bool works = mine < 0 || request.servers_work;
+  const std::size_t workers = workers_of(request).size();
+  const std::size_t others = works && mine >= 0 ? workers - 1 : workers;
+  return (works ? count - my_chunk : 0) + (mine >= 0 ? others * my_chunk : 0);
+}
+
+}  // namespace kolo

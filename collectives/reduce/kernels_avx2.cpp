@@ -1,0 +1,11 @@
+// The reduction kernels, compiled for x86-64 with AVX2; CMakeLists.txt sets the flags.
+#include "collectives/reduce/kernels.inc"
+
+namespace kolo::reduce {
+
+const Kernels* avx2_kernels() {
+  static constexpr Kernels kKernels{"avx2", find_reduce, find_scale};
+  return &kKernels;
+}
+
+}  // namespace kolo::reduce

@@ -1,0 +1,12 @@
+// The reduction kernels, compiled for x86-64 with AVX-512 (F, BW, DQ, VL); CMakeLists.txt sets the
+// flags.
+#include "collectives/reduce/kernels.inc"
+
+namespace kolo::reduce {
+
+const Kernels* avx512_kernels() {
+  static constexpr Kernels kKernels{"avx512", find_reduce, find_scale};
+  return &kKernels;
+}
+
+}  // namespace kolo::reduce

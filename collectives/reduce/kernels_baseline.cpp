@@ -1,0 +1,12 @@
+// The reduction kernels, compiled for every processor of this architecture; CMakeLists.txt sets the
+// flags.
+#include "collectives/reduce/kernels.inc"
+
+namespace kolo::reduce {
+
+const Kernels& baseline() {
+  static constexpr Kernels kKernels{"baseline", find_reduce, find_scale};
+  return kKernels;
+}
+
+}  // namespace kolo::reduce

@@ -1,0 +1,96 @@
+#include "collectives/schedule.h"
+
+#include <fmt/format.h>
+
+namespace kolo {
+
+std::string_view to_string(StepKind kind) {
+  switch (kind) {
+    case StepKind::kSend:
+      return "send";
+    case StepKind::kReceive:
+      return "receive";
+    case StepKind::kReceiveSend:
+      return "receive-send";
+    case StepKind::kReceiveReduce:
+      return "receive-reduce";
+    case StepKind::kReceiveReduceSend:
+      return "receive-reduce-send";
+    case StepKind::kReceiveReduceCopySend:
+      return "receive-reduce-copy-send";
+    case StepKind::kSendForAnswer:
+      return "send-for-answer";
+    case StepKind::kReceiveReduceAnswer:
+      return "receive-reduce-answer";
+    case StepKind::kAnswer:
+      return "answer";
+    case StepKind::kReceiveAnswer:
+      return "receive-answer";
+    case StepKind::kCopy:
+      return "copy";
+    case StepKind::kUpdate:
+      return "update";
+  }
+  return "unknown step";
+}
+
+std::string_view to_string(Collective collective) {
+  switch (collective) {
+    case Collective::kAllReduce:
+      return "all_reduce";
+    case Collective::kReduceScatter:
+      return "reduce_scatter";
+    case Collective::kAllGather:
+      return "all_gather";
+    case Collective::kBroadcast:
+      return "broadcast";
+    case Collective::kBarrier:
+      return "barrier";
+    case Collective::kPushPull:
+      return "push_pull";
+  }
+  return "unknown collective";
+}
+
+namespace {
+
+std::string describe(const Operand& operand) {
+  switch (operand.place) {
+    case Place::kNone:
+      return "-";
+    case Place::kInput:
+      return fmt::format("input[{}]", operand.chunk);
+    case Place::kOutput:
+      return fmt::format("output[{}]", operand.chunk);
+    case Place::kScratch:
+      return fmt::format("scratch[{}]", operand.chunk);
+  }
+  return "?";
+}
+
+std::string describe(const Step& step) {
+  std::string line = fmt::format("{:<24} chunk {:<3}", to_string(step.kind), step.chunk);
+  if (step.stage > 0) line += fmt::format(" stage {}", step.stage);
+  if (step.slice > 0) line += fmt::format(" slice {}", step.slice);
+  if (step.from != kNobody) line += fmt::format(" from {}", step.from);
+  if (step.to != kNobody) line += fmt::format(" to {}", step.to);
+  if (step.in.place != Place::kNone) line += fmt::format(" in {}", describe(step.in));
+  if (step.out.place != Place::kNone) line += fmt::format(" out {}", describe(step.out));
+  if (step.is_final) line += " final";
+  if (step.is_held) line += " held";
+  return line;
+}
+
+}  // namespace
+
+std::string describe(const Schedule& schedule) {
+  std::string text = fmt::format("{} {}: rank {} of {}, {} chunks, {} slices\n", schedule.algorithm,
+                                 to_string(schedule.collective), schedule.rank, schedule.size,
+                                 schedule.chunks, schedule.slices);
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    text += fmt::format("  {:>3}  {}\n", i, describe(schedule.steps[i]));
+  }
+  return text;
+}
+
+}  // namespace kolo
