@@ -2,13 +2,15 @@
 
 // Parameters and their gradients, each in ONE flat array with the same offsets.
 //
-// The arrays are laid out in the reverse order of execution, so that gradients become final from the front to the back while
-// backward runs: a bucket of gradients is a range, communication copies nothing, a checkpoint is a dump, an optimizer is
-// one loop. Buffers (running statistics: state that is not trained) have an array of their own.
+// The arrays are laid out in the reverse order of execution, so that gradients become final from
+// the front to the back while backward runs: a bucket of gradients is a range, communication copies
+// nothing, a checkpoint is a dump, an optimizer is one loop. Buffers (running statistics: state
+// that is not trained) have an array of their own.
 //
-//   name, shape    as in torchvision's state_dict (OIHW for convolution weights): what is exported and imported
-//   range          where the parameter lies in the arrays; begins on a multiple of 16 elements, gaps are zero
-//   format         the order of the elements inside the range: what the backend multiplies fastest
+//   name, shape    as in torchvision's state_dict (OIHW for convolution weights): what is exported
+//   and imported range          where the parameter lies in the arrays; begins on a multiple of 16
+//   elements, gaps are zero format         the order of the elements inside the range: what the
+//   backend multiplies fastest
 
 #include <cstdint>
 #include <memory>
@@ -21,13 +23,18 @@
 
 namespace kolo::tensor {
 
-/// Order of a convolution's weights in memory: [O / out_block][I / in_block][h][w][in_block][out_block].
-/// {1, 1} is plain OIHW. Other parameters are always plain.
+/// Order of a convolution's weights in memory: [O / out_block][I /
+/// in_block][h][w][in_block][out_block]. {1, 1} is plain OIHW. Other parameters are always plain.
 struct WeightFormat {
   int out_block = 1;
   int in_block = 1;
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
+
+/// Offset of weight (o, i, h, w) of a convolution's weights of this shape (OIHW) and format, in
+/// elements.
+std::int64_t weight_offset(const Shape& oihw, WeightFormat format, std::int64_t o, std::int64_t i,
+                           std::int64_t h, std::int64_t w);
 
 /// Elements [begin, begin + count) of an arena.
 struct Range {
@@ -36,13 +43,15 @@ struct Range {
   std::int64_t end() const { return begin + count; }
 };
 
-/// How a parameter starts. All numbers come from a generator of our own, the same on every platform, seeded by
-/// (seed, name): they depend neither on the order of registration nor on the backend's format.
+/// How a parameter starts. All numbers come from a generator of our own, the same on every
+/// platform, seeded by (seed, name): they depend neither on the order of registration nor on the
+/// backend's format.
 enum class Initial : std::uint8_t {
   zero,
   one,
   kaiming_normal_fan_out,  ///< normal, deviation sqrt(2 / (O * kh * kw)): convolutions
-  uniform_fan_in           ///< uniform in +-1 / sqrt(fan_in): linear layers, weight and bias (see Parameters::add)
+  uniform_fan_in           ///< uniform in +-1 / sqrt(fan_in): linear layers, weight and bias (see
+                           ///< Parameters::add)
 };
 
 struct Parameter {
@@ -64,7 +73,8 @@ struct Buffer {
 using ParameterId = int;  ///< index in order of registration
 using BufferId = int;     ///< likewise
 
-/// The list of parameters and buffers that layers register, and then their memory. Registered first, laid out once.
+/// The list of parameters and buffers that layers register, and then their memory. Registered
+/// first, laid out once.
 class Parameters {
  public:
   Parameters();
@@ -105,7 +115,8 @@ class Parameters {
   float* gradient(ParameterId id);
   float* buffer(BufferId id);
 
-  /// Copies a parameter's values or gradients in torchvision's order (OIHW); sizes must match exactly.
+  /// Copies a parameter's values or gradients in torchvision's order (OIHW); sizes must match
+  /// exactly.
   void export_values(ParameterId id, std::span<float> out) const;
   void export_gradients(ParameterId id, std::span<float> out) const;
   void import_values(ParameterId id, std::span<const float> in);

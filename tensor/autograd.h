@@ -3,12 +3,15 @@
 // The tape: what forward did, in order; backward walks it from the end.
 //
 //   Value  a tensor in flight and, during backward, the gradients that its consumers left for it
-//   Node   one coarse operation that knows its derivative: convolution, or normalisation + addition + ReLU as one
+//   Node   one coarse operation that knows its derivative: convolution, or normalisation + addition
+//   + ReLU as one
 //
-// A node is destroyed as soon as its backward ran, and with it the last hold on the activations that only it needed: memory
-// falls while backward proceeds. Without recording (evaluation) no node is kept, so activations go as forward proceeds.
+// A node is destroyed as soon as its backward ran, and with it the last hold on the activations
+// that only it needed: memory falls while backward proceeds. Without recording (evaluation) no node
+// is kept, so activations go as forward proceeds.
 //
-// Gradients of parameters are overwritten, not accumulated: nothing has to be cleared between iterations.
+// Gradients of parameters are overwritten, not accumulated: nothing has to be cleared between
+// iterations.
 
 #include <functional>
 #include <memory>
@@ -26,12 +29,14 @@ class Tape;
 struct ValueState {
   Tensor data;
   bool needs_gradient = false;
-  /// Each consumer's contribution; the gradient is their sum. Nodes that can add on the fly read them as they are.
+  /// Each consumer's contribution; the gradient is their sum. Nodes that can add on the fly read
+  /// them as they are.
   std::vector<Tensor> gradients;
 };
 using Value = std::shared_ptr<ValueState>;
 
-/// One recorded operation. `backward` finds the output's gradients, leaves the inputs' gradients, and writes the parameters'.
+/// One recorded operation. `backward` finds the output's gradients, leaves the inputs' gradients,
+/// and writes the parameters'.
 class Node {
  public:
   virtual ~Node() = default;

@@ -1,13 +1,15 @@
 #pragma once
 
-// Layers: operations together with the parameters they own. A layer registers its parameters when it is made, under torchvision's
-// names ("layer1.0.conv1" + ".weight"), and records its operation when it is called. Layers are plain values.
+// Layers: operations together with the parameters they own. A layer registers its parameters when
+// it is made, under torchvision's names ("layer1.0.conv1" + ".weight"), and records its operation
+// when it is called. Layers are plain values.
 
 #include <cstdint>
 #include <string>
 
 #include "tensor/arena.h"
 #include "tensor/autograd.h"
+#include "tensor/ops/batch_norm.h"
 #include "tensor/ops/conv2d.h"
 
 namespace kolo::tensor {
@@ -20,14 +22,14 @@ class Conv2d {
   Value operator()(Tape& tape, const Value& x) const;
 
  private:
-  std::int64_t in_, out_;
   Conv2dSettings settings_;
   ParameterId weight_;
   ParameterId bias_ = -1;
 };
 
-/// Normalises each channel over N, H, W; then optionally adds `residual`, then optionally ReLU, all in one node.
-/// Registers weight (1), bias (0) and the buffers running_mean, running_var, num_batches_tracked.
+/// Normalises each channel over N, H, W; then optionally adds `residual`, then optionally ReLU, all
+/// in one node. Registers weight (1), bias (0) and the buffers running_mean, running_var,
+/// num_batches_tracked.
 class BatchNorm2d {
  public:
   BatchNorm2d(Parameters& parameters, const std::string& name, std::int64_t channels);
@@ -36,19 +38,16 @@ class BatchNorm2d {
   Value add_relu(Tape& tape, const Value& x, const Value& residual) const;
 
  private:
-  std::int64_t channels_;
-  ParameterId weight_, bias_;
-  BufferId running_mean_, running_var_, batches_;
+  BatchNormParameters ids_;
 };
 
-/// x: N, in  ->  N, out; with bias. An image N, 1, 1, in is taken as N, in.
+/// x: N, in  ->  N, out; with bias.
 class Linear {
  public:
   Linear(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t out);
   Value operator()(Tape& tape, const Value& x) const;
 
  private:
-  std::int64_t in_, out_;
   ParameterId weight_, bias_;
 };
 

@@ -3,13 +3,14 @@
 // A model with its memory: what a trainer holds.
 //
 //   Parameters list;
-//   auto model = std::make_unique<MyModel>(list, 10);            // layers register their parameters
-//   Network network(std::move(model), std::move(list), {32, 32, 3}, make_backend("onednn", 2), seed);
-//   Outcome outcome = network.forward({images, labels, 64.0}, Mode::training);
-//   network.backward(hook);                                      // network.parameters().gradients() is ready
+//   auto model = std::make_unique<MyModel>(list, 10);            // layers register their
+//   parameters Network network(std::move(model), std::move(list), {32, 32, 3},
+//   make_backend("onednn", 2), seed); Outcome outcome = network.forward({images, labels, 64.0},
+//   Mode::training); network.backward(hook);                                      //
+//   network.parameters().gradients() is ready
 //
-// The batch size may change from one forward to the next. One thread at a time; several networks in one process do not share
-// anything.
+// The batch size may change from one forward to the next. One thread at a time; several networks in
+// one process do not share anything.
 
 #include <memory>
 #include <span>
@@ -25,7 +26,8 @@ namespace kolo::tensor {
 class Model {
  public:
   virtual ~Model() = default;
-  /// images: N, H, W, C. Returns logits: N, classes. Must use the same parameters in the same order for every batch.
+  /// images: N, H, W, C. Returns logits: N, classes. Must use the same parameters in the same order
+  /// for every batch.
   virtual Value forward(Tape& tape, const Value& images) = 0;
 };
 
@@ -38,15 +40,16 @@ struct Batch {
 
 class Network {
  public:
-  /// Runs the model dry once to find the order of execution, lays out the arenas, fills them from `seed`.
-  /// `image` is H, W, C.
+  /// Runs the model dry once to find the order of execution, lays out the arenas, fills them from
+  /// `seed`. `image` is H, W, C.
   Network(std::unique_ptr<Model> model, Parameters parameters, const Shape& image,
           std::unique_ptr<Backend> backend, std::uint64_t seed);
   ~Network();
 
   /// Mode::training keeps what backward needs; Mode::evaluation keeps nothing.
   Outcome forward(const Batch& batch, Mode mode);
-  /// After a training forward, once. `hook` is called on this thread whenever a parameter's gradient is final, in arena order.
+  /// After a training forward, once. `hook` is called on this thread whenever a parameter's
+  /// gradient is final, in arena order.
   void backward(const GradientHook& hook = {});
   /// Of the last forward: N, classes. Valid until the next forward.
   std::span<const float> logits() const;
@@ -59,8 +62,6 @@ class Network {
   const Pool& pool() const { return pool_; }
 
  private:
-  void lay_out();
-
   std::unique_ptr<Model> model_;
   Parameters parameters_;
   Shape image_;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Shapes: the sizes of a tensor's dimensions, outermost first. Images are N, H, W, C whatever their layout in memory is.
+// Shapes: the sizes of a tensor's dimensions, outermost first. Images are N, H, W, C whatever their
+// layout in memory is.
 
 #include <array>
 #include <cstdint>

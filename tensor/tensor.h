@@ -2,9 +2,10 @@
 
 // A tensor is a handle: shape, layout and a share in a block of memory that a pool lent.
 //
-// The pool exists because a training step asks for the same blocks again and again: fresh memory costs a page fault
-// per 4 KiB, more than the arithmetic of a normalisation on it. Blocks return when the last tensor that holds
-// them is gone, and are lent again, smallest sufficient first; nothing grows after the first step.
+// The pool exists because a training step asks for the same blocks again and again: fresh memory
+// costs a page fault per 4 KiB, more than the arithmetic of a normalisation on it. Blocks return
+// when the last tensor that holds them is gone, and are lent again, smallest sufficient first;
+// nothing grows after the first step.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace kolo::tensor {
 
 enum class Element : std::uint8_t { float32 };
 
-/// How an image tensor (N, H, W, C) lies in memory. Other ranks are always plain, last dimension innermost.
+/// How an image tensor (N, H, W, C) lies in memory. Other ranks are always plain, last dimension
+/// innermost.
 enum class Layout : std::uint8_t {
   nhwc,      ///< plain: [n][h][w][c]
   blocked16  ///< [n][c / 16][h][w][16]; C must be a multiple of 16. What vector units like best.
@@ -61,7 +63,10 @@ class Tensor {
   std::int64_t count() const { return shape_.count(); }
   float* data() const { return data_; }
   bool is_empty() const { return data_ == nullptr; }
-  /// The same memory under another shape of equal count; image layouts other than nhwc cannot be reshaped.
+  /// True where nobody else holds this memory: it may be written over.
+  bool is_sole_owner() const { return memory_.use_count() == 1; }
+  /// The same memory under another shape of equal count; image layouts other than nhwc cannot be
+  /// reshaped.
   Tensor reshaped(const Shape& shape) const;
 
  private:

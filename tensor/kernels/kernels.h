@@ -2,13 +2,14 @@
 
 // The seam between operations and what computes them.
 //
-// An operation (ops/) knows shapes and derivatives and asks its backend to compute; a backend knows neither tape nor parameters,
-// only memory. One object per network, so that two networks in one process share no state. Calls are made by one thread at a
-// time; the backend spreads each over its own threads, and returns when the result is there. The same inputs on the same number
-// of threads give the same bits.
+// An operation (ops/) knows shapes and derivatives and asks its backend to compute; a backend knows
+// neither tape nor parameters, only memory. One object per network, so that two networks in one
+// process share no state. Calls are made by one thread at a time; the backend spreads each over its
+// own threads, and returns when the result is there. The same inputs on the same number of threads
+// give the same bits.
 //
-// A new backend is a file NAME.cpp here with the function `std::unique_ptr<Backend> make_NAME(int threads)`, and one line
-// in CMakeLists.txt.
+// A new backend is a file NAME.cpp here with the function `std::unique_ptr<Backend> make_NAME(int
+// threads)`, and one line in CMakeLists.txt.
 
 #include <memory>
 #include <span>
@@ -39,6 +40,7 @@ struct BatchNormForward {
   const float* bias;
   Tensor residual;  ///< empty: none
   bool has_relu;
+  float epsilon;
   float* mean;               ///< per channel: written in training, read in evaluation
   float* inverse_deviation;  ///< likewise
   float* variance;           ///< biased, written in training
@@ -81,7 +83,8 @@ class Backend {
                                    const Tensor& y) = 0;
   virtual void batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
                                      const Tensor& y) = 0;
-  /// The gradient of y is the sum of `dys` (one or two). `dx` may be the same memory as one of them.
+  /// The gradient of y is the sum of `dys` (one or two). `dx` may be the same memory as one of
+  /// them.
   virtual void batch_norm_backward(const Tensor& x, const Tensor& y, std::span<const Tensor> dys,
                                    const BatchNormBackward& how, const Tensor& dx) = 0;
 
@@ -111,7 +114,8 @@ class Backend {
 
 /// Names of the backends in this build, in order of preference: the fastest first.
 std::vector<std::string> backend_names();
-/// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads < 1.
+/// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads
+/// < 1.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
 
 }  // namespace kolo::tensor

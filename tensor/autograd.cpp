@@ -1,0 +1,77 @@
+#include "tensor/autograd.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "tensor/kernels/kernels.h"
+
+namespace kolo::tensor {
+
+Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode)
+    : backend_(backend),
+      parameters_(parameters),
+      pool_(pool),
+      mode_(mode),
+      is_used_(parameters.list().size(), false) {}
+
+Value Tape::input(Tensor data) {
+  auto value = std::make_shared<ValueState>();
+  value->data = std::move(data);
+  return value;
+}
+
+Value Tape::make(const Shape& shape, Layout layout) {
+  auto value = std::make_shared<ValueState>();
+  value->data = is_dry() ? Tensor::outline(shape) : Tensor(pool_, shape, layout);
+  value->needs_gradient = is_recording();
+  return value;
+}
+
+void Tape::record(std::unique_ptr<Node> node) {
+  if (is_recording()) nodes_.push_back(std::move(node));
+}
+
+void Tape::use(ParameterId id) {
+  const bool is_used = is_used_.at(static_cast<std::size_t>(id));
+  if (is_used) {
+    throw std::invalid_argument(
+        fmt::format("{} is used twice in one forward pass; shared parameters are not supported",
+                    parameters_.list()[static_cast<std::size_t>(id)].name));
+  }
+  is_used_[static_cast<std::size_t>(id)] = true;
+  uses_.push_back(id);
+}
+
+void Tape::backward(const GradientHook& hook) {
+  if (nodes_.empty()) {
+    throw std::invalid_argument("backward without a training forward before it");
+  }
+  hook_ = &hook;
+  while (!nodes_.empty()) {
+    // Off the tape first: the node's end is the end of the activations that only it held.
+    const std::unique_ptr<Node> node = std::move(nodes_.back());
+    nodes_.pop_back();
+    node->backward(*this);
+  }
+  hook_ = nullptr;
+}
+
+void Tape::finished(ParameterId id) {
+  if (hook_ != nullptr && *hook_) (*hook_)(id);
+}
+
+Tensor Tape::take_gradient(ValueState& value) {
+  std::vector<Tensor> parts = std::exchange(value.gradients, {});
+  if (parts.empty()) throw std::logic_error("a recorded value got no gradient: it was not used");
+  Tensor sum = std::move(parts.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    Tensor next(pool_, sum.shape(), sum.layout());
+    backend_->add_forward(sum, parts[i], false, next);
+    sum = std::move(next);
+  }
+  return sum;
+}
+
+}  // namespace kolo::tensor

@@ -1,0 +1,148 @@
+#include "tensor/ops/batch_norm.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "tensor/kernels/kernels.h"
+
+// With z = x^ * weight + bias + residual, x^ = (x - mean) / deviation, y = relu(z), m values per
+// channel:
+//   dz = dy where y > 0;  dresidual = dz;  dbias = sum dz;  dweight = sum dz x^
+//   dx = weight / deviation * (dz - dbias / m - x^ * dweight / m)
+// Kept for it: x, y (its zeros are the mask) and two numbers per channel. (Ioffe, Szegedy 2015.)
+
+namespace kolo::tensor {
+
+namespace {
+
+constexpr float kEpsilon = 1e-5F;
+constexpr float kMomentum = 0.1F;
+
+/// Three numbers per channel, side by side.
+struct Statistics {
+  Tensor memory;
+  float* mean;
+  float* inverse_deviation;
+  float* variance;
+
+  Statistics(Pool& pool, std::int64_t channels)
+      : memory(pool, {3, channels}),
+        mean(memory.data()),
+        inverse_deviation(mean + channels),
+        variance(mean + 2 * channels) {}
+};
+
+struct BatchNormNode : Node {
+  BatchNormParameters ids;
+  bool has_relu;
+  Value x, residual, y;
+  Statistics statistics;
+
+  BatchNormNode(Pool& pool, std::int64_t channels) : statistics(pool, channels) {}
+
+  void backward(Tape& tape) override {
+    std::vector<Tensor> dys = std::move(y->gradients);
+    y->gradients.clear();
+    if (dys.size() > 2) {
+      y->gradients = std::move(dys);
+      dys = {tape.take_gradient(*y)};
+    }
+    // The first gradient's memory is written over where nobody else reads it.
+    const Tensor spare = dys.front().is_sole_owner()
+                             ? dys.front()
+                             : Tensor(tape.pool(), x->data.shape(), x->data.layout());
+    const bool has_residual = residual != nullptr && residual->needs_gradient;
+    const Tensor dx = has_residual ? Tensor(tape.pool(), x->data.shape(), x->data.layout()) : spare;
+    Parameters& p = tape.parameters();
+    const BatchNormBackward how{p.value(ids.weight),
+                                has_relu,
+                                statistics.mean,
+                                statistics.inverse_deviation,
+                                has_residual ? spare : Tensor(),
+                                p.gradient(ids.weight),
+                                p.gradient(ids.bias)};
+    tape.backend().batch_norm_backward(x->data, y->data, dys, how, dx);
+    dys.clear();
+    tape.finished(ids.bias);
+    tape.finished(ids.weight);
+    if (x->needs_gradient) x->gradients.push_back(dx);
+    if (has_residual) residual->gradients.push_back(spare);
+  }
+};
+
+void check(Tape& tape, const Value& x, const BatchNormParameters& ids, const Value& residual) {
+  const Shape& shape = x->data.shape();
+  if (shape.rank() != 4) {
+    throw std::invalid_argument(
+        fmt::format("batch_norm: the input must be N x H x W x C, got {}", shape.text()));
+  }
+  const auto list = tape.parameters().list();
+  require_shape("batch_norm: weight", {shape[3]}, list[static_cast<std::size_t>(ids.weight)].shape);
+  if (residual != nullptr) require_shape("batch_norm: residual", shape, residual->data.shape());
+}
+
+void move_running(Parameters& p, const BatchNormParameters& ids, const Statistics& batch,
+                  const Shape& x) {
+  const auto values = static_cast<float>(x.count() / x[3]);
+  // One value per channel has no unbiased variance; its biased one, zero, stands in.
+  const float unbiased = values > 1 ? values / (values - 1) : 1.0F;
+  float* const mean = p.buffer(ids.running_mean);
+  float* const variance = p.buffer(ids.running_var);
+  for (std::int64_t c = 0; c < x[3]; ++c) {
+    mean[c] += kMomentum * (batch.mean[c] - mean[c]);
+    variance[c] += kMomentum * (unbiased * batch.variance[c] - variance[c]);
+  }
+  *p.buffer(ids.batches) += 1.0F;
+}
+
+void load_running(Parameters& p, const BatchNormParameters& ids, const Statistics& to,
+                  std::int64_t channels) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    to.mean[c] = p.buffer(ids.running_mean)[c];
+    to.inverse_deviation[c] = 1.0F / std::sqrt(p.buffer(ids.running_var)[c] + kEpsilon);
+  }
+}
+
+}  // namespace
+
+Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& parameters,
+                 const Value& residual, bool has_relu) {
+  check(tape, x, parameters, residual);
+  tape.use(parameters.weight);
+  tape.use(parameters.bias);
+  const Shape& shape = x->data.shape();
+  const Value y = tape.make(shape, x->data.layout());
+  if (tape.is_dry()) return y;
+
+  Parameters& p = tape.parameters();
+  auto node = std::make_unique<BatchNormNode>(tape.pool(), shape[3]);
+  const Statistics& statistics = node->statistics;
+  const BatchNormForward how{p.value(parameters.weight),
+                             p.value(parameters.bias),
+                             residual == nullptr ? Tensor() : residual->data,
+                             has_relu,
+                             kEpsilon,
+                             statistics.mean,
+                             statistics.inverse_deviation,
+                             statistics.variance};
+  if (!tape.is_recording()) {
+    load_running(p, parameters, statistics, shape[3]);
+    tape.backend().batch_norm_evaluation(x->data, how, y->data);
+    return y;
+  }
+  tape.backend().batch_norm_training(x->data, how, y->data);
+  move_running(p, parameters, statistics, shape);
+  node->ids = parameters;
+  node->has_relu = has_relu;
+  node->x = x;
+  node->residual = residual;
+  node->y = y;
+  tape.record(std::move(node));
+  return y;
+}
+
+}  // namespace kolo::tensor
