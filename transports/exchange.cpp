@@ -1,0 +1,59 @@
+#include "transports/exchange.h"
+
+#include <fmt/format.h>
+
+#include "transports/error.h"
+
+namespace kolo {
+
+namespace {
+
+constexpr std::size_t kNamedRanks = 8;
+
+std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
+
+std::vector<int> missing_ranks(Store& store, std::string_view key, int size) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!store.try_get(key_of(key, rank))) missing.push_back(rank);
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::string name_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i == kNamedRanks) return text + fmt::format(" and {} more", ranks.size() - i);
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+std::vector<std::string> exchange(Store& store, int rank, int size, std::string_view key,
+                                  std::string_view value, Deadline deadline,
+                                  std::string_view purpose) {
+  const auto start = Clock::now();
+  store.set(key_of(key, rank), value);
+  std::vector<std::string> values;
+  for (int peer = 0; peer < size; ++peer) {
+    try {
+      values.push_back(peer == rank ? std::string(value) : store.get(key_of(key, peer), deadline));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadline) throw;
+      auto missing = missing_ranks(store, key, size);
+      if (missing.empty()) missing.push_back(peer);  // it came just now: too late all the same
+      const std::chrono::duration<double> waited = Clock::now() - start;
+      throw Error(ErrorCode::kDeadline, missing.front(),
+                  fmt::format("rank {}: waited {:.1f} s for {} of {} to {}: start them, look for "
+                              "why they stopped, or "
+                              "raise the timeout",
+                              rank, waited.count(), name_ranks(missing), size, purpose));
+    }
+  }
+  return values;
+}
+
+}  // namespace kolo

@@ -1,0 +1,23 @@
+// The all-gather of bootstrapping: every rank gives a short text, every rank gets all of them,
+// through the store.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transports/rendezvous.h"
+
+namespace kolo {
+
+// Publishes `value` under `key` for this rank and waits for those of all others. Error kDeadline
+// names the ranks that did not come: "rank 1: waited 30.0 s for ranks 2, 3 of 4 to <purpose>: ...".
+// Each key serves once.
+std::vector<std::string> exchange(Store& store, int rank, int size, std::string_view key,
+                                  std::string_view value, Deadline deadline,
+                                  std::string_view purpose);
+
+// "rank 2", "ranks 2, 3 and 5", "ranks 0, 1, 2, 3 and 12 more".
+std::string name_ranks(const std::vector<int>& ranks);
+
+}  // namespace kolo

@@ -1,0 +1,82 @@
+// A place is published as four lines: host, process, the cores of the affinity mask, the quota in
+// cores ("-": none).
+#include "transports/placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/posix/cores.h"
+#include "transports/posix/identity.h"
+
+namespace kolo {
+
+namespace {
+
+struct Place {
+  std::string host;
+  std::string process;
+  std::set<int> cores;
+  double quota = 1e9;
+};
+
+Place parse_place(const std::string& text) {
+  std::istringstream lines(text);
+  Place place;
+  std::string cores;
+  std::string quota;
+  if (!std::getline(lines, place.host) || !std::getline(lines, place.process) ||
+      !std::getline(lines, cores) || !std::getline(lines, quota)) {
+    throw Error(ErrorCode::kProtocol, kNoPeer,
+                "a rank published an unreadable place: is it another version of kolo?");
+  }
+  std::istringstream numbers(cores);
+  for (int core = 0; numbers >> core;) place.cores.insert(core);
+  if (quota != "-") std::istringstream(quota) >> place.quota;
+  return place;
+}
+
+}  // namespace
+
+std::string describe_place() {
+  const auto quota = posix::cgroup_quota_cores();
+  return fmt::format("{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
+                     fmt::join(posix::affinity_cores(), " "),
+                     quota ? fmt::format("{:.3f}", *quota) : "-");
+}
+
+Placement placement_from(const std::vector<std::string>& places, int rank) {
+  const Place own = parse_place(places.at(static_cast<std::size_t>(rank)));
+  Placement result;
+  result.local_ranks = 0;
+  std::set<int> cores;
+  double quota = own.quota;
+  for (std::size_t peer = 0; peer < places.size(); ++peer) {
+    const Place place = parse_place(places[peer]);
+    if (place.process != own.process) result.is_one_process = false;
+    if (place.host != own.host) {
+      result.is_one_host = false;
+      continue;
+    }
+    if (static_cast<int>(peer) < rank) ++result.local_index;
+    ++result.local_ranks;
+    cores.insert(place.cores.begin(), place.cores.end());
+    quota = std::min(quota, place.quota);
+  }
+  const double usable = std::min(static_cast<double>(cores.size()), quota);
+  result.local_cores = std::max(1, static_cast<int>(usable));
+  return result;
+}
+
+Placement find_placement(Store& store, int rank, int size, Deadline deadline,
+                         std::string_view key) {
+  if (size == 1) return placement_from({describe_place()}, 0);
+  return placement_from(
+      exchange(store, rank, size, key, describe_place(), deadline, "join the job"), rank);
+}
+
+}  // namespace kolo

@@ -1,0 +1,29 @@
+// Where the ranks of a job are, as far as it matters: who shares a host, who a process, and how
+// many cores there are for those on this host.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transports/rendezvous.h"
+
+namespace kolo {
+
+struct Placement {
+  bool is_one_process = true;  // all ranks are threads of this process
+  bool is_one_host = true;     // all ranks can share memory
+  int local_ranks = 1;         // ranks on this host, this one included
+  int local_index = 0;         // this rank among them, in order of rank
+  int local_cores = 1;  // cores that these may use together: union of affinity masks, bounded by
+                        // the cgroup's quota
+};
+
+// Collective over all ranks of the store; `key` keeps one use apart from the next.
+Placement find_placement(Store& store, int rank, int size, Deadline deadline,
+                         std::string_view key = "placement");
+
+// The same from the texts that ranks publish of themselves; find_placement exchanges these.
+std::string describe_place();
+Placement placement_from(const std::vector<std::string>& places, int rank);
+
+}  // namespace kolo

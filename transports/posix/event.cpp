@@ -1,0 +1,24 @@
+#include "transports/posix/event.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <cstdint>
+
+namespace kolo::posix {
+
+Event::Event() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!descriptor_.is_open()) throw_system("eventfd");
+}
+
+void Event::ring() noexcept {
+  const std::uint64_t one = 1;
+  // The only failure is a counter that is full, and then it is readable anyway.
+  [[maybe_unused]] const auto written = ::write(descriptor_.get(), &one, sizeof one);
+}
+
+void Event::silence() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(descriptor_.get(), &count, sizeof count);
+}
+
+}  // namespace kolo::posix

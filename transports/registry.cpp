@@ -1,0 +1,106 @@
+// The table of transports, and "auto".
+#include "transports/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <stdexcept>
+
+#include "transports/check.h"
+#include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/placement.h"
+#include "transports/settings.h"
+#include "transports/transport_kind.h"
+
+namespace kolo {
+
+#define KOLO_ROW(name) TransportKind name##_transport();
+#include "transport_table.inc"
+#undef KOLO_ROW
+
+namespace {
+
+// The shortest reach first; among equals, as in CMakeLists.txt.
+std::vector<TransportKind> transport_kinds() {
+  std::vector<TransportKind> kinds = {
+#define KOLO_ROW(name) name##_transport(),
+#include "transport_table.inc"
+#undef KOLO_ROW
+  };
+  std::stable_sort(kinds.begin(), kinds.end(), [](const TransportKind& a, const TransportKind& b) {
+    return a.reach < b.reach;
+  });
+  return kinds;
+}
+
+const TransportKind* find(const std::vector<TransportKind>& kinds, std::string_view name) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [name](const TransportKind& kind) { return kind.name == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+Reach needed_reach(const Placement& placement) {
+  if (placement.is_one_process) return Reach::kProcess;
+  return placement.is_one_host ? Reach::kHost : Reach::kNetwork;
+}
+
+// One word per transport: its name where this rank can use it.
+std::string usable_names(const std::vector<TransportKind>& kinds) {
+  std::string names = " ";
+  for (const auto& kind : kinds) {
+    if (kind.why_unusable == nullptr || kind.why_unusable().empty())
+      names += std::string(kind.name) + " ";
+  }
+  return names;
+}
+
+const TransportKind& choose(const std::vector<TransportKind>& kinds,
+                            const TransportRequest& request) {
+  const auto placement =
+      find_placement(*request.store, request.rank, request.size, request.deadline);
+  const auto usable =
+      exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
+               request.deadline, "say which transports they can use");
+  for (const auto& kind : kinds) {
+    const std::string word = fmt::format(" {} ", kind.name);
+    const bool all_can = std::all_of(
+        usable.begin(), usable.end(),
+        [&word](const std::string& names) { return names.find(word) != std::string::npos; });
+    if (all_can && kind.reach >= needed_reach(placement)) return kind;
+  }
+  throw Error(ErrorCode::kUnavailable, kNoPeer,
+              fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}",
+                          request.rank, request.size, usable_names(kinds)));
+}
+
+}  // namespace
+
+std::vector<std::string_view> transport_names() {
+  std::vector<std::string_view> names;
+  for (const auto& kind : transport_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request) {
+  check(request.size >= 1 && request.rank >= 0 && request.rank < request.size,
+        "make_transport: a rank must be from 0 to size - 1");
+  check(request.store != nullptr, "make_transport: a transport needs a store");
+  const auto settings = read_settings();
+  TransportRequest complete = request;
+  if (complete.segment_bytes == 0) complete.segment_bytes = settings.segment_bytes;
+  complete.segment_bytes =
+      (complete.segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+
+  const auto kinds = transport_kinds();
+  if (name == "auto" && !settings.transport.empty()) name = settings.transport;
+  if (name == "auto") return choose(kinds, complete).make(complete);
+  const TransportKind* kind = find(kinds, name);
+  if (kind == nullptr) {
+    throw std::invalid_argument(fmt::format("unknown transport '{}': this build has {} (or auto)",
+                                            name, fmt::join(transport_names(), ", ")));
+  }
+  return kind->make(complete);
+}
+
+}  // namespace kolo

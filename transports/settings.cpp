@@ -1,0 +1,125 @@
+#include "transports/settings.h"
+
+#include <fmt/format.h>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+
+namespace kolo {
+
+namespace {
+
+[[noreturn]] void fail(const char* name, const std::string& value, std::string_view expected) {
+  throw std::invalid_argument(fmt::format("{}='{}' is not {}", name, value, expected));
+}
+
+std::optional<long> parse_number(std::string_view text) {
+  long number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// A variable that is set and empty counts as not set: shells make no difference either.
+class Reader {
+ public:
+  explicit Reader(const Variables& variables) : variables_(variables) {}
+
+  std::optional<std::string> text(const char* name) const {
+    auto value = variables_(name);
+    if (value && value->empty()) value.reset();
+    return value;
+  }
+
+  std::optional<long> number(const char* name, long low, long high) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    const auto number = parse_number(*value);
+    if (!number || *number < low || *number > high) {
+      fail(name, *value, fmt::format("a number from {} to {}", low, high));
+    }
+    return number;
+  }
+
+  std::optional<int> integer(const char* name, int low) const {
+    const auto value = number(name, low, std::numeric_limits<int>::max());
+    return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
+  }
+
+ private:
+  const Variables& variables_;
+};
+
+WaitKind read_wait(const Reader& reader) {
+  const auto text = reader.text("KOLO_WAIT");
+  if (!text) return WaitKind::kAuto;
+  for (const auto kind : {WaitKind::kAuto, WaitKind::kSpin, WaitKind::kYield, WaitKind::kBlock}) {
+    if (*text == to_string(kind)) return kind;
+  }
+  fail("KOLO_WAIT", *text, "one of auto, spin, yield, block");
+}
+
+void read_ports(const Reader& reader, Settings& settings) {
+  const auto text = reader.text("KOLO_TCP_PORTS");
+  if (!text) return;
+  const auto dash = text->find('-');
+  const auto low = parse_number(text->substr(0, dash));
+  const auto high = dash == std::string::npos ? low : parse_number(text->substr(dash + 1));
+  if (!low || !high || *low < 1 || *high < *low || *high > 65535) {
+    fail("KOLO_TCP_PORTS", *text, "a port or LOW-HIGH, from 1 to 65535");
+  }
+  settings.tcp_port_low = static_cast<std::uint16_t>(*low);
+  settings.tcp_port_high = static_cast<std::uint16_t>(*high);
+}
+
+}  // namespace
+
+std::string_view to_string(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kAuto:
+      return "auto";
+    case WaitKind::kSpin:
+      return "spin";
+    case WaitKind::kYield:
+      return "yield";
+    case WaitKind::kBlock:
+      return "block";
+  }
+  return "unknown";
+}
+
+Settings read_settings(const Variables& variables) {
+  const Reader reader(variables);
+  Settings settings;
+  settings.rank = reader.integer("RANK", 0);
+  settings.size = reader.integer("WORLD_SIZE", 1);
+  settings.local_rank = reader.integer("LOCAL_RANK", 0);
+  settings.local_size = reader.integer("LOCAL_WORLD_SIZE", 1);
+  settings.store = reader.text("KOLO_STORE").value_or("");
+  settings.master_host = reader.text("MASTER_ADDR").value_or("");
+  settings.master_port =
+      static_cast<std::uint16_t>(reader.number("MASTER_PORT", 1, 65535).value_or(0));
+  settings.wait = read_wait(reader);
+  settings.spin = std::chrono::microseconds(
+      reader.number("KOLO_SPIN_US", 0, 60'000'000).value_or(settings.spin.count()));
+  settings.transport = reader.text("KOLO_TRANSPORT").value_or("");
+  settings.segment_bytes =
+      static_cast<std::size_t>(reader.number("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0));
+  settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
+  read_ports(reader, settings);
+  settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");
+  settings.hello_timeout =
+      std::chrono::milliseconds(reader.number("KOLO_HELLO_TIMEOUT_MS", 1, 3'600'000)
+                                    .value_or(settings.hello_timeout.count()));
+  return settings;
+}
+
+Settings read_settings() {
+  return read_settings([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+}  // namespace kolo

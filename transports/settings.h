@@ -1,0 +1,63 @@
+// Every knob of the libraries that the environment can turn, in one struct. Nothing else reads the
+// environment.
+//
+// The defaults are right for nearly everybody; each knob says what it costs to touch it. An
+// unreadable value is std::invalid_argument naming the variable, the value and what it may be.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kolo {
+
+enum class WaitKind : std::uint8_t { kAuto, kSpin, kYield, kBlock };
+
+std::string_view to_string(WaitKind kind);
+
+struct Settings {
+  // --- who am I: set by launchers (kolo-run, torchrun, ...), all or none of the first two ---
+  std::optional<int> rank;        // RANK
+  std::optional<int> size;        // WORLD_SIZE
+  std::optional<int> local_rank;  // LOCAL_RANK
+  std::optional<int> local_size;  // LOCAL_WORLD_SIZE
+
+  // --- where do we meet ---
+  std::string
+      store;  // KOLO_STORE: tcp://host:port, tcp://[v6]:port or file:PATH; served by somebody else
+  std::string master_host;        // MASTER_ADDR: where rank 0 serves, if KOLO_STORE is not set
+  std::uint16_t master_port = 0;  // MASTER_PORT
+
+  // --- waiting ---
+  WaitKind wait = WaitKind::kAuto;       // KOLO_WAIT: auto, spin, yield or block
+  std::chrono::microseconds spin{2000};  // KOLO_SPIN_US: how long to spin or yield before sleeping
+
+  // --- all transports ---
+  std::string transport;  // KOLO_TRANSPORT: what "auto" means; empty: the best that all ranks have
+  std::size_t segment_bytes =
+      0;  // KOLO_SEGMENT_BYTES: longest segment; 0: the transport's default; same on all ranks
+
+  // --- tcp ---
+  std::string tcp_host;  // KOLO_TCP_HOST: the address to listen on and publish; empty: the one that
+                         // reaches the store
+  std::uint16_t tcp_port_low =
+      0;  // KOLO_TCP_PORTS=LOW-HIGH: ports to listen on; unset: the kernel chooses
+  std::uint16_t tcp_port_high = 0;
+  std::string tcp_congestion;  // KOLO_TCP_CONGESTION: reno, cubic, bbr, ...; "system": the
+                               // machine's; empty: see tcp.h
+  std::chrono::milliseconds hello_timeout{
+      5000};  // KOLO_HELLO_TIMEOUT_MS: strangers who do not say hello are dropped
+};
+
+// What the environment says; reads it anew on every call.
+Settings read_settings();
+
+// The same from any table of variables: what tests use.
+using Variables = std::function<std::optional<std::string>(const char* name)>;
+Settings read_settings(const Variables& variables);
+
+}  // namespace kolo

@@ -1,0 +1,30 @@
+// One row of the table of transports: what the registry knows of each. Nothing but the registry
+// sees the table.
+//
+// A transport `x` has a header x.h (a settings struct and one factory) and a source x.cpp that also
+// defines `TransportKind x_transport()`; `kolo_component(transport x)` in CMakeLists.txt adds the
+// row.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "transports/registry.h"
+
+namespace kolo {
+
+// How far apart two ranks may be; "auto" prefers the shortest reach that covers all ranks.
+enum class Reach { kProcess, kHost, kNetwork };
+
+struct TransportKind {
+  std::string_view name;
+  Reach reach = Reach::kNetwork;
+
+  // Whether this machine can run it: empty, or why it cannot ("memfd_create: Function not
+  // implemented"). "auto" asks every rank. Null: always.
+  std::string (*why_unusable)() = nullptr;
+
+  std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
+};
+
+}  // namespace kolo

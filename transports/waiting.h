@@ -1,0 +1,66 @@
+// How to wait for a peer: spin, yield, or sleep.
+//
+// Spinning is fastest (0.1 us to notice) as long as the peer has a core of its own; where ranks
+// share cores it steals the very time that the peer needs, so there the waiter yields. Either way,
+// whoever has waited for long sleeps: the wake-up (some 30 us) is little beside the time already
+// spent, and the core is free for others.
+//
+//   spin    while there is a core for every local rank    up to Settings::spin_us, then sleep
+//   yield   more ranks than cores                         up to Settings::spin_us, then sleep
+//   block   asked for by Settings::wait                   sleep at once
+//
+// Sleeping is arm, poll of the transport's descriptor and of the store's, disarm: a segment, a lost
+// peer and a failure posted anywhere all wake it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+#include "transports/transport.h"
+
+namespace kolo {
+
+// `settings.wait` where it is not kAuto; else spin where `local_ranks` fit on `local_cores`, yield
+// otherwise.
+WaitKind choose_wait(int local_ranks, int local_cores, WaitKind asked = WaitKind::kAuto);
+
+// Cores that this process may really use: its affinity mask, bounded by its cgroup's quota; at
+// least 1.
+int usable_cores();
+
+// One for each thread that waits; not shared. Typical use:
+//
+//   while (!done) {
+//     if (transport.progress(), step()) policy.moved();
+//     else if (!policy.pause(transport, store, deadline)) throw Error(ErrorCode::kDeadline, ...);
+//   }
+class WaitPolicy {
+ public:
+  // For `local_ranks` ranks that share `local_cores` (placement.h finds both; 0: usable_cores()).
+  explicit WaitPolicy(int local_ranks, int local_cores = 0,
+                      const Settings& settings = read_settings());
+
+  WaitKind kind() const { return kind_; }
+
+  // Something moved: the next pause is short again.
+  void moved() { pauses_ = 0; }
+
+  // Nothing moved: waits a little, the longer the more often it is called in a row. False once the
+  // deadline has passed. Error kAborted with the text of a failure that was posted in the store.
+  // Costs some 20 ns when spinning; clock and store are asked now and then only.
+  bool pause(Transport& transport, Store& store, Deadline deadline);
+
+ private:
+  bool look_up(Store& store, Deadline deadline);
+  void sleep(Transport& transport, Store& store, Deadline deadline);
+
+  WaitKind kind_;
+  std::chrono::microseconds spin_;
+  std::uint64_t pauses_ = 0;
+  Clock::time_point since_{};
+  Clock::time_point asked_store_{};
+};
+
+}  // namespace kolo
