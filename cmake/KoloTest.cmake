@@ -1,4 +1,8 @@
-# kolo_test(NAME SOURCES... LIBS targets...)   one Catch2 program, each of its cases a ctest of its own: NAME.case
+# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...])
+#                                              one Catch2 program, each of its cases a ctest of its own: NAME.case
+#
+# A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
+# The label `slow` keeps a program out of the sanitizers' runs.
 #
 # Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
 
@@ -21,5 +25,6 @@ function(kolo_test name)
   endif()
   kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
-  catch_discover_tests(${name} TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+  catch_discover_tests(${name} TEST_PREFIX "${name}."
+                       PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
 endfunction()

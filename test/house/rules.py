@@ -1,0 +1,310 @@
+"""The house rules that a program can check. Each rule takes a Tree and yields Findings; each message teaches."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import cpp
+
+FOLDERS = ("collectives", "transports", "tensor", "train", "bench", "test", "cmake")
+TOP_LEVEL = FOLDERS + ("CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", ".ci", ".clang-format",
+                       ".clang-tidy", ".gitignore")
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 60
+LONGEST_LINE = 100
+
+
+@dataclass
+class Finding:
+    path: str
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: [{self.rule}] {self.message}"
+
+
+@dataclass
+class Tree:
+    """The files of a checkout by their paths relative to its root, read once."""
+
+    root: Path
+    paths: list
+    texts: dict = field(default_factory=dict)
+
+    def text(self, path):
+        if path not in self.texts:
+            self.texts[path] = (self.root / path).read_text(encoding="utf-8", errors="replace")
+        return self.texts[path]
+
+    def sources(self, *folders):
+        """C++ files, all or those in the given folders."""
+        for path in self.paths:
+            if path.endswith((".h", ".cpp", ".cu", ".cuh")) and (not folders or path.split("/")[0] in folders):
+                yield path
+
+    def cmake_words(self, path, function):
+        """The arguments of every call of a CMake function in one file."""
+        if path not in self.paths:
+            return []
+        text = re.sub(r"#[^\n]*", "", self.text(path))
+        return [match.split() for match in re.findall(rf"\b{function}\s*\(([^)]*)\)", text)]
+
+    def public_headers(self, folder):
+        return {f"{folder}/{word}" for words in self.cmake_words(f"{folder}/CMakeLists.txt", "kolo_public_headers")
+                for word in words[1:]}
+
+    def transports(self):
+        return {words[1] for words in self.cmake_words("transports/CMakeLists.txt", "kolo_component")
+                if words[:1] == ["transport"]}
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+# --- who may include whom ----------------------------------------------------------------------------------------------
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
+
+# A library from outside, and the only places that may know of it.
+OUTSIDE = (
+    (r"catch2/", ("test/support/",), "include \"test/support/catch.h\", which hides the difference between Catch2 2 and 3"),
+    (r"fmt/", None, "fmt is for .cpp files: a header that includes it would make every user need it"),
+    (r"(CLI/|nlohmann/)", ("train/", "bench/", "test/"), "command lines and JSON belong to the programs"),
+    (r"(oneapi/)?dnnl", ("tensor/kernels/onednn/",), "oneDNN is hidden in its one backend"),
+    (r"matio", ("train/data/",), "reading .mat files is a data set's business"),
+    (r"(cuda|cudnn|cublas|nccl)", (".cu", "transports/cuda_ipc", "tensor/arena"), "CUDA stays in .cu files and cuda_ipc.cpp"),
+)
+
+_SYSTEM = re.compile(r"^(sys/(socket|un|epoll|eventfd|poll|select)\.h|netinet/|arpa/|(unistd|fcntl|poll|netdb|ifaddrs)\.h$)")
+
+
+def _may_include(tree, path, target):
+    """Nothing if path may include target, or else the reason why not."""
+    folder, wanted = path.split("/")[0], target.split("/")[0]
+    if folder in ("bench", "test"):
+        return None
+    if wanted in ("bench", "test"):
+        return f"nothing includes {wanted}/: it looks at all of it, and nothing looks at it"
+    if path.startswith("collectives/algorithms/"):
+        own = str(PurePosixPath(path).with_suffix(".h"))
+        if target not in (own, "collectives/schedule.h") and not target.startswith("collectives/algorithms/"):
+            return "an algorithm is a pure function that writes a schedule: collectives/schedule.h and std are all it needs"
+    if folder == wanted:
+        return None
+    allowed = {"transports": (), "collectives": ("transports",), "tensor": (),
+               "train": ("collectives", "tensor", "transports")}.get(folder, FOLDERS)
+    if wanted not in allowed:
+        return f"{folder}/ may include {' and '.join((folder,) + allowed)} only; arrows point one way"
+    if wanted == "transports" and target not in tree.public_headers("transports"):
+        return "of transports, only public headers (those in kolo_public_headers) may be included from above"
+    return None
+
+
+def _is_of(path, name):
+    """Whether the file belongs to the transport of that name: tcp.cpp, tcp_lanes.h, tcp/lane.cpp."""
+    rest = path.removeprefix("transports/")
+    return rest != path and re.match(rf"{name}(_\w+)?[./]", rest) is not None
+
+
+def includes(tree):
+    """Arrows of includes: see the table in the README; root-relative paths; own header first."""
+    transports = tree.transports()
+    for path in tree.sources():
+        text = tree.text(path)
+        code = cpp.without_comments(text)
+        own = str(PurePosixPath(path).with_suffix(".h"))
+        for index, match in enumerate(_INCLUDE.finditer(code)):
+            mark, target = match.groups()
+            line = line_of(code, match.start())
+            if mark == "<":
+                yield from _outside(path, line, target)
+                continue
+            if index == 0 and path.endswith(".cpp") and own in tree.paths and target != own:
+                yield Finding(path, line, "own-header-first", f'include "{own}" first: that proves that it compiles alone')
+            if target.endswith(".inc"):
+                continue
+            if target not in tree.paths:
+                yield Finding(path, line, "include", f'"{target}" is not a path from the root of the tree; '
+                              "includes are root-relative, as in \"transports/transport.h\"")
+                continue
+            reason = _may_include(tree, path, target)
+            mine = [name for name in transports if _is_of(path, name)]
+            theirs = [name for name in transports if _is_of(target, name) and not _is_of(path, name)]
+            if mine and theirs:
+                reason = f"{mine[0]} knows nothing of its sibling {theirs[0]}; what they share has a file of its own"
+            if reason:
+                yield Finding(path, line, "include", f'"{target}": {reason}')
+
+
+def _outside(path, line, target):
+    for pattern, places, reason in OUTSIDE:
+        if not re.match(pattern, target):
+            continue
+        if places is None:
+            bad = path.endswith(".h")
+        else:
+            bad = not any(path.startswith(place) or (place.startswith(".") and path.endswith(place)) for place in places)
+        if bad:
+            yield Finding(path, line, "include", f"<{target}>: {reason}")
+    if _SYSTEM.match(target) and path.startswith(("collectives/", "tensor/")):
+        yield Finding(path, line, "include", f"<{target}>: {path.split('/')[0]}/ knows no socket and no file descriptor; "
+                      "ask the transports for what you need")
+
+
+# --- sizes -------------------------------------------------------------------------------------------------------------
+
+def sizes(tree, known):
+    """Files up to 500 lines, functions up to 60. What is over is listed with its size, and may only shrink."""
+    over = {}
+    for path in tree.sources():
+        text = tree.text(path)
+        lines = text.count("\n")
+        if lines > LONGEST_FILE:
+            over[f"file {path}"] = (path, 1, lines, LONGEST_FILE)
+        for function in cpp.functions(text):
+            if function.lines > LONGEST_FUNCTION:
+                over[f"function {path} {function.name}"] = (path, function.first_line, function.lines, LONGEST_FUNCTION)
+    for what, (path, line, lines, limit) in over.items():
+        if what not in known:
+            yield Finding(path, line, "size", f"{what} has {lines} lines, the limit is {limit}: something wants out "
+                          "(an idea of its own, a file of its own)")
+        elif lines > known[what]:
+            yield Finding(path, line, "size", f"{what} has grown from {known[what]} lines to {lines}; known long things "
+                          "may only shrink")
+        elif lines < known[what]:
+            yield Finding(path, line, "size", f"{what} is down from {known[what]} lines to {lines}: well done; lower its "
+                          "number in test/house/known_long.txt, so that it stays")
+    for what in sorted(set(known) - set(over)):
+        yield Finding("test/house/known_long.txt", 1, "size", f"'{what}' is no longer over the limit: well done; remove it")
+
+
+# --- words and habits in the code --------------------------------------------------------------------------------------
+
+_EVERYWHERE = ("collectives", "transports", "tensor", "train", "bench", "test")
+
+# rule, pattern (on code without comments and strings), folders, exempt paths, message
+HABITS = (
+    ("environment", r"\b(?:secure_)?getenv\s*\(", ("collectives", "transports", "tensor", "train", "bench"),
+     ("transports/settings.cpp",),
+     "there is one door to the environment: transports/settings.cpp, where each variable is documented"),
+    ("sleep", r"\b(?:sleep_for|sleep_until|usleep|nanosleep)\s*\(|(?<![\w.>:])sleep\s*\(", ("test",), (),
+     "tests do not sleep: wait for the thing itself, with a deadline"),
+    ("naked-new", r"\bnew\s+[A-Za-z_:][\w:<>, ]*|\bdelete(?:\[\])?\s+[A-Za-z_*]", _EVERYWHERE, (),
+     "no naked new or delete: std::make_unique, or a value"),
+    ("assert", r"(?<![\w.>:])assert\s*\(", _EVERYWHERE, (), "checks stay on in release: throw, or use transports/check.h"),
+    ("exit", r"(?:[;{})]\s*|\bstd::|\belse\s+)(?:exit|quick_exit|abort|terminate)\s*\(", ("collectives", "transports", "tensor"), (),
+     "a library does not end its host program: throw kolo::Error"),
+    ("format", r"\bstd::(?:format|print|println|vformat)\b", _EVERYWHERE, (), "g++ 12 has no <format>: use fmt, in a .cpp"),
+    ("using-namespace", r"\busing\s+namespace\s+std\b(?!::)", _EVERYWHERE, (), "name what you use"),
+    ("feature-test", r"#\s*(?:el)?if.*(?:KOLO_(?:HAVE|WITH|USE)_|__has_include)", _EVERYWHERE,
+     ("test/support/catch.h", "tensor/kernels/onednn/"),
+     "presence of an optional part is decided by which files CMake compiles, never by #if"),
+)
+
+BANNED_WORDS = ("ctx", "mgr", "util", "utils", "helper", "helpers", "misc", "common")
+_STANDARD_NAMES = {"common_type", "common_type_t", "common_reference", "common_reference_t", "common_with"}
+
+
+def habits(tree):
+    """Patterns that have no place, or only one."""
+    for rule, pattern, folders, exempt, message in HABITS:
+        compiled = re.compile(pattern)
+        for path in tree.sources(*folders):
+            if path.startswith(tuple(exempt)):
+                continue
+            code = cpp.without_comments_and_strings(tree.text(path))
+            for match in compiled.finditer(code):
+                yield Finding(path, line_of(code, match.start()), rule, message)
+
+
+def _words_of(name):
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def words(tree):
+    """One word per idea, and none of those that say nothing."""
+    for path in tree.paths:
+        for part in PurePosixPath(path).parts:
+            bad = set(_words_of(part)) & set(BANNED_WORDS)
+            if bad:
+                yield Finding(path, 1, "words", f"a file called '{part}' says nothing about what is in it; name the idea")
+    for path in tree.sources():
+        code = cpp.without_comments_and_strings(tree.text(path))
+        for match in re.finditer(r"\b[A-Za-z_]\w*\b", code):
+            name = match[0]
+            bad = set(_words_of(name)) & set(BANNED_WORDS)
+            if bad and name not in _STANDARD_NAMES:
+                yield Finding(path, line_of(code, match.start()), "words",
+                              f"'{name}': '{sorted(bad)[0]}' says nothing; name the idea (one word per idea, everywhere)")
+
+
+def transport_names(tree):
+    """Upper layers ask what a channel can do, never which transport it is."""
+    names = tree.transports() | {"tcp", "shm", "inproc", "ucx", "ofi", "cuda_ipc"}
+    pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(sorted(names))})(?![A-Za-z0-9])", re.IGNORECASE)
+    for path in tree.sources("collectives", "tensor"):
+        if path.startswith("collectives/examples/"):
+            continue
+        code = cpp.without_comments(tree.text(path))
+        for match in pattern.finditer(code):
+            yield Finding(path, line_of(code, match.start()), "transport-name",
+                          f"'{match[0]}' is named outside transports/: ask Capabilities what the channel can do")
+
+
+# --- the form of files -------------------------------------------------------------------------------------------------
+
+_TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".md", ".json", ".in", ".yml")
+
+
+# A comment, with nothing before it but directives and an open namespace.
+_OPENING = re.compile(r"(?:\s|#[^\n]*\n|namespace [\w:]* ?\{)*(?://|/\*)")
+
+
+def form(tree):
+    """Opening comment, #pragma once, no tabs, no trailing blanks, a newline at the end, at most 100 columns."""
+    for path in tree.paths:
+        if path.endswith(_TEXT) or "." not in PurePosixPath(path).name:
+            yield from _blanks(path, tree.text(path))
+    for path in tree.sources():
+        text = tree.text(path)
+        code = cpp.without_comments(text).lstrip()
+        if path.endswith(".h") and not code.startswith("#pragma once"):
+            yield Finding(path, 1, "pragma-once", "a header's first line of code is #pragma once")
+        own = str(PurePosixPath(path).with_suffix(".h"))
+        is_explained_elsewhere = not path.endswith(".h") and own in tree.paths
+        if not is_explained_elsewhere and not _OPENING.match(text):
+            yield Finding(path, 1, "opening", "a file opens with a comment: its idea, its words, its cost "
+                          "(a .cpp with a header of its name leaves that to the header)")
+        long_lines = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > LONGEST_LINE and "://" not in line]
+        if long_lines:
+            yield Finding(path, long_lines[0], "columns", f"{len(long_lines)} lines are longer than {LONGEST_LINE} columns, "
+                          "this is the first; clang-format -i mends them")
+
+
+def _blanks(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\t" in line:
+            yield Finding(path, number, "blanks", "a tab; indent with spaces")
+        if line.endswith("\r"):
+            yield Finding(path, number, "blanks", "a carriage return; lines end in a newline only")
+        elif line != line.rstrip() and not path.endswith(".md"):
+            yield Finding(path, number, "blanks", "blanks at the end of the line")
+    if text and not text.endswith("\n"):
+        yield Finding(path, text.count("\n") + 1, "blanks", "no newline at the end of the file")
+
+
+def layout(tree):
+    """The architecture is seen from the tree alone: nothing stray at the top, a README in each folder."""
+    for entry in sorted({path.split("/")[0] for path in tree.paths}):
+        if entry not in TOP_LEVEL:
+            yield Finding(entry, 1, "layout", "does not belong at the top: a newcomer reads the architecture there. "
+                          f"It belongs into one of {', '.join(FOLDERS)}")
+    for folder in FOLDERS:
+        if f"{folder}/README.md" not in tree.paths:
+            yield Finding(f"{folder}/README.md", 1, "layout", "missing: the picture, the contract, and how to add one")
+
+
+RULES = (includes, habits, words, transport_names, form, layout)

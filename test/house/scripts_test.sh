@@ -1,0 +1,45 @@
+#!/bin/sh
+# The shell scripts are valid POSIX sh, please shellcheck where it is installed, and refuse bad input with one message.
+set -eu
+cd "$(dirname "$0")/../.."
+
+failures=0
+fail() { echo "scripts_test: $*"; failures=$((failures + 1)); }
+
+scripts=".ci/run $(find cmake test train bench -name '*.sh')"
+for script in $scripts; do
+  sh -n "$script" || fail "$script is not valid shell"
+  [ -x "$script" ] || fail "$script is not executable"
+done
+if command -v shellcheck >/dev/null 2>&1; then
+  # shellcheck disable=SC2086  # one word a script
+  shellcheck $scripts || fail "shellcheck has something to say (above)"
+fi
+
+# refuses WORDS COMMAND...: the command fails, and says WORDS.
+refuses() {
+  words=$1
+  shift
+  if output=$("$@" 2>&1); then
+    fail "$* succeeds"
+  else
+    case "$output" in *"$words"*) ;; *) fail "$* says '$output', not '$words'" ;; esac
+  fi
+}
+
+refuses "unknown preset 'fast'" ./test/run.sh --preset fast
+refuses "unknown option '--frobnicate'" ./cmake/setup.sh --frobnicate
+refuses "unknown group 'all'" ./cmake/setup.sh --with all
+refuses "which suite?" ./cmake/fresh.sh
+refuses "unknown suite 'potato'" ./cmake/fresh.sh potato
+
+# On a system that is not known: the missing things by name, and no attempt to install.
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+printf 'ID=fedora\nVERSION_ID=43\n' >"$directory/os-release"
+for tool in sh sed tr grep; do ln -s "$(command -v "$tool")" "$directory/$tool"; done
+refuses "install these yourself" env "PATH=$directory" ./cmake/setup.sh --os-release "$directory/os-release"
+refuses "cmake, git, python3, ninja, Catch2" env "PATH=$directory" ./cmake/setup.sh --os-release "$directory/os-release"
+./cmake/setup.sh --os-release "$directory/os-release" || fail "setup.sh wants more than this machine, which built kolo, has"
+
+[ "$failures" -eq 0 ]

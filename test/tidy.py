@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Checks the house rules that a program can read; the rules themselves are in test/house/rules.py.
+
+  test/tidy.py [--root DIR]             the rules; prints each finding with what to do, fails if there is one
+  test/tidy.py --format                 clang-format's opinion (only version 14's: others disagree among themselves)
+  test/tidy.py --headers COMPILER       each header that no .cpp includes first compiles alone
+
+Exit codes: 0 all is well, 1 findings, 77 skipped (and says why).
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "house"))
+sys.dont_write_bytecode = True
+
+import rules  # noqa: E402
+
+SKIPPED = 77
+NOT_OURS = {"build", "report", ".git", ".cache", "__pycache__"}
+
+
+def files_of(root):
+    """What git tracks or would track; without git, all that does not look built."""
+    git = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"],
+                         capture_output=True, text=True, check=False) if (root / ".git").exists() else None
+    if git and git.returncode == 0:
+        paths = git.stdout.split("\0")
+    else:
+        paths = []
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name not in NOT_OURS]
+            paths += [str(PurePosixPath(folder).relative_to(root) / name) for name in names]
+    return sorted(path for path in set(paths) if path and (root / path).is_file())
+
+
+def read_known(path):
+    """Lines of 'file PATH SIZE' and 'function PATH NAME SIZE'; # begins a comment."""
+    known = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        line = line.split("#")[0].strip()
+        if line:
+            what, size = line.rsplit(" ", 1)
+            known[what] = int(size)
+    return known
+
+
+def check_rules(tree):
+    findings = [finding for rule in rules.RULES for finding in rule(tree)]
+    findings += rules.sizes(tree, read_known(tree.root / "test/house/known_long.txt"))
+    for finding in sorted(findings, key=lambda finding: (finding.path, finding.line)):
+        print(finding)
+    print(f"tidy: {len(findings)} findings in {len(tree.paths)} files")
+    return 1 if findings else 0
+
+
+def check_format(tree):
+    try:
+        version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        version = ""
+    if not re.search(r"version 14\.", version):
+        print(f"skipped: clang-format 14 is needed, here is {version.strip() or 'none'}")
+        return SKIPPED
+    sources = list(tree.sources())
+    result = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=tree.root, check=False)
+    if result.returncode:
+        print("tidy: mend with: clang-format -i FILE")
+    return 1 if result.returncode else 0
+
+
+def compile_alone(tree, compiler, header):
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", str(tree.root), "-"]
+    return subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True, check=False)
+
+
+def check_headers(tree, compiler):
+    """Headers with a .cpp of their own are proved by it (own header first); this is for the others."""
+    sources = set(tree.sources())
+    headers = [path for path in sources
+               if path.endswith(".h") and not path.startswith("test/support/")
+               and str(PurePosixPath(path).with_suffix(".cpp")) not in sources]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(lambda header: compile_alone(tree, compiler, header), headers)
+    failed = 0
+    for header, result in zip(headers, results):
+        if result.returncode:
+            failed += 1
+            print(f"{header}: does not compile alone; include what it uses\n{result.stderr}")
+    print(f"tidy: {failed} of {len(headers)} headers do not compile alone")
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=HERE.parent)
+    parser.add_argument("--format", action="store_true")
+    parser.add_argument("--headers", metavar="COMPILER")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    tree = rules.Tree(root, files_of(root))
+    if arguments.format:
+        return check_format(tree)
+    if arguments.headers:
+        return check_headers(tree, arguments.headers)
+    return check_rules(tree)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
