@@ -1,0 +1,75 @@
+// kolo-run: starts the ranks of a job on this host. See transports/launch.h for what it promises.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "transports/launch.h"
+
+namespace {
+
+constexpr const char* kAbout =
+    "Starts a command as the ranks of a job on this host.\n"
+    "Output comes in whole lines behind \"[rank] \"; signals are passed on to all ranks; when one "
+    "rank fails, all end, and\n"
+    "kolo-run says which and how, and exits with its code (128 + the signal; 127 where there is no "
+    "such command).";
+
+// Where the command begins: behind kolo-run's own options, and behind "--" if there is one. What
+// follows is the command's, even where it looks like an option of ours.
+int find_command(const CLI::App& app, int argc, char** argv) {
+  int i = 1;
+  while (i < argc && argv[i][0] == '-') {
+    const std::string word = argv[i++];
+    if (word == "--") break;
+    const CLI::Option* option = app.get_option_no_throw(word);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return std::min(i, argc);
+}
+
+int usage_error(const std::string& message) {
+  std::cerr << "kolo-run: " << message << "; see kolo-run --help\n";
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kAbout, "kolo-run"};
+  kolo::LaunchRequest request;
+  double grace_s = 5;
+  bool is_plain = false;
+  app.add_option("-n,--ranks", request.ranks, "How many ranks")
+      ->required()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--grace", grace_s, "Seconds from asking a rank to end to killing it")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
+  app.add_flag("--plain", is_plain,
+               "Rank 0 writes without a prefix, to the terminal itself if there is one");
+  app.footer("Usage: kolo-run -n N [options] [--] command [arguments...]");
+  const int begin = find_command(app, argc, argv);
+  try {
+    app.parse(begin, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+  request.command.assign(argv + begin, argv + argc);
+  if (request.command.empty()) return usage_error("there is no command to run");
+  request.grace = std::chrono::milliseconds(static_cast<int>(grace_s * 1000));
+  request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
+  try {
+    const kolo::LaunchResult result = kolo::launch_ranks(request);
+    if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
+    return result.exit_code;
+  } catch (const std::exception& error) {
+    std::cerr << "kolo-run: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,63 @@
+#include "transports/launch/guardian.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+namespace kolo::launch {
+namespace {
+
+constexpr pid_t kGoodbye = 0;
+
+// Runs in the guardian. The memory was allocated before the fork: nothing here may allocate.
+[[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
+  setsid();  // a signal to the launcher's group or terminal does not reach the guardian
+  prctl(PR_SET_NAME, "kolo-guardian");
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  if (pipe != 0) dup2(pipe, 0);
+  close_range(1, ~0U, 0);  // it must not keep anybody's output open
+  std::size_t count = 0;
+  while (true) {
+    pid_t group = kGoodbye;
+    const ssize_t got = read(0, &group, sizeof group);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof group) break;
+    if (group == kGoodbye) _exit(0);
+    if (count < groups.size()) groups[count++] = group;
+  }
+  for (std::size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+Guardian::Guardian(int ranks) {
+  std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) posix::throw_system("launcher: pipe");
+  const posix::Descriptor read_end(ends[0]);
+  pipe_ = posix::Descriptor(ends[1]);
+  pid_ = fork();
+  if (pid_ == 0) guard(ends[0], groups);
+  if (pid_ < 0) posix::throw_system("launcher: fork");
+}
+
+Guardian::~Guardian() {
+  report(kGoodbye);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Guardian::report(pid_t group) const {
+  while (write(pipe_.get(), &group, sizeof group) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace kolo::launch

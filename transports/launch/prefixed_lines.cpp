@@ -1,0 +1,74 @@
+#include "transports/launch/prefixed_lines.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace kolo::launch {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::size_t kLongestLine =
+    256 * 1024;  // longer ones are cut, so that memory stays bounded
+
+// One write for many lines: a line of one rank never lands inside a line of another.
+void write_all(int to, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = write(to, text.data(), text.size());
+    if (wrote > 0) {
+      text.remove_prefix(static_cast<std::size_t>(wrote));
+    } else if (errno == EAGAIN) {
+      pollfd waiting{to, POLLOUT, 0};
+      poll(&waiting, 1, -1);
+    } else if (errno != EINTR) {
+      return;  // nobody reads any more; the ranks go on
+    }
+  }
+}
+
+}  // namespace
+
+PrefixedLines::PrefixedLines(posix::Descriptor from, int to, std::string prefix)
+    : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
+
+PrefixedLines::~PrefixedLines() {
+  if (is_open()) write_lines(true);
+}
+
+void PrefixedLines::copy() {
+  char buffer[kReadBytes];
+  while (is_open()) {
+    const ssize_t got = read(from_.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got <= 0) {
+      write_lines(true);
+      from_.close();
+      return;
+    }
+    pending_.append(buffer, static_cast<std::size_t>(got));
+    write_lines(false);
+    if (static_cast<std::size_t>(got) < sizeof buffer)
+      break;  // let the other ranks have their turn
+  }
+}
+
+void PrefixedLines::write_lines(bool is_last) {
+  std::string text;
+  std::size_t begin = 0;
+  while (begin < pending_.size()) {
+    const std::size_t end = pending_.find('\n', begin);
+    const bool is_whole = end != std::string::npos;
+    if (!is_whole && !is_last && pending_.size() - begin < kLongestLine) break;
+    const std::size_t stop = is_whole ? end : pending_.size();
+    text.append(prefix_).append(pending_, begin, stop - begin).push_back('\n');
+    begin = is_whole ? end + 1 : stop;
+  }
+  pending_.erase(0, begin);
+  write_all(to_, text);
+}
+
+}  // namespace kolo::launch

@@ -1,0 +1,34 @@
+// Copies what a rank writes, in whole lines, each behind the rank's prefix.
+#pragma once
+
+#include <string>
+
+#include "transports/posix/descriptor.h"
+
+namespace kolo::launch {
+
+class PrefixedLines {
+ public:
+  // `from` is non-blocking; `to` is borrowed.
+  PrefixedLines(posix::Descriptor from, int to, std::string prefix);
+  ~PrefixedLines();
+  PrefixedLines(PrefixedLines&& other) noexcept = default;
+  PrefixedLines& operator=(PrefixedLines&& other) noexcept = default;
+
+  int descriptor() const { return from_.get(); }
+  bool is_open() const { return from_.is_open(); }
+
+  // Copies what is there, without waiting for more. At the end of input a last line without a
+  // newline gets one.
+  void copy();
+
+ private:
+  void write_lines(bool is_last);
+
+  posix::Descriptor from_;
+  int to_;
+  std::string prefix_;
+  std::string pending_;
+};
+
+}  // namespace kolo::launch

@@ -1,0 +1,152 @@
+#include "transports/launch/rank_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+namespace kolo::launch {
+namespace {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) posix::throw_system("launcher: pipe");
+    from = posix::Descriptor(ends[0]);
+    to = posix::Descriptor(ends[1]);
+  }
+
+  posix::Descriptor from;
+  posix::Descriptor to;
+};
+
+// This process's environment with `variables` in place of those of the same names.
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool is_replaced =
+        std::any_of(variables.begin(), variables.end(),
+                    [&](const auto& variable) { return variable.first == name; });
+    if (!is_replaced) result.emplace_back(text);
+  }
+  for (const auto& variable : variables) result.push_back(variable.first + "=" + variable.second);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& text : strings) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+struct ChildPlan {
+  char** arguments;
+  char** environment;
+  int output;  // -1: the launcher's own
+  int errors;
+  int failure;  // where errno goes if exec fails
+  pid_t launcher;
+};
+
+// Between fork and exec: no allocation, no lock.
+[[noreturn]] void become_rank(const ChildPlan& plan, const Guardian& guardian) {
+  setpgid(0, 0);
+  guardian.report(getpid());
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.launcher) _exit(1);  // it died before the line above
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  if (plan.output >= 0) dup2(plan.output, STDOUT_FILENO);
+  if (plan.errors >= 0) dup2(plan.errors, STDERR_FILENO);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execvpe(plan.arguments[0], plan.arguments, plan.environment);
+  const int error = errno;
+  while (write(plan.failure, &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  _exit(127);
+}
+
+// Blocks until the child has become its program, or says why not.
+int start_error(int pipe) {
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = read(pipe, &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  return got == sizeof error ? error : 0;
+}
+
+}  // namespace
+
+std::string Ending::text() const {
+  if (!by_signal) return "exited with code " + std::to_string(value);
+  return "was killed by signal " + std::to_string(value) + " (" + strsignal(value) + ")";
+}
+
+RankProcess::RankProcess(const RankProgram& program, const Guardian& guardian) {
+  std::vector<std::string> command = program.command;
+  std::vector<std::string> environment = environment_with(program.variables);
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> variables = pointers(environment);
+  Pipe output, errors, failure;
+  ChildPlan plan{const_cast<char**>(arguments.data()),
+                 const_cast<char**>(variables.data()),
+                 program.has_plain_output ? -1 : output.to.get(),
+                 program.has_plain_output ? -1 : errors.to.get(),
+                 failure.to.get(),
+                 getpid()};
+  pid_ = fork();
+  if (pid_ == 0) become_rank(plan, guardian);
+  if (pid_ < 0) posix::throw_system("launcher: fork");
+  setpgid(pid_, pid_);  // as the child does: whoever comes first
+  failure.to.close();
+  if (const int error = start_error(failure.from.get()); error != 0) {
+    waitpid(pid_, nullptr, 0);
+    throw CannotStart{error};
+  }
+  if (program.has_plain_output) return;
+  output_ = std::move(output.from);
+  errors_ = std::move(errors.from);
+  fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+  fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+}
+
+RankProcess::RankProcess(RankProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      output_(std::move(other.output_)),
+      errors_(std::move(other.errors_)),
+      is_running_(other.is_running_),
+      ending_(other.ending_) {}
+
+RankProcess::~RankProcess() {
+  if (pid_ < 0) return;
+  signal_group(SIGKILL);
+  while (waitpid(-pid_, nullptr, 0) > 0 ||
+         errno == EINTR) {  // all of the group that are ours to reap
+  }
+}
+
+bool RankProcess::look() {
+  if (!is_running_) return false;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  if (info.si_pid == 0) return false;
+  is_running_ = false;
+  ending_ = {info.si_code != CLD_EXITED, info.si_status};
+  return true;
+}
+
+void RankProcess::signal_group(int signal) const { kill(-pid_, signal); }
+
+}  // namespace kolo::launch
