@@ -40,5 +40,10 @@ $run cmake --build --preset "$preset" --parallel "$jobs"
 log=build/$preset/ctest.log
 status=0
 $run ctest --preset "$preset" --parallel "$jobs" --no-tests=error --output-log "$log" "$@" || status=$?
+results=build/$preset/Testing/Temporary/LastTest.log
+if grep -q 'skipped: ' "$results" 2>/dev/null; then
+  echo "Skipped, and why:"
+  grep -o 'skipped: .*' "$results" | sort | uniq -c
+fi
 grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
 exit "$status"
