@@ -1,0 +1,86 @@
+#include "transports/posix/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <utility>
+
+#include "transports/error.h"
+
+namespace kolo::posix {
+
+namespace {
+
+// MFD_NOEXEC_SEAL, since Linux 6.3: some systems refuse a memfd without it, older kernels refuse
+// it.
+constexpr unsigned kNoExecuteSeal = 8;
+
+Descriptor make_memfd() {
+  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  Descriptor descriptor(::memfd_create("kolo", flags | kNoExecuteSeal));
+  if (!descriptor.is_open() && errno == EINVAL) {
+    descriptor = Descriptor(::memfd_create("kolo", flags));
+  }
+  if (!descriptor.is_open()) throw_system("memfd_create");
+  return descriptor;
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::size_t bytes) : descriptor_(make_memfd()) {
+  if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
+    throw_system("ftruncate of a memfd");
+  if (::fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    throw_system("sealing a memfd");
+  }
+  map(bytes);
+}
+
+SharedMemory::SharedMemory(Descriptor descriptor, std::size_t bytes)
+    : descriptor_(std::move(descriptor)) {
+  const int seals = ::fcntl(descriptor_.get(), F_GET_SEALS);
+  struct stat status {};
+  if (seals < 0 || ::fstat(descriptor_.get(), &status) != 0) throw_system("a peer's memory");
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    throw Error(ErrorCode::kProtocol, kNoPeer, "a peer's memory is not sealed against shrinking");
+  }
+  if (status.st_size < static_cast<off_t>(bytes)) {
+    throw Error(ErrorCode::kProtocol, kNoPeer,
+                "a peer's memory is " + std::to_string(status.st_size) + " bytes long where " +
+                    std::to_string(bytes) + " were announced");
+  }
+  map(bytes);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+void SharedMemory::map(std::size_t bytes) {
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+  if (address == MAP_FAILED) throw_system("mapping " + std::to_string(bytes) + " bytes of a memfd");
+  bytes_ = {static_cast<std::byte*>(address), bytes};
+}
+
+std::string why_no_shared_memory() {
+  try {
+    const SharedMemory trial(4096);
+    trial.bytes()[0] = std::byte{1};
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace kolo::posix

@@ -1,0 +1,47 @@
+// Memory that two processes share: a memfd, which has no name anywhere and is gone with its last
+// user.
+//
+// It is sealed: nobody can shrink it, so a peer cannot turn our loads into SIGBUS.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "transports/posix/descriptor.h"
+
+namespace kolo::posix {
+
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+
+  // New memory, all zero; pages come as they are touched. Error kSystem where the kernel refuses.
+  explicit SharedMemory(std::size_t bytes);
+
+  // Maps what a peer handed over. Error kProtocol unless it is sealed and at least `bytes` long.
+  SharedMemory(Descriptor descriptor, std::size_t bytes);
+
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+  // To hand over; -1 once forgotten.
+  int descriptor() const { return descriptor_.get(); }
+
+  // Closes the descriptor; the mapping stays.
+  void forget_descriptor() noexcept { descriptor_.close(); }
+
+ private:
+  void map(std::size_t bytes);
+
+  Descriptor descriptor_;
+  std::span<std::byte> bytes_;
+};
+
+// Why SharedMemory cannot be made here; empty where it can. Tries it.
+std::string why_no_shared_memory();
+
+}  // namespace kolo::posix

@@ -1,0 +1,122 @@
+#include "transports/posix/unix_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "transports/error.h"
+
+namespace kolo::posix {
+
+namespace {
+
+constexpr int kKind = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+Descriptor make_socket() {
+  Descriptor socket(::socket(AF_UNIX, kKind, 0));
+  if (!socket.is_open()) throw_system("making a unix socket");
+  return socket;
+}
+
+// Room for one descriptor in a control message.
+union Control {
+  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+  cmsghdr alignment;
+};
+
+}  // namespace
+
+UnixListener::UnixListener(int backlog) : descriptor_(make_socket()) {
+  // An address of nothing but its family asks the kernel for a free abstract name.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(descriptor_.get(), generic, sizeof address.sun_family) != 0)
+    throw_system("binding a unix socket");
+  socklen_t length = sizeof address;
+  if (::getsockname(descriptor_.get(), generic, &length) != 0) throw_system("naming a unix socket");
+  const std::size_t before =
+      offsetof(sockaddr_un, sun_path) + 1;  // abstract names begin with a zero
+  name_.assign(address.sun_path + 1, length - before);
+  if (::listen(descriptor_.get(), backlog) != 0) throw_system("listening on a unix socket");
+}
+
+std::optional<Descriptor> UnixListener::accept() {
+  Descriptor socket(::accept4(descriptor_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.is_open()) return socket;
+  if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+    throw_system("accepting on a unix socket");
+  return std::nullopt;
+}
+
+std::optional<Descriptor> connect_unix(const std::string& name) {
+  Descriptor socket = make_socket();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) == 0) return socket;
+  if (errno == EAGAIN || errno == EINTR) return std::nullopt;
+  if (errno == ECONNREFUSED) {
+    throw Error(ErrorCode::kPeerLost, kNoPeer,
+                "nobody listens on unix socket @" + name + " any more");
+  }
+  throw_system("connecting to unix socket @" + name);
+}
+
+bool send_message(int socket, std::span<const std::byte> message, int passed) noexcept {
+  iovec piece{const_cast<std::byte*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  Control control{};
+  if (passed >= 0) {
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    cmsghdr* item = CMSG_FIRSTHDR(&header);
+    item->cmsg_level = SOL_SOCKET;
+    item->cmsg_type = SCM_RIGHTS;
+    item->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(item), &passed, sizeof passed);
+  }
+  return ::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+Message receive_message(int socket, std::span<std::byte> into) {
+  iovec piece{into.data(), into.size()};
+  Control control{};
+  msghdr header{};
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = control.bytes.size();
+  const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  Message message;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return message;
+  if (got <= 0) {
+    message.what = Received::kClosed;
+    return message;
+  }
+  message.what = Received::kMessage;
+  message.bytes = static_cast<std::size_t>(got);
+  const cmsghdr* item = CMSG_FIRSTHDR(&header);
+  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+    int passed = -1;
+    std::memcpy(&passed, CMSG_DATA(item), sizeof passed);
+    message.passed = Descriptor(passed);
+  }
+  return message;
+}
+
+int peer_process(int socket) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) return -1;
+  return who.pid;
+}
+
+}  // namespace kolo::posix

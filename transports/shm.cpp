@@ -1,0 +1,173 @@
+#include "transports/shm.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "transports/check.h"
+#include "transports/error.h"
+#include "transports/posix/epoll.h"
+#include "transports/posix/memory_barrier.h"
+#include "transports/posix/unix_socket.h"
+#include "transports/shm/channel.h"
+#include "transports/shm/connect.h"
+#include "transports/transport_kind.h"
+
+namespace kolo {
+
+namespace {
+
+using shm::ShmChannel;
+
+// Sockets are looked at so often while a rank spins. Reading the clock costs as much as a few
+// polls: hence the second.
+constexpr auto kLookEvery = std::chrono::milliseconds(1);
+constexpr unsigned kProgressPerClock = 64;
+
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(int rank, int size, std::vector<shm::Pair> pairs) : rank_(rank), size_(size) {
+    links_.resize(static_cast<std::size_t>(size));
+    holding_.reserve(links_.size());
+    for (auto& pair : pairs) {
+      Link& link = link_to(pair.peer);
+      link.channel = std::make_unique<ShmChannel>(std::move(pair), holding_);
+      watch_.add(link.channel->socket(), EPOLLIN, static_cast<std::uint64_t>(link.channel->peer()));
+      link.is_open = true;
+    }
+  }
+
+  std::string_view name() const override { return "shm"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Channel& channel(int peer) override {
+    check(peer >= 0 && peer < size_ && peer != rank_, "shm: no channel to this rank");
+    return *link_to(peer).channel;
+  }
+
+  void progress() override {
+    if (!holding_.empty()) flush();
+    if (++calls_ % kProgressPerClock != 0 && !is_look_due_) return;
+    const auto now = Clock::now();
+    if (!is_look_due_ && now - looked_ < kLookEvery) return;
+    looked_ = now;
+    is_look_due_ = false;
+    look_at_sockets();
+  }
+
+  int descriptor() const override { return watch_.descriptor(); }
+
+  // Where a call has said "not now" it is known what is waited for, and by whom one need not be
+  // woken.
+  bool arm() override {
+    flush();
+    const bool wants_any = std::any_of(links_.begin(), links_.end(), [](const Link& link) {
+      return link.channel && link.channel->wanted() != 0;
+    });
+    for (Link& link : links_) {
+      link.events = !link.channel ? 0 : wants_any ? link.channel->wanted() : shm::kAnyEvent;
+      if (link.events != 0) link.channel->announce_sleep(link.events);
+    }
+    posix::barrier_everywhere();
+    bool is_new = false;
+    for (Link& link : links_) is_new |= link.events != 0 && link.channel->has_news(link.events);
+    if (is_new) end_sleep();
+    return !is_new;
+  }
+
+  // What woke this rank is not known to it: a bell, a death, or something that is not ours.
+  void disarm() override {
+    end_sleep();
+    bool was_rung = false;
+    for (Link& link : links_) {
+      if (!link.is_rung) continue;
+      was_rung = true;
+      listen(link);
+    }
+    if (!was_rung) is_look_due_ = true;
+  }
+
+  void quiesce() noexcept override {
+    for (Link& link : links_) {
+      if (link.channel) link.channel->close();
+      link.is_open = false;
+    }
+  }
+
+ private:
+  struct Link {
+    std::unique_ptr<ShmChannel> channel;
+    std::uint64_t events = 0;  // announced
+    bool is_rung = false;      // the peer has rung a bell that has not been heard yet
+    bool is_open = false;      // the socket is watched
+  };
+
+  Link& link_to(int peer) { return links_[static_cast<std::size_t>(peer)]; }
+
+  void flush() {
+    for (ShmChannel* channel : holding_) channel->flush();
+    holding_.clear();
+  }
+
+  void end_sleep() {
+    for (Link& link : links_) {
+      if (link.events != 0 && link.channel->end_sleep()) link.is_rung = true;
+      link.events = 0;
+    }
+  }
+
+  void look_at_sockets() {
+    std::array<epoll_event, 16> events{};
+    for (const epoll_event& event : watch_.wait(events, 0)) {
+      listen(link_to(static_cast<int>(event.data.u64)));
+    }
+  }
+
+  void listen(Link& link) {
+    std::byte bell{};
+    while (link.is_open) {
+      const auto message = posix::receive_message(link.channel->socket(), {&bell, 1});
+      if (message.what == posix::Received::kNothing) return;
+      link.is_rung = false;
+      if (message.what == posix::Received::kMessage) continue;
+      watch_.remove(link.channel->socket());
+      link.is_open = false;
+      link.channel->lose_peer();
+    }
+    link.is_rung = false;
+  }
+
+  const int rank_;
+  const int size_;
+  posix::Epoll watch_;
+  std::vector<Link> links_;  // by peer
+  std::vector<ShmChannel*> holding_;
+  unsigned calls_ = 0;
+  bool is_look_due_ = false;
+  Clock::time_point looked_{};
+};
+
+std::unique_ptr<Transport> make(const TransportRequest& request) {
+  ShmSettings settings;
+  if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  return make_shm(request, settings);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shm(const TransportRequest& request, const ShmSettings& settings) {
+  check(request.rank >= 0 && request.rank < request.size, "shm: a rank must be from 0 to size - 1");
+  check(request.store != nullptr, "shm: a transport needs a store");
+  check(settings.segment_bytes > 0 && settings.segment_bytes % kSegmentAlignment == 0,
+        "shm: segment_bytes must be a multiple of kSegmentAlignment");
+  const shm::Layout layout(std::min(settings.segment_bytes, shm::kLongestSegment));
+  return std::make_unique<ShmTransport>(request.rank, request.size,
+                                        shm::connect_pairs(request, layout));
+}
+
+TransportKind shm_transport() { return {"shm", Reach::kHost, posix::why_no_shared_memory, make}; }
+
+}  // namespace kolo

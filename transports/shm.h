@@ -1,0 +1,34 @@
+// Ranks of one host, through memory that they share two by two.
+//
+// The memory is a memfd handed over a unix socket: it has no name in any file system, and is gone
+// with the last of the two processes, however that ends. Segments pass through slots of it; tiny
+// ones ride in the line that announces them (shm/layout.h). A segment can be answered in place.
+//
+// Waiting costs the peer nothing while nobody sleeps. A rank that sleeps says in shared memory what
+// it waits for, and the peer that makes it true sends a byte over the socket. The socket's end
+// tells of the peer's end: in order, and then all that was sent can still be read; or by death, and
+// then progress() throws kPeerLost within a millisecond.
+//
+// Cost: 1 MiB per pair of ranks that talk (pages come as they are touched). One cache line crosses
+// for up to 56 bytes; above, one for the announcement and the segment's own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "transports/registry.h"
+
+namespace kolo {
+
+struct ShmSettings {
+  // A multiple of kSegmentAlignment, at most 512 KiB (more is cut to that), the same on every rank.
+  // Eight slots of these each way; four, if longer than 256 KiB.
+  std::size_t segment_bytes = 64 * 1024;
+};
+
+// Collective over the request's ranks. Error kUnavailable on every rank where one of them is on
+// another host or cannot make a memfd; see shm/connect.h for the others.
+std::unique_ptr<Transport> make_shm(const TransportRequest& request,
+                                    const ShmSettings& settings = {});
+
+}  // namespace kolo

@@ -1,0 +1,387 @@
+#include "transports/shm/channel.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "transports/check.h"
+#include "transports/error.h"
+#include "transports/posix/memory_barrier.h"
+#include "transports/posix/unix_socket.h"
+
+namespace kolo::shm {
+
+namespace {
+
+constexpr std::int8_t kNoSlot = -1;
+
+constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
+
+Capabilities capabilities_of(const Layout& layout) {
+  Capabilities capabilities;
+  capabilities.segment_bytes = layout.segment_bytes();
+  capabilities.preferred_segment_bytes = layout.segment_bytes();
+  capabilities.credit_segments = layout.slots();
+  capabilities.latency_us = 0.2;
+  capabilities.bandwidth_GBps = 8;
+  capabilities.can_answer = true;
+  return capabilities;
+}
+
+template <typename T>
+T* at(const Pair& pair, std::size_t offset) {
+  return reinterpret_cast<T*>(pair.memory.bytes().data() + offset);
+}
+
+}  // namespace
+
+ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding)
+    : pair_(std::move(pair)), capabilities_(capabilities_of(pair_.layout)), holding_(holding) {
+  const Layout& layout = pair_.layout;
+  const int side = pair_.rank < pair_.peer ? 0 : 1;
+  mine_ = at<Control>(pair_, layout.control_offset(side));
+  theirs_ = at<Control>(pair_, layout.control_offset(1 - side));
+  frames_out_ = at<Frame>(pair_, layout.frames_offset(side));
+  frames_in_ = at<Frame>(pair_, layout.frames_offset(1 - side));
+  slots_out_ = at<std::byte>(pair_, layout.slots_offset(side));
+  slots_in_ = at<std::byte>(pair_, layout.slots_offset(1 - side));
+  free_slots_ = (std::uint64_t{1} << layout.slots()) - 1;
+}
+
+ShmChannel::~ShmChannel() { close(); }
+
+// The socket ends last: from there the peer learns of it.
+void ShmChannel::close() noexcept {
+  if (!pair_.socket.is_open()) return;
+  if (failure_.empty()) flush();
+  mine_->closed.store(1, std::memory_order_release);
+  pair_.socket.close();
+  kill(ErrorCode::kAborted,
+       "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
+}
+
+// --- out ---
+
+std::byte* ShmChannel::reserve(std::size_t bytes) {
+  check_alive();
+  check(reserved_ == Open::kNone, "shm: a slot is reserved already; commit it first");
+  check(bytes <= pair_.layout.segment_bytes(), "shm: a segment is longer than segment_bytes");
+  if (has_ended_) fail();
+  // A tiny segment may turn out to be answered, and needs a slot then.
+  if (!has_frame_credit() || !find_slot()) {
+    flush();  // the peer may need what is held back before it can give credit
+    return not_now(kCredit);
+  }
+  wanted_ &= ~std::uint64_t{kCredit};
+  reserved_bytes_ = bytes;
+  reserved_ = bytes <= kTinyBytes ? Open::kTiny : Open::kSlot;
+  return reserved_ == Open::kTiny ? tiny_out_.data() : slot_out(reserved_slot_);
+}
+
+void ShmChannel::commit(unsigned flags) {
+  check_alive();
+  check(reserved_ != Open::kNone, "shm: nothing is reserved to commit");
+  ++statistics_.segments_sent;
+  statistics_.bytes_sent += reserved_bytes_;
+  if (reserved_ == Open::kTiny && (flags & kAnswered) == 0) {
+    commit_tiny(flags);
+  } else {
+    if (reserved_ == Open::kTiny) {
+      std::memcpy(slot_out(reserved_slot_), tiny_out_.data(), reserved_bytes_);
+    }
+    commit_slot(flags);
+  }
+  reserved_ = Open::kNone;
+}
+
+bool ShmChannel::send(std::span<const std::byte> data, unsigned flags) {
+  std::byte* slot = reserve(data.size());
+  if (slot == nullptr) return false;
+  if (!data.empty()) std::memcpy(slot, data.data(), data.size());
+  commit(flags);
+  return true;
+}
+
+void ShmChannel::flush() {
+  is_listed_ = false;
+  if (held_.tiny_segments > 0) publish(held_);
+}
+
+// Two frames: a tiny segment that does not fit in the held one sends that ahead.
+bool ShmChannel::has_frame_credit() {
+  if (published_ + 2 - consumed_ <= kFrames) return true;
+  collect_consumed();
+  return published_ + 2 - consumed_ <= kFrames;
+}
+
+bool ShmChannel::find_slot() {
+  if (free_slots_ == 0) collect_consumed();
+  if (free_slots_ == 0) return false;
+  reserved_slot_ = static_cast<unsigned>(std::countr_zero(free_slots_));
+  return true;
+}
+
+void ShmChannel::collect_consumed() {
+  const std::uint64_t consumed = theirs_->consumed.load(std::memory_order_acquire);
+  if (consumed - consumed_ > published_ - consumed_)
+    fail_protocol("has consumed more than it was sent");
+  for (; consumed_ < consumed; ++consumed_) {
+    const std::int8_t slot = frame_slots_[consumed_ % kFrames];
+    if (slot != kNoSlot) free_slots_ |= std::uint64_t{1} << slot;
+  }
+}
+
+void ShmChannel::commit_tiny(unsigned flags) {
+  const unsigned words = words_of(reserved_bytes_);
+  if (held_.tiny_words + words > words_of(kTinyBytes) || held_.tiny_segments == kMostTinySegments) {
+    publish(held_);
+  }
+  std::memcpy(held_bytes_.data() + held_.tiny_words * 8, tiny_out_.data(), reserved_bytes_);
+  held_.tiny_words += words;
+  ++held_.tiny_segments;
+  if ((flags & kMore) == 0) {
+    publish(held_);
+  } else if (!is_listed_) {
+    is_listed_ = true;
+    holding_.push_back(this);
+  }
+}
+
+// A slot is worth a frame: it is never held back, and takes along what is.
+void ShmChannel::commit_slot(unsigned flags) {
+  Announcement announcement = held_;
+  announcement.has_slot = true;
+  announcement.is_answered = (flags & kAnswered) != 0;
+  announcement.slot = reserved_slot_;
+  announcement.slot_bytes = reserved_bytes_;
+  free_slots_ &= ~(std::uint64_t{1} << reserved_slot_);
+  if (announcement.is_answered) {
+    answers_[answers_asked_ % kMostSlots] = static_cast<std::uint8_t>(reserved_slot_);
+    ++answers_asked_;
+  }
+  publish(announcement);
+}
+
+void ShmChannel::publish(Announcement announcement) {
+  announcement.frame = published_;
+  const bool frees_slot = announcement.has_slot && !announcement.is_answered;
+  frame_slots_[published_ % kFrames] =
+      frees_slot ? static_cast<std::int8_t>(announcement.slot) : kNoSlot;
+  Frame& frame = frames_out_[published_ % kFrames];
+  std::memcpy(frame.tiny, held_bytes_.data(), announcement.tiny_words * 8);
+  frame.word.store(pack(announcement), std::memory_order_release);
+  ++published_;
+  held_ = {};
+  wake(kData);
+}
+
+// --- in ---
+
+const std::byte* ShmChannel::view(std::size_t bytes) { return open_next(bytes); }
+
+std::byte* ShmChannel::view_to_answer(std::size_t bytes) {
+  std::byte* bytes_in = open_next(bytes);
+  check(bytes_in == nullptr || (open_ == Open::kSlot && current_.is_answered),
+        "shm: the sender did not ask for an answer to this segment");
+  return bytes_in;
+}
+
+void ShmChannel::release() {
+  check_alive();
+  check(open_ != Open::kNone, "shm: nothing is in view to release");
+  check(open_ == Open::kTiny || !current_.is_answered,
+        "shm: this segment is to be answered, not released");
+  close_current();
+}
+
+bool ShmChannel::receive(std::span<std::byte> into) {
+  const std::byte* bytes_in = open_next(into.size());
+  if (bytes_in == nullptr) return false;
+  if (!into.empty()) std::memcpy(into.data(), bytes_in, into.size());
+  release();
+  return true;
+}
+
+std::byte* ShmChannel::open_next(std::size_t bytes) {
+  check_alive();
+  if (!has_frame_ && !load_frame()) return not_now(kData);
+  wanted_ &= ~std::uint64_t{kData};
+  if (current_.tiny_segments == 0) {
+    if (bytes != current_.slot_bytes) fail_length(bytes, current_.slot_bytes);
+    open_ = Open::kSlot;
+    open_bytes_ = bytes;
+    return slots_in_ + current_.slot * pair_.layout.stride();
+  }
+  const unsigned left = current_.tiny_words - tiny_word_;
+  const bool is_last = current_.tiny_segments == 1;
+  if (is_last ? words_of(bytes) != left : words_of(bytes) > left) fail_length(bytes, left * 8);
+  if (open_ == Open::kNone) {
+    const std::byte* tiny = frames_in_[next_frame_ % kFrames].tiny;
+    std::memcpy(tiny_in_.data(), tiny + tiny_word_ * 8, bytes);
+  }
+  open_ = Open::kTiny;
+  open_bytes_ = bytes;
+  return tiny_in_.data();
+}
+
+bool ShmChannel::load_frame() {
+  const Frame& frame = frames_in_[next_frame_ % kFrames];
+  const std::uint64_t word = frame.word.load(std::memory_order_acquire);
+  if ((word & 0xffff) != frame_tag(next_frame_)) return false;
+  current_ = unpack(word, next_frame_);
+  if (current_.slot >= static_cast<unsigned>(pair_.layout.slots()) ||
+      current_.slot_bytes > pair_.layout.segment_bytes()) {
+    fail_protocol("announced a segment that cannot be");
+  }
+  has_frame_ = true;
+  tiny_word_ = 0;
+  return true;
+}
+
+void ShmChannel::close_current() {
+  ++statistics_.segments_received;
+  statistics_.bytes_received += open_bytes_;
+  if (open_ == Open::kTiny) {
+    tiny_word_ += words_of(open_bytes_);
+    --current_.tiny_segments;
+  } else {
+    current_.has_slot = false;
+  }
+  open_ = Open::kNone;
+  if (current_.tiny_segments > 0 || current_.has_slot) return;
+  has_frame_ = false;
+  ++next_frame_;
+  mine_->consumed.store(next_frame_, std::memory_order_release);
+  wake(kCredit);
+}
+
+// --- answers ---
+
+void ShmChannel::answer() {
+  check_alive();
+  check(open_ == Open::kSlot && current_.is_answered, "shm: nothing is in view to answer");
+  statistics_.bytes_sent += open_bytes_;
+  ++answers_given_;
+  mine_->answered.store(answers_given_, std::memory_order_release);
+  wake(kAnswer);
+  close_current();
+}
+
+const std::byte* ShmChannel::view_answer(std::size_t bytes) {
+  check_alive();
+  check(answers_read_ < answers_asked_, "shm: no segment is out to be answered");
+  if (answered_ == answers_read_) {
+    answered_ = theirs_->answered.load(std::memory_order_acquire);
+    if (answered_ == answers_read_) return not_now(kAnswer);
+    if (answered_ - answers_read_ > answers_asked_ - answers_read_) {
+      fail_protocol("has answered more than it was asked");
+    }
+  }
+  wanted_ &= ~std::uint64_t{kAnswer};
+  answer_bytes_ = bytes;
+  return slot_out(answers_[answers_read_ % kMostSlots]);
+}
+
+void ShmChannel::release_answer() {
+  check_alive();
+  check(answered_ > answers_read_, "shm: no answer is in view to release");
+  statistics_.bytes_received += answer_bytes_;
+  free_slots_ |= std::uint64_t{1} << answers_[answers_read_ % kMostSlots];
+  ++answers_read_;
+}
+
+// --- sleeping and ending ---
+
+std::byte* ShmChannel::not_now(Event event) {
+  if (has_ended_) fail();
+  wanted_ |= event;
+  return nullptr;
+}
+
+// The peer announces sleep and then looks for news; this rank makes news and then looks for
+// sleepers. A full barrier on both sides keeps them from missing one another: the sleeper runs it
+// for both, or else both exchange the same word.
+void ShmChannel::wake(Event event) {
+  std::uint64_t asleep = 0;
+  if (pair_.has_barriers) {
+    posix::keep_order();
+    asleep = theirs_->asleep.load(std::memory_order_relaxed);
+  } else {
+    asleep = theirs_->asleep.fetch_or(0, std::memory_order_seq_cst);
+  }
+  if ((asleep & event) == 0) [[likely]]
+    return;
+  if (theirs_->asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
+  const std::byte bell{1};
+  posix::send_message(socket(), {&bell, 1});  // a socket that is full wakes the peer as well
+  ++statistics_.system_calls;
+}
+
+void ShmChannel::announce_sleep(std::uint64_t events) {
+  mine_->asleep.exchange(events, std::memory_order_seq_cst);
+}
+
+bool ShmChannel::has_news(std::uint64_t events) {
+  const std::uint64_t word = frames_in_[next_frame_ % kFrames].word.load(std::memory_order_acquire);
+  const std::uint64_t consumed = theirs_->consumed.load(std::memory_order_acquire);
+  const std::uint64_t answered = theirs_->answered.load(std::memory_order_acquire);
+  const bool has_data = (word & 0xffff) == frame_tag(next_frame_) && reported_frame_ != next_frame_;
+  const bool has_credit = consumed != consumed_ && consumed != reported_consumed_;
+  const bool has_answer = answered != answers_read_ && answered != reported_answered_;
+  if ((events & kData) != 0 && has_data) {
+    reported_frame_ = next_frame_;
+    return true;
+  }
+  if ((events & kCredit) != 0 && has_credit) {
+    reported_consumed_ = consumed;
+    return true;
+  }
+  if ((events & kAnswer) != 0 && has_answer) {
+    reported_answered_ = answered;
+    return true;
+  }
+  return false;
+}
+
+bool ShmChannel::end_sleep() { return mine_->asleep.exchange(0, std::memory_order_seq_cst) == 0; }
+
+void ShmChannel::lose_peer() {
+  const std::string who = "rank " + std::to_string(pair_.rank) + ": " + pair_.peer_name;
+  if (theirs_->closed.load(std::memory_order_acquire) != 0) {
+    has_ended_ = true;
+    end_text_ = who +
+                " has closed its shm channel and will send and take no more: it ended early, or "
+                "ran another program";
+    return;
+  }
+  kill(ErrorCode::kPeerLost,
+       who + " is gone: its shm socket closed without a goodbye; its own output may say why");
+  fail();
+}
+
+void ShmChannel::kill(ErrorCode code, std::string why) {
+  if (!failure_.empty()) return;
+  failure_code_ = code;
+  failure_ = std::move(why);
+}
+
+void ShmChannel::fail() {
+  if (failure_.empty()) kill(ErrorCode::kPeerLost, end_text_);
+  throw Error(failure_code_, pair_.peer, failure_);
+}
+
+void ShmChannel::fail_protocol(const char* what) {
+  kill(ErrorCode::kProtocol,
+       "rank " + std::to_string(pair_.rank) + ": " + pair_.peer_name + " " + what + " (shm)");
+  fail();
+}
+
+void ShmChannel::fail_length(std::size_t expected, std::size_t found) {
+  kill(ErrorCode::kProtocol, "rank " + std::to_string(pair_.rank) + ": expects a segment of " +
+                                 std::to_string(expected) + " bytes from " + pair_.peer_name +
+                                 ", which sent one of " + std::to_string(found) +
+                                 " (shm): do both ranks run the same schedule?");
+  fail();
+}
+
+}  // namespace kolo::shm

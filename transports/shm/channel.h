@@ -1,0 +1,161 @@
+// One rank's end of the memory that it shares with one peer: a single-producer, single-consumer
+// stream each way.
+//
+// Nothing here makes a system call but waking a peer that has announced that it sleeps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transports/error.h"
+#include "transports/posix/descriptor.h"
+#include "transports/posix/shared_memory.h"
+#include "transports/shm/layout.h"
+#include "transports/transport.h"
+
+namespace kolo::shm {
+
+// What connecting a pair of ranks gives (connect.h).
+struct Pair {
+  int rank = 0;
+  int peer = 0;
+  posix::Descriptor socket;  // wakes sleepers; its end tells of a death
+  posix::SharedMemory memory;
+  Layout layout{0};
+  bool has_barriers = false;  // both ranks accept posix::barrier_everywhere
+  std::string peer_name;      // "rank 1 (host, process 4711)"
+};
+
+class ShmChannel final : public Channel {
+ public:
+  // `holding` lists the channels that hold a frame back; it is the transport's.
+  ShmChannel(Pair pair, std::vector<ShmChannel*>& holding);
+  ~ShmChannel() override;
+
+  int peer() const override { return pair_.peer; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const ChannelStatistics& statistics() const override { return statistics_; }
+
+  std::byte* reserve(std::size_t bytes) override;
+  void commit(unsigned flags) override;
+  bool send(std::span<const std::byte> data, unsigned flags) override;
+  bool is_drained() override { return held_.tiny_segments == 0; }
+
+  const std::byte* view(std::size_t bytes) override;
+  void release() override;
+  bool receive(std::span<std::byte> into) override;
+
+  std::byte* view_to_answer(std::size_t bytes) override;
+  void answer() override;
+  const std::byte* view_answer(std::size_t bytes) override;
+  void release_answer() override;
+
+  // --- for the transport ---
+
+  int socket() const { return pair_.socket.get(); }
+
+  // Hands over what kMore holds back; takes the channel off the list of those that hold.
+  void flush();
+
+  // What this rank waits for here: the calls that said "not now" since they last did not.
+  std::uint64_t wanted() const { return wanted_; }
+
+  // Asks the peer to wake this rank on these events.
+  void announce_sleep(std::uint64_t events);
+
+  // True where one of the events has come that was not reported before: they are reported once.
+  bool has_news(std::uint64_t events);
+
+  // Takes the announcement back. True where the peer had seen it: a message from it is on its way.
+  bool end_sleep();
+
+  // The socket has ended: an orderly end is told to who asks for more than has come, any other
+  // throws Error kPeerLost.
+  void lose_peer();
+
+  // Sends what is held back, tells the peer that this is the end, and hangs up. All calls throw
+  // from now on.
+  void close() noexcept;
+
+ private:
+  enum class Open { kNone, kTiny, kSlot };  // what is reserved, or in view
+
+  std::byte* slot_out(unsigned slot) { return slots_out_ + slot * pair_.layout.stride(); }
+  bool has_frame_credit();
+  bool find_slot();
+  void collect_consumed();
+  void commit_tiny(unsigned flags);
+  void commit_slot(unsigned flags);
+  void publish(Announcement announcement);
+  bool load_frame();
+  std::byte* open_next(std::size_t bytes);
+  void close_current();
+  void wake(Event event);
+  void kill(ErrorCode code, std::string why);
+  [[noreturn]] void fail();
+  [[noreturn]] void fail_protocol(const char* what);
+  [[noreturn]] void fail_length(std::size_t expected, std::size_t found);
+  void check_alive() {
+    if (!failure_.empty()) [[unlikely]]
+      fail();
+  }
+  std::byte* not_now(Event event);
+
+  Pair pair_;
+  Capabilities capabilities_;
+  ChannelStatistics statistics_;
+  std::vector<ShmChannel*>& holding_;
+  Control* mine_ = nullptr;
+  Control* theirs_ = nullptr;
+  Frame* frames_out_ = nullptr;
+  Frame* frames_in_ = nullptr;
+  std::byte* slots_out_ = nullptr;
+  std::byte* slots_in_ = nullptr;
+
+  // Out. Counters only grow; the peer's are cached, and read again only when the cached one says
+  // "no".
+  std::uint64_t published_ = 0;
+  std::uint64_t consumed_ = 0;  // of the published, as last read
+  std::array<std::int8_t, kFrames>
+      frame_slots_{};             // the slot that frame n % kFrames holds; kNoSlot: none to free
+  std::uint64_t free_slots_ = 0;  // a set
+  std::array<std::uint8_t, kMostSlots>
+      answers_{};  // slots to be answered, oldest at answers_read_ % kMostSlots
+  std::uint64_t answers_asked_ = 0;
+  std::uint64_t answers_read_ = 0;
+  std::uint64_t answered_ = 0;  // as last read
+  std::size_t answer_bytes_ = 0;
+  Announcement held_;       // tiny segments that kMore holds back
+  bool is_listed_ = false;  // in holding_
+  Open reserved_ = Open::kNone;
+  unsigned reserved_slot_ = 0;
+  std::size_t reserved_bytes_ = 0;
+
+  // In.
+  std::uint64_t next_frame_ = 0;  // to consume
+  bool has_frame_ = false;        // it has arrived, and this is what is left of it:
+  Announcement current_;
+  unsigned tiny_word_ = 0;  // where its next tiny segment begins
+  Open open_ = Open::kNone;
+  std::size_t open_bytes_ = 0;
+  std::uint64_t answers_given_ = 0;
+
+  // Waiting.
+  std::uint64_t wanted_ = 0;
+  std::uint64_t reported_frame_ = ~std::uint64_t{0};
+  std::uint64_t reported_consumed_ = 0;
+  std::uint64_t reported_answered_ = 0;
+  bool has_ended_ = false;  // the peer closed in order
+  std::string end_text_;
+  std::string failure_;  // once there is one, all calls throw it
+  ErrorCode failure_code_ = ErrorCode::kPeerLost;
+
+  // Tiny segments are written and read here, where they are aligned.
+  alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_out_{};
+  alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_in_{};
+  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> held_bytes_{};
+};
+
+}  // namespace kolo::shm

@@ -1,0 +1,133 @@
+// What lies where in the memory that two ranks share.
+//
+// One region per pair of ranks. A *side* is one of the two: 0 the lower rank, 1 the higher. Each
+// side has a *control*, which it writes and the other reads, and an *outbox*: a ring of frames and
+// a set of slots, which it fills.
+//
+//     header | control 0 | control 1 | frames of 0 | frames of 1 | slots of 0 | slots of 1
+//
+// A *frame* announces segments: one cache line, of which the first word says what there is, and
+// which carries tiny segments (up to 56 bytes together) itself, so that announcement and payload
+// cross in one transfer of one line. Anything longer lies in a slot that the frame names. Frames
+// are used in turn, and a word carries the low bits of its frame's number: a reader knows a new
+// word from the one of the lap before, and nobody ever clears anything.
+//
+// Slots are used lowest-free first, not in turn: what was just released is still in cache. Their
+// stride is a few lines more than the segment, so that no two slots share page offsets (loads would
+// be held up by unrelated stores).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/transport.h"
+
+namespace kolo::shm {
+
+inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+
+// Two cache lines: processors fetch them in pairs, and neighbours would disturb one another.
+inline constexpr std::size_t kApart = 128;
+
+inline constexpr std::uint32_t kFrames = 64;
+inline constexpr std::size_t kTinyBytes = 56;
+inline constexpr int kMostSlots = 8;
+inline constexpr std::size_t kSlotPadding = 5 * kSegmentAlignment;
+inline constexpr std::size_t kLongestSegment =
+    512 * 1024;  // four slots of these each way make 4 MiB
+
+using SharedWord = std::atomic<std::uint64_t>;
+static_assert(SharedWord::is_always_lock_free, "two processes share it");
+
+// A frame's first word, unpacked.
+struct Announcement {
+  std::uint64_t frame = 0;     // its number; 16 bits of it travel
+  unsigned tiny_segments = 0;  // at most 15
+  unsigned tiny_words = 0;     // 8-byte words that they take
+  bool has_slot = false;       // one more segment follows, in a slot
+  bool is_answered = false;    // and it is to be answered
+  unsigned slot = 0;
+  std::size_t slot_bytes = 0;  // of its segment
+};
+
+inline constexpr unsigned kMostTinySegments = 15;
+
+constexpr std::uint64_t frame_tag(std::uint64_t frame) { return (frame + 1) & 0xffff; }
+
+constexpr std::uint64_t pack(const Announcement& a) {
+  return frame_tag(a.frame) | std::uint64_t{a.tiny_segments} << 16 |
+         std::uint64_t{a.tiny_words} << 20 | std::uint64_t{a.is_answered} << 23 |
+         std::uint64_t{a.slot_bytes} << 24 | std::uint64_t{a.has_slot} << 48 |
+         std::uint64_t{a.slot} << 49;
+}
+
+constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
+  Announcement a;
+  a.frame = frame;
+  a.tiny_segments = (word >> 16) & 15;
+  a.tiny_words = (word >> 20) & 7;
+  a.is_answered = ((word >> 23) & 1) != 0;
+  a.slot_bytes = (word >> 24) & 0xffffff;
+  a.has_slot = ((word >> 48) & 1) != 0;
+  a.slot = static_cast<unsigned>((word >> 49) & 63);
+  return a;
+}
+
+struct alignas(kApart) Frame {
+  SharedWord word;
+  std::byte tiny[kTinyBytes];
+};
+
+// What a sleeping rank waits for; it wakes for nothing else.
+enum Event : std::uint64_t { kData = 1, kCredit = 2, kAnswer = 4, kAnyEvent = 7 };
+
+// Written by one side, read by the other, but for `asleep`, which the waker clears. A line each.
+struct Control {
+  alignas(kApart) SharedWord consumed;  // frames of the other's outbox that are done with
+  alignas(kApart) SharedWord answered;  // segments of the other's outbox that are answered
+  alignas(kApart) SharedWord asleep;    // a set of Events; 0: awake
+  alignas(kApart) SharedWord closed;    // 1: no more will come, and that is in order
+};
+
+// Both sides hold it against their own figures: a peer of another build or with other settings is
+// an error, not a crash.
+struct alignas(kApart) Header {
+  std::uint64_t magic = kMagic;
+  std::uint32_t version = kLayoutVersion;
+  std::int32_t ranks[2] = {0, 0};
+  std::uint32_t slots = 0;
+  std::uint64_t segment_bytes = 0;
+
+  bool operator==(const Header&) const = default;
+};
+
+// The arithmetic of one region, from the two figures that may differ between jobs.
+class Layout {
+ public:
+  explicit Layout(std::size_t segment_bytes)
+      : segment_bytes_(segment_bytes),
+        slots_(segment_bytes > kLongestSegment / 2 ? 4 : kMostSlots) {}
+
+  std::size_t segment_bytes() const { return segment_bytes_; }
+  int slots() const { return slots_; }
+
+  std::size_t control_offset(int side) const { return sizeof(Header) + at(side) * sizeof(Control); }
+  std::size_t frames_offset(int side) const {
+    return control_offset(2) + at(side) * kFrames * sizeof(Frame);
+  }
+  std::size_t slots_offset(int side) const {
+    return frames_offset(2) + at(side) * at(slots_) * stride();
+  }
+  std::size_t stride() const { return segment_bytes_ + kSlotPadding; }
+  std::size_t bytes() const { return slots_offset(2); }
+
+ private:
+  static constexpr std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  std::size_t segment_bytes_;
+  int slots_;
+};
+
+}  // namespace kolo::shm
