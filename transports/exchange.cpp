@@ -46,11 +46,12 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
       auto missing = missing_ranks(store, key, size);
       if (missing.empty()) missing.push_back(peer);  // it came just now: too late all the same
       const std::chrono::duration<double> waited = Clock::now() - start;
-      throw Error(ErrorCode::kDeadline, missing.front(),
-                  fmt::format("rank {}: waited {:.1f} s for {} of {} to {}: start them, look for "
-                              "why they stopped, or "
-                              "raise the timeout",
-                              rank, waited.count(), name_ranks(missing), size, purpose));
+      throw Error(
+          ErrorCode::kDeadline, missing.front(),
+          fmt::format("rank {}: waited {:.1f} s for {} of {} to {} ({}): start them, see why they "
+                      "stopped, or "
+                      "raise the timeout",
+                      rank, waited.count(), name_ranks(missing), size, purpose, store.describe()));
     }
   }
   return values;

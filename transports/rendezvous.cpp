@@ -29,6 +29,7 @@ class PrefixedStore final : public Store {
   std::optional<std::string> failure() override { return store_->failure(); }
   std::string post_failure(std::string_view text) override { return store_->post_failure(text); }
   int descriptor() const override { return store_->descriptor(); }
+  std::string describe() const override { return store_->describe(); }
 
  private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }

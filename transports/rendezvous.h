@@ -51,6 +51,9 @@ class Store {
 
   // Readable when failure() may have news; -1 where only asking tells.
   virtual int descriptor() const { return -1; }
+
+  // For messages: "the store at 10.0.0.1:29500", "the store in the file /tmp/job".
+  virtual std::string describe() const { return "the store"; }
 };
 
 // The same store, with every key prefixed: how two communicators of one job keep apart.

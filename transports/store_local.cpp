@@ -40,7 +40,7 @@ class LocalStore final : public Store {
     throw Error(ErrorCode::kDeadline, kNoPeer,
                 fmt::format("waited {:.1f} s for the key '{}' in the local store: no thread of "
                             "this process has set it",
-                            waited.count(), key));
+                            waited.count(), key, describe()));
   }
 
   std::int64_t add(std::string_view key, std::int64_t delta) override {
@@ -70,6 +70,7 @@ class LocalStore final : public Store {
   }
 
   int descriptor() const override { return failed_.descriptor(); }
+  std::string describe() const override { return "this process's store"; }
 
  private:
   std::mutex mutex_;

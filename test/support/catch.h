@@ -12,3 +12,10 @@ using Catch::Approx;
 #else
 using Catch::Detail::Approx;
 #endif
+
+// A matcher: the text has this part.
+#if __has_include(<catch2/catch_all.hpp>)
+using Catch::Matchers::ContainsSubstring;
+#else
+inline auto ContainsSubstring(const std::string& part) { return Catch::Matchers::Contains(part); }
+#endif

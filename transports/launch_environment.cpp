@@ -1,0 +1,120 @@
+// RANK, WORLD_SIZE, ... and the store they lead to.
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "transports/posix/socket.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+
+namespace kolo {
+
+namespace {
+
+void need_both(bool has_first, bool has_second, const char* first, const char* second) {
+  if (has_first == has_second) return;
+  throw std::invalid_argument(fmt::format("{} is set but {} is not: set both, or neither",
+                                          has_first ? first : second, has_first ? second : first));
+}
+
+// Rank 0's store: the server goes after the client has.
+std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
+                                   std::shared_ptr<TcpStoreServer> server) {
+  Store* const store = client.get();
+  return {store, [client = std::move(client), server = std::move(server)](Store*) mutable {
+            client.reset();
+            server.reset();
+          }};
+}
+
+// A job of one host need not listen to the world.
+std::string host_to_bind(const std::string& master_host) {
+  std::string why;
+  for (const auto& address : posix::resolve(master_host, 0, why)) {
+    if (!address.is_loopback()) return "";
+  }
+  return why.empty() ? master_host : "";
+}
+
+struct HostAndPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+// "host:port" or "[v6]:port".
+HostAndPort parse_host_and_port(const std::string& text) {
+  const auto colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  const std::string digits = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool is_number = !digits.empty() && digits.size() <= 5 &&
+                         digits.find_first_not_of("0123456789") == std::string::npos;
+  const int port = is_number ? std::stoi(digits) : 0;
+  if (host.empty() || port < 1 || port > 65535) {
+    throw std::invalid_argument(fmt::format(
+        "KOLO_STORE='tcp://{}' is not tcp://HOST:PORT with a port from 1 to 65535", text));
+  }
+  return {host, static_cast<std::uint16_t>(port)};
+}
+
+std::shared_ptr<Store> store_from_url(const std::string& url, int size, Deadline deadline) {
+  const std::string tcp = "tcp://";
+  const std::string file = "file:";
+  if (url.compare(0, tcp.size(), tcp) == 0) {
+    const auto where = parse_host_and_port(url.substr(tcp.size()));
+    return connect_tcp_store(where.host, where.port, deadline);
+  }
+  if (url.compare(0, file.size(), file) == 0 && url.size() > file.size()) {
+    return open_file_store(url.substr(file.size()), size, deadline);
+  }
+  throw std::invalid_argument(
+      fmt::format("KOLO_STORE='{}' is neither tcp://HOST:PORT nor file:PATH", url));
+}
+
+}  // namespace
+
+LaunchEnvironment launch_environment() {
+  const Settings settings = read_settings();
+  need_both(settings.rank.has_value(), settings.size.has_value(), "RANK", "WORLD_SIZE");
+  need_both(settings.local_rank.has_value(), settings.local_size.has_value(), "LOCAL_RANK",
+            "LOCAL_WORLD_SIZE");
+  LaunchEnvironment who;
+  if (!settings.rank) return who;
+  who.rank = *settings.rank;
+  who.size = *settings.size;
+  // A launcher that says nothing of hosts most likely means one.
+  who.local_rank = settings.local_rank.value_or(who.rank);
+  who.local_size = settings.local_size.value_or(who.size);
+  if (who.rank >= who.size) {
+    throw std::invalid_argument(
+        fmt::format("RANK={} must be less than WORLD_SIZE={}", who.rank, who.size));
+  }
+  if (who.local_rank >= who.local_size) {
+    throw std::invalid_argument(fmt::format("LOCAL_RANK={} must be less than LOCAL_WORLD_SIZE={}",
+                                            who.local_rank, who.local_size));
+  }
+  return who;
+}
+
+std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline) {
+  const Settings settings = read_settings();
+  if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
+  need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
+  if (settings.master_port != 0) {
+    std::shared_ptr<TcpStoreServer> server;
+    if (who.rank == 0) {
+      server = std::make_shared<TcpStoreServer>(host_to_bind(settings.master_host),
+                                                settings.master_port);
+    }
+    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline);
+    return server ? with_server(std::move(client), std::move(server)) : client;
+  }
+  if (who.size == 1) return make_local_store();
+  throw std::invalid_argument(
+      fmt::format("WORLD_SIZE={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says "
+                  "where the ranks meet: "
+                  "start them with kolo-run, or set these",
+                  who.size));
+}
+
+}  // namespace kolo

@@ -1,0 +1,211 @@
+#include "transports/posix/socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "transports/error.h"
+
+namespace kolo::posix {
+
+namespace {
+
+constexpr int kBacklog = 1024;
+
+void set_option(const Descriptor& socket, int level, int name, int value) {
+  // Options are wishes: a kernel without one still moves bytes.
+  static_cast<void>(::setsockopt(socket.get(), level, name, &value, sizeof value));
+}
+
+Descriptor open_socket(int family) {
+  return Descriptor(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+Address any_address(int family, std::uint16_t port) {
+  if (family == AF_INET6) {
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_addr = in6addr_any;
+    any.sin6_port = htons(port);
+    return {reinterpret_cast<const sockaddr*>(&any), sizeof any};
+  }
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_ANY);
+  any.sin_port = htons(port);
+  return {reinterpret_cast<const sockaddr*>(&any), sizeof any};
+}
+
+// Not open, with errno set, where it cannot.
+Descriptor try_to_listen(const Address& address, bool takes_both_families) {
+  Descriptor socket = open_socket(address.family());
+  if (!socket.is_open()) return socket;
+  set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.family() == AF_INET6) {
+    set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, takes_both_families ? 0 : 1);
+  }
+  if (::bind(socket.get(), address.get(), address.length()) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    const int error = errno;
+    socket.close();
+    errno = error;
+  }
+  return socket;
+}
+
+Transfer outcome(ssize_t result) {
+  if (result > 0) return {static_cast<std::size_t>(result), false, 0};
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
+  return {0, true, errno};
+}
+
+}  // namespace
+
+Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
+  std::memcpy(&storage_, address, length);
+}
+
+std::uint16_t Address::port() const {
+  if (family() == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+}
+
+void Address::set_port(std::uint16_t port) {
+  if (family() == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(&storage_)->sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in*>(&storage_)->sin_port = htons(port);
+  }
+}
+
+bool Address::is_loopback() const {
+  if (family() == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) return v6.s6_addr[12] == 127;
+    return IN6_IS_ADDR_LOOPBACK(&v6);
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr;
+  return ntohl(v4.s_addr) >> 24 == 127;
+}
+
+std::string Address::host() const {
+  char text[NI_MAXHOST] = "";
+  if (::getnameinfo(get(), length_, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  const std::string host = text;
+  const std::string mapped = "::ffff:";  // an IPv4 peer of a socket that takes both
+  return host.compare(0, mapped.size(), mapped) == 0 ? host.substr(mapped.size()) : host;
+}
+
+std::string host_and_port(const std::string& host, std::uint16_t port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format(fmt::runtime(is_v6 ? "[{}]:{}" : "{}:{}"), host, port);
+}
+
+std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    why = ::gai_strerror(error);
+    return {};
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+    addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
+    addresses.back().set_port(port);
+  }
+  if (addresses.empty()) why = "it has neither an IPv4 nor an IPv6 address";
+  return addresses;
+}
+
+Descriptor listen_on(const std::string& host, std::uint16_t port) {
+  Descriptor socket;
+  std::string why;
+  if (host.empty()) {
+    socket = try_to_listen(any_address(AF_INET6, port), true);
+    if (!socket.is_open() && errno != EADDRINUSE) {
+      socket = try_to_listen(any_address(AF_INET, port), false);
+    }
+  } else {
+    for (const Address& address : resolve(host, port, why)) {
+      socket = try_to_listen(address, false);
+      if (socket.is_open()) break;
+    }
+  }
+  if (socket.is_open()) return socket;
+  const bool is_in_use = why.empty() && errno == EADDRINUSE;
+  throw Error(
+      ErrorCode::kUnavailable, kNoPeer,
+      fmt::format("cannot listen on port {} of {}: {}{}", port,
+                  host.empty() ? "all addresses" : host, why.empty() ? error_text(errno) : why,
+                  is_in_use ? ": another program has it, choose another port" : ""));
+}
+
+Descriptor accept_from(const Descriptor& listener) {
+  return Descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+Descriptor start_connecting(const Address& to) {
+  Descriptor socket = open_socket(to.family());
+  if (socket.is_open()) {
+    errno = 0;
+    if (::connect(socket.get(), to.get(), to.length()) == 0) errno = 0;
+  }
+  return socket;
+}
+
+int connect_result(const Descriptor& socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  return error;
+}
+
+Address local_address(const Descriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    throw_system("getsockname");
+  }
+  return {reinterpret_cast<const sockaddr*>(&storage), length};
+}
+
+Address peer_address(const Descriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    throw_system("getpeername");
+  }
+  return {reinterpret_cast<const sockaddr*>(&storage), length};
+}
+
+void set_low_latency(const Descriptor& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+void set_keepalive(const Descriptor& socket) {
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+Transfer receive_some(const Descriptor& socket, void* into, std::size_t bytes) {
+  const ssize_t got = ::recv(socket.get(), into, bytes, 0);
+  if (got == 0) return {0, true, 0};
+  return outcome(got);
+}
+
+Transfer send_some(const Descriptor& socket, const void* data, std::size_t bytes) {
+  return outcome(::send(socket.get(), data, bytes, MSG_NOSIGNAL));
+}
+
+}  // namespace kolo::posix

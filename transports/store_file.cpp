@@ -1,0 +1,364 @@
+// A store in a file that all ranks can open: a log of records, appended under a lock, read by
+// everyone.
+//
+//     file    = header record*            header = "kolo store 1\n"
+//     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
+//     (little-endian)
+//
+// Locks are those of fcntl on an open file (F_OFD_SETLK): the kernel drops them when a process
+// dies, and they work over NFS. Beyond the end of any log lie three kinds of bytes to lock:
+//
+//     kLogLock            exclusive, while appending
+//     kUserLock           shared, as long as a store is open: who can take it exclusively is alone,
+//     so what the file holds is
+//                         left from a job that ended badly, and the last to close removes the file
+//     kRankLock + rank    exclusive, held by that rank after join(): if another can take it, the
+//     rank is dead
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "transports/check.h"
+#include "transports/error.h"
+#include "transports/posix/descriptor.h"
+#include "transports/posix/identity.h"
+#include "transports/rendezvous.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kHeader = "kolo store 1\n";
+constexpr off_t kLogLock = off_t{1} << 40;
+constexpr off_t kUserLock = kLogLock + 1;
+constexpr off_t kRankLock = kLogLock + 2;
+constexpr std::size_t kRecordBytes = 20;
+constexpr std::uint32_t kLongest = 1 << 20;
+constexpr auto kLongestNap = 20ms;
+constexpr auto kLookForTheDeadEvery = 200ms;
+
+enum class Kind : std::uint32_t { kValue = 1, kCounter, kJoin, kLeave, kFail };
+
+bool lock_byte(const posix::Descriptor& file, short type, off_t byte, bool waits) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  int result = 0;
+  do {
+    result = ::fcntl(file.get(), waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+// Whether anybody else holds a lock that keeps an exclusive one away.
+bool is_locked_by_others(const posix::Descriptor& file, off_t byte) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+class LogLock {
+ public:
+  explicit LogLock(const posix::Descriptor& file) : file_(file) {
+    if (!lock_byte(file_, F_WRLCK, kLogLock, true))
+      posix::throw_system("cannot lock the store's file");
+  }
+  ~LogLock() { lock_byte(file_, F_UNLCK, kLogLock, false); }
+  LogLock(const LogLock&) = delete;
+  LogLock& operator=(const LogLock&) = delete;
+
+ private:
+  const posix::Descriptor& file_;
+};
+
+class FileStore final : public Store {
+ public:
+  explicit FileStore(std::string path) : path_(std::move(path)) {
+    while (!open_and_enter()) {
+    }
+  }
+
+  ~FileStore() override {
+    try {
+      const LogLock lock(file_);
+      if (!is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
+    } catch (const std::exception&) {  // the file stays; the next job sees that nobody uses it
+    }
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    append(Kind::kValue, key, value, 0);
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    read_news();
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    const auto start = Clock::now();
+    std::chrono::microseconds nap = 100us;
+    while (true) {
+      if (auto value = try_get(key)) return *value;
+      if (const auto text = failure()) throw Error(ErrorCode::kAborted, kNoPeer, *text);
+      if (Clock::now() >= deadline) break;
+      std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + nap));
+      nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNap);
+    }
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    throw Error(ErrorCode::kDeadline, kNoPeer,
+                fmt::format("waited {:.1f} s for the key '{}' in {}: no rank has set it",
+                            waited.count(), key, describe()));
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    const std::lock_guard lock(mutex_);
+    const LogLock log(file_);
+    read_news();
+    const std::int64_t sum = counters_[std::string(key)] + delta;
+    write_record(Kind::kCounter, key, {}, sum);
+    return sum;
+  }
+
+  void join(int rank) override {
+    const std::lock_guard lock(mutex_);
+    lock_byte(file_, F_WRLCK, kRankLock + rank, false);
+    const LogLock log(file_);
+    read_news();
+    write_record(Kind::kJoin, {}, fmt::format("{}, pid {}", posix::host_name(), ::getpid()), rank);
+    own_ranks_.push_back(rank);
+  }
+
+  void leave() override {
+    const std::lock_guard lock(mutex_);
+    if (own_ranks_.empty()) return;
+    const int rank = own_ranks_.back();
+    own_ranks_.pop_back();
+    const LogLock log(file_);
+    read_news();
+    write_record(Kind::kLeave, {}, {}, rank);
+    // The last hold on this rank: its death is no news any more.
+    if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0) {
+      lock_byte(file_, F_UNLCK, kRankLock + rank, false);
+    }
+  }
+
+  std::optional<std::string> failure() override {
+    {
+      const std::lock_guard lock(mutex_);
+      read_news();
+      if (failure_) return failure_;
+    }
+    const auto death = find_a_death();
+    return death ? std::optional(post_failure(*death)) : std::nullopt;
+  }
+
+  std::string post_failure(std::string_view text) override {
+    const std::lock_guard lock(mutex_);
+    const LogLock log(file_);
+    read_news();
+    if (!failure_) write_record(Kind::kFail, {}, text.substr(0, kLongest), 0);
+    return *failure_;
+  }
+
+  std::string describe() const override { return "the store in the file " + path_; }
+
+ private:
+  // False where the file was removed between opening and locking it: then once more.
+  bool open_and_enter() {
+    file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file_.is_open()) {
+      throw Error(
+          ErrorCode::kUnavailable, kNoPeer,
+          fmt::format("cannot open the store's file {}: {}", path_, posix::error_text(errno)));
+    }
+    const LogLock lock(file_);
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    if (status.st_nlink == 0) return false;
+    const bool is_ours = status.st_size == 0 || has_header();
+    if (!is_ours) {
+      throw Error(
+          ErrorCode::kUnavailable, kNoPeer,
+          fmt::format("{} is not a store of kolo's: name a file that does not exist", path_));
+    }
+    if (!is_locked_by_others(file_, kUserLock)) start_afresh();
+    if (!lock_byte(file_, F_RDLCK, kUserLock, false)) posix::throw_system("cannot lock " + path_);
+    end_ = kHeader.size();
+    return true;
+  }
+
+  bool has_header() {
+    std::string start(kHeader.size(), '\0');
+    return ::pread(file_.get(), start.data(), start.size(), 0) ==
+               static_cast<ssize_t>(start.size()) &&
+           start == kHeader;
+  }
+
+  void start_afresh() {
+    if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
+    write_bytes(kHeader, 0);
+  }
+
+  void append(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    const LogLock log(file_);
+    read_news();
+    write_record(kind, key, value, number);
+  }
+
+  // With the log's lock held and all news read: so end_ is the end of the file.
+  void write_record(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
+    if (key.size() > kLongest || value.size() > kLongest) {
+      throw std::invalid_argument("store: a key or a value is longer than 1 MiB");
+    }
+    std::string bytes(kRecordBytes, '\0');
+    const auto put = [&bytes](std::size_t at, auto field) {
+      std::memcpy(bytes.data() + at, &field, sizeof field);
+    };
+    put(0, static_cast<std::uint32_t>(kind));
+    put(4, static_cast<std::uint32_t>(key.size()));
+    put(8, static_cast<std::uint32_t>(value.size()));
+    put(12, number);
+    bytes.append(key).append(value);
+    // What lies beyond was left by a rank that died while it wrote.
+    if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
+      posix::throw_system("ftruncate " + path_);
+    write_bytes(bytes, end_);
+    read_news();
+  }
+
+  void write_bytes(std::string_view bytes, std::size_t at) {
+    while (!bytes.empty()) {
+      const ssize_t written =
+          ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (written < 0 && errno != EINTR) posix::throw_system("cannot write " + path_);
+      if (written <= 0) continue;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      at += static_cast<std::size_t>(written);
+    }
+  }
+
+  // Applies the records that have been appended since. A record that is not complete yet waits for
+  // the next time.
+  void read_news() {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    const auto file_bytes = static_cast<std::size_t>(status.st_size);
+    if (file_bytes <= end_) return;
+    std::string bytes(file_bytes - end_, '\0');
+    const ssize_t got = ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(end_));
+    if (got < 0) posix::throw_system("cannot read " + path_);
+    bytes.resize(static_cast<std::size_t>(got));
+    std::size_t at = 0;
+    while (const std::size_t length = apply_record(std::string_view(bytes).substr(at)))
+      at += length;
+    end_ += at;
+  }
+
+  // The length of the record at the front, or 0 where it is not complete.
+  std::size_t apply_record(std::string_view bytes) {
+    if (bytes.size() < kRecordBytes) return 0;
+    const auto field = [&bytes](std::size_t at) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, bytes.data() + at, sizeof value);
+      return value;
+    };
+    const std::uint32_t key_bytes = field(4);
+    const std::uint32_t value_bytes = field(8);
+    if (field(0) < 1 || field(0) > 5 || key_bytes > kLongest || value_bytes > kLongest) {
+      throw Error(ErrorCode::kProtocol, kNoPeer,
+                  fmt::format("{} is damaged: remove it and start the job again", describe()));
+    }
+    const std::size_t length = kRecordBytes + key_bytes + value_bytes;
+    if (bytes.size() < length) return 0;
+    std::int64_t number = 0;
+    std::memcpy(&number, bytes.data() + 12, sizeof number);
+    apply(static_cast<Kind>(field(0)), std::string(bytes.substr(kRecordBytes, key_bytes)),
+          std::string(bytes.substr(kRecordBytes + key_bytes, value_bytes)), number);
+    return length;
+  }
+
+  void apply(Kind kind, std::string key, std::string value, std::int64_t number) {
+    const int rank = static_cast<int>(number);
+    switch (kind) {
+      case Kind::kValue:
+        values_.insert_or_assign(std::move(key), std::move(value));
+        return;
+      case Kind::kCounter:
+        counters_[key] = number;
+        return;
+      case Kind::kJoin:
+        ++members_[rank].joins;
+        members_[rank].who = std::move(value);
+        return;
+      case Kind::kLeave:
+        --members_[rank].joins;
+        return;
+      case Kind::kFail:
+        if (!failure_) failure_ = std::move(value);
+        return;
+    }
+  }
+
+  std::optional<std::string> find_a_death() {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - looked_for_the_dead_ < kLookForTheDeadEvery) return std::nullopt;
+    looked_for_the_dead_ = Clock::now();
+    for (const auto& [rank, member] : members_) {
+      const bool is_own = std::count(own_ranks_.begin(), own_ranks_.end(), rank) > 0;
+      if (member.joins <= 0 || is_own || is_locked_by_others(file_, kRankLock + rank)) continue;
+      read_news();  // it may have left just now
+      if (member.joins <= 0) continue;
+      return fmt::format(
+          "rank {} ({}) is gone: it closed {} without a goodbye; look at its last output", rank,
+          member.who, describe());
+    }
+    return std::nullopt;
+  }
+
+  struct Member {
+    int joins = 0;
+    std::string who;
+  };
+
+  const std::string path_;
+  posix::Descriptor file_;
+
+  std::mutex mutex_;     // all below
+  std::size_t end_ = 0;  // of what has been read
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::int64_t> counters_;
+  std::map<int, Member> members_;
+  std::vector<int> own_ranks_;
+  std::optional<std::string> failure_;
+  Clock::time_point looked_for_the_dead_{};
+};
+
+}  // namespace
+
+std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline) {
+  check(size >= 1, "open_file_store: a job has at least one rank");
+  check(!path.empty(), "open_file_store: the file needs a name");
+  return std::make_shared<FileStore>(path);
+}
+
+}  // namespace kolo

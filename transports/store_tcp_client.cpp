@@ -1,0 +1,292 @@
+// A rank's end of a TCP store: one connection, no thread.
+//
+// Several threads may ask at once. Whoever waits and finds nobody reading becomes the reader: it
+// polls the socket and hands out what arrives, to itself and to the others; when it has its own
+// reply, another takes over.
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "transports/error.h"
+#include "transports/posix/epoll.h"
+#include "transports/posix/event.h"
+#include "transports/posix/identity.h"
+#include "transports/posix/socket.h"
+#include "transports/rendezvous.h"
+#include "transports/store_wire.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+using store_wire::Kind;
+using store_wire::Message;
+
+// For calls that have no deadline of their own: the server answers these at once, or it is gone.
+constexpr auto kCallTimeout = 30s;
+constexpr auto kRetryEvery = 50ms;
+
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp<std::chrono::milliseconds>(left, 0ms, 1h).count());
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) {
+  pollfd watched{socket.get(), events, 0};
+  return ::poll(&watched, 1, milliseconds_until(deadline)) > 0;
+}
+
+class TcpStore final : public Store {
+ public:
+  TcpStore(posix::Descriptor socket, std::string address, Deadline deadline)
+      : socket_(std::move(socket)), address_(std::move(address)) {
+    posix::set_low_latency(socket_);
+    posix::set_keepalive(socket_);
+    watched_.add(socket_.get(), EPOLLIN, 0);
+    watched_.add(failed_.descriptor(), EPOLLIN, 1);
+    const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
+    const auto reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
+    if (!reply || reply->number != store_wire::kVersion) {
+      throw Error(
+          ErrorCode::kProtocol, kNoPeer,
+          fmt::format("{} {}: is it kolo's, and of this version?", describe(),
+                      reply ? "speaks another version" : "did not answer the hello in time"));
+    }
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    call_now({Kind::kSet, 0, 0, std::string(key), std::string(value)});
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    auto reply = call_now({Kind::kTryGet, 0, 0, std::string(key), {}});
+    if (reply.kind == Kind::kNothing) return std::nullopt;
+    return std::move(reply.value);
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    const auto start = Clock::now();
+    auto reply = call({Kind::kGet, 0, 0, std::string(key), {}}, deadline);
+    if (reply) return std::move(reply->value);
+    throw Error(ErrorCode::kDeadline, kNoPeer,
+                fmt::format("waited {:.1f} s for the key '{}' in {}: no rank has set it",
+                            seconds_since(start), key, describe()));
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    return call_now({Kind::kAdd, 0, delta, std::string(key), {}}).number;
+  }
+
+  void join(int rank) override { tell({Kind::kJoin, 0, rank, {}, {}}); }
+
+  void leave() override {
+    const std::lock_guard lock(mutex_);
+    if (!is_over_) write({Kind::kLeave, 0, 0, {}, {}}, Clock::now() + kCallTimeout);
+  }
+
+  std::optional<std::string> failure() override {
+    const std::lock_guard lock(mutex_);
+    if (!has_reader_ && !is_over_) read_what_is_there();
+    return failure_;
+  }
+
+  std::string post_failure(std::string_view text) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) return *failure_;
+    }
+    const Message message{
+        Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
+    const auto reply = call(message, Clock::now() + kCallTimeout);
+    const std::lock_guard lock(mutex_);
+    if (reply) fail(reply->value);
+    return failure_ ? *failure_ : std::string(text);
+  }
+
+  int descriptor() const override { return watched_.descriptor(); }
+  std::string describe() const override { return "the store at " + address_; }
+
+ private:
+  Message call_now(Message message) {
+    auto reply = call(std::move(message), Clock::now() + kCallTimeout);
+    if (reply) return std::move(*reply);
+    throw Error(ErrorCode::kDeadline, kNoPeer,
+                fmt::format("{} has not answered for {} s: its process hangs or the network is cut",
+                            describe(), kCallTimeout.count()));
+  }
+
+  void tell(const Message& message) {
+    const std::lock_guard lock(mutex_);
+    throw_if_over(message.kind);
+    write(message, Clock::now() + kCallTimeout);
+  }
+
+  // The reply, or nothing once the deadline has passed. Error kAborted where a kGet waits and the
+  // job fails.
+  std::optional<Message> call(Message message, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    throw_if_over(message.kind);
+    message.id = ++last_id_;
+    const auto slot = replies_.emplace(message.id, std::nullopt).first;
+    const Slot cleaner{replies_, slot};
+    write(message, deadline);
+    while (!slot->second) {
+      throw_if_over(message.kind);
+      if (Clock::now() >= deadline) {
+        if (message.kind == Kind::kGet)
+          write({Kind::kForget, message.id, 0, {}, {}}, Clock::now() + kCallTimeout);
+        return std::nullopt;
+      }
+      if (has_reader_) {
+        changed_.wait_until(lock, deadline);
+      } else {
+        read_for_all(lock, deadline);
+      }
+    }
+    return std::move(*slot->second);
+  }
+
+  void read_for_all(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    has_reader_ = true;
+    lock.unlock();
+    wait_for(socket_, POLLIN, deadline);
+    lock.lock();
+    has_reader_ = false;
+    read_what_is_there();
+    changed_.notify_all();
+  }
+
+  void read_what_is_there() {
+    std::array<char, 16384> bytes{};
+    while (!is_over_) {
+      const auto got = posix::receive_some(socket_, bytes.data(), bytes.size());
+      if (got.is_closed) return lose();
+      if (got.bytes == 0) return;
+      in_.append(bytes.data(), got.bytes);
+      try {
+        while (auto message = store_wire::take(in_)) handle(std::move(*message));
+      } catch (const Error& error) {
+        is_over_ = true;
+        return fail(fmt::format("{} sent bytes that make no sense ({}): is it kolo's?", describe(),
+                                error.what()));
+      }
+    }
+  }
+
+  void handle(Message message) {
+    if (message.kind == Kind::kFailed) return fail(message.value);
+    if (message.kind == Kind::kGoodbye) {
+      is_over_ = true;
+      watched_.remove(socket_.get());  // its end is no news
+      return;
+    }
+    const auto slot = replies_.find(message.id);  // absent: a late reply to a call that gave up
+    if (slot != replies_.end()) slot->second = std::move(message);
+  }
+
+  // The server's process is gone without a goodbye: nobody can learn of a failure any more, so that
+  // is one.
+  void lose() {
+    is_over_ = true;
+    fail(
+        fmt::format("{} is gone: the process that served it (the launcher or rank 0) has died or "
+                    "was unreachable",
+                    describe()));
+  }
+
+  void fail(const std::string& text) {
+    if (!failure_) {
+      failure_ = text;
+      failed_.ring();  // never silenced: a failure stays news
+    }
+    changed_.notify_all();
+  }
+
+  void throw_if_over(Kind kind) {
+    if (failure_ && kind == Kind::kGet) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
+    if (!is_over_) return;
+    throw Error(failure_ ? ErrorCode::kAborted : ErrorCode::kUnavailable, kNoPeer,
+                failure_ ? *failure_
+                         : fmt::format("{} has ended in good order: the job is over", describe()));
+  }
+
+  // Short and rare: holding the lock while the socket takes it is fine.
+  void write(const Message& message, Deadline deadline) {
+    const std::string bytes = store_wire::encode(message);
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const auto sent = posix::send_some(socket_, bytes.data() + done, bytes.size() - done);
+      done += sent.bytes;
+      if (sent.is_closed)
+        return;  // what the server said last is still to be read; reading notices the end
+      if (sent.bytes == 0 && !wait_for(socket_, POLLOUT, deadline)) return lose();
+    }
+  }
+
+  using Replies = std::map<std::uint64_t, std::optional<Message>>;
+  struct Slot {
+    Replies& replies;
+    Replies::iterator slot;
+    ~Slot() { replies.erase(slot); }
+  };
+
+  posix::Descriptor socket_;
+  const std::string address_;
+  posix::Epoll watched_;
+  posix::Event failed_;
+
+  std::mutex mutex_;  // all below
+  std::condition_variable changed_;
+  bool has_reader_ = false;
+  bool is_over_ = false;
+  std::uint64_t last_id_ = 0;
+  Replies replies_;
+  std::string in_;
+  std::optional<std::string> failure_;
+};
+
+// One attempt at one address; 0 or errno.
+int try_to_connect(const posix::Address& address, Deadline deadline, posix::Descriptor& socket) {
+  socket = posix::start_connecting(address);
+  if (!socket.is_open()) return errno;
+  if (errno != 0 && errno != EINPROGRESS) return errno;
+  if (errno == EINPROGRESS && !wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  return posix::connect_result(socket);
+}
+
+}  // namespace
+
+std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
+                                         Deadline deadline) {
+  const auto start = Clock::now();
+  const std::string address = posix::host_and_port(host, port);
+  std::string why;
+  do {
+    for (const auto& candidate : posix::resolve(host, port, why)) {
+      posix::Descriptor socket;
+      const int error = try_to_connect(candidate, deadline, socket);
+      if (error == 0) return std::make_shared<TcpStore>(std::move(socket), address, deadline);
+      why = posix::error_text(error);
+    }
+    std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
+  } while (Clock::now() < deadline);
+  throw Error(ErrorCode::kDeadline, kNoPeer,
+              fmt::format("waited {:.1f} s for the store at {} ({}): start rank 0 or the launcher "
+                          "that serves it, or "
+                          "correct MASTER_ADDR and MASTER_PORT",
+                          seconds_since(start), address, why));
+}
+
+}  // namespace kolo

@@ -1,0 +1,61 @@
+// What a TCP store's server and its clients say to each other.
+//
+// A message is a header of 32 bytes, a key and a value. The header, little-endian:
+//
+//     offset  0  u32  kMagic: a stranger is known by his first four bytes
+//             4  u32  kind
+//             8  u64  id: a reply carries its request's; 0 for what the server says unasked
+//            16  i64  number: what it means depends on the kind
+//            24  u32  length of the key, at most kLongestKey
+//            28  u32  length of the value, at most kLongestValue
+//
+// The first message of a client is kHello; a server that hears anything else first hangs up.
+// Requests are answered in any order: kGet when the key is there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kolo::store_wire {
+
+inline constexpr std::uint32_t kMagic = 0x4f4c4f4b;  // "KOLO"
+inline constexpr std::int64_t kVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kLongestKey = 4096;
+inline constexpr std::size_t kLongestValue = 1 << 20;
+
+enum class Kind : std::uint32_t {
+  kHello = 1,  // number: version; value: "host, pid". Answered by kValue
+  kSet,        // key, value. Answered by kValue
+  kTryGet,     // key. Answered by kValue or kNothing
+  kGet,        // key. Answered by kValue as soon as it is set
+  kForget,     // id: that of a kGet that need not be answered any more
+  kAdd,        // key, number: what to add. Answered by kValue, number: the sum
+  kJoin,       // number: the rank
+  kLeave,      //
+  kFail,       // value: the text. Answered by kValue: the text that won
+  kValue,      // reply
+  kNothing,    // reply
+  kFailed,     // from the server, unasked. value: the job's failure
+  kGoodbye,    // from the server, unasked: it ends in good order
+  kLast = kGoodbye
+};
+
+struct Message {
+  Kind kind = Kind::kNothing;
+  std::uint64_t id = 0;
+  std::int64_t number = 0;
+  std::string key;
+  std::string value;
+};
+
+// std::invalid_argument for a key or a value that is too long.
+std::string encode(const Message& message);
+
+// Takes the first message off the front of `bytes`; nothing while it is not complete. Error
+// kProtocol as soon as the bytes cannot become a message.
+std::optional<Message> take(std::string& bytes);
+
+}  // namespace kolo::store_wire
