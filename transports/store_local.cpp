@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "transports/check.h"
 #include "transports/error.h"
 #include "transports/posix/event.h"
 #include "transports/rendezvous.h"
@@ -12,9 +13,13 @@ namespace kolo {
 
 namespace {
 
+// Other stores have this limit; threads shall not depend on having none.
+constexpr std::size_t kLongestValue = 1 << 20;
+
 class LocalStore final : public Store {
  public:
   void set(std::string_view key, std::string_view value) override {
+    check(value.size() <= kLongestValue, "store: the value is longer than 1 MiB");
     const std::lock_guard lock(mutex_);
     values_.insert_or_assign(std::string(key), std::string(value));
     changed_.notify_all();
@@ -38,8 +43,7 @@ class LocalStore final : public Store {
     if (is_over) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
     const std::chrono::duration<double> waited = Clock::now() - start;
     throw Error(ErrorCode::kDeadline, kNoPeer,
-                fmt::format("waited {:.1f} s for the key '{}' in the local store: no thread of "
-                            "this process has set it",
+                fmt::format("waited {:.1f} s for the key '{}' in {}: no thread has set it",
                             waited.count(), key, describe()));
   }
 
