@@ -41,21 +41,19 @@ std::int64_t aligned(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Calls visit(position in OIHW, offset in the format) for every element.
+/// Calls visit(position in torchvision's order, offset in the arena's) for every element.
 template <typename Visit>
 void for_each_element(const Parameter& parameter, Visit visit) {
-  if (parameter.format == WeightFormat{}) {
+  const Shape& s = parameter.shape;
+  if (s.rank() != 4) {
     for (std::int64_t i = 0; i < parameter.range.count; ++i) visit(i, i);
     return;
   }
-  const Shape& s = parameter.shape;
   std::int64_t position = 0;
   for (std::int64_t o = 0; o < s[0]; ++o) {
     for (std::int64_t i = 0; i < s[1]; ++i) {
-      for (std::int64_t h = 0; h < s[2]; ++h) {
-        for (std::int64_t w = 0; w < s[3]; ++w) {
-          visit(position++, weight_offset(s, parameter.format, o, i, h, w));
-        }
+      for (std::int64_t tap = 0; tap < s[2] * s[3]; ++tap) {
+        visit(position++, (tap * s[1] + i) * s[0] + o);
       }
     }
   }
@@ -98,13 +96,6 @@ std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed
 
 }  // namespace
 
-std::int64_t weight_offset(const Shape& oihw, WeightFormat format, std::int64_t o, std::int64_t i,
-                           std::int64_t h, std::int64_t w) {
-  const std::int64_t ob = format.out_block, ib = format.in_block;
-  const std::int64_t block = ((o / ob) * (oihw[1] / ib) + i / ib) * oihw[2] * oihw[3];
-  return (block + h * oihw[3] + w) * ib * ob + (i % ib) * ob + o % ob;
-}
-
 struct Parameters::State {
   std::vector<Parameter> list;
   std::vector<Buffer> buffer_list;
@@ -139,7 +130,7 @@ Parameters& Parameters::operator=(Parameters&&) noexcept = default;
 ParameterId Parameters::add(std::string name, const Shape& shape, Initial initial,
                             std::int64_t fan_in) {
   state_->require_open(name);
-  Parameter parameter{std::move(name), shape, initial, fan_in, {}, {0, shape.count()}};
+  Parameter parameter{std::move(name), shape, initial, fan_in, {0, shape.count()}};
   state_->list.push_back(std::move(parameter));
   return static_cast<ParameterId>(state_->list.size()) - 1;
 }
@@ -148,17 +139,6 @@ BufferId Parameters::add_buffer(std::string name, const Shape& shape, float init
   state_->require_open(name);
   state_->buffer_list.push_back({std::move(name), shape, initial, {0, shape.count()}});
   return static_cast<BufferId>(state_->buffer_list.size()) - 1;
-}
-
-void Parameters::set_format(ParameterId id, WeightFormat format) {
-  Parameter& parameter = state_->at(id);
-  const Shape& shape = parameter.shape;
-  if (shape.rank() != 4 || shape[0] % format.out_block != 0 || shape[1] % format.in_block != 0) {
-    throw std::invalid_argument(fmt::format("{} of shape {} cannot lie in blocks of {}x{}",
-                                            parameter.name, shape.text(), format.out_block,
-                                            format.in_block));
-  }
-  parameter.format = format;
 }
 
 void Parameters::lay_out(std::span<const ParameterId> order) {

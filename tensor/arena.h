@@ -23,19 +23,6 @@
 
 namespace kolo::tensor {
 
-/// Order of a convolution's weights in memory: [O / out_block][I /
-/// in_block][h][w][in_block][out_block]. {1, 1} is plain OIHW. Other parameters are always plain.
-struct WeightFormat {
-  int out_block = 1;
-  int in_block = 1;
-  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
-};
-
-/// Offset of weight (o, i, h, w) of a convolution's weights of this shape (OIHW) and format, in
-/// elements.
-std::int64_t weight_offset(const Shape& oihw, WeightFormat format, std::int64_t o, std::int64_t i,
-                           std::int64_t h, std::int64_t w);
-
 /// Elements [begin, begin + count) of an arena.
 struct Range {
   std::int64_t begin = 0;
@@ -59,7 +46,6 @@ struct Parameter {
   Shape shape;  ///< torchvision's: OIHW, [out][in], [channels]
   Initial initial = Initial::zero;
   std::int64_t fan_in = 0;  ///< for uniform_fan_in
-  WeightFormat format;
   Range range;
 };
 
@@ -88,8 +74,6 @@ class Parameters {
 
   /// Fixes the arenas: `order` names every parameter once, front to back. Memory is zero.
   void lay_out(std::span<const ParameterId> order);
-  /// The order of elements inside a parameter's range; before lay_out.
-  void set_format(ParameterId id, WeightFormat format);
   /// Fills parameters and buffers with their initial values; gradients with zero.
   void initialize(std::uint64_t seed);
 

@@ -22,9 +22,9 @@ Value Tape::input(Tensor data) {
   return value;
 }
 
-Value Tape::make(const Shape& shape, Layout layout) {
+Value Tape::make(const Shape& shape) {
   auto value = std::make_shared<ValueState>();
-  value->data = is_dry() ? Tensor::outline(shape) : Tensor(pool_, shape, layout);
+  value->data = is_dry() ? Tensor::outline(shape) : Tensor(pool_, shape);
   value->needs_gradient = is_recording();
   return value;
 }
@@ -67,7 +67,7 @@ Tensor Tape::take_gradient(ValueState& value) {
   if (parts.empty()) throw std::logic_error("a recorded value got no gradient: it was not used");
   Tensor sum = std::move(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    Tensor next(pool_, sum.shape(), sum.layout());
+    Tensor next(pool_, sum.shape());
     backend_->add_forward(sum, parts[i], false, next);
     sum = std::move(next);
   }

@@ -68,7 +68,7 @@ class Tape {
   /// A leaf that needs no gradient: the images.
   Value input(Tensor data);
   /// A new value for a node to fill; without memory in a dry run.
-  Value make(const Shape& shape, Layout layout);
+  Value make(const Shape& shape);
   void record(std::unique_ptr<Node> node);
   /// Every use of a parameter in forward; a second use in one tape throws std::invalid_argument.
   void use(ParameterId id);

@@ -40,10 +40,6 @@ Network::Network(std::unique_ptr<Model> model, Parameters parameters, const Shap
     throw std::invalid_argument(fmt::format("an image has shape H x W x C, not {}", image_.text()));
   }
   const auto order = reverse_of_execution(*model_, parameters_, pool_, image_);
-  for (const ParameterId id : order) {
-    const Shape& shape = parameters_.list()[static_cast<std::size_t>(id)].shape;
-    if (shape.rank() == 4) parameters_.set_format(id, backend_->weight_format(shape));
-  }
   parameters_.lay_out(order);
   parameters_.initialize(seed);
 }

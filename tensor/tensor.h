@@ -1,6 +1,6 @@
 #pragma once
 
-// A tensor is a handle: shape, layout and a share in a block of memory that a pool lent.
+// A tensor is a handle: shape and a share in a block of memory that a pool lent.
 //
 // The pool exists because a training step asks for the same blocks again and again: fresh memory
 // costs a page fault per 4 KiB, more than the arithmetic of a normalisation on it. Blocks return
@@ -18,17 +18,6 @@
 namespace kolo::tensor {
 
 enum class Element : std::uint8_t { float32 };
-
-/// How an image tensor (N, H, W, C) lies in memory. Other ranks are always plain, last dimension
-/// innermost.
-enum class Layout : std::uint8_t {
-  nhwc,      ///< plain: [n][h][w][c]
-  blocked16  ///< [n][c / 16][h][w][16]; C must be a multiple of 16. What vector units like best.
-};
-
-/// Offset of element (n, h, w, c) of an image of this shape and layout, in elements.
-std::int64_t image_offset(const Shape& shape, Layout layout, std::int64_t n, std::int64_t h,
-                          std::int64_t w, std::int64_t c);
 
 /// Lends blocks of memory, 64-byte aligned. One thread at a time; blocks may outlive the pool.
 class Pool {
@@ -51,27 +40,24 @@ class Tensor {
  public:
   Tensor() = default;
   /// Memory from the pool, contents undefined.
-  Tensor(Pool& pool, const Shape& shape, Layout layout = Layout::nhwc);
+  Tensor(Pool& pool, const Shape& shape);
   /// A view of memory that the caller keeps alive.
-  static Tensor borrow(float* data, const Shape& shape, Layout layout = Layout::nhwc);
+  static Tensor borrow(float* data, const Shape& shape);
   /// Shape only: for dry runs. data() is null.
-  static Tensor outline(const Shape& shape, Layout layout = Layout::nhwc);
+  static Tensor outline(const Shape& shape);
 
   const Shape& shape() const { return shape_; }
-  Layout layout() const { return layout_; }
   Element element() const { return Element::float32; }
   std::int64_t count() const { return shape_.count(); }
   float* data() const { return data_; }
   bool is_empty() const { return data_ == nullptr; }
   /// True where nobody else holds this memory: it may be written over.
   bool is_sole_owner() const { return memory_.use_count() == 1; }
-  /// The same memory under another shape of equal count; image layouts other than nhwc cannot be
-  /// reshaped.
+  /// The same memory under another shape of equal count.
   Tensor reshaped(const Shape& shape) const;
 
  private:
   Shape shape_;
-  Layout layout_ = Layout::nhwc;
   std::shared_ptr<std::byte> memory_;
   float* data_ = nullptr;
 };

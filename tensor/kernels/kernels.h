@@ -64,20 +64,14 @@ class Backend {
   /// Makes the calling thread the one that computes; called by Network before each pass.
   virtual void enter() {}
 
-  /// The layout in which this backend wants images of so many channels.
-  virtual Layout image_layout(std::int64_t channels) const = 0;
-  /// The order in which it wants a convolution's weights to lie in the arena.
-  virtual WeightFormat weight_format(const Shape& oihw) const = 0;
-
-  /// bias may be null. Images in the layout of image_layout, or nhwc.
-  virtual void conv2d_forward(const Conv2dShape& shape, WeightFormat format, const Tensor& x,
-                              const float* weight, const float* bias, const Tensor& y) = 0;
-  virtual void conv2d_backward_data(const Conv2dShape& shape, WeightFormat format,
-                                    const float* weight, const Tensor& dy, const Tensor& dx) = 0;
+  /// x, y: N, H, W, C; weight: [kernel][kernel][in][out]; bias: [out], may be null.
+  virtual void conv2d_forward(const Conv2dShape& shape, const Tensor& x, const float* weight,
+                              const float* bias, const Tensor& y) = 0;
+  virtual void conv2d_backward_data(const Conv2dShape& shape, const float* weight, const Tensor& dy,
+                                    const Tensor& dx) = 0;
   /// bias_gradient may be null.
-  virtual void conv2d_backward_weight(const Conv2dShape& shape, WeightFormat format,
-                                      const Tensor& x, const Tensor& dy, float* weight_gradient,
-                                      float* bias_gradient) = 0;
+  virtual void conv2d_backward_weight(const Conv2dShape& shape, const Tensor& x, const Tensor& dy,
+                                      float* weight_gradient, float* bias_gradient) = 0;
 
   virtual void batch_norm_training(const Tensor& x, const BatchNormForward& how,
                                    const Tensor& y) = 0;

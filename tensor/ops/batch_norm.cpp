@@ -52,11 +52,10 @@ struct BatchNormNode : Node {
       dys = {tape.take_gradient(*y)};
     }
     // The first gradient's memory is written over where nobody else reads it.
-    const Tensor spare = dys.front().is_sole_owner()
-                             ? dys.front()
-                             : Tensor(tape.pool(), x->data.shape(), x->data.layout());
+    const Tensor spare =
+        dys.front().is_sole_owner() ? dys.front() : Tensor(tape.pool(), x->data.shape());
     const bool has_residual = residual != nullptr && residual->needs_gradient;
-    const Tensor dx = has_residual ? Tensor(tape.pool(), x->data.shape(), x->data.layout()) : spare;
+    const Tensor dx = has_residual ? Tensor(tape.pool(), x->data.shape()) : spare;
     Parameters& p = tape.parameters();
     const BatchNormBackward how{p.value(ids.weight),
                                 has_relu,
@@ -115,7 +114,7 @@ Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& paramete
   tape.use(parameters.weight);
   tape.use(parameters.bias);
   const Shape& shape = x->data.shape();
-  const Value y = tape.make(shape, x->data.layout());
+  const Value y = tape.make(shape);
   if (tape.is_dry()) return y;
 
   Parameters& p = tape.parameters();

@@ -14,7 +14,6 @@ namespace {
 /// dx = dy (*) weight turned round; dweight = x (*) dy; dbias = sum of dy.
 struct Conv2dNode : Node {
   Conv2dShape shape;
-  WeightFormat format;
   ParameterId weight, bias;
   Value x, y;
 
@@ -22,14 +21,14 @@ struct Conv2dNode : Node {
     y->data = {};
     const Tensor dy = tape.take_gradient(*y);
     Parameters& p = tape.parameters();
-    tape.backend().conv2d_backward_weight(shape, format, x->data, dy, p.gradient(weight),
+    tape.backend().conv2d_backward_weight(shape, x->data, dy, p.gradient(weight),
                                           bias < 0 ? nullptr : p.gradient(bias));
     // Before the data's gradient, so that communication may begin.
     if (bias >= 0) tape.finished(bias);
     tape.finished(weight);
     if (!x->needs_gradient) return;
-    const Tensor dx(tape.pool(), x->data.shape(), x->data.layout());
-    tape.backend().conv2d_backward_data(shape, format, p.value(weight), dy, dx);
+    const Tensor dx(tape.pool(), x->data.shape());
+    tape.backend().conv2d_backward_data(shape, p.value(weight), dy, dx);
     x->gradients.push_back(dx);
   }
 };
@@ -60,17 +59,15 @@ Value conv2d(Tape& tape, const Value& x, ParameterId weight, ParameterId bias,
   tape.use(weight);
   if (bias >= 0) tape.use(bias);
   const Shape out{shape.batch, shape.out_h(), shape.out_w(), shape.out};
-  const Value y =
-      tape.make(out, tape.is_dry() ? Layout::nhwc : tape.backend().image_layout(shape.out));
+  const Value y = tape.make(out);
   if (tape.is_dry()) return y;
 
   Parameters& p = tape.parameters();
-  tape.backend().conv2d_forward(shape, parameter.format, x->data, p.value(weight),
-                                bias < 0 ? nullptr : p.value(bias), y->data);
+  tape.backend().conv2d_forward(shape, x->data, p.value(weight), bias < 0 ? nullptr : p.value(bias),
+                                y->data);
   if (tape.is_recording()) {
     auto node = std::make_unique<Conv2dNode>();
     node->shape = shape;
-    node->format = parameter.format;
     node->weight = weight;
     node->bias = bias;
     node->x = x;

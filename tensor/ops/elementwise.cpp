@@ -14,7 +14,7 @@ struct ReluNode : Node {
 
   void backward(Tape& tape) override {
     const Tensor dy = tape.take_gradient(*y);
-    const Tensor dx = dy.is_sole_owner() ? dy : Tensor(tape.pool(), dy.shape(), dy.layout());
+    const Tensor dx = dy.is_sole_owner() ? dy : Tensor(tape.pool(), dy.shape());
     tape.backend().relu_backward(y->data, dy, dx);
     x->gradients.push_back(dx);
   }
@@ -28,7 +28,7 @@ struct AddNode : Node {
   void backward(Tape& tape) override {
     Tensor dy = tape.take_gradient(*y);
     if (has_relu) {
-      const Tensor masked = dy.is_sole_owner() ? dy : Tensor(tape.pool(), dy.shape(), dy.layout());
+      const Tensor masked = dy.is_sole_owner() ? dy : Tensor(tape.pool(), dy.shape());
       tape.backend().relu_backward(y->data, dy, masked);
       dy = masked;
     }
@@ -40,9 +40,9 @@ struct AddNode : Node {
 }  // namespace
 
 Value relu(Tape& tape, const Value& x) {
-  if (tape.is_dry()) return tape.make(x->data.shape(), x->data.layout());
+  if (tape.is_dry()) return tape.make(x->data.shape());
   if (!x->needs_gradient) {
-    const Value y = tape.make(x->data.shape(), x->data.layout());
+    const Value y = tape.make(x->data.shape());
     tape.backend().relu_forward(x->data, y->data);
     y->needs_gradient = false;
     return y;
@@ -59,7 +59,7 @@ Value relu(Tape& tape, const Value& x) {
 
 Value add(Tape& tape, const Value& a, const Value& b, bool has_relu) {
   require_shape("add", a->data.shape(), b->data.shape());
-  const Value y = tape.make(a->data.shape(), a->data.layout());
+  const Value y = tape.make(a->data.shape());
   if (tape.is_dry()) return y;
   tape.backend().add_forward(a->data, b->data, has_relu, y->data);
   auto node = std::make_unique<AddNode>();

@@ -42,7 +42,7 @@ Value linear(Tape& tape, const Value& x, ParameterId weight, ParameterId bias) {
   require_shape("linear: bias", {weights[0]}, list[static_cast<std::size_t>(bias)].shape);
   tape.use(weight);
   tape.use(bias);
-  const Value y = tape.make({shape[0], weights[0]}, Layout::nhwc);
+  const Value y = tape.make({shape[0], weights[0]});
   if (tape.is_dry()) return y;
 
   Parameters& p = tape.parameters();

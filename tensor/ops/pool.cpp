@@ -20,7 +20,7 @@ struct MaxPoolNode : Node {
 
   void backward(Tape& tape) override {
     const Tensor dy = tape.take_gradient(*y);
-    const Tensor dx(tape.pool(), outline.shape(), outline.layout());
+    const Tensor dx(tape.pool(), outline.shape());
     tape.backend().max_pool_backward(pool, dy, reinterpret_cast<std::uint8_t*>(winners.get()), dx);
     x->gradients.push_back(dx);
   }
@@ -32,7 +32,7 @@ struct AveragePoolNode : Node {
 
   void backward(Tape& tape) override {
     const Tensor dy = tape.take_gradient(*y);
-    const Tensor dx(tape.pool(), x->data.shape(), x->data.layout());
+    const Tensor dx(tape.pool(), x->data.shape());
     tape.backend().average_pool_backward(dy, dx);
     x->gradients.push_back(dx);
   }
@@ -46,7 +46,7 @@ void copy_rows(const Tensor& image, const Tensor& rows, bool is_back) {
     for (std::int64_t c = 0; c < s[3]; ++c) {
       for (std::int64_t h = 0; h < s[1]; ++h) {
         for (std::int64_t w = 0; w < s[2]; ++w, ++row) {
-          float& pixel = image.data()[image_offset(s, image.layout(), n, h, w, c)];
+          float& pixel = image.data()[((n * s[1] + h) * s[2] + w) * s[3] + c];
           (is_back ? pixel : *row) = is_back ? *row : pixel;
         }
       }
@@ -59,7 +59,7 @@ struct FlattenNode : Node {
 
   void backward(Tape& tape) override {
     const Tensor dy = tape.take_gradient(*y);
-    const Tensor dx(tape.pool(), x->data.shape(), x->data.layout());
+    const Tensor dx(tape.pool(), x->data.shape());
     copy_rows(dx, dy, true);
     x->gradients.push_back(dx);
   }
@@ -84,8 +84,7 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
         fmt::format("max_pool2d: a window of {} with stride {} and padding {} does not fit {}",
                     kernel, stride, padding, s.text()));
   }
-  const Value y =
-      tape.make({s[0], room_h / stride + 1, room_w / stride + 1, s[3]}, x->data.layout());
+  const Value y = tape.make({s[0], room_h / stride + 1, room_w / stride + 1, s[3]});
   if (tape.is_dry()) return y;
   auto node = std::make_unique<MaxPoolNode>();
   node->pool = {kernel, stride, padding};
@@ -93,7 +92,7 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
   tape.backend().max_pool_forward(node->pool, x->data, y->data,
                                   reinterpret_cast<std::uint8_t*>(node->winners.get()));
   if (x->needs_gradient) {
-    node->outline = Tensor::outline(s, x->data.layout());
+    node->outline = Tensor::outline(s);
     node->x = x;
     node->y = y;
     tape.record(std::move(node));
@@ -104,7 +103,7 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
 Value global_average_pool(Tape& tape, const Value& x) {
   const Shape& s = x->data.shape();
   require_image("global_average_pool", s);
-  const Value y = tape.make({s[0], s[3]}, Layout::nhwc);
+  const Value y = tape.make({s[0], s[3]});
   if (tape.is_dry()) return y;
   tape.backend().average_pool_forward(x->data, y->data);
   auto node = std::make_unique<AveragePoolNode>();
@@ -117,7 +116,7 @@ Value global_average_pool(Tape& tape, const Value& x) {
 Value flatten(Tape& tape, const Value& x) {
   const Shape& s = x->data.shape();
   require_image("flatten", s);
-  const Value y = tape.make({s[0], s[1] * s[2] * s[3]}, Layout::nhwc);
+  const Value y = tape.make({s[0], s[1] * s[2] * s[3]});
   if (tape.is_dry()) return y;
   copy_rows(x->data, y->data, false);
   auto node = std::make_unique<FlattenNode>();

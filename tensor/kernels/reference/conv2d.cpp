@@ -32,8 +32,8 @@ void for_each_tap(const Conv2dShape& c, Visit visit) {
 
 }  // namespace
 
-void Reference::conv2d_forward(const Conv2dShape& c, WeightFormat, const Tensor& x,
-                               const float* weight, const float* bias, const Tensor& y) {
+void Reference::conv2d_forward(const Conv2dShape& c, const Tensor& x, const float* weight,
+                               const float* bias, const Tensor& y) {
   float* const out = y.data();
   for (std::int64_t pixel = 0; pixel < y.count() / c.out; ++pixel) {
     for (std::int64_t o = 0; o < c.out; ++o) {
@@ -50,8 +50,8 @@ void Reference::conv2d_forward(const Conv2dShape& c, WeightFormat, const Tensor&
   });
 }
 
-void Reference::conv2d_backward_data(const Conv2dShape& c, WeightFormat, const float* weight,
-                                     const Tensor& dy, const Tensor& dx) {
+void Reference::conv2d_backward_data(const Conv2dShape& c, const float* weight, const Tensor& dy,
+                                     const Tensor& dx) {
   std::fill_n(dx.data(), dx.count(), 0.0F);
   for_each_tap(c, [&](std::int64_t out_pixel, std::int64_t in_pixel, std::int64_t tap) {
     const float* const from = dy.data() + out_pixel * c.out;
@@ -64,9 +64,8 @@ void Reference::conv2d_backward_data(const Conv2dShape& c, WeightFormat, const f
   });
 }
 
-void Reference::conv2d_backward_weight(const Conv2dShape& c, WeightFormat, const Tensor& x,
-                                       const Tensor& dy, float* weight_gradient,
-                                       float* bias_gradient) {
+void Reference::conv2d_backward_weight(const Conv2dShape& c, const Tensor& x, const Tensor& dy,
+                                       float* weight_gradient, float* bias_gradient) {
   std::fill_n(weight_gradient, c.kernel * c.kernel * c.in * c.out, 0.0F);
   for_each_tap(c, [&](std::int64_t out_pixel, std::int64_t in_pixel, std::int64_t tap) {
     const float* const from = dy.data() + out_pixel * c.out;

@@ -3,8 +3,7 @@
 // The backend that the others are held against: plain loops over plain NHWC memory, no dependency,
 // one thread.
 //
-// Convolution weights lie as [h][w][I][O] (the format {O, I}), so that the innermost loops run
-// along memory.
+// Convolution weights lie as [h][w][I][O], so that the innermost loops run along memory.
 
 #include "tensor/kernels/kernels.h"
 
@@ -15,16 +14,12 @@ class Reference : public Backend {
   std::string_view name() const override { return "reference"; }
   int threads() const override { return 1; }
 
-  Layout image_layout(std::int64_t channels) const override;
-  WeightFormat weight_format(const Shape& oihw) const override;
-
-  void conv2d_forward(const Conv2dShape& shape, WeightFormat format, const Tensor& x,
-                      const float* weight, const float* bias, const Tensor& y) override;
-  void conv2d_backward_data(const Conv2dShape& shape, WeightFormat format, const float* weight,
-                            const Tensor& dy, const Tensor& dx) override;
-  void conv2d_backward_weight(const Conv2dShape& shape, WeightFormat format, const Tensor& x,
-                              const Tensor& dy, float* weight_gradient,
-                              float* bias_gradient) override;
+  void conv2d_forward(const Conv2dShape& shape, const Tensor& x, const float* weight,
+                      const float* bias, const Tensor& y) override;
+  void conv2d_backward_data(const Conv2dShape& shape, const float* weight, const Tensor& dy,
+                            const Tensor& dx) override;
+  void conv2d_backward_weight(const Conv2dShape& shape, const Tensor& x, const Tensor& dy,
+                              float* weight_gradient, float* bias_gradient) override;
 
   void batch_norm_training(const Tensor& x, const BatchNormForward& how, const Tensor& y) override;
   void batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
