@@ -1,0 +1,38 @@
+// Ranks as threads of the test, each with an end of the same shm transport; and waiting that cannot
+// go on for ever.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "transports/registry.h"
+#include "transports/rendezvous.h"
+#include "transports/shm.h"
+
+namespace kolo::test {
+
+inline Deadline soon() { return Clock::now() + std::chrono::seconds(60); }
+
+TransportRequest request_for(int rank, int size, std::shared_ptr<Store> store);
+
+// Runs `body` as each of `size` ranks, and throws what the first of them threw.
+void run_ranks(int size, const std::function<void(int rank, const std::shared_ptr<Store>&)>& body);
+void run_connected(int size, const std::function<void(Transport&)>& body,
+                   const ShmSettings& settings = {});
+
+// Catch2's macros are for one thread only: in ranks a failure is an exception that run_ranks passes
+// on.
+void expect(bool holds, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+void expect_bug(const std::function<void()>& call, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE());
+
+enum class Wait { kSpin, kSleep };
+
+// Until `is_done` or the deadline, which is an error that names `what`. Sleeps by arm, poll,
+// disarm.
+void wait_until(Transport& transport, const std::function<bool()>& is_done, const std::string& what,
+                Wait wait = Wait::kSpin);
+
+}  // namespace kolo::test
