@@ -234,6 +234,7 @@ class InprocChannel final : public Channel {
 
   // Moves answer_ to the oldest segment that is to be answered.
   bool find_owed() {
+    if (sent_ - answer_ > slots_) answer_ = sent_ - slots_;  // those before were plain
     while (answer_ < sent_ && !is_owed_[answer_ % slots_]) ++answer_;
     return answer_ < sent_;
   }
