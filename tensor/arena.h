@@ -7,10 +7,11 @@
 // nothing, a checkpoint is a dump, an optimizer is one loop. Buffers (running statistics: state
 // that is not trained) have an array of their own.
 //
-//   name, shape    as in torchvision's state_dict (OIHW for convolution weights): what is exported
-//   and imported range          where the parameter lies in the arrays; begins on a multiple of 16
-//   elements, gaps are zero format         the order of the elements inside the range: what the
-//   backend multiplies fastest
+// - name, shape: as in torchvision's state_dict (OIHW for convolution weights): exported, imported.
+// - range: where a parameter lies in the arrays; it begins on a multiple of 16, gaps stay zero.
+// - order inside the range: plain, but convolution weights lie as HWIO: for each place of the
+// window
+//   the right-hand matrix of a multiplication. export_values and import_values turn them round.
 
 #include <cstdint>
 #include <memory>
@@ -31,8 +32,7 @@ struct Range {
 };
 
 /// How a parameter starts. All numbers come from a generator of our own, the same on every
-/// platform, seeded by (seed, name): they depend neither on the order of registration nor on the
-/// backend's format.
+/// platform, seeded by (seed, name): they do not depend on the order of registration.
 enum class Initial : std::uint8_t {
   zero,
   one,

@@ -1,0 +1,159 @@
+// Images are NHWC and weights HWIO, as everywhere. oneDNN's kernels want the weights in blocks of
+// their own, another kind for each pass, so they are reordered before (after) each: less than 1 %
+// of a step, because only layers with large images and thus few weights come here (taps.h has the
+// others).
+
+#include "tensor/kernels/onednn/convolution.h"
+
+#include <tuple>
+#include <unordered_map>
+
+#include "tensor/kernels/onednn/version.h"
+
+namespace kolo::tensor::onednn {
+
+namespace {
+
+using dnnl::memory;
+using Arguments = std::unordered_map<int, memory>;
+
+auto key(const Conv2dShape& c) {
+  return std::tuple(c.batch, c.in_h, c.in_w, c.in, c.out, c.kernel, c.stride, c.padding);
+}
+using Key = decltype(key(Conv2dShape{}));
+
+ConvolutionDescription describe(const Conv2dShape& c) {
+  constexpr auto kFloat = memory::data_type::f32;
+  return {{{c.batch, c.in, c.in_h, c.in_w}, kFloat, memory::format_tag::nhwc},
+          {{c.out, c.in, c.kernel, c.kernel}, kFloat, memory::format_tag::any},
+          {{c.batch, c.out, c.out_h(), c.out_w()}, kFloat, memory::format_tag::nhwc},
+          {c.stride, c.stride},
+          {c.padding, c.padding}};
+}
+
+memory::desc plain_weight(const Conv2dShape& c) {
+  return {{c.out, c.in, c.kernel, c.kernel}, memory::data_type::f32, memory::format_tag::hwio};
+}
+
+/// Memory that grows to what was asked for, shared by all primitives: one runs at a time.
+class Scratch {
+ public:
+  memory shaped(const memory::desc& description, const dnnl::engine& engine) {
+    const std::size_t bytes = description.get_size();
+    if (bytes > size_) {
+      block_ = std::make_unique<Line[]>(bytes / sizeof(Line) + 1);
+      size_ = bytes;
+    }
+    return {description, engine, block_.get()};
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::unique_ptr<Line[]> block_;
+  std::size_t size_ = 0;
+};
+
+/// Both ways between plain and the kernel's weights, and the kernel.
+struct Pass {
+  dnnl::primitive kernel;
+  dnnl::reorder reorder;
+  memory::desc weight, scratchpad;
+};
+
+struct Primitives {
+  memory::desc x, y, plain;
+  Pass forward, backward_data, backward_weight;
+};
+
+}  // namespace
+
+struct Convolutions::State {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::map<Key, Primitives> known;
+  Scratch weight, scratchpad;
+
+  memory view(const memory::desc& description, const float* data) {
+    return {description, engine, const_cast<float*>(data)};
+  }
+
+  dnnl::reorder reorder(const memory::desc& from, const memory::desc& to) {
+    return dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
+  }
+
+  Primitives make(const Conv2dShape& shape) {
+    const ConvolutionDescription d = describe(shape);
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const auto forward = forward_description(engine, d, attr);
+    const auto data = backward_data_description(engine, d, attr, forward);
+    const auto weights = backward_weights_description(engine, d, attr, forward);
+    const memory::desc plain = plain_weight(shape);
+    return {
+        d.x,
+        d.y,
+        plain,
+        {dnnl::convolution_forward(forward), reorder(plain, forward.weights_desc()),
+         forward.weights_desc(), forward.scratchpad_desc()},
+        {dnnl::convolution_backward_data(data), reorder(plain, data.weights_desc()),
+         data.weights_desc(), data.scratchpad_desc()},
+        {dnnl::convolution_backward_weights(weights), reorder(weights.diff_weights_desc(), plain),
+         weights.diff_weights_desc(), weights.scratchpad_desc()}};
+  }
+
+  const Primitives& find(const Conv2dShape& shape) {
+    const auto found = known.find(key(shape));
+    if (found != known.end()) return found->second;
+    return known.emplace(key(shape), make(shape)).first->second;
+  }
+
+  void run(const Pass& pass, Arguments arguments) {
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, scratchpad.shaped(pass.scratchpad, engine));
+    pass.kernel.execute(stream, arguments);
+    stream.wait();
+  }
+
+  memory reordered(const Pass& pass, const memory::desc& plain, const float* from) {
+    memory to = weight.shaped(pass.weight, engine);
+    pass.reorder.execute(stream, {{DNNL_ARG_FROM, view(plain, from)}, {DNNL_ARG_TO, to}});
+    return to;
+  }
+};
+
+Convolutions::Convolutions() : state_(std::make_unique<State>()) {}
+Convolutions::~Convolutions() = default;
+
+void Convolutions::forward(const Conv2dShape& shape, const float* x, const float* weight,
+                           float* y) {
+  State& s = *state_;
+  const Primitives& p = s.find(shape);
+  s.run(p.forward, {{DNNL_ARG_SRC, s.view(p.x, x)},
+                    {DNNL_ARG_WEIGHTS, s.reordered(p.forward, p.plain, weight)},
+                    {DNNL_ARG_DST, s.view(p.y, y)}});
+}
+
+void Convolutions::backward_data(const Conv2dShape& shape, const float* weight, const float* dy,
+                                 float* dx) {
+  State& s = *state_;
+  const Primitives& p = s.find(shape);
+  s.run(p.backward_data, {{DNNL_ARG_DIFF_DST, s.view(p.y, dy)},
+                          {DNNL_ARG_WEIGHTS, s.reordered(p.backward_data, p.plain, weight)},
+                          {DNNL_ARG_DIFF_SRC, s.view(p.x, dx)}});
+}
+
+void Convolutions::backward_weight(const Conv2dShape& shape, const float* x, const float* dy,
+                                   float* weight_gradient) {
+  State& s = *state_;
+  const Primitives& p = s.find(shape);
+  const memory blocked = s.weight.shaped(p.backward_weight.weight, s.engine);
+  s.run(p.backward_weight, {{DNNL_ARG_SRC, s.view(p.x, x)},
+                            {DNNL_ARG_DIFF_DST, s.view(p.y, dy)},
+                            {DNNL_ARG_DIFF_WEIGHTS, blocked}});
+  p.backward_weight.reorder.execute(
+      s.stream, {{DNNL_ARG_FROM, blocked}, {DNNL_ARG_TO, s.view(p.plain, weight_gradient)}});
+  s.stream.wait();
+}
+
+}  // namespace kolo::tensor::onednn

@@ -1,0 +1,29 @@
+#pragma once
+
+// oneDNN's direct convolutions, made once per shape and kept.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tensor/kernels/kernels.h"
+
+namespace kolo::tensor::onednn {
+
+/// The primitives of one network. The number of threads is fixed when a shape is first met.
+class Convolutions {
+ public:
+  Convolutions();
+  ~Convolutions();
+
+  void forward(const Conv2dShape& shape, const float* x, const float* weight, float* y);
+  void backward_data(const Conv2dShape& shape, const float* weight, const float* dy, float* dx);
+  void backward_weight(const Conv2dShape& shape, const float* x, const float* dy,
+                       float* weight_gradient);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kolo::tensor::onednn

@@ -1,0 +1,28 @@
+// Which loops this processor can run. Compiled without any special flag: it decides before they are
+// called.
+
+#include "tensor/kernels/onednn/loops.h"
+
+namespace kolo::tensor::onednn {
+
+#if defined(KOLO_X86_LOOPS)
+
+const Loops& avx2_loops();
+const Loops& avx512_loops();
+
+const Loops& best_loops() {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return avx512_loops();
+  }
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2_loops()
+                                                                         : baseline_loops();
+}
+
+#else
+
+const Loops& best_loops() { return baseline_loops(); }
+
+#endif
+
+}  // namespace kolo::tensor::onednn

@@ -1,0 +1,62 @@
+#pragma once
+
+// The fast backend on CPUs: oneDNN's matrix multiplication and convolution, and loops of our own
+// for the rest. Which method serves which convolution: prefers_taps in taps.h.
+
+#include <vector>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/kernels/onednn/convolution.h"
+#include "tensor/kernels/onednn/loops.h"
+
+namespace kolo::tensor::onednn {
+
+class Onednn : public Backend {
+ public:
+  explicit Onednn(int threads);
+  std::string_view name() const override { return "onednn"; }
+  int threads() const override { return threads_; }
+  void enter() override;
+
+  void conv2d_forward(const Conv2dShape& shape, const Tensor& x, const float* weight,
+                      const float* bias, const Tensor& y) override;
+  void conv2d_backward_data(const Conv2dShape& shape, const float* weight, const Tensor& dy,
+                            const Tensor& dx) override;
+  void conv2d_backward_weight(const Conv2dShape& shape, const Tensor& x, const Tensor& dy,
+                              float* weight_gradient, float* bias_gradient) override;
+
+  void batch_norm_training(const Tensor& x, const BatchNormForward& how, const Tensor& y) override;
+  void batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
+                             const Tensor& y) override;
+  void batch_norm_backward(const Tensor& x, const Tensor& y, std::span<const Tensor> dys,
+                           const BatchNormBackward& how, const Tensor& dx) override;
+
+  void relu_forward(const Tensor& x, const Tensor& y) override;
+  void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) override;
+  void add_forward(const Tensor& a, const Tensor& b, bool has_relu, const Tensor& y) override;
+
+  void max_pool_forward(const PoolShape& pool, const Tensor& x, const Tensor& y,
+                        std::uint8_t* winners) override;
+  void max_pool_backward(const PoolShape& pool, const Tensor& dy, const std::uint8_t* winners,
+                         const Tensor& dx) override;
+  void average_pool_forward(const Tensor& x, const Tensor& y) override;
+  void average_pool_backward(const Tensor& dy, const Tensor& dx) override;
+
+  void linear_forward(const Tensor& x, const float* weight, const float* bias,
+                      const Tensor& y) override;
+  void linear_backward(const Tensor& x, const float* weight, const Tensor& dy,
+                       float* weight_gradient, float* bias_gradient, const Tensor& dx) override;
+
+ private:
+  /// At least `count` floats, contents undefined, good until the next call.
+  float* scratch(std::int64_t count);
+  /// y over all rows of x, from scales per channel in scratch.
+  void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y);
+
+  int threads_;
+  const Loops& loops_;
+  Convolutions convolutions_;
+  std::vector<float> scratch_;
+};
+
+}  // namespace kolo::tensor::onednn

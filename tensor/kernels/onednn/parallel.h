@@ -1,0 +1,60 @@
+#pragma once
+
+// Runs a loop on the threads that oneDNN computes with.
+//
+// oneDNN of the distributions runs on GNU OpenMP, whose threads spin for a while after each piece
+// of work. Threads of our own would fight with them for the cores, so we must use theirs: through
+// libgomp's entry point, because a compiler's own OpenMP (clang's) may bring a second runtime into
+// the process.
+
+#include <cstdint>
+
+extern "C" {
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+int omp_get_thread_num();
+int omp_get_num_threads();
+void omp_set_num_threads(int threads);
+}
+
+namespace kolo::tensor::onednn {
+
+/// Where part `part` of `parts` of `count` things begins; part `parts` is the end.
+inline std::int64_t part_begin(std::int64_t count, int part, int parts) {
+  return count * part / parts;
+}
+
+/// Calls work(part) for each part in [0, parts), each on a thread of its own; returns when all are
+/// done. `work` must not throw.
+template <typename Work>
+void parallel(int parts, const Work& work) {
+  if (parts == 1) {
+    work(0);
+    return;
+  }
+  struct Job {
+    const Work* work;
+    int parts;
+  } job{&work, parts};
+  const auto body = [](void* data) {
+    const Job& mine = *static_cast<Job*>(data);
+    // The runtime may give fewer threads than asked for.
+    const int threads = omp_get_num_threads();
+    for (int part = omp_get_thread_num(); part < mine.parts; part += threads) (*mine.work)(part);
+  };
+  GOMP_parallel(body, &job, static_cast<unsigned>(parts), 0);
+}
+
+/// Splits [0, count) evenly: work(begin, end) on each thread. Small loops stay on this thread:
+/// waking the others costs microseconds.
+template <typename Work>
+void parallel_ranges(int parts, std::int64_t count, std::int64_t floats_each, const Work& work) {
+  constexpr std::int64_t kWorthwhile = 16384;
+  if (count * floats_each < kWorthwhile) parts = 1;
+  parallel(parts, [&](int part) {
+    const std::int64_t begin = part_begin(count, part, parts);
+    const std::int64_t end = part_begin(count, part + 1, parts);
+    if (begin < end) work(begin, end);
+  });
+}
+
+}  // namespace kolo::tensor::onednn

@@ -1,0 +1,85 @@
+#pragma once
+
+// oneDNN 2 (Debian 12) and 3 (Debian 13, Ubuntu 24.04) differ in how a primitive is described: 2
+// has an operation's description and then a primitive's, 3 makes the latter at once. This is the
+// only place that knows.
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace kolo::tensor::onednn {
+
+/// What all three passes of one convolution share. Weights may ask for `any` format.
+struct ConvolutionDescription {
+  dnnl::memory::desc x, weight, y;
+  dnnl::memory::dims strides, padding;
+};
+
+#if DNNL_VERSION_MAJOR < 3
+
+inline dnnl::convolution_forward::primitive_desc forward_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr) {
+  return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.x, d.weight,
+           d.y, d.strides, d.padding, d.padding},
+          attr,
+          engine};
+}
+
+inline dnnl::convolution_backward_data::primitive_desc backward_data_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {
+      {dnnl::algorithm::convolution_direct, d.x, d.weight, d.y, d.strides, d.padding, d.padding},
+      attr,
+      engine,
+      forward};
+}
+
+inline dnnl::convolution_backward_weights::primitive_desc backward_weights_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {
+      {dnnl::algorithm::convolution_direct, d.x, d.weight, d.y, d.strides, d.padding, d.padding},
+      attr,
+      engine,
+      forward};
+}
+
+#else
+
+inline dnnl::convolution_forward::primitive_desc forward_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr) {
+  return {engine,
+          dnnl::prop_kind::forward_training,
+          dnnl::algorithm::convolution_direct,
+          d.x,
+          d.weight,
+          d.y,
+          d.strides,
+          d.padding,
+          d.padding,
+          attr};
+}
+
+inline dnnl::convolution_backward_data::primitive_desc backward_data_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine,    dnnl::algorithm::convolution_direct,
+          d.x,       d.weight,
+          d.y,       d.strides,
+          d.padding, d.padding,
+          forward,   attr};
+}
+
+inline dnnl::convolution_backward_weights::primitive_desc backward_weights_description(
+    const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine,    dnnl::algorithm::convolution_direct,
+          d.x,       d.weight,
+          d.y,       d.strides,
+          d.padding, d.padding,
+          forward,   attr};
+}
+
+#endif
+
+}  // namespace kolo::tensor::onednn
