@@ -1,0 +1,42 @@
+// Ranks joined by TCP connections, over IPv4 or IPv6: one socket per pair of ranks, made when the
+// transport is made.
+//
+// What a segment costs: one system call to send and about one to receive, each copying once between
+// user memory and the kernel. send() and receive() work on the caller's memory directly; a
+// committed slot leaves at once, while it is hot; a view lies in a buffer of one segment that stays
+// in the core's cache.
+//
+// Congestion control: none is needed inside one host, and BBR, the default of some systems, paces
+// even there, which halves the throughput. So connections within a host use reno or cubic where the
+// kernel has them, all others the system's choice; KOLO_TCP_CONGESTION overrides both.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transports/registry.h"
+#include "transports/settings.h"
+
+namespace kolo {
+
+struct TcpSettings {
+  std::string host;  // to listen on and to publish; empty: all addresses, published is the one that
+                     // routes to the store
+  std::uint16_t port_low = 0;  // to listen on; 0: the kernel chooses
+  std::uint16_t port_high = 0;
+  std::string congestion;  // empty: as above; "system": the system's
+  std::chrono::milliseconds hello_timeout{5000};
+  std::size_t segment_bytes = 128 * 1024;
+  std::string
+      rendezvous_host;  // whose route says which address to publish; empty: the default route's
+};
+
+TcpSettings tcp_settings(const Settings& settings);
+
+// Collective over the request's ranks. Error kDeadline names the ranks that could not be reached.
+std::unique_ptr<Transport> make_tcp(const TransportRequest& request, const TcpSettings& settings);
+
+}  // namespace kolo
