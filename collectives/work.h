@@ -9,8 +9,8 @@ namespace kolo {
 
 class Operation;
 
-// Copyable; all copies mean the same operation. The buffers must live until it is done. Dropping a handle neither
-// cancels nor waits: the communicator's destructor does.
+// Copyable; all copies mean the same operation. The buffers must live until it is done. Dropping a
+// handle neither cancels nor waits: the communicator's destructor does.
 class Work {
  public:
   Work() = default;
@@ -18,11 +18,13 @@ class Work {
 
   bool is_valid() const { return operation_ != nullptr; }
 
-  // True once the operation is done, well or badly; makes progress for the whole communicator, without blocking.
+  // True once the operation is done, well or badly; makes progress for the whole communicator,
+  // without blocking.
   bool test();
 
-  // Returns when it is done; throws what went wrong. May be called again. The deadline is the communicator's timeout,
-  // counted from the issue of the operation, or the one given here if that is earlier.
+  // Returns when it is done; throws what went wrong. May be called again. The deadline is the
+  // communicator's timeout, counted from the issue of the operation, or the one given here if that
+  // is earlier.
   void wait();
   void wait(Deadline deadline);
 

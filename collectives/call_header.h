@@ -1,0 +1,48 @@
+// The words with which an operation opens a channel: who calls what.
+//
+// The first segment of an operation on every channel direction that its schedule uses is
+// kOpeningBytes long, whatever the operation: a CallHeader, and room into which the first payload
+// segment goes if it fits. So ranks that call different things understand one another's first
+// segment at least, small operations travel in one cache line, and mismatch is an error instead of
+// a hang, without a round trip.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "collectives/element.h"
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+struct CallHeader {
+  std::uint16_t magic = 0x4b31;  // "K1": the version of this format
+  Collective collective = Collective::kBarrier;
+  std::uint8_t algorithm = 0;  // its row in algorithms.h
+  ElementType type = ElementType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  std::uint16_t root = 0;
+  std::uint32_t sequence = 0;        // operations of this communicator before it
+  std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment
+  std::uint64_t count_and_plan = 0;  // elements << 16 | hash of the server plan
+
+  friend bool operator==(const CallHeader&, const CallHeader&) = default;
+
+  std::uint64_t count() const { return count_and_plan >> 16; }
+};
+static_assert(sizeof(CallHeader) == 24);
+
+inline constexpr std::size_t kOpeningBytes =
+    56;  // what shm carries in one cache line, its own word beside it
+inline constexpr std::size_t kOpeningPayload = kOpeningBytes - sizeof(CallHeader);
+inline constexpr std::uint64_t kLongestCount = (std::uint64_t{1} << 48) - 1;
+
+// "all_reduce #182 of 1000 float32 sum", "broadcast #7 of 5 int32 from root 0".
+std::string describe(const CallHeader& header);
+
+// "rank 1 called broadcast #7 of 1000 float32 from root 0, rank 0 called all_reduce #7 of 1000
+// float32 sum; ...", with the detail that tells them apart where that is not among these words.
+std::string describe_mismatch(int one, const CallHeader& ones, int other, const CallHeader& others);
+
+}  // namespace kolo

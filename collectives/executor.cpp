@@ -1,0 +1,340 @@
+#include "collectives/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transports/error.h"
+
+namespace kolo {
+namespace {
+
+// "8 B", "64.0 KiB", "4.0 MiB".
+std::string format_bytes(std::size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+void copy(std::byte* out, const std::byte* in, std::size_t bytes) {
+  if (out != in) std::memcpy(out, in, bytes);
+}
+
+}  // namespace
+
+bool Executor::advance() {
+  for (; turn_ < turns_; ++turn_, step_ = 0) {
+    for (; step_ < lines_.size(); ++step_) {
+      if (!run(lines_[step_], turn_)) return false;
+    }
+  }
+  return finish();
+}
+
+bool Executor::run(Line& line, std::size_t turn) {
+  if (turn < line.stage) return true;
+  const std::size_t round = turn - line.stage;
+  const std::size_t segment = round * static_cast<std::size_t>(schedule_.slices) + line.slice;
+  if (segment >= line.segments) return true;
+  Piece piece;
+  piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
+  piece.in = line.in + segment * line.in_stride;
+  piece.out = line.out + segment * line.out_stride;
+  piece.opens_out = round == 0 && line.opens_out;
+  piece.opens_in = round == 0 && line.opens_in;
+  bool is_done = true;
+  switch (line.kind) {
+    case StepKind::kSend:
+      is_done = send(line, piece, kPlain);
+      break;
+    case StepKind::kSendForAnswer:
+      is_done = send(line, piece, kAnswered);
+      break;
+    case StepKind::kReceive:
+      is_done = receive(line, piece);
+      break;
+    case StepKind::kReceiveSend:
+      is_done = receive_send(line, piece);
+      break;
+    case StepKind::kReceiveReduce:
+      is_done = receive_reduce(line, piece);
+      break;
+    case StepKind::kReceiveReduceSend:
+      is_done = receive_reduce_send(line, piece, nullptr);
+      break;
+    case StepKind::kReceiveReduceCopySend:
+      is_done = receive_reduce_send(line, piece, piece.out);
+      break;
+    case StepKind::kReceiveReduceAnswer:
+      is_done = receive_reduce_answer(line, piece);
+      break;
+    case StepKind::kReceiveAnswer:
+      is_done = receive_answer(line, piece);
+      break;
+    case StepKind::kAnswer:
+      answer_held(line, piece);
+      break;
+    case StepKind::kCopy:
+      copy(piece.out, piece.in, piece.bytes);
+      break;
+    case StepKind::kUpdate:
+      update(line, piece, segment);
+      break;
+  }
+  moves_ += is_done ? 1 : 0;
+  return is_done;
+}
+
+// --- steps: each takes all that it needs before it does anything, so that it can be tried again
+// ---
+
+bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
+  const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
+  if (flags == kPlain && !line.must_copy && !is_in_opening) {
+    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
+    return line.to->send({piece.in, piece.bytes}) || blocked_out(*line.to, piece.bytes);
+  }
+  std::byte* to = slot(line, piece);
+  if (to == nullptr) return false;
+  std::memcpy(to, piece.in, piece.bytes);
+  commit(line, piece, flags);
+  return true;
+}
+
+bool Executor::receive(Line& line, const Piece& piece) {
+  const bool is_in_opening = piece.opens_in && in_[line.in_index].payload > 0;
+  if (!line.is_held && !is_in_opening) {
+    if (piece.opens_in && !open_in(in_[line.in_index])) return false;
+    return line.from->receive({piece.out, piece.bytes}) || blocked_in(*line.from, piece.bytes);
+  }
+  const std::byte* from = line.is_held ? view_to_answer(line, piece) : view(line, piece);
+  if (from == nullptr) return false;
+  std::memcpy(piece.out, from, piece.bytes);
+  if (!line.is_held) line.from->release();
+  return true;
+}
+
+bool Executor::receive_send(Line& line, const Piece& piece) {
+  const bool is_in_opening = (piece.opens_in && in_[line.in_index].payload > 0) ||
+                             (piece.opens_out && out_[line.out_index].payload > 0);
+  if (line.is_direct && !is_in_opening) {
+    if (!is_half_done_ && !receive(line, piece)) return false;
+    is_half_done_ = true;
+    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
+    if (!line.to->send({piece.out, piece.bytes})) return blocked_out(*line.to, piece.bytes);
+    is_half_done_ = false;
+    return true;
+  }
+  const std::byte* from = view(line, piece);
+  if (from == nullptr) return false;
+  std::byte* to = slot(line, piece);
+  if (to == nullptr) return false;
+  std::memcpy(to, from, piece.bytes);
+  commit(line, piece, kPlain);
+  std::memcpy(piece.out, from, piece.bytes);
+  line.from->release();
+  return true;
+}
+
+bool Executor::receive_reduce(Line& line, const Piece& piece) {
+  const std::byte* from = line.is_held ? view_to_answer(line, piece) : view(line, piece);
+  if (from == nullptr) return false;
+  reduce(line, piece, piece.out, nullptr, from);
+  if (!line.is_held) line.from->release();
+  return true;
+}
+
+bool Executor::receive_reduce_send(Line& line, const Piece& piece, std::byte* kept) {
+  const std::byte* from = view(line, piece);
+  if (from == nullptr) return false;
+  std::byte* to = slot(line, piece);
+  if (to == nullptr) return false;
+  reduce(line, piece, to, kept, from);
+  commit(line, piece, kPlain);
+  line.from->release();
+  return true;
+}
+
+bool Executor::receive_reduce_answer(Line& line, const Piece& piece) {
+  std::byte* from = view_to_answer(line, piece);
+  if (from == nullptr) return false;
+  reduce(line, piece, from, piece.out, from);
+  answer(line);
+  return true;
+}
+
+bool Executor::receive_answer(Line& line, const Piece& piece) {
+  const bool is_opening = piece.opens_out && out_[line.out_index].payload > 0;
+  const std::byte* answer = line.to->view_answer(is_opening ? kOpeningBytes : piece.bytes);
+  if (answer == nullptr) return blocked_in(*line.to, piece.bytes);
+  if (is_opening) {
+    answer += sizeof(CallHeader);
+    header_bytes_received_ += kOpeningBytes - piece.bytes;
+  }
+  std::memcpy(piece.out, answer, piece.bytes);
+  line.to->release_answer();
+  return true;
+}
+
+void Executor::answer_held(Line& line, const Piece& piece) {
+  std::memcpy(line.held->bytes, piece.in, piece.bytes);
+  answer(line);
+}
+
+void Executor::answer(Line& line) {
+  header_bytes_sent_ += line.held->header_bytes;
+  line.from->answer();
+}
+
+void Executor::update(const Line& line, const Piece& piece, std::size_t segment) const {
+  if (update_ == nullptr) return;
+  const std::size_t begin = parts_[line.chunk].begin + segment * segment_bytes_;
+  (*update_)(begin / element_bytes_, {piece.out, piece.bytes});
+}
+
+void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kept,
+                      const std::byte* incoming) const {
+  kernel_(out, kept, piece.in, incoming, piece.bytes / element_bytes_,
+          line.is_final ? divisor_ : 1);
+}
+
+// --- segments, of which the first on a channel has the header before it or in it ---
+
+// The place for a segment's bytes; null, and blocked, where there is no credit.
+std::byte* Executor::slot(Line& line, const Piece& piece) {
+  if (piece.opens_out) {
+    Direction& out = out_[line.out_index];
+    if (out.payload > 0) {
+      std::byte* opening = line.to->reserve(kOpeningBytes);
+      if (opening == nullptr) return blocked_out(*line.to, piece.bytes), nullptr;
+      std::memcpy(opening, &header_, sizeof(header_));
+      return opening + sizeof(header_);
+    }
+    if (!open_out(out)) return nullptr;
+  }
+  std::byte* slot = line.to->reserve(piece.bytes);
+  if (slot == nullptr) blocked_out(*line.to, piece.bytes);
+  return slot;
+}
+
+void Executor::commit(Line& line, const Piece& piece, unsigned flags) {
+  line.to->commit(flags);
+  if (!piece.opens_out) return;
+  Direction& out = out_[line.out_index];
+  if (!out.is_open) header_bytes_sent_ += kOpeningBytes - piece.bytes;
+  out.is_open = true;
+}
+
+// Sends the header on its own, ahead of a segment that follows at once.
+bool Executor::open_out(Direction& out, unsigned flags) {
+  if (out.is_open) return true;
+  std::byte* opening = out.channel->reserve(kOpeningBytes);
+  if (opening == nullptr) return blocked_out(*out.channel, kOpeningBytes);
+  std::memcpy(opening, &header_, sizeof(header_));
+  std::memset(opening + sizeof(header_), 0, kOpeningPayload);
+  out.channel->commit(flags);
+  header_bytes_sent_ += kOpeningBytes;
+  out.is_open = true;
+  return true;
+}
+
+// The segment's bytes where they have arrived; null, and blocked, while they have not.
+const std::byte* Executor::view(Line& line, const Piece& piece) {
+  if (piece.opens_in) {
+    Direction& in = in_[line.in_index];
+    if (!open_in(in)) return nullptr;
+    if (in.payload > 0) return line.from->view(kOpeningBytes) + sizeof(CallHeader);
+  }
+  const std::byte* from = line.from->view(piece.bytes);
+  if (from == nullptr) blocked_in(*line.from, piece.bytes);
+  return from;
+}
+
+std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
+  if (piece.opens_in && !open_in(in_[line.in_index])) return nullptr;
+  if (piece.opens_in && in_[line.in_index].payload > 0) {
+    std::byte* opening = line.from->view_to_answer(kOpeningBytes);
+    *line.held = {opening + sizeof(CallHeader), kOpeningBytes - piece.bytes};
+  } else {
+    *line.held = {line.from->view_to_answer(piece.bytes), 0};
+    if (line.held->bytes == nullptr) blocked_in(*line.from, piece.bytes);
+  }
+  return line.held->bytes;
+}
+
+// True once the header has come and is right; where it has no payload with it, its segment is then
+// released.
+bool Executor::open_in(Direction& in) {
+  if (in.is_open) return true;
+  const std::byte* opening = in.channel->view(kOpeningBytes);
+  if (opening == nullptr) return blocked_in(*in.channel, kOpeningBytes);
+  CallHeader theirs;
+  std::memcpy(&theirs, opening, sizeof(theirs));
+  if (theirs != header_) throw mismatch(in.channel->peer(), theirs);
+  if (in.payload == 0) in.channel->release();
+  header_bytes_received_ += kOpeningBytes - in.payload;
+  in.is_open = true;
+  return true;
+}
+
+Error Executor::mismatch(int peer, const CallHeader& theirs) const {
+  if (theirs.magic != header_.magic) {
+    return {ErrorCode::kProtocol, peer,
+            fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do all "
+                        "ranks run the same build?",
+                        schedule_.rank, peer)};
+  }
+  return {ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, header_)};
+}
+
+void Executor::check_arrivals() {
+  const int peer = awaited_peer_;
+  const std::size_t bytes = awaited_bytes_;
+  const bool to_send = waits_to_send_;
+  for (Direction& in : in_) open_in(in);
+  awaited_peer_ = peer;
+  awaited_bytes_ = bytes;
+  waits_to_send_ = to_send;
+}
+
+// Headers of channels that had no segment to carry, and then the memory that is still on its way
+// out.
+bool Executor::finish() {
+  for (Direction& out : out_) {
+    if (!out.is_open && !open_out(out, kPlain)) return false;
+  }
+  for (Direction& in : in_) {
+    if (!in.is_open && !open_in(in)) return false;
+  }
+  for (Direction& out : out_) {
+    if (!out.channel->is_drained()) return blocked_out(*out.channel, 0);
+  }
+  return true;
+}
+
+bool Executor::blocked_out(const Channel& to, std::size_t bytes) {
+  waits_to_send_ = true;
+  awaited_peer_ = to.peer();
+  awaited_bytes_ = bytes;
+  return false;
+}
+
+bool Executor::blocked_in(const Channel& from, std::size_t bytes) {
+  waits_to_send_ = false;
+  awaited_peer_ = from.peer();
+  awaited_bytes_ = bytes;
+  return false;
+}
+
+std::string Executor::describe_wait() const {
+  return fmt::format("{} of {} {} rank {}", waits_to_send_ ? "send" : "receive",
+                     format_bytes(awaited_bytes_), waits_to_send_ ? "to" : "from", awaited_peer_);
+}
+
+std::string Executor::describe_place() const {
+  return fmt::format("{} step {} of {}", schedule_.algorithm, std::min(step_ + 1, lines_.size()),
+                     lines_.size());
+}
+
+}  // namespace kolo

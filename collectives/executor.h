@@ -1,0 +1,212 @@
+// The executor: runs one rank's schedule over channels.
+//
+// A schedule is compiled once into a flat table of lines (channel pointers, places, stages); an
+// operation binds the table to its buffers and then calls advance() until it says so. advance()
+// goes as far as the channels let it and returns: turn, step and what is open on each channel are
+// all the state there is. No allocation, lock or clock, and no work that is proportional to
+// anything but segments.
+//
+// Zero copy and buffers in use. send() may leave the caller's memory in use until the channel is
+// drained, so a schedule that later overwrites what it sent needs care. It is safe where what
+// arrives descends from what was sent: a plain receive of a chunk whose only way out of this rank
+// was that send (a reduction comes back complete, and cannot be without our part). Every other case
+// is found when the table is made, and such a step sends a copy from a slot.
+//
+// Threading: one thread at a time, the one that drives the transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/call_header.h"
+#include "collectives/element.h"
+#include "collectives/schedule.h"
+#include "transports/error.h"
+#include "transports/transport.h"
+
+namespace kolo {
+
+// What step kUpdate calls: the index of the first element, and the elements.
+using Update = std::function<void(std::size_t first, std::span<std::byte> sums)>;
+
+// What an operation runs a schedule on.
+struct Binding {
+  const void* in = nullptr;
+  void* out = nullptr;
+  CallHeader header;               // count, type, op and segment length are taken from it
+  const Update* update = nullptr;  // null or empty: nothing to call
+};
+
+// Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, so that a chunk has several
+// turns to overlap. A multiple of kSegmentAlignment; the same on all ranks, as it follows from what
+// they agree on.
+std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred);
+
+class Executor {
+ public:
+  // `channels`: by rank, null for this rank itself. Borrowed.
+  Executor(Schedule schedule, std::span<Channel* const> channels);
+
+  const Schedule& schedule() const { return schedule_; }
+
+  // Begins an operation; the one before must be done, or is forgotten.
+  void start(const Binding& binding);
+
+  // Goes as far as it can; true once the operation is done: results in place, and none of the
+  // caller's memory in use. kolo::Error: from the channels, or kMismatch where a peer opens with
+  // another header.
+  bool advance();
+
+  // Compares the headers that have arrived but are not yet needed: to be called now and then by who
+  // is blocked.
+  void check_arrivals();
+
+  // Grows with every segment handled: tells whether an advance() moved anything.
+  std::uint64_t moves() const { return moves_; }
+
+  // Header bytes sent so far in all operations; the channels count them as bytes sent.
+  std::uint64_t header_bytes_sent() const { return header_bytes_sent_; }
+  std::uint64_t header_bytes_received() const { return header_bytes_received_; }
+
+  // What advance() waits for: whom, and in words, "receive of 4.0 MiB from rank 2".
+  int awaited_peer() const { return awaited_peer_; }
+  std::string describe_wait() const;
+  // "ring step 5 of 14".
+  std::string describe_place() const;
+
+ private:
+  static constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
+
+  // A channel in one direction, during one operation.
+  struct Direction {
+    Channel* channel = nullptr;
+    bool is_open = false;     // the header went out, or came in and was right
+    std::size_t payload = 0;  // bytes of payload that travel in the opening segment
+  };
+
+  // A chunk of this operation.
+  struct Part {
+    std::size_t begin = 0;
+    std::size_t bytes = 0;
+    std::size_t segments = 0;
+  };
+
+  // A segment that is kept open for an answer.
+  struct Held {
+    std::byte* bytes = nullptr;
+    std::size_t header_bytes = 0;  // that go back with it
+  };
+
+  // A step, ready to run: what is known of the schedule, then what is known of the operation.
+  struct Line {
+    StepKind kind = StepKind::kSend;
+    std::uint8_t stage = 0;
+    std::uint8_t slice = 0;
+    bool is_final = false;
+    bool is_held = false;
+    bool must_copy = false;  // a send that may not leave the memory in use
+    bool is_direct = false;  // a receive-send through memory, as the channels copy nothing
+    bool opens_out = false;  // this operation's first segment on `out_index`, or `in_index`
+    bool opens_in = false;
+    std::uint16_t chunk = 0;
+    std::size_t question = 0;  // of a kReceiveAnswer: the line that sent what is answered
+    Operand in_operand;
+    Operand out_operand;
+    std::size_t out_index = 0;  // into out_ and in_
+    std::size_t in_index = 0;
+    Channel* to = nullptr;
+    Channel* from = nullptr;
+    Held* held = nullptr;
+
+    std::size_t segments = 0;  // of the chunk
+    std::size_t bytes = 0;     // of the chunk
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
+    std::size_t in_stride = 0;  // from segment to segment
+    std::size_t out_stride = 0;
+  };
+
+  // One segment of one line.
+  struct Piece {
+    std::size_t bytes = 0;
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
+    bool opens_out = false;
+    bool opens_in = false;
+  };
+
+  // Making the table: executor_table.cpp.
+  void compile(std::span<Channel* const> channels);
+  Line compile(std::size_t index, std::span<Channel* const> channels);
+  bool must_copy(std::size_t index) const;
+  void measure();
+  void find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
+                    bool Line::*opens);
+  std::byte* resolve(const Line& line, const Operand& operand, const std::byte* in, std::byte* out);
+
+  // Running it: executor.cpp.
+  bool run(Line& line, std::size_t turn);
+  bool send(Line& line, const Piece& piece, unsigned flags);
+  bool receive(Line& line, const Piece& piece);
+  bool receive_send(Line& line, const Piece& piece);
+  bool receive_reduce(Line& line, const Piece& piece);
+  bool receive_reduce_send(Line& line, const Piece& piece, std::byte* kept);
+  bool receive_reduce_answer(Line& line, const Piece& piece);
+  bool receive_answer(Line& line, const Piece& piece);
+  void answer_held(Line& line, const Piece& piece);
+  void answer(Line& line);
+  void update(const Line& line, const Piece& piece, std::size_t segment) const;
+  void reduce(const Line& line, const Piece& piece, void* out, void* kept,
+              const std::byte* incoming) const;
+
+  std::byte* slot(Line& line, const Piece& piece);
+  void commit(Line& line, const Piece& piece, unsigned flags);
+  const std::byte* view(Line& line, const Piece& piece);
+  std::byte* view_to_answer(Line& line, const Piece& piece);
+  bool open_out(Direction& out, unsigned flags = kMore);
+  bool open_in(Direction& in);
+  Error mismatch(int peer, const CallHeader& theirs) const;
+  bool blocked_out(const Channel& to, std::size_t bytes);
+  bool blocked_in(const Channel& from, std::size_t bytes);
+  bool finish();
+
+  Schedule schedule_;
+  std::vector<Direction> out_;
+  std::vector<Direction> in_;
+  std::vector<Line> lines_;
+  std::vector<Part> parts_;
+  std::vector<Held> held_;  // by rank
+  struct alignas(kSegmentAlignment) Block {
+    std::byte bytes[kSegmentAlignment];
+  };
+  std::vector<Block> scratch_;
+  std::size_t scratches_ = 0;  // segments that scratch_ holds
+  std::vector<std::size_t>
+      scratch_index_;  // by chunk: 1 + that of its first slice, the others follow
+
+  CallHeader header_;
+  bool is_measured_ = false;  // lines hold the lengths of header_
+  const Update* update_ = nullptr;
+  ReduceKernel kernel_ = nullptr;
+  int divisor_ = 1;
+  std::size_t element_bytes_ = 4;
+  std::size_t segment_bytes_ = kSegmentAlignment;
+  std::size_t turns_ = 0;
+
+  std::size_t turn_ = 0;
+  std::size_t step_ = 0;
+  bool is_half_done_ = false;  // the step at hand has received, and is yet to send
+  bool waits_to_send_ = false;
+  int awaited_peer_ = kNobody;
+  std::size_t awaited_bytes_ = 0;
+  std::uint64_t moves_ = 0;
+  std::uint64_t header_bytes_sent_ = 0;
+  std::uint64_t header_bytes_received_ = 0;
+};
+
+}  // namespace kolo

@@ -1,0 +1,66 @@
+#include "test/collectives/ranks.h"
+
+#include <stdexcept>
+#include <thread>
+
+#include "transports/registry.h"
+
+namespace kolo::test {
+namespace {
+
+RankOutcome outcome_of(const std::function<void()>& body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return {error.what(), error.code(), false};
+  } catch (const std::invalid_argument& error) {
+    return {error.what(), std::nullopt, true};
+  } catch (const std::exception& error) {
+    return {error.what(), std::nullopt, false};
+  }
+}
+
+}  // namespace
+
+std::vector<RankOutcome> run_threads(int size, const RankBody& body) {
+  const std::shared_ptr<Store> store = make_local_store();
+  std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&outcomes, &body, &store, rank] {
+      outcomes[static_cast<std::size_t>(rank)] = outcome_of([&] { body(rank, store); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void run_ranks(int size, const std::string& transport, const CommunicatorBody& body,
+               CommunicatorOptions options) {
+  options.transport = transport;
+  const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, size, store, options);
+    body(communicator);
+  });
+  // What is no kolo::Error comes first: the others may have failed for its sake.
+  for (const bool is_fate : {false, true}) {
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      if (outcomes[rank].text.empty() || outcomes[rank].code.has_value() != is_fate) continue;
+      throw std::runtime_error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                               " over " + transport + ": " + outcomes[rank].text);
+    }
+  }
+}
+
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+std::vector<std::string> transports_under_test() {
+  std::vector<std::string> names;
+  for (const std::string_view name : transport_names()) names.emplace_back(name);
+  return names;
+}
+
+}  // namespace kolo::test

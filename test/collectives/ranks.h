@@ -1,0 +1,41 @@
+// Ranks as threads: what every test of the communicator starts from.
+//
+// Catch2's checks belong to the main thread, so a rank reports by throwing; what it threw is kept
+// per rank.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "transports/error.h"
+
+namespace kolo::test {
+
+struct RankOutcome {
+  std::string text;               // what() of what was thrown, empty where nothing was
+  std::optional<ErrorCode> code;  // of a kolo::Error
+  bool is_bug = false;            // std::invalid_argument
+};
+
+using RankBody = std::function<void(int rank, std::shared_ptr<Store> store)>;
+
+// Runs `body` once per rank, each in a thread of its own, over one store in this process.
+std::vector<RankOutcome> run_threads(int size, const RankBody& body);
+
+// The same with a communicator for every rank; throws what the first rank threw, with its number.
+using CommunicatorBody = std::function<void(Communicator& communicator)>;
+void run_ranks(int size, const std::string& transport, const CommunicatorBody& body,
+               CommunicatorOptions options = {});
+
+// Throws std::runtime_error with `what` unless it holds.
+void expect(bool holds, const std::string& what);
+
+// The transports to test over: all of this build that work among threads of one process.
+std::vector<std::string> transports_under_test();
+
+}  // namespace kolo::test
