@@ -24,10 +24,9 @@ struct Minibatch {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;     ///< within the epoch
   std::int64_t global_count = 0;  ///< samples of all ranks together: what the loss is divided by
-  std::vector<std::int64_t>
-      samples;                ///< their indices in the data set; empty when this rank has no share
-  std::vector<float> images;  ///< samples, height, width, channels; normalised
-  std::vector<std::int32_t> labels;  ///< one a sample
+  std::vector<std::int64_t> samples;  ///< indices in the data set; empty: no share in this one
+  std::vector<float> images;          ///< samples, height, width, channels; normalised
+  std::vector<std::int32_t> labels;   ///< one a sample
 };
 
 struct LoaderSettings {
@@ -37,7 +36,7 @@ struct LoaderSettings {
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 1;
   int depth = 3;  ///< batches that wait, at the most
-  Augmentation augmentation;
+  Augmentation augmentation{};
   std::int64_t timeout_ms = 120'000;  ///< how long next() waits for one batch
 };
 

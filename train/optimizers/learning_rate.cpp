@@ -53,9 +53,7 @@ float LearningRate::at(std::int64_t iteration) const {
   const std::int64_t now = std::clamp<std::int64_t>(iteration, 0, settings_.total_iterations - 1);
   const std::int64_t warmup = settings_.warmup_iterations;
   if (now < warmup) {
-    const float done = static_cast<float>(now + 1) / static_cast<float>(warmup);
-    const float start = std::min(settings_.base, peak());
-    return peak() > start ? start + (peak() - start) * done : peak() * done;
+    return peak() * static_cast<float>(now + 1) / static_cast<float>(warmup);
   }
   switch (settings_.decay) {
     case Decay::constant:

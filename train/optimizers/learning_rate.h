@@ -2,9 +2,8 @@
 //
 // Linear scaling and warm-up after Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet
 // in 1 Hour", 2017: the rate is given for a reference batch and grows with the global batch; during
-// warm-up it climbs in equal steps, from one step above zero (where the reference rate is the
-// larger: from that) to the full rate. Then it stays, falls by steps, or follows half a cosine to
-// zero.
+// warm-up it climbs in equal steps from almost zero to the full rate. Then it stays, falls by
+// steps, or follows half a cosine to zero.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,8 @@ struct LearningRateSettings {
   std::int64_t warmup_iterations = 0;
   std::int64_t total_iterations = 1;  ///< of the whole training, warm-up included
   Decay decay = Decay::cosine;
-  std::int64_t step_iterations =
-      0;                     ///< Decay::step: iterations (warm-up included) between two falls
-  float step_factor = 0.1f;  ///< Decay::step: what each fall multiplies by
+  std::int64_t step_iterations = 0;  ///< Decay::step: between two falls, warm-up included
+  float step_factor = 0.1f;          ///< Decay::step: what each fall multiplies by
   bool operator==(const LearningRateSettings&) const = default;
 };
 

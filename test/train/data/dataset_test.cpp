@@ -1,0 +1,48 @@
+// The table of data sets: what is found by name, and what is refused.
+#include "train/data/dataset.h"
+
+#include <string>
+
+#include "test/support/catch.h"
+
+namespace kolo::train {
+namespace {
+
+std::string refusal(std::string_view specification, const DatasetOptions& options = {}) {
+  try {
+    open_dataset(specification, Split::train, options);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "opened";
+}
+
+TEST_CASE("an unknown data set is refused with the list of known ones") {
+  CHECK(refusal("imagenet") == "unknown data set 'imagenet'; known are: digits, svhn:DIR");
+  CHECK(refusal("") == "unknown data set ''; known are: digits, svhn:DIR");
+}
+
+TEST_CASE("a data set written wrongly is refused with the right way to write it") {
+  CHECK(refusal("svhn") == "data set 'svhn': write it as 'svhn:DIR'");
+  CHECK(refusal("svhn:") == "data set 'svhn:': write it as 'svhn:DIR'");
+  CHECK(refusal("digits:here") == "data set 'digits:here': write it as 'digits'");
+  CHECK(refusal("digits:") == "data set 'digits:': write it as 'digits'");
+}
+
+TEST_CASE("sizes that cannot be are refused") {
+  CHECK(refusal("digits", {.train_size = -1}) ==
+        "data set 'digits': train and test size must not be negative (they are -1 and 0); 0 means "
+        "all");
+  CHECK(refusal("digits", {.train_size = std::int64_t{1} << 40}) ==
+        "data set 'digits': at most 2147483648 train samples can be rendered, 1099511627776 were "
+        "asked for");
+}
+
+TEST_CASE("the list of data sets says how each is written") {
+  REQUIRE(dataset_schemes().size() == 2);
+  CHECK(dataset_schemes()[0].usage == "digits");
+  CHECK(dataset_schemes()[1].usage == "svhn:DIR");
+}
+
+}  // namespace
+}  // namespace kolo::train

@@ -1,0 +1,41 @@
+// The models that can be trained, by name. To add one, write its two files and one row of the table
+// in model.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/arena.h"
+#include "tensor/network.h"
+#include "tensor/shape.h"
+
+namespace kolo::train {
+
+/// How a residual network begins.
+enum class Stem {
+  imagenet,  ///< 7x7 convolution of stride 2, then 3x3 max-pooling of stride 2: a quarter of the
+             ///< size
+  cifar      ///< 3x3 convolution of stride 1: for images of 32x32
+};
+/// "imagenet" or "cifar"; throws std::invalid_argument, listing these, for anything else.
+Stem stem_from(std::string_view name);
+
+struct ModelSettings {
+  tensor::Shape image{32, 32, 3};  ///< height, width, channels
+  std::int64_t classes = 10;
+  Stem stem = Stem::imagenet;  ///< models without such a choice ignore it
+};
+
+/// Makes the model and registers its parameters, in torchvision's order where torchvision has it;
+/// tensor::Network takes both. Throws std::invalid_argument: an unknown name (the message lists the
+/// known ones), or an image or a number of classes that the model cannot take.
+std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
+                                          const ModelSettings& settings);
+
+/// The names that make_model knows.
+std::vector<std::string> model_names();
+
+}  // namespace kolo::train
