@@ -1,0 +1,41 @@
+// The command line of kolo-bench, read and checked.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/library.h"
+
+namespace kolo::bench {
+
+// What a measurement of collectives was asked for.
+struct Arguments {
+  std::string command;  // "allreduce", ..., "limits", "plot"
+  Problem problem;      // without its count
+  int ranks = 2;
+  std::string transport = "auto";
+  std::string algorithm;
+  std::string against;  // a peer; empty: kolo alone
+  std::size_t min_bytes = 8;
+  std::size_t max_bytes = std::size_t{256} << 20;
+  std::size_t factor = 4;
+  std::size_t segment_bytes = 0;
+  int iterations = 0;  // per library and size; 0: as many as fit into `seconds`
+  int warmup = 3;      // before each pass
+  int passes = 4;      // in turn between the libraries
+  double seconds = 0.5;
+  bool is_checked = true;
+  std::string json;  // a file for JSON lines, "-" for standard output; empty: none
+  std::chrono::milliseconds timeout{60'000};
+  std::vector<std::string> plot_files;
+  std::string plot_folder = "plots";
+  bool is_quick = false;  // limits: fewer sizes and repeats
+};
+
+// Shows help and returns false where that is all there is to do. std::invalid_argument with one
+// clear message for what cannot be.
+bool parse_arguments(int argc, const char* const* argv, Arguments& result);
+
+}  // namespace kolo::bench

@@ -1,0 +1,75 @@
+#include "bench/cache_line.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "bench/cores.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr std::uint32_t kRounds = 2000;
+constexpr int kRepeats = 3;
+constexpr double kNearLimitUs = 0.25;
+
+void wait_for(const Line& line, std::uint32_t value) {
+  while (line.value.load(std::memory_order_acquire) !=
+         value) {  // no pause: it is longer than the round trip
+  }
+}
+
+}  // namespace
+
+double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint32_t i = 1; i <= rounds; ++i) {
+    if (side == 0) {
+      to_second.value.store(i, std::memory_order_release);
+      wait_for(to_first, i);
+    } else {
+      wait_for(to_second, i);
+      to_first.value.store(i, std::memory_order_release);
+    }
+  }
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  if (side == 0) {  // back to 0, the second side last: it may still be reading its line
+    to_second.value.store(0, std::memory_order_release);
+    wait_for(to_first, 0);
+  } else {
+    wait_for(to_second, 0);
+    to_first.value.store(0, std::memory_order_release);
+  }
+  return took.count() / rounds;
+}
+
+double cache_line_round_trip() {
+  const std::vector<int> cores = posix::affinity_cores();
+  if (cores.size() < 2) return 0;
+  Line lines[2];
+  double best = 0;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    std::thread second([&] {
+      bind_to_core(cores[1]);
+      ping_pong(lines[0], lines[1], 1, kRounds);
+    });
+    double took = 0;
+    std::thread first([&] {
+      bind_to_core(cores[0]);
+      took = ping_pong(lines[0], lines[1], 0, kRounds);
+    });
+    first.join();
+    second.join();
+    best = repeat == 0 ? took : std::min(best, took);
+  }
+  return best;
+}
+
+const char* regime(double cache_line_us) {
+  if (cache_line_us <= 0) return "unknown";
+  return cache_line_us < kNearLimitUs ? "near" : "far";
+}
+
+}  // namespace kolo::bench

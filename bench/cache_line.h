@@ -1,0 +1,28 @@
+// A cache line's round trip between two cores: how far apart they are.
+//
+// On virtual machines the host may move cores; the same program then runs several times slower. So
+// every point is measured together with this, and only points of like distance are compared.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace kolo::bench {
+
+struct alignas(64) Line {
+  std::atomic<std::uint32_t> value{0};
+};
+
+// One side of `rounds` round trips between two threads; both call it at once, with the same lines,
+// as side 0 and 1. Both lines are 0 before and afterwards. The time of one round trip in
+// microseconds.
+double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds);
+
+// The same by two threads of its own, bound to the first two cores of this process; 0 where there
+// is only one.
+double cache_line_round_trip();
+
+// "near", "far", or "unknown": below 0.25 us a line does not leave the neighbourhood.
+const char* regime(double cache_line_us);
+
+}  // namespace kolo::bench

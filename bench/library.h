@@ -1,0 +1,61 @@
+// What is measured: a library that can run collectives. kolo is one, each peer is another.
+//
+// Every rank has an instance of its own; making one is collective over the ranks that share the
+// store.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "collectives/element.h"
+#include "collectives/schedule.h"
+#include "transports/rendezvous.h"
+
+namespace kolo::bench {
+
+// One collective over `count` elements. What `count` means for each is as in communicator.h.
+struct Problem {
+  Collective collective = Collective::kAllReduce;
+  ElementType type = ElementType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool is_in_place = true;
+  int servers =
+      0;  // push_pull: the first so many ranks serve and do not work; 0: every rank does both
+  std::size_t count = 0;
+};
+
+class Library {
+ public:
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  virtual ~Library() = default;
+
+  // For the table and the JSON lines.
+  virtual std::string name() const = 0;
+  virtual std::string transport() const = 0;
+  virtual std::string algorithm() const = 0;
+
+  // Why it cannot run this, in a few words; empty where it can.
+  virtual std::string objection(const Problem& problem) const = 0;
+
+  // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
+  // Null for ranks that give or get nothing.
+  virtual void run(const Problem& problem, const void* in, void* out) = 0;
+};
+
+struct LibraryRequest {
+  int rank = 0;
+  int size = 1;
+  std::shared_ptr<Store> store;
+  std::string transport;          // kolo's; peers take what their users take
+  std::string algorithm;          // empty: the library's choice
+  std::size_t segment_bytes = 0;  // 0: the library's choice
+  std::chrono::milliseconds timeout{60'000};
+};
+
+std::unique_ptr<Library> make_kolo(const LibraryRequest& request);
+
+}  // namespace kolo::bench

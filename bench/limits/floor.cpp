@@ -1,0 +1,135 @@
+// The floor of a two-rank all-reduce of private buffers in shared memory: the same passes over the
+// same memory, with two flags per segment and nothing else.
+//
+// Each rank owns half of the elements. Segment by segment it copies what the other owns into a slot
+// of shared memory; the other adds the slot to its own half and, in the same sweep, overwrites the
+// slot with the sum; the first reads it back. So a core that reads a line also writes it: the line
+// changes hands once, not twice. Two slots per rank, so that one is filled while the other is being
+// answered. The buffers were just rewritten by their owner, as gradients are.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "bench/cache_line.h"
+#include "bench/limits/kernels.h"
+#include "bench/limits/limits.h"
+#include "bench/limits/team.h"
+#include "bench/sizes.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr std::size_t kSegment = 64 * 1024;
+constexpr std::size_t kPadding = 1088;  // slots do not share offsets within a page
+constexpr std::size_t kSlots = 2;
+
+struct alignas(64) Flag {
+  std::atomic<std::uint64_t> segments{0};
+
+  void wait_for(std::uint64_t count) const {
+    while (segments.load(std::memory_order_acquire) < count) {
+    }
+  }
+};
+
+struct alignas(64) Slot {
+  std::byte bytes[kSegment + kPadding];
+};
+
+struct Side {
+  Slot slots[kSlots];
+  Flag posted;    // segments that this rank has put into its slots
+  Flag answered;  // segments of the other's slots that this rank has summed
+};
+
+class Floor {
+ public:
+  explicit Floor(std::size_t bytes)
+      : half_(bytes / 2 / sizeof(float)),
+        buffers_{std::vector<float>(2 * half_), std::vector<float>(2 * half_)} {}
+
+  void prepare(int rank) {
+    auto& buffer = buffers_[rank];
+    std::fill(buffer.begin(), buffer.end(), static_cast<float>(rank + 1));
+  }
+
+  void all_reduce(int rank) {
+    Side& mine = sides_[rank];
+    Side& theirs = sides_[1 - rank];
+    float* own = buffers_[rank].data() + (rank == 0 ? 0 : half_);
+    float* others = buffers_[rank].data() + (rank == 0 ? half_ : 0);
+    const std::uint64_t base = mine.posted.segments.load(std::memory_order_relaxed);
+    const std::size_t segments = (half_ + kPerSegment - 1) / kPerSegment;
+    for (std::size_t s = 0; s < segments; ++s) {
+      if (s >= kSlots) collect(mine, theirs, others, s - kSlots, base);
+      std::memcpy(mine.slots[s % kSlots].bytes, others + s * kPerSegment,
+                  length(s) * sizeof(float));
+      mine.posted.segments.store(base + s + 1, std::memory_order_release);
+      theirs.posted.wait_for(base + s + 1);
+      add_to_both(own + s * kPerSegment, reinterpret_cast<float*>(theirs.slots[s % kSlots].bytes),
+                  length(s));
+      mine.answered.segments.store(base + s + 1, std::memory_order_release);
+    }
+    for (std::size_t s = segments - std::min(segments, kSlots); s < segments; ++s)
+      collect(mine, theirs, others, s, base);
+  }
+
+  std::uint64_t count_wrong() const {
+    std::uint64_t wrong = 0;
+    for (const auto& buffer : buffers_)
+      wrong += static_cast<std::uint64_t>(
+          std::count_if(buffer.begin(), buffer.end(), [](float x) { return x != 3.0F; }));
+    return wrong;
+  }
+
+ private:
+  static constexpr std::size_t kPerSegment = kSegment / sizeof(float);
+
+  std::size_t length(std::size_t segment) const {
+    return std::min(kPerSegment, half_ - segment * kPerSegment);
+  }
+
+  void collect(Side& mine, const Side& theirs, float* others, std::size_t s,
+               std::uint64_t base) const {
+    theirs.answered.wait_for(base + s + 1);
+    std::memcpy(others + s * kPerSegment, mine.slots[s % kSlots].bytes, length(s) * sizeof(float));
+  }
+
+  std::size_t half_;
+  std::vector<float> buffers_[2];
+  Side sides_[2];
+};
+
+}  // namespace
+
+std::vector<Row> shared_memory_floors(bool is_quick) {
+  std::vector<Row> rows;
+  const std::size_t largest = is_quick ? std::size_t{8} << 20 : std::size_t{256} << 20;
+  for (const std::size_t bytes : sweep(8, largest, 4, 8)) {
+    const auto floor = std::make_unique<Floor>(bytes);
+    const Round round{[&](int rank) { floor->prepare(rank); },
+                      [&](int rank) { floor->all_reduce(rank); }};
+    const double line_us = cache_line_round_trip();
+    const double once = time_together(2, 3, round).back();
+    const std::vector<double> times =
+        time_together(2, rounds_for(is_quick ? 0.1 : 0.4, 2 * once), round);
+    Row row;
+    row.library = "floor";
+    row.transport = "shm";
+    row.algorithm = "answered in place";
+    row.collective = "allreduce";
+    row.problem.count = bytes / sizeof(float);
+    row.ranks = 2;
+    row.bytes = bytes;
+    row.iterations = times.size();
+    row.time_us = quantiles(times);
+    row.wrong = floor->count_wrong();
+    row.cache_line_us = line_us;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace kolo::bench

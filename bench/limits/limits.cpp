@@ -1,0 +1,95 @@
+#include "bench/limits/limits.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+
+#include "bench/cache_line.h"
+#include "bench/cores.h"
+#include "bench/report.h"
+#include "bench/sizes.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr int kLineRepeats = 15;
+
+class LimitReport {
+ public:
+  explicit LimitReport(const std::string& path) : json_(path) {}
+
+  void begin() {
+    line_us_ = cache_line_round_trip();
+    std::cout << fmt::format(
+        "# kolo-bench limits\n# {}; a cache line's round trip {:.2f} us ({})\n", describe_machine(),
+        line_us_, regime(line_us_));
+    std::cout << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what",
+                             "how", "size", "time us", "p10", "p90", "GB/s", "line")
+              << std::flush;
+  }
+
+  void add(const Limit& limit) {
+    print(limit);
+    nlohmann::ordered_json line;
+    line["limit"] = limit.what;
+    line["variant"] = limit.variant;
+    line["bytes"] = limit.bytes;
+    line["median_us"] = limit.time_us.median;
+    line["p10_us"] = limit.time_us.p10;
+    line["p90_us"] = limit.time_us.p90;
+    line["GBps"] = limit.gigabytes_per_second;
+    line["cache_line_us"] = line_us_;
+    line["regime"] = regime(line_us_);
+    json_.add(line.dump());
+  }
+
+  void add(const Row& row) {
+    line_us_ = row.cache_line_us;
+    print({row.collective + " floor " + row.transport, row.algorithm, row.bytes, row.time_us,
+           algorithm_bandwidth(row)});
+    json_.add(json_line(row));
+  }
+
+ private:
+  void print(const Limit& limit) const {
+    std::cout << fmt::format("{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n",
+                             limit.what, limit.variant, format_bytes(limit.bytes),
+                             limit.time_us.median, limit.time_us.p10, limit.time_us.p90,
+                             limit.gigabytes_per_second > 0
+                                 ? fmt::format("{:.1f}", limit.gigabytes_per_second)
+                                 : "-",
+                             line_us_)
+              << std::flush;
+  }
+
+  JsonLines json_;
+  double line_us_ = 0;
+};
+
+Limit line_limit() {
+  std::vector<double> times;
+  for (int i = 0; i < kLineRepeats; ++i) times.push_back(cache_line_round_trip());
+  return {"cache line", "round trip, two cores", 64, quantiles(times), 0};
+}
+
+}  // namespace
+
+int run_limits(const Arguments& arguments) {
+  LimitReport report(arguments.json);
+  report.begin();
+  const bool has_two_cores = posix::affinity_cores().size() > 1;
+  if (has_two_cores) report.add(line_limit());
+  for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
+  for (const Limit& limit : tcp_round_trips()) report.add(limit);
+  if (!has_two_cores) {
+    std::cerr << "kolo-bench: only one core to run on: the floors of two ranks are left out\n";
+    return 0;
+  }
+  for (const Row& row : shared_memory_floors(arguments.is_quick)) report.add(row);
+  for (const Row& row : tcp_floors(arguments.is_quick)) report.add(row);
+  return 0;
+}
+
+}  // namespace kolo::bench

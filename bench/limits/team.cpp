@@ -1,0 +1,83 @@
+#include "bench/limits/team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "bench/cores.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr int kSpins = 20'000;  // then yield: there may be fewer cores than threads
+
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(int size) : size_(size) {}
+
+  void wait() {
+    const int phase = phase_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.store(phase + 1, std::memory_order_release);
+      return;
+    }
+    for (int spin = 0; phase_.load(std::memory_order_acquire) == phase; ++spin) {
+      if (spin > kSpins) std::this_thread::yield();
+    }
+  }
+
+ private:
+  int size_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<int> phase_{0};
+};
+
+}  // namespace
+
+std::vector<double> time_together(int threads, int rounds, const Round& round) {
+  SpinBarrier barrier(threads);
+  const std::vector<int> cores = posix::affinity_cores();
+  std::vector<std::vector<double>> times(static_cast<std::size_t>(threads));
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto run = [&](int thread) {
+    bind_to_core(cores[static_cast<std::size_t>(thread) % cores.size()]);
+    bool has_failed = false;
+    for (int i = 0; i <= rounds; ++i) {
+      std::chrono::duration<double, std::micro> took{0};
+      try {
+        if (!has_failed) round.prepare(thread);
+        barrier.wait();
+        const auto begin = std::chrono::steady_clock::now();
+        if (!has_failed) round.work(thread);
+        took = std::chrono::steady_clock::now() - begin;
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+        has_failed = true;
+      }
+      if (i > 0) times[static_cast<std::size_t>(thread)].push_back(took.count());
+      barrier.wait();
+    }
+  };
+  std::vector<std::thread> team;
+  for (int thread = 0; thread < threads; ++thread) team.emplace_back(run, thread);
+  for (std::thread& member : team) member.join();
+  if (first) std::rethrow_exception(first);
+  std::vector<double> longest = times[0];
+  for (const auto& row : times) {
+    for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = std::max(longest[i], row[i]);
+  }
+  return longest;
+}
+
+int rounds_for(double seconds, double us) {
+  return static_cast<int>(std::clamp(seconds * 1e6 / std::max(us, 0.001), 3.0, 1000.0));
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,22 @@
+// Threads bound to cores that start together, again and again; each round takes as long as its
+// slowest.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace kolo::bench {
+
+struct Round {
+  std::function<void(int thread)> prepare;  // not timed
+  std::function<void(int thread)> work;     // timed, after all are prepared
+};
+
+// The longest time of any thread, in microseconds, for each of `rounds` rounds after one that is
+// not counted. What a thread throws is thrown here.
+std::vector<double> time_together(int threads, int rounds, const Round& round);
+
+// Rounds for about that many seconds, between 3 and 1000, when one takes `us` microseconds.
+int rounds_for(double seconds, double us);
+
+}  // namespace kolo::bench

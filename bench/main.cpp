@@ -1,0 +1,54 @@
+// kolo-bench: how fast are the collectives, and how fast could they be?
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+
+#include "bench/arguments.h"
+#include "bench/limits/limits.h"
+#include "bench/ranks.h"
+#include "transports/launch.h"
+
+namespace {
+
+using kolo::bench::Arguments;
+
+constexpr int kBadArguments = 2;
+
+// Becomes the script that draws; it is beside this program, built or installed.
+int plot(const Arguments& arguments) {
+  const auto script =
+      std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
+  std::vector<std::string> words = {"python3", script.lexically_normal().string(), "--out",
+                                    arguments.plot_folder};
+  words.insert(words.end(), arguments.plot_files.begin(), arguments.plot_files.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execvp(pointers[0], pointers.data());
+  std::cerr << "kolo-bench: cannot start python3, which draws the plots: " << std::strerror(errno)
+            << '\n';
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  try {
+    if (!kolo::bench::parse_arguments(argc, argv, arguments)) return 0;
+    if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
+    if (arguments.command == "plot") return plot(arguments);
+    return kolo::bench::run_collective(arguments, argc, argv);
+  } catch (const std::invalid_argument& error) {
+    std::cerr << "kolo-bench: " << error.what() << '\n';
+    return kBadArguments;
+  } catch (const std::exception& error) {
+    std::cerr << "kolo-bench: " << error.what() << '\n';
+    return 1;
+  }
+}

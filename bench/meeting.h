@@ -1,0 +1,72 @@
+// Where the ranks of a benchmark meet, apart from what is measured: a barrier, a few numbers, and a
+// cache line to play ping-pong with, in memory that all of them see.
+//
+// The ranks are threads of one process or processes of one host. Nothing here goes through the
+// transport under test, so that the same barrier opens every library's iterations.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transports/rendezvous.h"
+
+namespace kolo::bench {
+
+// Times that one rank can put down between two gatherings.
+inline constexpr std::size_t kMostIterations = 16 * 1024;
+
+class Meeting {
+ public:
+  // Collective over the `size` ranks that share the store; all must be on one host. Waits have
+  // `timeout`.
+  Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Returns, on all ranks at nearly the same time, when all have come. Error kAborted where one has
+  // left for good, kDeadline where one does not come.
+  void wait();
+
+  // The largest, and the sum, of one number from each rank.
+  double largest(double mine);
+  std::uint64_t sum(std::uint64_t mine);
+
+  // For every i the largest of the ranks' times[i], on every rank. At most kMostIterations.
+  std::vector<double> largest(std::span<const double> times);
+
+  // A cache line's round trip between ranks 0 and 1, in microseconds; 0 where there are more ranks
+  // than cores, or one.
+  double cache_line_round_trip();
+
+  // Sequence numbers that each rank puts down and the others read: what a barrier is checked with.
+  void come(std::uint64_t turn);
+  std::uint64_t ranks_behind(std::uint64_t turn) const;
+
+  // Says that this rank has failed and comes no more.
+  void leave() noexcept;
+
+ private:
+  struct Shared;
+  struct Seat;
+
+  Seat& seat(int rank) const;
+  void publish(double value, std::uint64_t number);
+
+  int rank_;
+  int size_;
+  std::chrono::milliseconds timeout_;
+  std::size_t bytes_ = 0;
+  Shared* shared_ = nullptr;
+  bool has_spare_cores_ = false;
+};
+
+}  // namespace kolo::bench

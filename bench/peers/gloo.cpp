@@ -1,0 +1,190 @@
+// Gloo, over its TCP transport as its users run it: a device with a thread of its own, one context,
+// the options of its newer interface. Ranks find each other through the benchmark's store.
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/library.h"
+
+namespace kolo::bench {
+
+std::unique_ptr<Library> make_gloo(const LibraryRequest& request);
+
+namespace {
+
+using Algorithm = ::gloo::AllreduceOptions::Algorithm;
+using Reduction = void (*)(void*, const void*, const void*, std::size_t);
+
+class StoreOfOurs : public ::gloo::rendezvous::Store {
+ public:
+  StoreOfOurs(std::shared_ptr<kolo::Store> store, std::chrono::milliseconds timeout)
+      : store_(std::move(store)), timeout_(timeout) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, std::string_view(data.data(), data.size()));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_->get(key, Clock::now() + timeout_);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    const Deadline deadline = Clock::now() + timeout;
+    for (const std::string& key : keys) store_->get(key, deadline);
+  }
+
+ private:
+  std::shared_ptr<kolo::Store> store_;
+  std::chrono::milliseconds timeout_;
+};
+
+template <typename T>
+Reduction reduction(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return static_cast<Reduction>(&::gloo::sum<T>);
+    case ReduceOp::kMin:
+      return static_cast<Reduction>(&::gloo::min<T>);
+    case ReduceOp::kMax:
+      return static_cast<Reduction>(&::gloo::max<T>);
+    case ReduceOp::kAverage:
+      break;  // gloo has none
+  }
+  return nullptr;
+}
+
+Reduction reduction(ElementType type, ReduceOp op) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return reduction<float>(op);
+    case ElementType::kFloat64:
+      return reduction<double>(op);
+    case ElementType::kInt32:
+      return reduction<std::int32_t>(op);
+    case ElementType::kInt64:
+      return reduction<std::int64_t>(op);
+    case ElementType::kBFloat16:
+      break;
+  }
+  return nullptr;
+}
+
+Algorithm parse_algorithm(const std::string& name) {
+  if (name.empty()) return Algorithm::UNSPECIFIED;
+  if (name == "ring") return Algorithm::RING;
+  if (name == "bcube") return Algorithm::BCUBE;
+  throw std::invalid_argument(
+      fmt::format("gloo has no algorithm '{}'; it has ring and bcube", name));
+}
+
+class Gloo : public Library {
+ public:
+  explicit Gloo(const LibraryRequest& request)
+      : name_(request.algorithm),
+        algorithm_(parse_algorithm(request.algorithm)),
+        context_(std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size)) {
+    context_->setTimeout(request.timeout);
+    ::gloo::transport::tcp::attr attributes("127.0.0.1");
+    auto device = ::gloo::transport::tcp::CreateDevice(attributes);
+    StoreOfOurs store(request.store, request.timeout);
+    context_->connectFullMesh(store, device);
+  }
+
+  std::string name() const override { return "gloo"; }
+  std::string transport() const override { return "tcp"; }
+  std::string algorithm() const override { return name_.empty() ? "auto" : name_; }
+
+  std::string objection(const Problem& problem) const override {
+    switch (problem.collective) {
+      case Collective::kAllReduce:
+        if (reduction(problem.type, problem.op) != nullptr) return {};
+        return fmt::format("no {} of {}", to_string(problem.op), to_string(problem.type));
+      case Collective::kBroadcast:
+      case Collective::kBarrier:
+        return {};
+      case Collective::kAllGather:
+        if (problem.count % static_cast<std::size_t>(context_->size) == 0) return {};
+        return "its all-gather takes equal chunks only";
+      case Collective::kReduceScatter:
+      case Collective::kPushPull:
+        return "no such collective in its newer interface";
+    }
+    return {};
+  }
+
+  void run(const Problem& problem, const void* in, void* out) override {
+    const std::size_t bytes = problem.count * element_bytes(problem.type);
+    switch (problem.collective) {
+      case Collective::kAllReduce:
+        return all_reduce(problem, in, out);
+      case Collective::kAllGather:
+        return all_gather(problem, in, out);
+      case Collective::kBroadcast: {
+        ::gloo::BroadcastOptions options(context_);
+        options.setOutput(static_cast<char*>(out), bytes);
+        options.setRoot(0);
+        return ::gloo::broadcast(options);
+      }
+      case Collective::kBarrier: {
+        ::gloo::BarrierOptions options(context_);
+        return ::gloo::barrier(options);
+      }
+      case Collective::kReduceScatter:
+      case Collective::kPushPull:
+        throw std::invalid_argument("gloo: " + objection(problem));
+    }
+  }
+
+ private:
+  // Gloo asks for the element's type to know its size.
+  void all_reduce(const Problem& problem, const void* in, void* out) {
+    if (element_bytes(problem.type) == sizeof(double))
+      return all_reduce_as<double>(problem, in, out);
+    all_reduce_as<float>(problem, in, out);
+  }
+
+  template <typename T>
+  void all_reduce_as(const Problem& problem, const void* in, void* out) {
+    ::gloo::AllreduceOptions options(context_);
+    options.setAlgorithm(algorithm_);
+    options.setReduceFunction(reduction(problem.type, problem.op));
+    // Without an input the output is the input: in place.
+    if (in != out) options.setInput(static_cast<T*>(const_cast<void*>(in)), problem.count);
+    options.setOutput(static_cast<T*>(out), problem.count);
+    ::gloo::allreduce(options);
+  }
+
+  void all_gather(const Problem& problem, const void* in, void* out) {
+    const std::size_t bytes = problem.count * element_bytes(problem.type);
+    const auto size = static_cast<std::size_t>(context_->size);
+    ::gloo::AllgatherOptions options(context_);
+    // In place where the input lies in the output: gloo takes that from the absence of an input.
+    if (!problem.is_in_place)
+      options.setInput(static_cast<char*>(const_cast<void*>(in)), bytes / size);
+    options.setOutput(static_cast<char*>(out), bytes);
+    ::gloo::allgather(options);
+  }
+
+  std::string name_;
+  Algorithm algorithm_;
+  std::shared_ptr<::gloo::rendezvous::Context> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Library> make_gloo(const LibraryRequest& request) {
+  return std::make_unique<Gloo>(request);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,16 @@
+// The ranks of a measurement: threads of this process, processes that this one starts, or this one
+// as somebody else's rank.
+#pragma once
+
+#include "bench/arguments.h"
+
+namespace kolo::bench {
+
+// Measures what was asked for, and prints it. The exit code: 0, 1 after a failure (which has been
+// printed), 3 where results were wrong. `argv` starts this program again, for each rank.
+int run_collective(const Arguments& arguments, int argc, const char* const* argv);
+
+// The part of one rank; returns how many elements were wrong.
+std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store);
+
+}  // namespace kolo::bench

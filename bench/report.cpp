@@ -1,0 +1,128 @@
+#include "bench/report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <stdexcept>
+
+#include "bench/cache_line.h"
+#include "bench/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+std::string wrong_text(const Row& row) { return row.wrong ? fmt::format("{}", *row.wrong) : "-"; }
+
+std::string time_text(double us) {
+  if (us >= 9999.5) return fmt::format("{:.0f}", us);
+  return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
+}
+
+bool has_op(Collective collective) {
+  return collective != Collective::kBroadcast && collective != Collective::kAllGather &&
+         collective != Collective::kBarrier;
+}
+
+std::string type_text(const Row& row) {
+  return row.problem.collective == Collective::kBarrier ? "-"
+                                                        : std::string(to_string(row.problem.type));
+}
+
+std::string op_text(const Row& row) {
+  return has_op(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
+}
+
+}  // namespace
+
+std::string json_line(const Row& row) {
+  nlohmann::ordered_json line;
+  line["library"] = row.library;
+  line["transport"] = row.transport;
+  line["collective"] = row.collective;
+  line["algorithm"] = row.algorithm;
+  line["ranks"] = row.ranks;
+  line["bytes"] = row.bytes;
+  line["iterations"] = row.iterations;
+  line["median_us"] = row.time_us.median;
+  line["p10_us"] = row.time_us.p10;
+  line["p90_us"] = row.time_us.p90;
+  line["algbw_GBps"] = algorithm_bandwidth(row);
+  line["busbw_GBps"] = bus_bandwidth(row);
+  line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
+  line["type"] = type_text(row);
+  line["op"] = op_text(row);
+  line["cache_line_us"] = row.cache_line_us;
+  line["regime"] = regime(row.cache_line_us);
+  return line.dump();
+}
+
+JsonLines::JsonLines(const std::string& path) {
+  if (path.empty()) return;
+  if (path == "-") {
+    out_ = &std::cout;
+    return;
+  }
+  file_.open(path, std::ios::app);
+  if (!file_) throw std::invalid_argument(fmt::format("--json {}: cannot write there", path));
+  out_ = &file_;
+}
+
+void JsonLines::add(const std::string& line) {
+  if (out_ != nullptr) *out_ << line << std::endl;
+}
+
+Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
+    : arguments_(arguments), table_(table), json_(json) {}
+
+void Report::begin(double cache_line_us) {
+  table_ << fmt::format("# kolo-bench {}: {} ranks, {}{}\n", arguments_.command, arguments_.ranks,
+                        arguments_.problem.is_in_place ? "in place" : "out of place",
+                        arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
+  table_ << fmt::format("# {}; a cache line's round trip {:.2f} us ({})\n", describe_machine(),
+                        cache_line_us, regime(cache_line_us));
+  table_ << "# time in us: the longest over the ranks after a barrier; median, 10th and 90th "
+            "percentile of the iterations\n";
+  table_ << fmt::format(
+      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} {:>5}", "bytes",
+      "count", "type", "op", "over", "time", "p10", "p90", "algbw", "busbw", "wrong", "iter");
+  if (!arguments_.against.empty()) {
+    table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7} {:>6} {:>7}", arguments_.against, "p10",
+                          "p90", "algbw", "wrong", "ratio");
+  }
+  table_ << fmt::format(" {:>5}\n", "line") << std::flush;
+}
+
+void Report::add(const std::vector<Row>& rows) {
+  const Row& own = rows.front();
+  table_ << fmt::format(
+      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} {:>6} {:>5}", own.bytes,
+      own.problem.count, type_text(own), op_text(own), own.transport, time_text(own.time_us.median),
+      time_text(own.time_us.p10), time_text(own.time_us.p90), algorithm_bandwidth(own),
+      bus_bandwidth(own), wrong_text(own), own.iterations);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const Row& peer = rows[i];
+    table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7.2f} {:>6} {:>6.2f}x",
+                          time_text(peer.time_us.median), time_text(peer.time_us.p10),
+                          time_text(peer.time_us.p90), algorithm_bandwidth(peer), wrong_text(peer),
+                          peer.time_us.median / own.time_us.median);
+  }
+  table_ << fmt::format(" {:>5.2f}\n", own.cache_line_us) << std::flush;
+  for (const Row& row : rows) json_.add(json_line(row));
+  wrong_ += own.wrong.value_or(0);
+  bus_sum_ += bus_bandwidth(own);
+  ++rows_;
+}
+
+void Report::note(const std::string& text) { table_ << "# " << text << '\n' << std::flush; }
+
+std::uint64_t Report::end() {
+  if (!arguments_.against.empty())
+    note("ratio: the peer's time over kolo's; above 1, kolo is faster");
+  note(fmt::format(
+      "average bus bandwidth {:.3f} GB/s; {} wrong", rows_ > 0 ? bus_sum_ / rows_ : 0,
+      arguments_.is_checked ? fmt::format("{}", wrong_) : "not checked, nobody knows how many"));
+  return wrong_;
+}
+
+}  // namespace kolo::bench

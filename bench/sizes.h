@@ -1,0 +1,23 @@
+// Sizes as people write them: 8, 32K, 256M (powers of 1024), and a row of them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kolo::bench {
+
+// std::invalid_argument, quoting the text, where it is no size.
+std::size_t parse_bytes(std::string_view text);
+
+// "8 B", "32 KiB", "1.5 MiB".
+std::string format_bytes(std::size_t bytes);
+
+// min, min * factor, ... and at last max itself, each a multiple of `granule` (at least one of it,
+// unless max is less) and named once. std::invalid_argument where min exceeds max, or factor is
+// less than 2.
+std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,
+                               std::size_t granule);
+
+}  // namespace kolo::bench
