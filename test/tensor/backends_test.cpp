@@ -1,0 +1,90 @@
+// Each backend against the reference: the same model, the same numbers, every result.
+
+#include <algorithm>
+#include <cmath>
+
+#include "test/support/catch.h"
+#include "test/tensor/small_models.h"
+
+namespace kolo::tensor::test {
+
+namespace {
+
+/// Largest distance, relative to the largest number expected.
+double distance(std::span<const float> expected, std::span<const float> actual) {
+  REQUIRE(expected.size() == actual.size());
+  double largest = 1e-6, far = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    far = std::max(far,
+                   std::abs(static_cast<double>(expected[i]) - static_cast<double>(actual[i])));
+  }
+  return far / largest;
+}
+
+/// Several steps of plain gradient descent on both, so that what a pass leaves behind counts too.
+void compare(const SmallModel& model, const std::string& backend, int threads, int batch_size) {
+  Network expected = make_network(model, "reference", 1);
+  Network actual = make_network(model, backend, threads);
+  for (unsigned step = 0; step < 2; ++step) {
+    const RandomBatch batch(model.image, batch_size, kClasses, step);
+    INFO(model.name << ", " << backend << ", " << threads << " threads, batch " << batch_size
+                    << ", step " << step);
+    const Outcome a = expected.forward(batch.view(), Mode::training);
+    const Outcome b = actual.forward(batch.view(), Mode::training);
+    CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
+    CHECK(distance(expected.logits(), actual.logits()) < 1e-4);
+    expected.backward();
+    actual.backward();
+    const Parameters& p = expected.parameters();
+    for (const Parameter& parameter : p.list()) {
+      const auto begin = static_cast<std::size_t>(parameter.range.begin);
+      const auto count = static_cast<std::size_t>(parameter.range.count);
+      INFO(parameter.name);
+      CHECK(distance(p.gradients().subspan(begin, count),
+                     actual.parameters().gradients().subspan(begin, count)) < 2e-3);
+    }
+    CHECK(distance(p.buffers(), actual.parameters().buffers()) < 1e-4);
+    expected.forward(batch.view(), Mode::evaluation);
+    actual.forward(batch.view(), Mode::evaluation);
+    CHECK(distance(expected.logits(), actual.logits()) < 1e-4);
+    std::ranges::copy(p.gradients(), actual.parameters().gradients().begin());
+    for (Network* network : {&expected, &actual}) {
+      const auto values = network->parameters().values();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] -= 0.01F * network->parameters().gradients()[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every backend computes what the reference computes") {
+  const auto backend = GENERATE(from_range(backend_names()));
+  const int threads = GENERATE(1, 2, 3);
+  for (const std::int64_t channels : {5, 16, 24, 64}) {
+    for (const SmallModel& model : small_models(channels)) {
+      compare(model, backend, threads, 6);
+    }
+  }
+}
+
+TEST_CASE("large batches are shared among threads without a seam") {
+  const auto backend = GENERATE(from_range(backend_names()));
+  for (const int threads : {1, 2, 3}) {
+    compare(two_convolutions("3x3 on two by two", {2, 2, 64}, 64, {3, 1, 1, false}), backend,
+            threads, 67);
+    compare(two_convolutions("3x3 stride 2 on two by two", {2, 2, 64}, 64, {3, 2, 1, false}),
+            backend, threads, 67);
+    compare(two_convolutions("3x3 stride 2 on four by four", {4, 4, 64}, 64, {3, 2, 1, false}),
+            backend, threads, 67);
+    compare(two_convolutions("1x1 stride 2", {4, 4, 64}, 256, {1, 2, 0, false}), backend, threads,
+            67);
+    compare(normalized("norm, addition and relu", {4, 4, 16}, 64, true), backend, threads, 67);
+    compare(pooled("max pool 3x3 stride 2 padding 1", {8, 8, 3}, 32, 3, 2, 1), backend, threads,
+            67);
+  }
+}
+
+}  // namespace kolo::tensor::test
