@@ -1,0 +1,24 @@
+// Runs the arms of a comparison, one after the other, each in fresh processes on this host, and collects their records.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/options.h"
+#include "train/run_record.h"
+
+namespace kolo::train {
+
+struct Performance {
+  std::vector<RunRecord> runs;  ///< empty when something failed
+  int exit_code = 0;            ///< of the rank that failed first, or of what ended it
+  std::string message;          ///< which arm, which rank, how
+};
+
+/// Everything that can be wrong before a process is started: data that is not there, more ranks than samples. Throws DataError.
+void check_data(const Options& options);
+
+/// `arguments`: as given to the program, for its ranks. Shows progress on standard error. From the main thread only.
+Performance conduct(const Options& options, const std::vector<std::string>& arguments);
+
+}  // namespace kolo::train

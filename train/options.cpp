@@ -1,0 +1,276 @@
+#include "train/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "tensor/kernels/kernels.h"
+#include "train/buckets.h"
+#include "train/models/model.h"
+#include "transports/registry.h"
+
+namespace kolo::train {
+namespace {
+
+// What the command line holds before it is understood.
+struct Raw {
+  Options options;
+  std::string strategies;
+  ArmDefaults arm_defaults;
+  double timeout_s = 60;
+  bool is_report_given = false;
+};
+
+[[noreturn]] void refuse(const std::string& message) { throw UsageError(message); }
+
+template <typename... Arguments>
+void require(bool holds, fmt::format_string<Arguments...> message, Arguments&&... arguments) {
+  if (!holds) refuse(fmt::format(message, std::forward<Arguments>(arguments)...));
+}
+
+void add_comparison_flags(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  const std::string group = "What is compared";
+  app.add_option("--strategies,--strategy", raw.strategies,
+                 "arms, separated by commas: " + list_of_strategies() +
+                     "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
+                     "ps:optimizer=server [compare: ring,ps,ps:everywhere; train: ring]")
+      ->group(group);
+  app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")->group(group);
+  app.add_option("--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
+                 "where a bare 'ps' has its servers: dedicated, sharded, everywhere [dedicated]")
+      ->group(group);
+  app.add_option("--servers", raw.arm_defaults.servers, "dedicated servers of a bare 'ps' [1]")
+      ->group(group);
+  app.add_option("--ps-optimizer,--ps_optimizer", raw.arm_defaults.ps_optimizer,
+                 "who applies the optimizer of a bare 'ps': worker, server [worker]")
+      ->group(group);
+  app.add_option("--seeds", o.seeds, "repetitions, with seeds S, S+1, ...: shows the spread [1]")
+      ->group(group);
+}
+
+void add_work_flags(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  const std::string group = "The work, the same for every arm";
+  app.add_option("--dataset", o.dataset, "digits (rendered), or svhn:DIR (the .mat files) [digits]")
+      ->group(group);
+  app.add_option("--train-size,--train_size", o.train_size, "training samples; 0: the default")
+      ->group(group);
+  app.add_option("--test-size,--test_size", o.test_size, "test samples; 0: the default")
+      ->group(group);
+  app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))->group(group);
+  app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")->group(group);
+  app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration")
+      ->group(group);
+  app.add_option("--global-batch,--global_batch", o.global_batch,
+                 "samples of all ranks together per iteration; instead of --batch-size")
+      ->group(group);
+  app.add_option("--epochs", o.epochs, "passes over the training data")->group(group);
+  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")->group(group);
+  app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")->group(group);
+}
+
+void add_optimizer_flags(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  const std::string group = "The optimizer (SGD with momentum), the same for every arm";
+  app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly")
+      ->group(group);
+  app.add_option("--momentum", o.momentum, "[0.9]")->group(group);
+  app.add_option("--weight-decay,--weight_decay", o.weight_decay, "[1e-4]")->group(group);
+  app.add_option("--warmup-epochs,--warmup_epochs", o.warmup_epochs,
+                 "epochs in which the learning rate grows from near 0 [0.5]")
+      ->group(group);
+  app.add_option("--lr-schedule,--lr_schedule", o.lr_schedule, "constant, cosine [cosine]")
+      ->group(group);
+}
+
+void add_running_flags(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  const std::string group = "How it runs, the same for every arm";
+  app.add_option("--transport", o.transport, "auto, or one of this build's [auto]")->group(group);
+  app.add_option("--backend", o.backend, "what computes: auto, or one of this build's [auto]")
+      ->group(group);
+  app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks")
+      ->group(group);
+  app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes, "gradients sent together")
+      ->group(group);
+  app.add_option("--first-bucket-bytes,--first_bucket_bytes", o.first_bucket_bytes,
+                 "size of the first bucket of each iteration")
+      ->group(group);
+  app.add_flag("--progress-thread,!--no-progress-thread", o.progress_thread,
+               "drive communication from a thread of its own")
+      ->group(group);
+  app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")->group(group);
+}
+
+void add_watching_flags(CLI::App& app, Raw& raw) {
+  Options& o = raw.options;
+  const std::string group = "What is watched, and where it goes";
+  app.add_option("--eval-every,--eval_every", o.eval_every, "epochs between evaluations [1]")
+      ->group(group);
+  app.add_option("--hash-every,--hash_every", o.hash_every,
+                 "iterations between proofs that the replicas are equal; 0: only at the end [20]")
+      ->group(group);
+  app.add_option("--skip-steps,--skip_steps", o.skip_steps,
+                 "iterations at the start that do not count for speeds [5]")
+      ->group(group);
+  app.add_option("--report", o.report, "folder for report.json, report.md and plots; empty: none [compare: report]")->group(group);
+  app.add_option("--events-fd", o.events_fd)->group("");
+}
+
+template <typename Names>
+std::string in_a_line(const Names& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_one_of(std::string_view flag, const std::string& value,
+                  const std::vector<std::string>& known) {
+  require(std::find(known.begin(), known.end(), value) != known.end(),
+          "{}: unknown {} '{}'; there are {}", flag, flag.substr(2), value, in_a_line(known));
+}
+
+void check_names(const Options& o) {
+  check_one_of("--model", o.model, model_names());
+  check_one_of("--stem", o.stem, {"imagenet", "cifar"});
+  check_one_of("--lr-schedule", o.lr_schedule, {"constant", "cosine"});
+  std::vector<std::string> transports{"auto"};
+  for (const std::string_view name : transport_names()) transports.emplace_back(name);
+  check_one_of("--transport", o.transport, transports);
+  std::vector<std::string> backends{"auto"};
+  for (const std::string& name : tensor::backend_names()) backends.push_back(name);
+  check_one_of("--backend", o.backend, backends);
+}
+
+void check_numbers(const Options& o) {
+  require(o.ranks >= 1 && o.ranks <= 1024, "--ranks: expected 1 to 1024, got {}", o.ranks);
+  require(o.seeds >= 1, "--seeds: expected at least 1, got {}", o.seeds);
+  require(o.train_size >= 0, "--train-size: expected at least 1, got {}", o.train_size);
+  require(o.test_size >= 0, "--test-size: expected at least 1, got {}", o.test_size);
+  require(o.batch_size >= 0, "--batch-size: expected at least 1, got {}", o.batch_size);
+  require(o.global_batch >= 0, "--global-batch: expected at least 1, got {}", o.global_batch);
+  require(o.global_batch == 0 || o.global_batch >= o.ranks,
+          "--global-batch: {} samples leave some of {} ranks without any; give at least one each",
+          o.global_batch, o.ranks);
+  require(o.epochs >= 0, "--epochs: expected at least 1, got {}", o.epochs);
+  require(o.steps >= 0, "--steps: expected at least 1, got {}", o.steps);
+  require(std::isfinite(o.lr) && o.lr >= 0, "--lr: expected a positive number, got {}", o.lr);
+  require(o.momentum >= 0 && o.momentum < 1, "--momentum: expected 0 to below 1, got {}", o.momentum);
+  require(o.weight_decay >= 0, "--weight-decay: expected at least 0, got {}", o.weight_decay);
+  require(o.warmup_epochs >= 0, "--warmup-epochs: expected at least 0, got {}", o.warmup_epochs);
+  require(o.threads >= 0, "--threads: expected at least 1, got {}", o.threads);
+  require(o.bucket_bytes >= 0, "--bucket-bytes: expected at least 1, got {}", o.bucket_bytes);
+  require(o.first_bucket_bytes >= 0, "--first-bucket-bytes: expected at least 1, got {}",
+          o.first_bucket_bytes);
+  require(o.eval_every >= 1, "--eval-every: expected at least 1, got {}", o.eval_every);
+  require(o.hash_every >= 0, "--hash-every: expected at least 0, got {}", o.hash_every);
+  require(o.skip_steps >= 0, "--skip-steps: expected at least 0, got {}", o.skip_steps);
+}
+
+constexpr int kUntilSteps = 1'000'000;  // epochs, where --steps is the limit
+
+void fill_defaults(Options& o, bool is_report_given) {
+  const bool is_rendered = o.dataset == "digits";
+  if (o.train_size == 0 && is_rendered) o.train_size = 3072;
+  if (o.test_size == 0 && is_rendered) o.test_size = 1000;
+  if (o.batch_size == 0) o.batch_size = 32;
+  if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 4;
+  if (o.lr == 0) o.lr = 0.1;
+  if (o.bucket_bytes == 0) o.bucket_bytes = BucketSizes{}.bytes;
+  if (o.first_bucket_bytes == 0) {
+    o.first_bucket_bytes = std::min(BucketSizes{}.first_bytes, o.bucket_bytes);
+  }
+  if (o.backend == "auto") o.backend = tensor::backend_names().front();
+  if (o.threads == 0) {
+    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.ranks);
+  }
+  if (o.command == Command::compare && !is_report_given) o.report = "report";
+}
+
+Options finish(Raw& raw) {
+  Options& o = raw.options;
+  check_numbers(o);
+  check_names(o);
+  require(raw.arm_defaults.servers >= 0 && raw.arm_defaults.servers <= 64,
+          "--servers: expected 1 to 64, got {}", raw.arm_defaults.servers);
+  require(std::isfinite(raw.timeout_s) && raw.timeout_s > 0 && raw.timeout_s < 1e6,
+          "--timeout: expected a positive number of seconds, got {}", raw.timeout_s);
+  o.timeout = std::chrono::milliseconds(std::llround(raw.timeout_s * 1000));
+  if (raw.strategies.empty()) {
+    raw.strategies = o.command == Command::compare ? "ring,ps,ps:everywhere" : "ring";
+  }
+  try {
+    o.arms = parse_arms(raw.strategies, raw.arm_defaults);
+  } catch (const std::invalid_argument& error) {
+    refuse(error.what());
+  }
+  require(o.command == Command::compare || o.arms.size() == 1,
+          "train runs one arm, and --strategies '{}' has {}; use compare", raw.strategies,
+          o.arms.size());
+  fill_defaults(o, raw.is_report_given);
+  return o;
+}
+
+constexpr const char* kUsage =
+    "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
+    "       kolo-train train [flags]     trains with one\n"
+    "       kolo-train COMMAND --help    the flags\n";
+
+Command parse_command(const std::string& word) {
+  if (word == "train") return Command::train;
+  if (word == "compare") return Command::compare;
+  refuse(fmt::format("unknown command '{}'; there are train and compare", word));
+}
+
+}  // namespace
+
+ParsedOptions parse_options(const std::vector<std::string>& arguments) {
+  ParsedOptions parsed;
+  if (arguments.empty()) refuse("a command is missing; there are train and compare");
+  if (arguments[0] == "--help" || arguments[0] == "-h") {
+    parsed.text = kUsage;
+    parsed.is_text = true;
+    return parsed;
+  }
+  Raw raw;
+  raw.options.command = parse_command(arguments[0]);
+  CLI::App app("Data-parallel training with a ring or a parameter server", "kolo-train " + arguments[0]);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_comparison_flags(app, raw);
+  add_work_flags(app, raw);
+  add_optimizer_flags(app, raw);
+  add_running_flags(app, raw);
+  add_watching_flags(app, raw);
+  try {
+    std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
+    app.parse(rest);  // CLI11 takes them in reverse
+  } catch (const CLI::CallForHelp&) {
+    parsed.text = app.help();
+    parsed.is_text = true;
+    return parsed;
+  } catch (const CLI::ParseError& error) {
+    refuse(error.what());
+  }
+  raw.is_report_given = app.count("--report") > 0;
+  parsed.options = finish(raw);
+  return parsed;
+}
+
+std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,
+                                           std::uint64_t seed, int events_fd) {
+  std::vector<std::string> arguments{"train"};
+  arguments.insert(arguments.end(), given.begin() + 1, given.end());
+  // The last one counts, so these win; an arm's name says what its own words do not.
+  for (const std::string& word :
+       {std::string("--ps-mode=dedicated"), std::string("--servers=0"),
+        std::string("--ps-optimizer=worker"), "--strategies=" + arm.name(),
+        fmt::format("--seed={}", seed), std::string("--seeds=1"), std::string("--report="),
+        fmt::format("--events-fd={}", events_fd)}) {
+    arguments.push_back(word);
+  }
+  return arguments;
+}
+
+}  // namespace kolo::train

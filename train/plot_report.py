@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Draws the plots of a report: plot_report.py FOLDER reads FOLDER/report.json and writes PNG and SVG files beside it.
+
+    throughput   images per second of each arm, and what each worker contributes
+    iteration    where an iteration's time goes
+    learning     loss and accuracy, over epochs and over seconds of training
+    bytes        what each kind of rank sends per iteration, measured and by the strategy's formula
+
+Each file appears whole or not at all. Exit codes: 0 drawn, 1 the report cannot be read or the folder not written, 3 there is
+no matplotlib.
+"""
+
+import json
+import os
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+try:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+except ImportError:
+    sys.exit(3)
+
+# Okabe and Ito's colours: told apart by everybody, and in grey.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000"]
+PART_COLOURS = {"data": "#999999", "forward": "#56B4E9", "backward": "#0072B2", "exposed": "#D55E00",
+                "optimizer": "#009E73", "other": "#E0E0E0"}
+PART_LABELS = {"exposed": "exposed communication"}
+MIB = 1024.0 * 1024.0
+
+
+def arms_of(report):
+    """Arm to its runs, one per seed, in the order in which they ran."""
+    arms = OrderedDict()
+    for run in report["runs"]:
+        arms.setdefault(run["arm"], []).append(run)
+    return arms
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else 0.0
+
+
+def spread(values):
+    """Distances from the mean to the smallest and the largest value: what an error bar shows."""
+    middle = mean(values)
+    return [[middle - min(values)], [max(values) - middle]]
+
+
+def of_kind(run, is_worker):
+    return [rank for rank in run["ranks"] if rank["is_worker"] == is_worker]
+
+
+def subtitle(report):
+    terms = report["runs"][0]["terms"]
+    return "\n".join([f"{terms['model']}; {terms['batch']}", f"{terms['compute']}; transport {terms['transport']}"])
+
+
+def finish(figure, folder, name):
+    for kind in ("png", "svg"):
+        part = folder / f".{name}.{kind}.part"
+        figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
+        os.replace(part, folder / f"{name}.{kind}")
+    pyplot.close(figure)
+
+
+def new_plot(title, note, size=(7.2, 4.2), panels=(1, 1)):
+    figure, axes = pyplot.subplots(*panels, figsize=size, squeeze=False, constrained_layout=True)
+    figure.suptitle(title, fontsize=12, fontweight="bold")
+    figure.text(0.5, -0.01, note, ha="center", va="top", fontsize=7.5, color="#555555")
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_axisbelow(True)
+    return figure, axes
+
+
+def draw_throughput(report, folder):
+    arms = arms_of(report)
+    figure, axes = new_plot("Images per second, all workers together", subtitle(report))
+    axis = axes[0][0]
+    for x, (arm, runs) in enumerate(arms.items()):
+        workers = [mean(of_kind(run, True)[i]["images_per_second"] for run in runs) for i in range(runs[0]["workers"])]
+        bottom = 0.0
+        for i, value in enumerate(workers):
+            axis.bar(x, value, 0.6, bottom=bottom, color=COLOURS[x % len(COLOURS)], alpha=1.0 if i % 2 == 0 else 0.75,
+                     edgecolor="white")
+            if len(workers) <= 8:
+                axis.text(x, bottom + value / 2, f"rank {i}: {value:.1f}", ha="center", va="center", color="white", fontsize=8)
+            bottom += value
+        totals = [run["images_per_second"] for run in runs]
+        if len(runs) > 1:
+            axis.errorbar(x, bottom, yerr=spread(totals), color="black", capsize=5)
+        axis.text(x, max(totals), f"{mean(totals):.1f}", ha="center", va="bottom", fontweight="bold")
+    axis.set_xticks(range(len(arms)), list(arms))
+    axis.set_ylabel("images/s")
+    axis.grid(axis="y", alpha=0.3)
+    axis.margins(y=0.12)
+    finish(figure, folder, "throughput")
+
+
+def draw_iteration(report, folder):
+    arms = arms_of(report)
+    figure, axes = new_plot("Where an iteration's time goes (mean over workers)", subtitle(report),
+                            size=(8.4, 1.4 + 0.75 * len(arms)))
+    axis = axes[0][0]
+    for y, (arm, runs) in enumerate(arms.items()):
+        left = 0.0
+        for index, part in enumerate(report["part_names"]):
+            value = 1e3 * mean(rank["parts"][index] for run in runs for rank in of_kind(run, True))
+            axis.barh(y, value, 0.6, left=left, color=PART_COLOURS.get(part, "#000000"), edgecolor="white", linewidth=0.5,
+                      label=PART_LABELS.get(part, part) if y == 0 else None)
+            if value > 0.06 * 1e3 * mean(run["step_seconds_median"] for run in runs):
+                axis.text(left + value / 2, y, f"{value:.0f}", ha="center", va="center", color="white", fontsize=8)
+            left += value
+        axis.text(left, y, f" {left:.0f} ms", va="center", fontsize=9, fontweight="bold")
+    axis.set_yticks(range(len(arms)), list(arms))
+    axis.invert_yaxis()
+    axis.set_xlabel("ms per iteration")
+    axis.margins(x=0.1)
+    axis.grid(axis="x", alpha=0.3)
+    figure.legend(loc="outside upper right" if False else "upper center", bbox_to_anchor=(0.5, 0.0), ncol=6, fontsize=8, frameon=False)
+    finish(figure, folder, "iteration")
+
+
+def draw_learning(report, folder):
+    arms = arms_of(report)
+    figure, axes = new_plot("Learning: the same curve over epochs, at each strategy's own speed over seconds",
+                            subtitle(report), size=(9.6, 6.4), panels=(2, 2))
+    styles = ["-", "--", ":", "-."]
+    for index, (arm, runs) in enumerate(arms.items()):
+        for repetition, run in enumerate(runs):
+            colour, style = COLOURS[index % len(COLOURS)], styles[index % len(styles)]
+            look = {"color": colour, "linestyle": style, "linewidth": 2.6 - 0.6 * min(index, 2), "marker": "o", "markersize": 4,
+                    "alpha": 1.0 if repetition == 0 else 0.4, "label": arm if repetition == 0 else None}
+            evaluated = [epoch for epoch in run["epochs"] if epoch["is_evaluated"]]
+            for column, key in enumerate(("epoch", "training_seconds")):
+                axes[0][column].plot([e[key] for e in run["epochs"]], [e["train_loss"] for e in run["epochs"]], **look)
+                axes[1][column].plot([e[key] for e in evaluated], [100 * e["test_accuracy"] for e in evaluated], **look)
+    for column, label in enumerate(("epoch", "seconds of training")):
+        axes[0][column].set_ylabel("training loss")
+        axes[1][column].set_ylabel("test accuracy, %")
+        for axis in (axes[0][column], axes[1][column]):
+            axis.set_xlabel(label)
+            axis.grid(alpha=0.3)
+            if column == 0:
+                axis.xaxis.get_major_locator().set_params(integer=True)
+            else:
+                axis.set_xlim(left=0)
+    axes[0][0].legend(fontsize=9, frameon=False)
+    finish(figure, folder, "learning")
+
+
+def draw_bytes(report, folder):
+    rows = []  # label, measured, formula
+    for arm, runs in arms_of(report).items():
+        for is_worker, kind in ((True, "worker"), (False, "server")):
+            ranks = [rank for run in runs for rank in of_kind(run, is_worker)]
+            if ranks:
+                rows.append((f"{arm}\neach {kind}", mean(r["bytes_sent"] for r in ranks) / MIB,
+                             mean(r["formula_sent"] for r in ranks) / MIB))
+    figure, axes = new_plot("MiB sent per iteration: counted by the transport, and by the formula", subtitle(report),
+                            size=(max(6.0, 1.7 * len(rows)), 4.2))
+    axis = axes[0][0]
+    for x, (_, measured, formula) in enumerate(rows):
+        axis.bar(x - 0.2, measured, 0.38, color=COLOURS[0], label="counted" if x == 0 else None)
+        axis.bar(x + 0.2, formula, 0.38, color="white", edgecolor=COLOURS[1], hatch="///", label="formula" if x == 0 else None)
+        axis.text(x, max(measured, formula), f"{measured:.1f}", ha="center", va="bottom", fontsize=9)
+    axis.set_xticks(range(len(rows)), [row[0] for row in rows], fontsize=9)
+    axis.set_ylabel("MiB")
+    axis.grid(axis="y", alpha=0.3)
+    axis.margins(y=0.15)
+    axis.legend(fontsize=9, frameon=False)
+    finish(figure, folder, "bytes")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    folder = Path(sys.argv[1])
+    try:
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        for draw in (draw_throughput, draw_iteration, draw_learning, draw_bytes):
+            draw(report, folder)
+    except (OSError, ValueError, KeyError) as error:
+        sys.exit(f"plot_report: {folder}: {error!r}")
+
+
+if __name__ == "__main__":
+    main()

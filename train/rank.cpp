@@ -1,0 +1,81 @@
+#include "train/rank.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "collectives/communicator.h"
+#include "train/events.h"
+#include "train/progress.h"
+#include "train/publish.h"
+#include "train/trainer.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+
+namespace kolo::train {
+namespace {
+
+// Rank 0 of a job that another launcher started: there is nobody to tell but the terminal.
+class OwnTerminal final : public Observer {
+ public:
+  OwnTerminal(const Options& options, const std::vector<std::string>& arguments)
+      : options_(options), arguments_(arguments) {}
+
+  void progress(const ProgressNote& note) override {
+    progress_.show({options_.arms.front().name(), 0, 1}, note);
+  }
+  void finished(const RunRecord& record) override {
+    progress_.clear();
+    publish(options_, arguments_, {record});
+  }
+
+ private:
+  const Options& options_;
+  const std::vector<std::string>& arguments_;
+  Progress progress_{stderr};
+};
+
+std::unique_ptr<Observer> observer_of(const Options& options,
+                                      const std::vector<std::string>& arguments) {
+  if (options.events_fd >= 0) return std::make_unique<EventWriter>(options.events_fd);
+  return std::make_unique<OwnTerminal>(options, arguments);
+}
+
+void check_size(const Options& options, int size) {
+  const Arm& arm = options.arms.front();
+  if (size == options.ranks + arm.servers) return;
+  throw UsageError(fmt::format(
+      "--ranks {}: {} needs {} ranks ({} workers and {} dedicated servers), and {} were started",
+      options.ranks, arm.name(), options.ranks + arm.servers, options.ranks, arm.servers, size));
+}
+
+}  // namespace
+
+bool is_launched() { return read_settings().rank.has_value(); }
+
+void run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of events that is gone
+  const int rank = launch_environment().rank;
+  check_size(options, launch_environment().size);
+  if (rank == 0 && !options.report.empty()) require_writable(options.report);
+  CommunicatorOptions how;
+  how.transport = options.transport;
+  how.timeout = options.timeout;
+  how.progress_thread = options.progress_thread;
+  Communicator communicator = Communicator::from_environment(how);
+  const auto observer = observer_of(options, arguments);
+  try {
+    Trainer trainer(options, communicator, *observer);
+    trainer.run();
+    communicator.barrier();  // nobody's end is taken for a death
+  } catch (const Error&) {
+    throw;  // known to all already
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());
+    throw;
+  }
+}
+
+}  // namespace kolo::train

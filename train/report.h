@@ -1,0 +1,49 @@
+// The report of a comparison: what was measured, as a table on the terminal, and as files.
+//
+//   report.json   every number there is: runs, epochs, ranks, iterations, terms, machine, command
+//   report.md     the table, what each number means and how it was made, and the plots
+//   *.png, *.svg  drawn from report.json by plot_report.py
+//
+// Files appear whole or not at all: each is written under another name, and renamed.
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "train/run_record.h"
+
+namespace kolo::train {
+
+/// A folder that cannot be written. The message names it and the reason.
+class ReportError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Report {
+  std::string command;                         ///< as it was typed
+  std::map<std::string, std::string> machine;  ///< machine_facts()
+  std::vector<RunRecord> runs;                 ///< all arms of a seed, then those of the next
+  std::int64_t skipped_iterations = 0;         ///< at the start, not counted for speeds
+};
+
+/// Makes the folder if it is not there, and proves that files can be made in it. Called before anything is trained. Throws
+/// ReportError.
+void require_writable(const std::string& folder);
+
+/// Writes report.json and report.md. Throws ReportError.
+void write_report(const std::string& folder, const Report& report);
+
+/// Draws the plots of the report.json in `folder`. Returns an empty string, or why there are none: what was measured does
+/// not depend on them.
+std::string draw_plots(const std::string& folder);
+
+std::string report_json(const Report& report);
+std::string report_markdown(const Report& report);
+
+/// For the terminal.
+std::string report_text(const Report& report);
+
+}  // namespace kolo::train

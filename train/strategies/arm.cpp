@@ -1,0 +1,165 @@
+#include "train/strategies/arm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+
+namespace kolo::train {
+namespace {
+
+struct StrategyName {
+  std::string_view name;
+  std::string_view synonym;  // what other projects' scripts call it
+};
+constexpr std::array<StrategyName, 2> kStrategies{{
+    {"ring", "ring_all_reduce"},
+    {"ps", "param_server"},
+}};
+
+constexpr int kMaxServers = 64;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string find_strategy(std::string_view word) {
+  for (const StrategyName& known : kStrategies) {
+    if (word == known.name || word == known.synonym) return std::string(known.name);
+  }
+  throw std::invalid_argument(
+      fmt::format("--strategies: unknown strategy '{}'; there are {}", word, list_of_strategies()));
+}
+
+int parse_servers(std::string_view text) {
+  int value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > kMaxServers) {
+    throw std::invalid_argument(
+        fmt::format("servers={}: expected a number from 1 to {}", text, kMaxServers));
+  }
+  return value;
+}
+
+UpdateAt parse_update_at(std::string_view text) {
+  if (text == "worker") return UpdateAt::worker;
+  if (text == "server") return UpdateAt::server;
+  throw std::invalid_argument(
+      fmt::format("--ps-optimizer: unknown place '{}'; there are worker and server", text));
+}
+
+struct Words {
+  std::string mode;
+  int servers = 0;
+  UpdateAt update_at = UpdateAt::worker;
+};
+
+void read_word(std::string_view arm, std::string_view word, Words& words) {
+  if (word == "dedicated" || word == "sharded" || word == "everywhere") {
+    words.mode = word;
+    words.servers = 0;
+  } else if (word.starts_with("servers=")) {
+    words.servers = parse_servers(word.substr(8));
+  } else if (word.starts_with("optimizer=")) {
+    words.update_at = parse_update_at(word.substr(10));
+  } else if (word.find('=') != std::string_view::npos) {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: the arm '{}' sets {}, but arms must not differ in anything but the "
+        "strategy: model, weights, data, optimizer, precision, steps, threads and transport are "
+        "the same for all. Give --{} once, for every arm",
+        arm, word, word.substr(0, word.find('='))));
+  } else {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: unknown word '{}' in '{}'; ps takes dedicated, sharded, everywhere, "
+        "servers=N, optimizer=worker and optimizer=server",
+        word, arm));
+  }
+}
+
+Arm parameter_server_arm(std::string_view text, const Words& words) {
+  Arm arm;
+  arm.strategy = "ps";
+  arm.update_at = words.update_at;
+  if (words.mode == "everywhere") {
+    if (words.servers > 0) {
+      throw std::invalid_argument(fmt::format(
+          "--strategies: '{}' names a number of servers, but 'everywhere' has one in every rank",
+          text));
+    }
+    arm.placement = Placement::everywhere;
+    return arm;
+  }
+  arm.placement = Placement::dedicated;
+  arm.servers = words.servers > 0 ? words.servers : (words.mode == "sharded" ? 2 : 1);
+  if (words.mode == "sharded" && arm.servers < 2) {
+    throw std::invalid_argument(
+        fmt::format("--strategies: '{}': sharded needs at least two servers", text));
+  }
+  return arm;
+}
+
+Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  const std::string strategy = find_strategy(parts.front());
+  Words words;
+  words.mode = defaults.ps_mode;
+  words.servers = defaults.ps_mode == "everywhere" ? 0 : defaults.servers;
+  words.update_at = parse_update_at(defaults.ps_optimizer);
+  for (std::size_t i = 1; i < parts.size(); ++i) read_word(text, parts[i], words);
+  if (strategy == "ps") return parameter_server_arm(text, words);
+  if (parts.size() > 1) {
+    throw std::invalid_argument(
+        fmt::format("--strategies: '{}': {} takes no words, it has no servers", text, strategy));
+  }
+  return Arm{};
+}
+
+}  // namespace
+
+std::string list_of_strategies() {
+  std::string text;
+  for (const StrategyName& known : kStrategies) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", known.name, known.synonym);
+  }
+  return text;
+}
+
+std::string Arm::name() const {
+  std::string text = strategy;
+  if (placement == Placement::everywhere) text += ":everywhere";
+  if (placement == Placement::dedicated && servers > 1) {
+    text += servers == 2 ? ":sharded" : fmt::format(":sharded:servers={}", servers);
+  }
+  if (update_at == UpdateAt::server) text += ":optimizer=server";
+  return text;
+}
+
+std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {
+  if (defaults.ps_mode != "dedicated" && defaults.ps_mode != "sharded" &&
+      defaults.ps_mode != "everywhere") {
+    throw std::invalid_argument(
+        fmt::format("--ps-mode: unknown mode '{}'; there are dedicated, sharded and everywhere",
+                    defaults.ps_mode));
+  }
+  std::vector<Arm> arms;
+  for (const std::string_view word : split(text, ',')) {
+    const Arm arm = parse_arm(word, defaults);
+    if (std::find(arms.begin(), arms.end(), arm) != arms.end()) {
+      throw std::invalid_argument(
+          fmt::format("--strategies: '{}' is there twice in '{}'", arm.name(), text));
+    }
+    arms.push_back(arm);
+  }
+  return arms;
+}
+
+}  // namespace kolo::train

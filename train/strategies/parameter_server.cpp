@@ -1,0 +1,138 @@
+// Parameter server: workers push the gradients of a bucket and pull what comes of their sum; a server holds a shard, which
+// is one chunk of every bucket, so all servers have work from the first bucket on.
+//
+// Where the optimizer is:
+//
+//   at the worker  workers pull sums, and each applies the whole optimizer, as with a ring: what a comparison of
+//                  communication wants, and the default
+//   at the server  workers pull new parameters; a server holds the parameters and the momentum of its shard, and applies the
+//                  optimizer to a piece as soon as its sum is complete, while later pieces arrive. The work and the momentum
+//                  are there once, not once per worker.
+//
+// Both call the same Sgd on ranges, and an element's update depends on that element alone: so both end with the same bits.
+// Workers pull into the gradients' place, also when they pull parameters: backward may still need the old parameters of a
+// layer whose gradient is final. apply() brings them to where they belong.
+//
+// Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a server w / s of them. With a
+// server in each of n workers: 2 (n - 1) / n, as with a ring.
+#include "train/strategies/parameter_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+
+namespace kolo::train {
+namespace {
+
+std::span<float> part(std::span<float> arena, tensor::Range range) {
+  return arena.subspan(static_cast<std::size_t>(range.begin),
+                       static_cast<std::size_t>(range.count));
+}
+
+class ParameterServer final : public Strategy {
+ public:
+  ParameterServer(const Arm& arm, Seat seat) : arm_(arm), seat_(std::move(seat)) {
+    const int size = seat_.communicator.size();
+    if (size != seat_.workers + arm.servers) {
+      throw std::invalid_argument(
+          fmt::format("{}: {} workers and {} dedicated servers need {} ranks, and there are {}",
+                      arm.name(), seat_.workers, arm.servers, seat_.workers + arm.servers, size));
+    }
+    plan_.everywhere = arm.placement == Placement::everywhere;
+    if (!plan_.everywhere) {
+      plan_.servers.resize(static_cast<std::size_t>(arm.servers));
+      std::iota(plan_.servers.begin(), plan_.servers.end(), seat_.workers);
+    }
+    if (arm.update_at == UpdateAt::server) {
+      hold_shard();
+    } else if (seat_.is_worker()) {
+      const auto elements = static_cast<std::int64_t>(seat_.parameters.values().size());
+      optimizers_.emplace_back(seat_.sgd, 0, elements);
+    }
+  }
+
+  Work exchange(std::size_t i) override {
+    const tensor::Range bucket = seat_.buckets[i].range;
+    float* gradients =
+        seat_.is_worker() ? part(seat_.parameters.gradients(), bucket).data() : nullptr;
+    ServerUpdate update;
+    if (arm_.update_at == UpdateAt::server && is_server()) {
+      update = [this, i](std::size_t first, std::span<std::byte> sums) {
+        update_piece(i, static_cast<std::int64_t>(first), sums);
+      };
+    }
+    return seat_.communicator.push_pull_async(gradients, gradients,
+                                              static_cast<std::size_t>(bucket.count),
+                                              ElementType::kFloat32, ReduceOp::kSum, plan_, update);
+  }
+
+  void apply(std::size_t i) override {
+    if (!seat_.is_worker()) return;
+    const tensor::Range bucket = seat_.buckets[i].range;
+    const std::span<float> values = part(seat_.parameters.values(), bucket);
+    const std::span<float> pulled = part(seat_.parameters.gradients(), bucket);
+    if (arm_.update_at == UpdateAt::server) {
+      std::memcpy(values.data(), pulled.data(), values.size_bytes());
+    } else {
+      optimizers_.front().apply(bucket.begin, values, pulled, learning_rate_);
+    }
+  }
+
+  Traffic traffic(std::int64_t elements) const override {
+    const double bytes = static_cast<double>(elements) * sizeof(float);
+    const double workers = seat_.workers;
+    if (plan_.everywhere) {
+      const double moved = 2 * (workers - 1) / workers * bytes;
+      return {moved, moved};
+    }
+    if (seat_.is_worker()) return {bytes, bytes};
+    const double moved = workers * bytes / arm_.servers;
+    return {moved, moved};
+  }
+
+ private:
+  bool is_server() const { return plan_.everywhere || !seat_.is_worker(); }
+  int shards() const { return plan_.everywhere ? seat_.workers : arm_.servers; }
+  int shard() const {
+    return plan_.everywhere ? seat_.communicator.rank() : seat_.communicator.rank() - seat_.workers;
+  }
+
+  // One optimizer per bucket, for this server's chunk of it.
+  void hold_shard() {
+    if (!is_server()) return;
+    for (const Bucket& bucket : seat_.buckets) {
+      const auto count = static_cast<std::size_t>(bucket.range.count);
+      optimizers_.emplace_back(
+          seat_.sgd,
+          bucket.range.begin + static_cast<std::int64_t>(chunk_begin(count, shards(), shard())),
+          static_cast<std::int64_t>(chunk_count(count, shards(), shard())));
+    }
+  }
+
+  // In: the sum of a piece of bucket `i`. Out: the new parameters.
+  void update_piece(std::size_t i, std::int64_t first, std::span<std::byte> sums) {
+    const std::size_t count = sums.size() / sizeof(float);
+    const tensor::Range piece{seat_.buckets[i].range.begin + first,
+                              static_cast<std::int64_t>(count)};
+    const std::span<float> values = part(seat_.parameters.values(), piece);
+    auto* numbers = reinterpret_cast<float*>(sums.data());
+    optimizers_[i].apply(piece.begin, values, {numbers, count}, learning_rate_);
+    std::memcpy(numbers, values.data(), values.size_bytes());
+  }
+
+  Arm arm_;
+  Seat seat_;
+  ServerPlan plan_;
+  std::vector<Sgd> optimizers_;  // workers: one over the arena; servers that update: one per bucket
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, Seat seat) {
+  return std::make_unique<ParameterServer>(arm, std::move(seat));
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,10 @@
+// Synchronous parameter server. See parameter_server.cpp.
+#pragma once
+
+#include "train/strategies/strategy.h"
+
+namespace kolo::train {
+
+std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, Seat seat);
+
+}  // namespace kolo::train

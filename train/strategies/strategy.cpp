@@ -1,0 +1,41 @@
+#include "train/strategies/strategy.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "train/strategies/parameter_server.h"
+#include "train/strategies/ring.h"
+
+namespace kolo::train {
+namespace {
+
+struct Row {
+  std::string_view name;
+  std::unique_ptr<Strategy> (*make)(const Arm& arm, Seat seat);
+};
+constexpr std::array<Row, 2> kTable{{
+    {"ring", make_ring},
+    {"ps", make_parameter_server},
+}};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_strategy(const Arm& arm, Seat seat) {
+  for (const Row& row : kTable) {
+    if (row.name == arm.strategy) return row.make(arm, std::move(seat));
+  }
+  throw std::invalid_argument(fmt::format("unknown strategy '{}'", arm.strategy));
+}
+
+std::string formula_of(const Arm& arm) {
+  if (arm.placement != Placement::dedicated) {
+    return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
+  }
+  return fmt::format("each of n workers sends and receives the gradients once, each of {} server{} "
+                     "n / {} of them",
+                     arm.servers, arm.servers == 1 ? "" : "s", arm.servers);
+}
+
+}  // namespace kolo::train

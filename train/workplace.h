@@ -1,0 +1,62 @@
+// What a rank needs before the first iteration: data, model, and the agreement of all ranks on what they are doing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "collectives/communicator.h"
+#include "tensor/network.h"
+#include "train/data/batch_plan.h"
+#include "train/data/dataset.h"
+#include "train/optimizers/learning_rate.h"
+#include "train/options.h"
+
+namespace kolo::train {
+
+class Workplace {
+ public:
+  /// Collective over all ranks. Opens the data (workers only), checks that all workers see the same, makes the model, and
+  /// gives all ranks rank 0's parameters and buffers. Throws DataError; std::runtime_error where ranks disagree.
+  Workplace(const Options& options, Communicator& communicator);
+
+  const Options& options() const { return options_; }
+  const Arm& arm() const { return options_.arms.front(); }
+  bool is_worker() const { return rank_ < options_.ranks; }
+  int rank() const { return rank_; }
+
+  tensor::Network& network() { return *network_; }
+  /// Null on dedicated servers.
+  const Dataset* train_data() const { return train_data_.get(); }
+  const Dataset* test_data() const { return test_data_.get(); }
+  const BatchPlan& train_plan() const { return *train_plan_; }
+  const BatchPlan& test_plan() const { return *test_plan_; }
+  const LearningRate& learning_rate() const { return *learning_rate_; }
+  std::int64_t iterations() const { return iterations_; }
+  int epochs() const { return epochs_; }
+  std::vector<tensor::Range> parameter_ranges() const;  ///< from the arena's front to its back
+
+  /// What must be equal in all arms of a comparison, as far as it is known before training: name to value. The same on
+  /// every worker.
+  std::map<std::string, std::string> terms() const;
+
+ private:
+  void agree_on_data(Communicator& communicator);
+  void plan_iterations();
+  void make_network();
+  void broadcast_initial(Communicator& communicator);
+
+  Options options_;
+  int rank_;
+  std::unique_ptr<Dataset> train_data_, test_data_;
+  std::int64_t train_samples_ = 0, test_samples_ = 0, classes_ = 0;
+  ImageShape image_;
+  std::unique_ptr<BatchPlan> train_plan_, test_plan_;
+  std::unique_ptr<LearningRate> learning_rate_;
+  std::int64_t iterations_ = 0;
+  int epochs_ = 0;
+  std::unique_ptr<tensor::Network> network_;
+  std::string initial_hash_;
+};
+
+}  // namespace kolo::train
