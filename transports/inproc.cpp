@@ -106,11 +106,12 @@ class InprocChannel final : public Channel {
   const ChannelStatistics& statistics() const override { return statistics_; }
 
   std::byte* reserve(std::size_t bytes) override {
+    fail_if_quiesced();
     check(bytes <= capabilities_.segment_bytes,
           "a segment is longer than Capabilities::segment_bytes");
     check(!is_reserved_, "reserve() before the slot reserved last was committed");
     if (is_owed_[sent_ % slots_] || !has_free_slot()) {
-      fail_if_closed("send to");
+      fail_if_lost("send to");
       return nullptr;
     }
     if (!out_.slots) allocate();
@@ -156,11 +157,12 @@ class InprocChannel final : public Channel {
   }
 
   std::byte* view_to_answer(std::size_t bytes) override {
+    fail_if_quiesced();
     check(bytes <= capabilities_.segment_bytes,
           "a segment is longer than Capabilities::segment_bytes");
     if (is_viewing_) return in_slot(taken_);
     if (in_.sent.load(std::memory_order_acquire) == taken_) {
-      fail_if_closed("receive from", in_.sent, taken_);
+      fail_if_lost("receive from", in_.sent, taken_);
       return nullptr;
     }
     is_viewing_ = true;
@@ -175,9 +177,11 @@ class InprocChannel final : public Channel {
   }
 
   const std::byte* view_answer(std::size_t bytes) override {
+    fail_if_quiesced();
     if (!find_owed()) return nullptr;
-    if (out_.taken.load(std::memory_order_acquire) <= answer_) {
-      fail_if_closed("get the answer of", out_.taken, answer_);
+    const auto taken = out_.taken.load(std::memory_order_acquire);
+    if (taken <= answer_) {
+      fail_if_lost("get the answer of", out_.taken, taken);
       return nullptr;
     }
     answer_bytes_ = bytes;
@@ -190,6 +194,8 @@ class InprocChannel final : public Channel {
     statistics_.bytes_received += answer_bytes_;
     ++answer_;
   }
+
+  void quiesce() { is_quiesced_ = true; }
 
   // Whether the peer has moved since the last call; what arm() asks.
   bool has_news() {
@@ -239,22 +245,25 @@ class InprocChannel final : public Channel {
     return answer_ < sent_;
   }
 
-  void fail_if_closed(const char* operation) { fail_if_closed(operation, out_.taken, freed_); }
+  void fail_if_quiesced() const {
+    if (!is_quiesced_) return;
+    throw Error(ErrorCode::kAborted, kNoPeer,
+                fmt::format("rank {}: this transport was closed", rank_));
+  }
 
-  // Only where nothing more came before the peer closed: its last segments count.
-  void fail_if_closed(const char* operation, const std::atomic<std::uint64_t>& count,
-                      std::uint64_t known) {
-    if (room_.bell(rank_).is_closed.load(std::memory_order_relaxed)) {
-      throw Error(ErrorCode::kAborted, kNoPeer,
-                  fmt::format("rank {}: this transport was closed", rank_));
-    }
+  void fail_if_lost(const char* operation) const {
     if (!bell_.is_closed.load(std::memory_order_acquire)) return;
-    if (count.load(std::memory_order_acquire) != known) return;
     throw Error(ErrorCode::kPeerLost, peer_,
                 fmt::format("rank {}: cannot {} rank {} (inproc): its thread has closed its "
-                            "transport; look for what "
-                            "rank {} says",
+                            "transport; look for what rank {} says",
                             rank_, operation, peer_, peer_));
+  }
+
+  // As above, but what came before the peer closed still counts.
+  void fail_if_lost(const char* operation, const std::atomic<std::uint64_t>& count,
+                    std::uint64_t known) const {
+    const bool is_closed = bell_.is_closed.load(std::memory_order_acquire);
+    if (is_closed && count.load(std::memory_order_acquire) == known) fail_if_lost(operation);
   }
 
   Room& room_;
@@ -266,6 +275,7 @@ class InprocChannel final : public Channel {
   Bell& bell_;  // the peer's
   Capabilities capabilities_;
   ChannelStatistics statistics_;
+  bool is_quiesced_ = false;
 
   std::uint64_t sent_ = 0;     // mine; out_.sent follows
   std::uint64_t freed_ = 0;    // out_.taken as last seen
@@ -324,6 +334,9 @@ class InprocTransport final : public Transport {
 
   void quiesce() noexcept override {
     if (own_bell().is_closed.exchange(true)) return;
+    for (const auto& channel : channels_) {
+      if (channel) channel->quiesce();
+    }
     for (Bell& bell : room_->bells) bell.ring_if_asleep();
   }
 

@@ -1,0 +1,147 @@
+#include "test/transports/conformance/ranks.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "transports/exchange.h"
+
+namespace kolo::test {
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// Tests share their cores with other tests: they yield soon, and sleep soon after.
+Settings patient_settings() {
+  Settings settings;
+  settings.wait = WaitKind::kYield;
+  settings.spin = std::chrono::microseconds(50);
+  return settings;
+}
+
+}  // namespace
+
+Bytes pattern(int from, int to, int index, std::size_t bytes) {
+  Bytes result(bytes);
+  const auto start = static_cast<std::size_t>(from * 7 + to * 17 + index * 31);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    result[i] = static_cast<std::byte>((start + i * 131) ^ (i >> 8));
+  }
+  return result;
+}
+
+void expect(bool holds, std::string_view what) {
+  if (!holds) throw std::runtime_error("expected: " + std::string(what));
+}
+
+void expect_equal(std::span<const std::byte> got, std::span<const std::byte> expected,
+                  std::string_view what) {
+  expect(got.size() == expected.size(), std::string(what) + ": as many bytes");
+  const auto differs = std::mismatch(got.begin(), got.end(), expected.begin()).first;
+  expect(differs == got.end(), std::string(what) + ": the right byte at " +
+                                   std::to_string(differs - got.begin()) + " of " +
+                                   std::to_string(got.size()));
+}
+
+Error error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  throw std::runtime_error("expected: an error, but nothing was thrown");
+}
+
+Rank::Rank(const TransportRow& row, const TransportRequest& request, std::shared_ptr<Store> job)
+    : request_(request),
+      job_(std::move(job)),
+      transport_(make_transport(row.name, request_)),
+      policy_(request.size, 0, patient_settings()) {}
+
+std::size_t Rank::segment_bytes() { return to(rank() == 0 ? 1 : 0).capabilities().segment_bytes; }
+
+void Rank::until(const std::function<bool()>& is_done, std::string_view what) {
+  while (!is_done()) {
+    transport_->progress();
+    expect(policy_.pause(*transport_, *job_, request_.deadline),
+           std::string(what) + " within the deadline");
+  }
+  policy_.moved();
+}
+
+void Rank::send(int peer, std::span<const std::byte> data, Out out, unsigned flags) {
+  Channel& channel = to(peer);
+  if (out == Out::kSend) return until([&] { return channel.send(data, flags); }, "credit to send");
+  std::byte* slot = nullptr;
+  until([&] { return (slot = channel.reserve(data.size())) != nullptr; }, "a slot");
+  expect(reinterpret_cast<std::uintptr_t>(slot) % kSegmentAlignment == 0, "an aligned slot");
+  std::copy(data.begin(), data.end(), slot);
+  channel.commit(flags);
+}
+
+Bytes Rank::receive(int peer, std::size_t bytes, In in) {
+  Channel& channel = to(peer);
+  if (in == In::kReceive) {
+    Bytes got(bytes);
+    until([&] { return channel.receive(got); }, "a segment");
+    return got;
+  }
+  const std::byte* segment = nullptr;
+  until([&] { return (segment = channel.view(bytes)) != nullptr; }, "a view");
+  expect(reinterpret_cast<std::uintptr_t>(segment) % kSegmentAlignment == 0, "an aligned view");
+  expect(channel.view(bytes) == segment, "the same view when asked again");
+  Bytes got(segment, segment + bytes);
+  channel.release();
+  return got;
+}
+
+void Rank::drain(int peer) {
+  until([&] { return to(peer).is_drained(); }, "a drained channel");
+  sent_.clear();
+}
+
+void Rank::send_pattern(int peer, int index, std::size_t bytes, Out out, unsigned flags) {
+  sent_.push_back(pattern(rank(), peer, index, bytes));
+  send(peer, sent_.back(), out, flags);
+}
+
+void Rank::expect_pattern(int peer, int index, std::size_t bytes, In in) {
+  expect_equal(receive(peer, bytes, in), pattern(peer, rank(), index, bytes),
+               "segment " + std::to_string(index) + " from rank " + std::to_string(peer));
+}
+
+void Rank::meet(std::string_view where) {
+  exchange(*job_, rank(), size(), where, "", request_.deadline, "meet in a test");
+}
+
+void run_ranks(const TransportRow& row, int size, const std::function<void(Rank&)>& body,
+               std::size_t segment_bytes) {
+  const auto job = make_local_store();
+  const auto channels = prefixed(job, "transport/");
+  std::mutex mutex;
+  std::string first_failure;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < size; ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        const TransportRequest request{number,        size, channels, Clock::now() + kPatience,
+                                       segment_bytes, size};
+        Rank rank(row, request, job);
+        body(rank);
+      } catch (const std::exception& error) {
+        const std::lock_guard lock(mutex);
+        if (first_failure.empty())
+          first_failure = "rank " + std::to_string(number) + ": " + error.what();
+        job->post_failure(first_failure);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  if (!first_failure.empty())
+    throw std::runtime_error(std::string(row.name) + ": " + first_failure);
+}
+
+}  // namespace kolo::test
