@@ -13,8 +13,11 @@ namespace {
 
 constexpr auto kNever = Deadline::max();
 
-// Blocked rounds between two looks at headers that have come early.
-constexpr std::uint64_t kRoundsPerLook = 256;
+// Blocked rounds after which headers are looked at that have come but are not yet needed.
+constexpr std::uint64_t kRoundsBeforeLook = 64;
+
+// A wait this long is worth asking what the others called.
+constexpr auto kCompareAfter = std::chrono::seconds(1);
 
 // Keeps a communicator's keys apart from those of others and of earlier ones with its name.
 std::string key_prefix(Store& store, const std::string& name, int rank) {
@@ -200,12 +203,16 @@ void Engine::release_role() {
 // False once `limit` has passed; throws where the operation's own deadline has.
 bool Engine::pause(Operation& operation, Deadline limit) {
   if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + options_.timeout;
-  if (++idle_rounds_ % kRoundsPerLook == 0) {
-    operation.executor->check_arrivals();
+  if (++idle_rounds_ > kRoundsBeforeLook) operation.executor->check_arrivals();
+  const Deadline compare =
+      operation.has_compared ? kNever : operation.deadline - options_.timeout + kCompareAfter;
+  const Deadline until = std::min({operation.deadline, limit, compare});
+  if (policy_->pause(*transport_, *store_, until)) return true;
+  if (until == compare) {
     compare_calls(operation);
+    return true;
   }
-  if (policy_->pause(*transport_, *store_, std::min(operation.deadline, limit))) return true;
-  if (operation.deadline <= limit) throw timed_out(operation);
+  if (until == operation.deadline) throw timed_out(operation);
   return false;
 }
 

@@ -18,9 +18,6 @@ using namespace std::chrono_literals;
 // its consequence.
 constexpr auto kGrace = 200ms;
 
-// A wait this long is worth asking what the others called.
-constexpr auto kCompareAfter = 1s;
-
 constexpr std::array kCodes = {ErrorCode::kPeerLost, ErrorCode::kDeadline,    ErrorCode::kMismatch,
                                ErrorCode::kAborted,  ErrorCode::kUnavailable, ErrorCode::kProtocol,
                                ErrorCode::kSystem};
@@ -164,10 +161,6 @@ void Engine::abort_what_is_left() {
 // receive. So who has waited for long writes into the store what it called, and reads what others
 // wrote.
 void Engine::compare_calls(Operation& operation) {
-  if (operation.has_compared ||
-      Clock::now() < operation.deadline - options_.timeout + kCompareAfter) {
-    return;
-  }
   operation.has_compared = true;
   const CallHeader& mine = operation.binding.header;
   store_->set(fmt::format("call/{}", rank_), as_text(mine));

@@ -1,0 +1,121 @@
+// What one rank alone got wrong is std::invalid_argument, before anything is sent: the next
+// operation works.
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using Wrong = void (*)(Communicator&, float* data);
+
+struct Mistake {
+  Wrong call;
+  const char* said;
+};
+
+constexpr auto kFloat = ElementType::kFloat32;
+constexpr auto kSum = ReduceOp::kSum;
+
+const Mistake kMistakes[] = {
+    {[](Communicator& c, float* data) { c.all_reduce(nullptr, data, 4, kFloat, kSum); },
+     "all_reduce: 'in' is null, but should hold 4 float32"},
+    {[](Communicator& c, float* data) { c.all_reduce(data, nullptr, 4, kFloat, kSum); },
+     "'out' is null"},
+    {[](Communicator& c, float* data) { c.all_reduce(data, data + 1, 4, kFloat, kSum); },
+     "overlap without being in place"},
+    {[](Communicator& c, float* data) { c.all_reduce(data + 3, data, 4, kFloat, kSum); },
+     "overlap without being in place"},
+    {[](Communicator& c, float* data) { c.reduce_scatter(data, data + 3, 4, kFloat, kSum); },
+     "overlap without being in place"},
+    {[](Communicator& c, float* data) { c.all_gather(data + 1, data, 8, kFloat); },
+     "overlap without being in place"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, std::numeric_limits<std::size_t>::max() / 2, kFloat, kSum);
+     },
+     "more than memory can hold"},
+    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 2); },
+     "broadcast: root 2 is not a rank; there are 0 to 1"},
+    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, -1); }, "root -1"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 4, kFloat, kSum, {.algorithm = "rnig", .segment_bytes = 0});
+     },
+     "all_reduce: no algorithm 'rnig'; there are: ring"},
+    {[](Communicator& c, float* data) { c.push_pull(data, data, 4, kFloat, kSum, {}); },
+     "no server"},
+    {[](Communicator& c, float* data) {
+       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {2}});
+     },
+     "server ranks must lie in 0 to 1"},
+    {[](Communicator& c, float* data) {
+       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {-1}});
+     },
+     "server ranks must lie in 0 to 1"},
+    {[](Communicator& c, float* data) {
+       c.push_pull(data, data, 4, kFloat, kSum,
+                   {.everywhere = false, .servers = {1 - c.rank(), 1 - c.rank()}});
+     },
+     "named twice"},
+    {[](Communicator& c, float*) {
+       c.push_pull(nullptr, nullptr, 4, kFloat, kSum, {.everywhere = false, .servers = {0, 1}});
+     },
+     "none is left to work"},
+    {[](Communicator& c, float* data) {
+       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {c.rank()}});
+     },
+     "a dedicated server gives and gets no data"},
+    {[](Communicator& c, float* data) {
+       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = true, .servers = {0}});
+     },
+     "choose"},
+};
+
+}  // namespace
+
+TEST_CASE("a wrong argument is named before anything is sent") {
+  for (const Mistake& mistake : kMistakes) {
+    run_ranks(2, "inproc", [&](Communicator& communicator) {
+      std::array<float, 16> data{};
+      std::string said = "nothing";
+      try {
+        mistake.call(communicator, data.data());
+      } catch (const std::invalid_argument& error) {
+        said = error.what();
+      }
+      expect(said.find(mistake.said) != std::string::npos,
+             "expected '" + std::string(mistake.said) + "', was told: " + said);
+      communicator.all_reduce(std::span<float>(data));
+    });
+  }
+}
+
+TEST_CASE("an unknown transport is told which there are") {
+  const auto outcomes = run_threads(1, [](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = "carrier_pigeon";
+    const Communicator communicator(rank, 1, store, options);
+  });
+  REQUIRE(outcomes[0].is_bug);
+  REQUIRE(outcomes[0].text.find("'carrier_pigeon'") != std::string::npos);
+  REQUIRE(outcomes[0].text.find("inproc") != std::string::npos);
+}
+
+TEST_CASE("a rank that is not of the communicator is refused") {
+  REQUIRE_THROWS_AS(Communicator(3, 3, make_local_store()), std::invalid_argument);
+  REQUIRE_THROWS_AS(Communicator(-1, 3, make_local_store()), std::invalid_argument);
+  REQUIRE_THROWS_AS(Communicator(0, 0, make_local_store()), std::invalid_argument);
+  REQUIRE_THROWS_AS(Communicator(0, 1, nullptr), std::invalid_argument);
+}
+
+TEST_CASE("algorithms are listed by collective") {
+  REQUIRE(algorithm_names(Collective::kAllReduce).front() == "ring");
+  REQUIRE(algorithm_names(Collective::kBroadcast).front() == "binomial_tree");
+  REQUIRE_FALSE(algorithm_names(Collective::kPushPull).empty());
+}
+
+}  // namespace kolo::test

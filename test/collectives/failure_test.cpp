@@ -1,0 +1,253 @@
+// What goes wrong ends on every rank, within its deadline, with the same root cause.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+CommunicatorOptions options_for(const std::string& transport, std::chrono::milliseconds timeout) {
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.timeout = timeout;
+  return options;
+}
+
+using Outcomes = std::vector<RankOutcome>;
+
+// Runs `body` with a communicator for every rank, and checks that it ended in time.
+Outcomes run_to_failure(int size, const std::string& transport, std::chrono::milliseconds timeout,
+                        const CommunicatorBody& body) {
+  const auto start = Clock::now();
+  auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, size, store, options_for(transport, timeout));
+    body(communicator);
+  });
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  INFO("took " << seconds.count() << " s");
+  REQUIRE(seconds < timeout + 3s);
+  return outcomes;
+}
+
+void require_same_cause(const Outcomes& outcomes, ErrorCode code, const std::string& fragment) {
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == code);
+    REQUIRE(outcome.text.find(fragment) != std::string::npos);
+    REQUIRE(outcome.text == outcomes.front().text);
+  }
+}
+
+using Calls = void (*)(Communicator&, std::vector<float>&);
+
+void sum_of_8(Communicator& communicator, std::vector<float>& data) {
+  communicator.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kSum);
+}
+
+struct Difference {
+  const char* name;
+  Calls others;  // rank 0 calls sum_of_8
+  const char* said;
+};
+
+const Difference kDifferences[] = {
+    {"operation",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kMax);
+     },
+     "all_reduce #1 of 8 float32 max"},
+    {"count",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 4096, ElementType::kFloat32, ReduceOp::kSum);
+     },
+     "all_reduce #1 of 4096 float32 sum"},
+    {"no elements",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 0, ElementType::kFloat32, ReduceOp::kSum);
+       c.barrier();
+     },
+     "all_reduce #1 of 0 float32 sum"},
+    {"type",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 8, ElementType::kInt32, ReduceOp::kSum);
+     },
+     "all_reduce #1 of 8 int32 sum"},
+    {"collective",
+     [](Communicator& c, std::vector<float>& data) {
+       c.broadcast(data.data(), 1000, ElementType::kFloat32, 0);
+     },
+     "broadcast #1 of 1000 float32 from root 0"},
+    {"segment length",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kSum,
+                    {.algorithm = "", .segment_bytes = 128});
+     },
+     "in segments of 128 bytes"},
+    {"order",
+     [](Communicator& c, std::vector<float>& data) {
+       c.barrier();
+       sum_of_8(c, data);
+     },
+     "barrier #1"},
+};
+
+}  // namespace
+
+TEST_CASE("ranks that call different things all hear who called what") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(2, 3);
+  for (const Difference& difference : kDifferences) {
+    INFO(transport << ", " << size << " ranks differ in " << difference.name);
+    const auto outcomes = run_to_failure(size, transport, 5s, [&](Communicator& communicator) {
+      std::vector<float> data(4096);
+      communicator.barrier();
+      (communicator.rank() == 0 ? sum_of_8 : difference.others)(communicator, data);
+      communicator.barrier();
+    });
+    require_same_cause(outcomes, ErrorCode::kMismatch, difference.said);
+    REQUIRE(outcomes[0].text.find("#1") != std::string::npos);
+  }
+}
+
+TEST_CASE("two ranks that wait for each other's broadcast hear of it before the deadline") {
+  const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
+    float value = 0;
+    communicator.broadcast(&value, 1, ElementType::kFloat32, 1 - communicator.rank());
+  });
+  require_same_cause(outcomes, ErrorCode::kMismatch, "broadcast #0 of 1 float32 from root 1");
+}
+
+TEST_CASE("a timeout says who waited for whom, how long, and where, to the late one too") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto start = Clock::now();
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store, options_for(transport, 300ms));
+    std::vector<float> data(1 << 20);
+    communicator.barrier();
+    if (rank == 1) {
+      while (!store->failure()) std::this_thread::yield();
+    }
+    communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                            ReduceOp::kSum);
+  });
+  REQUIRE(Clock::now() - start < 3s);
+  require_same_cause(outcomes, ErrorCode::kDeadline,
+                     "timed out after 0.3 s in all_reduce #1, ring step");
+  REQUIRE(outcomes[0].text.find("rank 0 (") == 0);
+  REQUIRE(outcomes[0].text.find("rank 1 (" + transport + ")") != std::string::npos);
+}
+
+TEST_CASE("a rank that never comes is named, on every rank that waits for it") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
+    if (rank == 1) return;
+    const Communicator communicator(rank, 3, store, options_for(transport, 300ms));
+  });
+  for (const std::size_t rank : {0U, 2U}) {
+    INFO(outcomes[rank].text);
+    REQUIRE(outcomes[rank].code == ErrorCode::kDeadline);
+    REQUIRE(outcomes[rank].text.find("rank 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("abort reaches ranks that wait, with its reason") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_to_failure(3, transport, 20s, [](Communicator& communicator) {
+    float value = 0;
+    communicator.barrier();
+    if (communicator.rank() == 0) {
+      communicator.abort("the disk is full");
+      communicator.barrier();
+    }
+    communicator.all_reduce(&value, &value, 1, ElementType::kFloat32, ReduceOp::kSum);
+  });
+  require_same_cause(outcomes, ErrorCode::kAborted, "aborted: the disk is full");
+}
+
+TEST_CASE("abort from another thread ends a wait of this rank") {
+  const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 1) {
+      std::thread other([&] { communicator.abort("asked to stop"); });
+      try {
+        communicator.broadcast(std::span<float>(), 0);
+        float value = 0;
+        communicator.broadcast(&value, 1, ElementType::kFloat32, 0);
+      } catch (...) {
+        other.join();
+        throw;
+      }
+      other.join();
+    } else {
+      communicator.broadcast(std::span<float>(), 0);
+      communicator.barrier();
+      communicator.barrier();
+    }
+  });
+  REQUIRE(outcomes[0].code == ErrorCode::kAborted);
+  REQUIRE(outcomes[1].text == outcomes[0].text);
+}
+
+TEST_CASE("a poisoned communicator throws the same cause again and again") {
+  const auto outcomes = run_to_failure(2, "inproc", 5s, [](Communicator& communicator) {
+    std::string first;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      try {
+        if (communicator.rank() == 0 && attempt == 0) communicator.abort("enough");
+        communicator.barrier();
+      } catch (const Error& error) {
+        if (first.empty()) first = error.what();
+        expect(first == error.what(), "another cause: " + std::string(error.what()));
+        if (attempt == 2) throw;
+      }
+    }
+  });
+  require_same_cause(outcomes, ErrorCode::kAborted, "enough");
+}
+
+TEST_CASE("a rank that leaves too early fails the others at once") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_to_failure(3, transport, 20s, [](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 2) return;
+    std::vector<float> data(100'000);
+    for (int i = 0; i < 3; ++i) communicator.all_reduce(std::span<float>(data));
+  });
+  REQUIRE(outcomes[2].text.empty());
+  INFO(outcomes[0].text);
+  REQUIRE(outcomes[0].code == ErrorCode::kPeerLost);
+  REQUIRE(outcomes[0].text.find("rank 2") != std::string::npos);
+  REQUIRE(outcomes[0].text.find("all_reduce #1") != std::string::npos);
+  REQUIRE(outcomes[1].text == outcomes[0].text);
+}
+
+TEST_CASE("a communicator destroyed with work in flight ends the job with that cause") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
+    static_cast<void>(communicator.size());
+    std::vector<float> data(100'000);
+    communicator.barrier();
+    if (communicator.rank() == 1) {
+      Work work;
+      {
+        const Communicator dying = std::move(communicator);
+        work = const_cast<Communicator&>(dying).all_reduce_async(
+            data.data(), data.data(), data.size(), ElementType::kFloat32, ReduceOp::kSum);
+      }
+      work.wait();
+    } else {
+      communicator.all_reduce(std::span<float>(data));
+      communicator.barrier();
+    }
+  });
+  if (outcomes[1].text.empty()) return;  // it was done before it was destroyed
+  require_same_cause(outcomes, ErrorCode::kAborted, "destroyed with all_reduce #1");
+}
+
+}  // namespace kolo::test

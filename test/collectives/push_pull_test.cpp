@@ -1,0 +1,152 @@
+// The parameter server through the communicator: one server, several, or one in every rank; with
+// and without an update.
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+constexpr std::size_t kSegmentBytes = 256;
+
+bool serves(const ServerPlan& plan, int rank) {
+  return plan.everywhere ||
+         std::find(plan.servers.begin(), plan.servers.end(), rank) != plan.servers.end();
+}
+
+bool works(const ServerPlan& plan, int rank) { return plan.everywhere || !serves(plan, rank); }
+
+int value_of(int rank, std::size_t index) {
+  return static_cast<int>((static_cast<std::size_t>(rank) * 3 + index) % 7) - 2;
+}
+
+double sum_of(const ServerPlan& plan, int size, std::size_t index) {
+  double sum = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    if (works(plan, rank)) sum += value_of(rank, index);
+  }
+  return sum;
+}
+
+double workers_of(const ServerPlan& plan, int size) {
+  double workers = 0;
+  for (int rank = 0; rank < size; ++rank) workers += works(plan, rank) ? 1 : 0;
+  return workers;
+}
+
+struct Run {
+  std::size_t count = 0;
+  ReduceOp op = ReduceOp::kSum;
+  bool is_in_place = false;
+  bool has_update = false;
+};
+
+// An update that depends on where an element lies: sum + index.
+ServerUpdate add_index(std::atomic<std::size_t>& updated) {
+  return [&updated](std::size_t first, std::span<std::byte> sums) {
+    for (std::size_t i = 0; i < sums.size() / sizeof(double); ++i) {
+      double value = 0;
+      std::memcpy(&value, sums.data() + i * sizeof(double), sizeof(double));
+      value += static_cast<double>(first + i);
+      std::memcpy(sums.data() + i * sizeof(double), &value, sizeof(double));
+    }
+    updated += sums.size() / sizeof(double);
+  };
+}
+
+void push_pull(Communicator& communicator, const ServerPlan& plan, const Run& run,
+               std::atomic<std::size_t>& updated) {
+  const int rank = communicator.rank();
+  std::vector<double> in;
+  for (std::size_t i = 0; i < run.count; ++i) in.push_back(value_of(rank, i));
+  std::vector<double> out(run.count, -99);
+  double* pulled = run.is_in_place ? in.data() : out.data();
+  const bool is_worker = works(plan, rank);
+  communicator.push_pull(is_worker ? in.data() : nullptr, is_worker ? pulled : nullptr, run.count,
+                         ElementType::kFloat64, run.op, plan,
+                         run.has_update ? add_index(updated) : ServerUpdate{});
+  if (!is_worker) return;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    double expected = sum_of(plan, communicator.size(), i);
+    if (run.op == ReduceOp::kAverage) expected /= workers_of(plan, communicator.size());
+    if (run.has_update) expected += static_cast<double>(i);
+    expect(pulled[i] == expected, "count " + std::to_string(run.count) + ", element " +
+                                      std::to_string(i) + ": " + std::to_string(pulled[i]) +
+                                      " instead of " + std::to_string(expected));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("push_pull gives every worker what the servers made of all pushes") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  struct Ranks {
+    int size;
+    ServerPlan plan;
+  };
+  const auto ranks =
+      GENERATE(Ranks{2, {false, {1}}}, Ranks{3, {false, {0}}}, Ranks{4, {false, {3, 1}}},
+               Ranks{1, {true, {}}}, Ranks{2, {true, {}}}, Ranks{3, {true, {}}});
+  CommunicatorOptions options;
+  options.segment_bytes = kSegmentBytes;
+  std::atomic<std::size_t> updated{0};
+  std::size_t expected = 0;
+  std::vector<Run> runs;
+  for (const std::size_t count : {0, 1, 2, 3, 31, 32, 33, 64, 65, 997}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
+      for (const bool is_in_place : {false, true}) {
+        for (const bool has_update : {false, true}) {
+          runs.push_back({count, op, is_in_place, has_update});
+          expected += has_update ? count : 0;
+        }
+      }
+    }
+  }
+  run_ranks(
+      ranks.size, transport,
+      [&](Communicator& communicator) {
+        for (const Run& run : runs) push_pull(communicator, ranks.plan, run, updated);
+      },
+      options);
+  REQUIRE(updated == expected);
+}
+
+TEST_CASE("an update that throws ends the job with what it said") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store);
+    double value = 1;
+    double* data = rank == 0 ? nullptr : &value;
+    communicator.push_pull(data, data, 1, ElementType::kFloat64, ReduceOp::kSum, {false, {0}},
+                           [](std::size_t, std::span<std::byte>) {
+                             throw std::runtime_error("the learning rate is not a number");
+                           });
+  });
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == ErrorCode::kAborted);
+    REQUIRE(outcome.text.find("the learning rate is not a number in push_pull #0") !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("ranks with different server plans are told apart") {
+  const auto outcomes = run_threads(3, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 3, store);
+    double value = 1;
+    const ServerPlan plan{false, {rank == 2 ? 1 : 0}};
+    double* data = serves(plan, rank) ? nullptr : &value;
+    communicator.push_pull(data, data, 1, ElementType::kFloat64, ReduceOp::kSum, plan);
+    communicator.barrier();
+  });
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == ErrorCode::kMismatch);
+  }
+}
+
+}  // namespace kolo::test
