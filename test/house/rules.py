@@ -199,7 +199,7 @@ HABITS = (
     ("naked-new", r"\bnew\s+[A-Za-z_:][\w:<>, ]*|\bdelete(?:\[\])?\s+[A-Za-z_*]", _EVERYWHERE, (),
      "no naked new or delete: std::make_unique, or a value"),
     ("assert", r"(?<![\w.>:])assert\s*\(", _EVERYWHERE, (), "checks stay on in release: throw, or use transports/check.h"),
-    ("exit", r"\bstd::(?:exit|quick_exit|abort|terminate)\s*\(|(?<![\w.>:\s])\s*exit\s*\(", ("collectives", "transports", "tensor"), (),
+    ("exit", r"\bstd::(?:exit|quick_exit|abort)\s*\(|(?<![\w.>:\s])\s*exit\s*\(", ("collectives", "transports", "tensor"), (),
      "a library does not end its host program: throw kolo::Error"),
     ("format", r"\bstd::(?:format|print|println|vformat)\b", _EVERYWHERE, (), "g++ 12 has no <format>: use fmt, in a .cpp"),
     ("using-namespace", r"\busing\s+namespace\s+std\b(?!::)", _EVERYWHERE, (), "name what you use"),
