@@ -118,7 +118,7 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
                  "iterations at the start that do not count for speeds [5]")
       ->group(group);
   app.add_option("--report", o.report, "folder for report.json, report.md and plots; empty: none [compare: report]")->group(group);
-  app.add_option("--events-fd", o.events_fd)->group("");
+  app.add_option("--events-fd", o.events_fd)->group("");  // not shown
 }
 
 template <typename Names>
@@ -187,6 +187,7 @@ void fill_defaults(Options& o, bool is_report_given) {
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.ranks);
   }
   if (o.command == Command::compare && !is_report_given) o.report = "report";
+  if (o.events_fd >= 0) o.report.clear();  // whoever started this rank writes it
 }
 
 Options finish(Raw& raw) {
@@ -266,7 +267,7 @@ std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given
   for (const std::string& word :
        {std::string("--ps-mode=dedicated"), std::string("--servers=0"),
         std::string("--ps-optimizer=worker"), "--strategies=" + arm.name(),
-        fmt::format("--seed={}", seed), std::string("--seeds=1"), std::string("--report="),
+        fmt::format("--seed={}", seed), std::string("--seeds=1"),
         fmt::format("--events-fd={}", events_fd)}) {
     arguments.push_back(word);
   }
