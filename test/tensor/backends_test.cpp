@@ -16,8 +16,8 @@ double distance(std::span<const float> expected, std::span<const float> actual) 
   double largest = 1e-6, far = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    far = std::max(far,
-                   std::abs(static_cast<double>(expected[i]) - static_cast<double>(actual[i])));
+    far =
+        std::max(far, std::abs(static_cast<double>(expected[i]) - static_cast<double>(actual[i])));
   }
   return far / largest;
 }

@@ -63,7 +63,7 @@ std::vector<Run> tap_runs(const Conv2dShape& shape) {
 
 bool prefers_taps(const Conv2dShape& c) {
   const std::int64_t pixels = c.out_h() * c.out_w();
-  return is_plain(c) || pixels <= 4 || (c.kernel == 1 && pixels <= 16);
+  return is_plain(c) || pixels <= 4 || ((c.kernel == 1 || c.stride > 1) && pixels <= 16);
 }
 
 void taps_forward(const Conv2dShape& c, const float* x, const float* weight, float* y) {
