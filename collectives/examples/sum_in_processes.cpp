@@ -1,0 +1,30 @@
+// Ranks as processes, on one host or many: who we are comes from the launcher's environment.
+//
+//   kolo-run -n 4 example_sum_in_processes
+//
+// While the sum of one buffer is under way, the program prepares the next.
+#include <cstdio>
+#include <vector>
+
+#include "collectives/communicator.h"
+
+int main() try {
+  auto communicator = kolo::Communicator::from_environment();
+  const auto mine = static_cast<float>(communicator.rank() + 1);
+
+  std::vector<float> first(100'000, mine);
+  kolo::Work work =
+      communicator.all_reduce_async(first.data(), first.data(), first.size(),
+                                    kolo::ElementType::kFloat32, kolo::ReduceOp::kAverage);
+  std::vector<float> second(100'000, 10 * mine);
+  work.wait();
+  communicator.all_reduce(std::span<float>(second), kolo::ReduceOp::kMax);
+
+  std::printf("rank %d of %d: the average is %g, ten times the largest is %g\n",
+              communicator.rank(), communicator.size(), static_cast<double>(first[0]),
+              static_cast<double>(second[0]));
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,38 @@
+// The examples do what their heads say.
+#include <string>
+
+#include "test/collectives/processes.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+bool says(const ProcessOutcome& outcome, const std::string& text) {
+  return outcome.exit_code == 0 && outcome.output.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("ranks as threads sum over inproc") {
+  const auto outcomes = run_processes(1, {KOLO_SUM_IN_THREADS, "4"});
+  INFO(outcomes[0].output);
+  for (const char rank : {'0', '1', '2', '3'}) {
+    REQUIRE(says(outcomes[0], std::string("rank ") + rank + " of 4 over inproc: the sum is 10"));
+  }
+}
+
+TEST_CASE("ranks as processes sum, as the environment says") {
+  for (const auto& outcome : run_processes(3, {KOLO_SUM_IN_PROCESSES})) {
+    INFO(outcome.output);
+    REQUIRE(says(outcome, "the average is 2, ten times the largest is 30"));
+  }
+}
+
+TEST_CASE("workers learn from a server that holds the parameters") {
+  for (const auto& outcome : run_processes(3, {KOLO_PARAMETER_SERVER})) {
+    INFO(outcome.output);
+    REQUIRE(says(outcome, "x = 3.000"));
+  }
+}
+
+}  // namespace kolo::test

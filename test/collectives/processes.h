@@ -1,0 +1,17 @@
+// Ranks as processes: a job of one program, started and watched by a test, which serves the store.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kolo::test {
+
+struct ProcessOutcome {
+  int exit_code = 0;  // 128 + the signal where one killed it
+  std::string output;
+};
+
+// Runs `command` as ranks 0 to size - 1, and waits for all of them.
+std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command);
+
+}  // namespace kolo::test
