@@ -17,11 +17,11 @@
 #include <fmt/format.h>
 #include <atomic>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "transports/aligned_memory.h"
 #include "transports/check.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
@@ -35,19 +35,11 @@ namespace {
 
 constexpr std::size_t kLine = kSegmentAlignment;
 
-// Slots start at different offsets in their pages, or they would fight for the same few places of
-// the cache.
-constexpr std::size_t kSlotPadding = 9 * kLine;
-
-struct FreeAligned {
-  void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{kLine}); }
-};
-
 struct Ring {
   alignas(kLine) std::atomic<std::uint64_t> sent{0};
   alignas(kLine) std::atomic<std::uint64_t> taken{0};
   // Allocated by the sender before its first segment; published to the receiver by `sent`.
-  alignas(kLine) std::unique_ptr<std::byte[], FreeAligned> slots;
+  alignas(kLine) AlignedMemory slots;
 };
 
 struct Bell {
@@ -66,7 +58,7 @@ struct Room {
   Room(int room_size, const InprocSettings& room_settings)
       : size(static_cast<std::size_t>(room_size)),
         settings(room_settings),
-        slot_stride((room_settings.segment_bytes + kLine - 1) / kLine * kLine + kSlotPadding),
+        stride(slot_stride(room_settings.segment_bytes)),
         rings(size * size),
         bells(size) {}
 
@@ -77,7 +69,7 @@ struct Room {
 
   const std::size_t size;
   const InprocSettings settings;
-  const std::size_t slot_stride;
+  const std::size_t stride;
   std::vector<Ring> rings;
   std::vector<Bell> bells;
 };
@@ -217,16 +209,13 @@ class InprocChannel final : public Channel {
     return sent_ - freed_ < slots_;
   }
 
-  void allocate() {
-    const std::size_t bytes = room_.slot_stride * slots_;
-    out_.slots.reset(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kLine})));
-  }
+  void allocate() { out_.slots = allocate_aligned(room_.stride * slots_); }
 
   std::byte* out_slot(std::uint64_t segment) {
-    return out_.slots.get() + (segment % slots_) * room_.slot_stride;
+    return out_.slots.get() + (segment % slots_) * room_.stride;
   }
   std::byte* in_slot(std::uint64_t segment) {
-    return in_.slots.get() + (segment % slots_) * room_.slot_stride;
+    return in_.slots.get() + (segment % slots_) * room_.stride;
   }
 
   void take() {

@@ -18,15 +18,6 @@ namespace {
 // What travels for a segment of no bytes.
 constexpr std::byte kNothing{0};
 
-// Slots start at different offsets in their pages, or they would fight for the same few places of
-// the cache.
-constexpr std::size_t kSlotPadding = 9 * kSegmentAlignment;
-
-AlignedBytes allocate(std::size_t bytes) {
-  return AlignedBytes(
-      static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kSegmentAlignment})));
-}
-
 bool is_not_now(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
@@ -40,15 +31,14 @@ TcpChannel::TcpChannel(posix::Descriptor socket, int rank, int peer, std::string
   capabilities_.zero_copy_bytes = 1;  // no copy but the kernel's own, at any size
   capabilities_.latency_us = 4;
   capabilities_.bandwidth_GBps = 4;
-  slot_stride_ = (segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment +
-                 kSlotPadding;
 }
 
 // --- out ---
 
 std::byte* TcpChannel::slot(std::size_t index) {
-  if (!slots_) slots_ = allocate(slot_stride_ * kQueueLength);
-  return slots_.get() + index * slot_stride_;
+  const std::size_t stride = slot_stride(capabilities_.segment_bytes);
+  if (!slots_) slots_ = allocate_aligned(stride * kQueueLength);
+  return slots_.get() + index * stride;
 }
 
 std::byte* TcpChannel::reserve(std::size_t bytes) {
@@ -137,7 +127,7 @@ const std::byte* TcpChannel::view(std::size_t bytes) {
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   if (is_viewing_) return segment_.get();
-  if (!segment_) segment_ = allocate(std::max(capabilities_.segment_bytes, kSegmentAlignment));
+  if (!segment_) segment_ = allocate_aligned(slot_stride(capabilities_.segment_bytes));
   if (!fill(segment_.get(), bytes)) return nullptr;
   is_viewing_ = true;
   viewed_bytes_ = bytes;

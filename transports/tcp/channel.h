@@ -15,10 +15,10 @@
 #include <sys/uio.h>
 #include <array>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "transports/aligned_memory.h"
 #include "transports/posix/descriptor.h"
 #include "transports/transport.h"
 
@@ -27,13 +27,6 @@ namespace kolo::tcp {
 // Of segments that wait to be sent.
 inline constexpr std::size_t kQueueLength = 8;
 inline constexpr std::size_t kAheadBytes = 4096;
-
-struct FreeAligned {
-  void operator()(std::byte* memory) const {
-    ::operator delete[](memory, std::align_val_t{kSegmentAlignment});
-  }
-};
-using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
 
 class TcpChannel final : public Channel {
  public:
@@ -94,13 +87,12 @@ class TcpChannel final : public Channel {
   std::array<Piece, kQueueLength> queue_;
   std::size_t head_ = 0;
   std::size_t queued_ = 0;
-  AlignedBytes slots_;
-  std::size_t slot_stride_ = 0;
+  AlignedMemory slots_;
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
 
   // In.
-  AlignedBytes segment_;    // the one that is viewed
+  AlignedMemory segment_;   // the one that is viewed
   std::size_t filled_ = 0;  // of the segment under way, wherever it goes
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;

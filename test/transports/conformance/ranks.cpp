@@ -55,10 +55,14 @@ Error error_of(const std::function<void()>& body) {
   throw std::runtime_error("expected: an error, but nothing was thrown");
 }
 
+std::unique_ptr<Transport> make_for(const TransportRow& row, const TransportRequest& request) {
+  return row.make == nullptr ? make_transport(row.name, request) : row.make(request);
+}
+
 Rank::Rank(const TransportRow& row, const TransportRequest& request, std::shared_ptr<Store> job)
     : request_(request),
       job_(std::move(job)),
-      transport_(make_transport(row.name, request_)),
+      transport_(make_for(row, request_)),
       policy_(request.size, 0, patient_settings()) {}
 
 std::size_t Rank::segment_bytes() { return to(rank() == 0 ? 1 : 0).capabilities().segment_bytes; }
@@ -100,12 +104,12 @@ Bytes Rank::receive(int peer, std::size_t bytes, In in) {
 
 void Rank::drain(int peer) {
   until([&] { return to(peer).is_drained(); }, "a drained channel");
-  sent_.clear();
+  sent_[peer].clear();
 }
 
 void Rank::send_pattern(int peer, int index, std::size_t bytes, Out out, unsigned flags) {
-  sent_.push_back(pattern(rank(), peer, index, bytes));
-  send(peer, sent_.back(), out, flags);
+  sent_[peer].push_back(pattern(rank(), peer, index, bytes));
+  send(peer, sent_[peer].back(), out, flags);
 }
 
 void Rank::expect_pattern(int peer, int index, std::size_t bytes, In in) {

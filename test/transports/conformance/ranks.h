@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,8 +62,10 @@ class Rank {
   std::shared_ptr<Store> job_;
   std::unique_ptr<Transport> transport_;
   WaitPolicy policy_;
-  std::vector<Bytes> sent_;  // until drained
+  std::map<int, std::vector<Bytes>> sent_;  // to each peer, until that channel is drained
 };
+
+std::unique_ptr<Transport> make_for(const TransportRow& row, const TransportRequest& request);
 
 // Throws where the two differ, naming the first byte that does.
 void expect_equal(std::span<const std::byte> got, std::span<const std::byte> expected,

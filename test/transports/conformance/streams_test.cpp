@@ -52,7 +52,9 @@ void follow_as_receiver(Rank& rank, int peer, const std::vector<Plan>& plan, int
 
 TEST_CASE("the table of tests and the registry list the same transports") {
   std::set<std::string_view> tested;
-  for (const auto& row : kTransports) tested.insert(row.name);
+  for (const auto& row : kTransports) {
+    if (row.make == nullptr) tested.insert(row.name);
+  }
   const auto names = transport_names();
   CHECK(tested == std::set<std::string_view>(names.begin(), names.end()));
 }

@@ -1,0 +1,32 @@
+// Memory for slots and views: aligned as the contract says, not initialised, so that it costs
+// nothing until it is used.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "transports/transport.h"
+
+namespace kolo {
+
+struct FreeAligned {
+  void operator()(std::byte* memory) const {
+    ::operator delete[](memory, std::align_val_t{kSegmentAlignment});
+  }
+};
+using AlignedMemory = std::unique_ptr<std::byte[], FreeAligned>;
+
+inline AlignedMemory allocate_aligned(std::size_t bytes) {
+  return AlignedMemory(
+      static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kSegmentAlignment})));
+}
+
+// From one slot to the next. Slots start at different offsets in their pages, or they would fight
+// for the same few places of the cache.
+constexpr std::size_t slot_stride(std::size_t segment_bytes) {
+  return (segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment +
+         9 * kSegmentAlignment;
+}
+
+}  // namespace kolo
