@@ -83,17 +83,20 @@ class Meeting {
 
   std::vector<Pair> run() {
     check_addresses();
-    pairs_.resize(addresses_.size());
+    met_.resize(addresses_.size());
     for (int peer = request_.rank + 1; peer < request_.size; ++peer) to_connect_.push_back(peer);
     while (true) {
       connect_waiting();
-      if (is_complete()) break;
+      if (missing().empty()) break;
       wait_for_news();
       accept_waiting();
       read_hellos();
     }
-    pairs_.erase(pairs_.begin() + request_.rank);
-    return std::move(pairs_);
+    std::vector<Pair> pairs;
+    for (auto& pair : met_) {
+      if (pair) pairs.push_back(std::move(*pair));
+    }
+    return pairs;
   }
 
  private:
@@ -140,32 +143,44 @@ class Meeting {
     }
   }
 
-  bool is_complete() const {
-    return std::all_of(pairs_.begin(), pairs_.end(), [this](const Pair& pair) {
-      return &pair == &pairs_[static_cast<std::size_t>(request_.rank)] || pair.peer != pair.rank;
-    });
+  bool has_met(int peer) const { return met_[static_cast<std::size_t>(peer)].has_value(); }
+
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer != request_.rank && !has_met(peer)) ranks.push_back(peer);
+    }
+    return ranks;
   }
 
   // A listener's queue may be full of strangers; then it is tried again.
   void connect_waiting() {
     std::erase_if(to_connect_, [this](int peer) {
-      auto socket = posix::connect_unix(address_of(peer).socket);
+      auto socket = call(peer);
       if (!socket) return false;
       say_hello(peer, std::move(*socket));
       return true;
     });
   }
 
+  std::optional<posix::Descriptor> call(int peer) const {
+    try {
+      return posix::connect_unix(address_of(peer).socket);
+    } catch (const Error& error) {
+      fail(error.code(), peer, fmt::format("cannot be reached: {} (shm)", error.what()));
+    }
+  }
+
   void say_hello(int peer, posix::Descriptor socket) {
-    Called call{peer, std::move(socket), posix::SharedMemory(layout_.bytes())};
-    auto* header = new (call.memory.bytes().data()) Header;
+    Called called{peer, std::move(socket), posix::SharedMemory(layout_.bytes())};
+    auto* header = new (called.memory.bytes().data()) Header;
     *header = header_for(request_.rank, peer);
     const Hello hello = hello_for(address_of(peer));
-    if (!posix::send_message(call.socket.get(), bytes_of(hello), call.memory.descriptor())) {
+    if (!posix::send_message(called.socket.get(), bytes_of(hello), called.memory.descriptor())) {
       fail(ErrorCode::kPeerLost, peer, "hung up before it was told hello (shm)");
     }
-    call.memory.forget_descriptor();
-    called_.push_back(std::move(call));
+    called.memory.forget_descriptor();
+    called_.push_back(std::move(called));
   }
 
   void wait_for_news() {
@@ -174,7 +189,7 @@ class Meeting {
     if (const auto failure = request_.store->failure())
       throw Error(ErrorCode::kAborted, kNoPeer, *failure);
     std::vector<pollfd> watched{{listener_->descriptor(), POLLIN, 0}};
-    for (const auto& call : called_) watched.push_back({call.socket.get(), POLLIN, 0});
+    for (const auto& called : called_) watched.push_back({called.socket.get(), POLLIN, 0});
     for (const auto& stranger : strangers_) watched.push_back({stranger.socket.get(), POLLIN, 0});
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(request_.deadline - now);
     const auto time =
@@ -200,15 +215,15 @@ class Meeting {
       }
       return true;
     });
-    std::erase_if(called_, [this](Called& call) {
+    std::erase_if(called_, [this](Called& called) {
       Hello hello;
-      const auto message = posix::receive_message(call.socket.get(), writable_bytes_of(hello));
+      const auto message = posix::receive_message(called.socket.get(), writable_bytes_of(hello));
       if (message.what == posix::Received::kNothing) return false;
       if (message.what == posix::Received::kClosed || message.bytes != sizeof hello ||
-          hello.rank != call.peer) {
-        fail(ErrorCode::kPeerLost, call.peer, "hung up instead of saying hello (shm)");
+          hello.rank != called.peer) {
+        fail(ErrorCode::kPeerLost, called.peer, "hung up instead of saying hello (shm)");
       }
-      finish(call.peer, std::move(call.socket), std::move(call.memory), hello);
+      finish(called.peer, std::move(called.socket), std::move(called.memory), hello);
       return true;
     });
   }
@@ -218,9 +233,7 @@ class Meeting {
     return message.bytes == sizeof hello && message.passed.is_open() && hello.magic == kMagic &&
            hello.version == kLayoutVersion &&
            std::equal(hello.ticket, hello.ticket + 2, own_.ticket) && hello.rank >= 0 &&
-           hello.rank < request_.rank &&
-           pairs_[static_cast<std::size_t>(hello.rank)].peer ==
-               pairs_[static_cast<std::size_t>(hello.rank)].rank;
+           hello.rank < request_.rank && !has_met(hello.rank);
   }
 
   void welcome(const Hello& hello, posix::Descriptor socket, posix::Descriptor memfd) {
@@ -240,7 +253,7 @@ class Meeting {
   }
 
   void finish(int peer, posix::Descriptor socket, posix::SharedMemory memory, const Hello& hello) {
-    Pair& pair = pairs_[static_cast<std::size_t>(peer)];
+    Pair pair;
     pair.rank = request_.rank;
     pair.peer = peer;
     pair.socket = std::move(socket);
@@ -248,6 +261,7 @@ class Meeting {
     pair.layout = layout_;
     pair.has_barriers = has_barriers_ && hello.has_barriers != 0;
     pair.peer_name = name_of(peer);
+    met_[static_cast<std::size_t>(peer)] = std::move(pair);
   }
 
   Hello hello_for(const Address& listener) const {
@@ -278,16 +292,12 @@ class Meeting {
   }
 
   [[noreturn]] void fail_deadline() const {
-    std::vector<int> missing;
-    for (int peer = 0; peer < request_.size; ++peer) {
-      const Pair& pair = pairs_[static_cast<std::size_t>(peer)];
-      if (peer != request_.rank && pair.peer == pair.rank) missing.push_back(peer);
-    }
-    throw Error(ErrorCode::kDeadline, missing.front(),
+    const std::vector<int> ranks = missing();
+    throw Error(ErrorCode::kDeadline, ranks.front(),
                 fmt::format("rank {}: {} published their addresses but did not connect in time "
                             "(shm): look for why they "
                             "stopped, or raise the timeout",
-                            request_.rank, name_ranks(missing)));
+                            request_.rank, name_ranks(ranks)));
   }
 
   template <typename T>
@@ -312,9 +322,9 @@ class Meeting {
   Address own_;
   std::vector<Address> addresses_;
   std::vector<int> to_connect_;
-  std::vector<Called> called_;       // hello is said, and not answered yet
-  std::vector<Stranger> strangers_;  // connected, and have not said hello yet
-  std::vector<Pair> pairs_;          // by peer; complete where peer and rank differ
+  std::vector<Called> called_;            // hello is said, and not answered yet
+  std::vector<Stranger> strangers_;       // connected, and have not said hello yet
+  std::vector<std::optional<Pair>> met_;  // by peer
 };
 
 }  // namespace
