@@ -1,0 +1,263 @@
+// What the environment says, and what it may not say.
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/store_table.h"
+#include "transports/error.h"
+#include "transports/placement.h"
+#include "transports/posix/cores.h"
+#include "transports/posix/socket.h"
+#include "transports/settings.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+Settings settings_of(const std::map<std::string, std::string>& variables) {
+  return read_settings([&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+// Sets variables of this process for the length of a test.
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> variables) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                             "MASTER_PORT", "KOLO_STORE"}) {
+      const char* old = std::getenv(name);
+      old_[name] = old == nullptr ? std::nullopt : std::optional<std::string>(old);
+      ::unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : old_) {
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        ::unsetenv(name.c_str());
+      }
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> old_;
+};
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+}  // namespace
+
+TEST_CASE("an empty environment gives the defaults") {
+  const Settings settings = settings_of({});
+  CHECK_FALSE(settings.rank);
+  CHECK(settings.wait == WaitKind::kAuto);
+  CHECK(settings.tcp_port_low == 0);
+  CHECK(settings.segment_bytes == 0);
+  CHECK(settings_of({{"RANK", ""}}).rank == std::nullopt);
+}
+
+TEST_CASE("every setting is read") {
+  const Settings settings = settings_of({{"RANK", "3"},
+                                         {"WORLD_SIZE", "8"},
+                                         {"LOCAL_RANK", "1"},
+                                         {"LOCAL_WORLD_SIZE", "2"},
+                                         {"KOLO_STORE", "tcp://a:1"},
+                                         {"MASTER_ADDR", "node"},
+                                         {"MASTER_PORT", "29500"},
+                                         {"KOLO_WAIT", "block"},
+                                         {"KOLO_SPIN_US", "7"},
+                                         {"KOLO_TRANSPORT", "tcp"},
+                                         {"KOLO_SEGMENT_BYTES", "4096"},
+                                         {"KOLO_TCP_HOST", "::1"},
+                                         {"KOLO_TCP_PORTS", "100-200"},
+                                         {"KOLO_TCP_CONGESTION", "cubic"},
+                                         {"KOLO_HELLO_TIMEOUT_MS", "9"}});
+  CHECK(settings.rank == 3);
+  CHECK(settings.size == 8);
+  CHECK(settings.local_rank == 1);
+  CHECK(settings.local_size == 2);
+  CHECK(settings.store == "tcp://a:1");
+  CHECK(settings.master_host == "node");
+  CHECK(settings.master_port == 29500);
+  CHECK(settings.wait == WaitKind::kBlock);
+  CHECK(settings.spin == std::chrono::microseconds(7));
+  CHECK(settings.transport == "tcp");
+  CHECK(settings.segment_bytes == 4096);
+  CHECK(settings.tcp_host == "::1");
+  CHECK((settings.tcp_port_low == 100 && settings.tcp_port_high == 200));
+  CHECK(settings.tcp_congestion == "cubic");
+  CHECK(settings.hello_timeout == std::chrono::milliseconds(9));
+  CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
+}
+
+TEST_CASE("an unreadable setting is refused by name") {
+  const std::map<std::string, std::vector<std::string>> wrong = {
+      {"RANK", {"-1", "x", "1x", "99999999999"}},
+      {"WORLD_SIZE", {"0", "two"}},
+      {"MASTER_PORT", {"0", "65536", "http"}},
+      {"KOLO_WAIT", {"sleep"}},
+      {"KOLO_SPIN_US", {"-1"}},
+      {"KOLO_SEGMENT_BYTES", {"1", "64k"}},
+      {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
+      {"KOLO_HELLO_TIMEOUT_MS", {"0"}}};
+  for (const auto& row : wrong) {
+    const std::string& name = row.first;
+    for (const auto& value : row.second) {
+      INFO(name << "=" << value);
+      CHECK_THAT(refusal_of([&] {
+                   settings_of({{name, value}});
+                 }),
+                 ContainsSubstring(name + "='" + value + "'"));
+    }
+  }
+}
+
+TEST_CASE("a process that nobody launched is alone") {
+  const Environment environment({});
+  const auto who = launch_environment();
+  CHECK((who.rank == 0 && who.size == 1 && who.local_rank == 0 && who.local_size == 1));
+  CHECK(store_from_environment(who, in_seconds(1)) != nullptr);
+}
+
+TEST_CASE("a launcher's environment says who this is") {
+  const Environment environment(
+      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}});
+  const auto who = launch_environment();
+  CHECK((who.rank == 5 && who.size == 8 && who.local_rank == 1 && who.local_size == 4));
+}
+
+TEST_CASE("a half-set or impossible environment is refused by name") {
+  const auto refusal = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    return refusal_of([] { launch_environment(); });
+  };
+  CHECK_THAT(refusal({{"RANK", "0"}}), ContainsSubstring("RANK is set but WORLD_SIZE is not"));
+  CHECK_THAT(refusal({{"WORLD_SIZE", "2"}}),
+             ContainsSubstring("WORLD_SIZE is set but RANK is not"));
+  CHECK_THAT(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
+             ContainsSubstring("RANK=2 must be less than WORLD_SIZE=2"));
+  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}),
+             ContainsSubstring("LOCAL_WORLD_SIZE is not"));
+  CHECK_THAT(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "1"}}),
+      ContainsSubstring("LOCAL_RANK=1"));
+}
+
+TEST_CASE("a job without a place to meet is told how to name one") {
+  const auto refusal = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    return refusal_of([] { store_from_environment({0, 2, 0, 2}, in_seconds(1)); });
+  };
+  CHECK_THAT(refusal({}), ContainsSubstring("kolo-run"));
+  CHECK_THAT(refusal({{"MASTER_ADDR", "127.0.0.1"}}), ContainsSubstring("MASTER_PORT is not"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "http://x"}}),
+             ContainsSubstring("neither tcp://HOST:PORT nor file:PATH"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "tcp://host"}}), ContainsSubstring("is not tcp://HOST:PORT"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "tcp://host:0"}}),
+             ContainsSubstring("is not tcp://HOST:PORT"));
+}
+
+TEST_CASE("a store that is served elsewhere is found by its address, over IPv4 and IPv6") {
+  for (const std::string host : {"127.0.0.1", "::1"}) {
+    const TcpStoreServer server(host, 0);
+    const Environment environment(
+        {{"KOLO_STORE", "tcp://" + posix::host_and_port(host, server.port())}});
+    const auto store = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+    store->set("key", "value");
+    CHECK(store->describe() == "the store at " + posix::host_and_port(host, server.port()));
+  }
+}
+
+TEST_CASE("a store in a file is found by its path") {
+  const TemporaryFile file;
+  const Environment environment({{"KOLO_STORE", "file:" + file.path()}});
+  const auto a = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  const auto b = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  a->set("key", "value");
+  CHECK(b->get("key", in_seconds(20)) == "value");
+}
+
+TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other client") {
+  // A port that was free a moment ago: here the test has to choose, as a user would.
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  rank_0->join(0);
+  rank_1->join(1);
+  rank_0->set("key", "value");
+  CHECK(rank_1->get("key", in_seconds(20)) == "value");
+  rank_1->leave();
+  rank_0->leave();
+  rank_0.reset();
+  CHECK_FALSE(rank_1->failure());  // it ended in good order
+}
+
+TEST_CASE("a port in use is said to be") {
+  const TcpStoreServer first("127.0.0.1", 0);
+  try {
+    const TcpStoreServer second("127.0.0.1", first.port());
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("port " + std::to_string(first.port())) &&
+                                 ContainsSubstring("in use"));
+  }
+}
+
+TEST_CASE("a store that nobody serves is named, with how long it was waited for") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  try {
+    connect_tcp_store("127.0.0.1", port, in_seconds(0.2));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK_THAT(error.what(), ContainsSubstring("waited 0.2 s") &&
+                                 ContainsSubstring("127.0.0.1:" + std::to_string(port)));
+  }
+}
+
+TEST_CASE("ranks know who shares their host, their process and their cores") {
+  const std::string here = "host A\nprocess 1\n0 1\n-\n";
+  const std::string sibling = "host A\nprocess 2\n1 2\n-\n";
+  const std::string limited = "host A\nprocess 3\n0 1 2 3\n1.500\n";
+  const std::string away = "host B\nprocess 1\n0 1 2 3\n-\n";
+  const auto one = placement_from({here, here}, 1);
+  CHECK((one.is_one_process && one.is_one_host && one.local_ranks == 2 && one.local_index == 1 &&
+         one.local_cores == 2));
+  const auto two = placement_from({here, sibling}, 0);
+  CHECK((!two.is_one_process && two.is_one_host && two.local_cores == 3));
+  const auto three = placement_from({here, away, sibling}, 2);
+  CHECK((!three.is_one_host && three.local_ranks == 2 && three.local_index == 1 &&
+         three.local_cores == 3));
+  CHECK(placement_from({limited, here}, 0).local_cores == 1);
+  CHECK_THROWS_AS(placement_from({"nonsense", here}, 1), Error);
+  const auto own = placement_from({describe_place(), describe_place()}, 0);
+  CHECK((own.is_one_process && own.local_cores >= 1));
+}
+
+TEST_CASE("a cgroup's quota is read as cores") {
+  CHECK_FALSE(posix::parse_cpu_max("max 100000"));
+  CHECK(posix::parse_cpu_max("150000 100000") == 1.5);
+  CHECK_FALSE(posix::parse_cpu_max(""));
+  CHECK_FALSE(posix::parse_cpu_max("100000"));
+  CHECK_FALSE(posix::parse_cpu_max("100000 0"));
+}
