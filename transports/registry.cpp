@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -55,6 +56,28 @@ std::string usable_names(const std::vector<TransportKind>& kinds) {
   return names;
 }
 
+// How long news of the first failure may be under way when a peer that knew it has already gone.
+constexpr auto kCauseTakes = std::chrono::milliseconds(200);
+
+// While a transport is made, a peer may vanish because it has learned of a failure first: that
+// failure is the one to tell.
+std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
+                                            const TransportRequest& request) {
+  try {
+    return kind.make(request);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kAborted) throw;
+    const bool is_lost = error.code() == ErrorCode::kPeerLost;
+    const auto deadline = Clock::now() + (is_lost ? kCauseTakes : std::chrono::milliseconds(0));
+    do {
+      if (const auto cause = request.store->failure())
+        throw Error(ErrorCode::kAborted, kNoPeer, *cause);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (Clock::now() < deadline);
+    throw;
+  }
+}
+
 const TransportKind& choose(const std::vector<TransportKind>& kinds,
                             const TransportRequest& request) {
   const auto placement =
@@ -94,13 +117,13 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
 
   const auto kinds = transport_kinds();
   if (name == "auto" && !settings.transport.empty()) name = settings.transport;
-  if (name == "auto") return choose(kinds, complete).make(complete);
+  if (name == "auto") return make_or_tell_why(choose(kinds, complete), complete);
   const TransportKind* kind = find(kinds, name);
   if (kind == nullptr) {
     throw std::invalid_argument(fmt::format("unknown transport '{}': this build has {} (or auto)",
                                             name, fmt::join(transport_names(), ", ")));
   }
-  return kind->make(complete);
+  return make_or_tell_why(*kind, complete);
 }
 
 }  // namespace kolo

@@ -180,15 +180,6 @@ Address local_address(const Descriptor& socket) {
   return {reinterpret_cast<const sockaddr*>(&storage), length};
 }
 
-Address peer_address(const Descriptor& socket) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
-    throw_system("getpeername");
-  }
-  return {reinterpret_cast<const sockaddr*>(&storage), length};
-}
-
 void set_low_latency(const Descriptor& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 void set_keepalive(const Descriptor& socket) {

@@ -56,7 +56,6 @@ Descriptor start_connecting(const Address& to);
 int connect_result(const Descriptor& socket);
 
 Address local_address(const Descriptor& socket);
-Address peer_address(const Descriptor& socket);
 
 // No waiting for more to send (Nagle), and a probe of silent peers, so that a machine that vanished
 // is noticed within some 30 s.

@@ -293,10 +293,9 @@ class Mesh {
 
   void settle(int rank, posix::Descriptor socket) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    const auto address = posix::peer_address(socket);
-    peer.address = posix::host_and_port(address.host(), address.port());
-    peer.is_on_this_host =
-        cards_[static_cast<std::size_t>(rank)].identity == posix::host_identity();
+    const Card& card = cards_[static_cast<std::size_t>(rank)];
+    peer.address = posix::host_and_port(card.host, card.port);
+    peer.is_on_this_host = card.identity == posix::host_identity();
     peer.socket = std::move(socket);
     --missing_;
   }
