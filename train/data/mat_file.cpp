@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "train/data/dataset.h"
 
@@ -43,6 +44,62 @@ bool read_header(std::ifstream& file, const std::string& name) {
   return order == "IM";
 }
 
+struct Tag {
+  std::uint32_t type = 0;
+  std::int64_t length = 0;  // bytes that follow the tag
+};
+
+class Framing {
+ public:
+  Framing(std::ifstream file, std::string name, std::int64_t size)
+      : file_(std::move(file)),
+        name_(std::move(name)),
+        size_(size),
+        is_little_endian_(read_header(file_, name_)) {}
+
+  void check() {
+    if (size_ == kHeaderBytes)
+      throw DataError(fmt::format("'{}' is truncated: nothing follows its header", name_));
+    for (std::int64_t position = kHeaderBytes; position < size_;) {
+      const Tag tag = tag_at(position, size_);
+      const std::int64_t end = position + kTagBytes + tag.length;
+      if (tag.type == kMatrix) check_matrix(position + kTagBytes, end);
+      position = end;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kMatrix = 14;
+
+  // The parts of an array that is not compressed (flags, dimensions, name, data), each padded to 8
+  // bytes.
+  void check_matrix(std::int64_t position, std::int64_t end) {
+    while (position < end) position += kTagBytes + (tag_at(position, end).length + 7) / 8 * 8;
+  }
+
+  Tag tag_at(std::int64_t position, std::int64_t end) {
+    std::array<char, kTagBytes> bytes{};
+    file_.seekg(position);
+    file_.read(bytes.data(), kTagBytes);
+    Tag tag{word_at(bytes.data(), is_little_endian_), word_at(bytes.data() + 4, is_little_endian_)};
+    if (tag.type >> 16 != 0)
+      tag.length = 0;  // a small element: up to 4 bytes of data, inside the tag
+    if (file_.gcount() < kTagBytes || position + kTagBytes + tag.length > end) {
+      throw DataError(
+          fmt::format("'{}' is truncated or damaged: it has {} bytes, and the element that begins "
+                      "at byte {} ends at byte {}, but should "
+                      "end by byte {}",
+                      name_, size_, position, position + kTagBytes + tag.length, end));
+    }
+    return tag;
+  }
+
+  std::ifstream file_;
+  std::string name_;
+  std::int64_t size_;
+  bool is_little_endian_;
+};
+
 }  // namespace
 
 std::string MatArray::text() const {
@@ -53,24 +110,10 @@ void check_mat_framing(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::ifstream file(path, std::ios::binary);
   if (!file) throw DataError(fmt::format("'{}' cannot be opened: {}", name, std::strerror(errno)));
-  const bool is_little_endian = read_header(file, name);
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
-  std::int64_t position = kHeaderBytes;
-  if (position == size)
-    throw DataError(fmt::format("'{}' is truncated: nothing follows its header", name));
-  while (position < size) {
-    std::array<char, kTagBytes> tag{};
-    file.seekg(position);
-    file.read(tag.data(), kTagBytes);
-    const std::int64_t length = word_at(tag.data() + 4, is_little_endian);
-    if (file.gcount() < kTagBytes || position + kTagBytes + length > size) {
-      throw DataError(
-          fmt::format("'{}' is truncated: it has {} bytes, but the variable that begins at byte {} "
-                      "ends at byte {}",
-                      name, size, position, position + kTagBytes + length));
-    }
-    position += kTagBytes + length;
-  }
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) throw DataError(fmt::format("'{}' cannot be read: {}", name, error.message()));
+  Framing(std::move(file), name, static_cast<std::int64_t>(size)).check();
 }
 
 }  // namespace kolo::train

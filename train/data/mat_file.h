@@ -1,7 +1,7 @@
 // MATLAB 5 files: the little that a data set needs of them.
 //
-// check_mat_framing is our own: it walks the file's outermost tags (type, length), which finds a
-// truncated download at once and by name, where libraries return zeros or a bare "error".
+// check_mat_framing is our own: it walks the file's tags (type, length), which finds a truncated
+// download at once and by name, where libraries return zeros, a bare "error", or ask for gigabytes.
 // read_mat_variable goes through matio, and in a build without matio is the clear error that says
 // so (mat_file_absent.cpp).
 #pragma once

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <matio.h>
 
-#include <limits>
 #include <memory>
 
 #include "train/data/dataset.h"
@@ -47,15 +46,18 @@ std::string_view element_name(matio_classes type) {
   }
 }
 
-// Bytes that the variable's own description asks for; refuses a description that no file of this
-// format can hold.
-std::size_t bytes_of(const matvar_t& variable, const std::string& what) {
+// Deflate cannot shrink data by more than this factor.
+constexpr std::size_t kLargestCompression = 1032;
+
+// Bytes that the variable's own description asks for; refuses one that a file of this length cannot
+// hold, before memory is asked for.
+std::size_t bytes_of(const matvar_t& variable, std::size_t file_bytes, const std::string& what) {
   std::size_t bytes = Mat_SizeOfClass(variable.class_type);
   for (int i = 0; i < variable.rank; ++i) {
     const std::size_t size = variable.dims[i];
-    if (size != 0 && bytes > std::numeric_limits<std::uint32_t>::max() / size) {
-      throw DataError(
-          fmt::format("{} is damaged: it claims to be larger than the format allows", what));
+    if (size != 0 && bytes > kLargestCompression * file_bytes / size) {
+      throw DataError(fmt::format(
+          "{} is damaged: it claims to hold more than a file of {} bytes can", what, file_bytes));
     }
     bytes *= size;
   }
@@ -80,7 +82,7 @@ MatArray read_mat_variable(const std::filesystem::path& path, std::string_view v
     throw DataError(fmt::format("{} is {}{}, but a real numeric array was expected", what,
                                 array.text(), found->isComplex != 0 ? ", complex" : ""));
   }
-  const std::size_t bytes = bytes_of(*found, what);
+  const std::size_t bytes = bytes_of(*found, std::filesystem::file_size(path), what);
   if (Mat_VarReadDataAll(file.get(), found.get()) != 0 || found->data == nullptr ||
       found->nbytes != bytes) {
     throw DataError(fmt::format("{} ({}) is damaged: its data cannot be read", what, array.text()));

@@ -1,23 +1,14 @@
-// svhn on the real data: the folder svhn in $KOLO_TEST_DATA, or in ../shared/data beside the
-// source.
+// svhn on the real data (see test/train/real_data.h).
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "test/support/catch.h"
+#include "test/train/real_data.h"
 #include "train/data/dataset.h"
 
 namespace kolo::train {
 namespace {
-
-std::string real_folder() {
-  const char* given = std::getenv("KOLO_TEST_DATA");
-  const std::filesystem::path data =
-      given != nullptr ? std::filesystem::path(given)
-                       : std::filesystem::path(KOLO_SOURCE_DIR) / "../shared/data";
-  return (data / "svhn").string();
-}
 
 struct Statistics {
   std::array<int, 10> labels{};
@@ -45,12 +36,9 @@ Statistics measure(const Dataset& dataset) {
 }
 
 TEST_CASE("the real svhn subset has the labels, mean and deviation that its makers measured") {
-  if (!std::filesystem::exists(real_folder() + "/train_32x32.subset.mat")) {
-    WARN("skipped: no real SVHN in " << real_folder()
-                                     << "; set KOLO_TEST_DATA to a folder that has svhn/");
-    return;
-  }
-  const auto train = open_dataset("svhn:" + real_folder(), Split::train);
+  const std::filesystem::path folder = real_data("svhn");
+  if (is_skipped_without(folder / "train_32x32.subset.mat")) return;
+  const auto train = open_dataset("svhn:" + folder.string(), Split::train);
   REQUIRE(train->size() == 4434);
   const Statistics measured = measure(*train);
   CHECK(measured.labels == std::array<int, 10>{315, 871, 603, 507, 463, 428, 326, 321, 326, 274});
@@ -59,7 +47,7 @@ TEST_CASE("the real svhn subset has the labels, mean and deviation that its make
     CHECK(measured.mean[channel] == Approx(mean[channel]).margin(0.006));
     CHECK(measured.deviation[channel] == Approx(deviation[channel]).margin(0.006));
   }
-  const auto test = open_dataset("svhn:" + real_folder(), Split::test);
+  const auto test = open_dataset("svhn:" + folder.string(), Split::test);
   REQUIRE(test->size() == 1952);
   CHECK(measure(*test).labels ==
         std::array<int, 10>{136, 366, 297, 233, 194, 169, 149, 151, 134, 123});
