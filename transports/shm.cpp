@@ -164,8 +164,9 @@ std::unique_ptr<Transport> make_shm(const TransportRequest& request, const ShmSe
   check(settings.segment_bytes > 0 && settings.segment_bytes % kSegmentAlignment == 0,
         "shm: segment_bytes must be a multiple of kSegmentAlignment");
   const shm::Layout layout(std::min(settings.segment_bytes, shm::kLongestSegment));
-  return std::make_unique<ShmTransport>(request.rank, request.size,
-                                        shm::connect_pairs(request, layout));
+  return std::make_unique<ShmTransport>(
+      request.rank, request.size,
+      shm::connect_pairs(request, layout, settings.has_remote_barriers));
 }
 
 TransportKind shm_transport() { return {"shm", Reach::kHost, posix::why_no_shared_memory, make}; }

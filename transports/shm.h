@@ -24,6 +24,11 @@ struct ShmSettings {
   // A multiple of kSegmentAlignment, at most 512 KiB (more is cut to that), the same on every rank.
   // Eight slots of these each way; four, if longer than 256 KiB.
   std::size_t segment_bytes = 64 * 1024;
+
+  // Whether a rank that goes to sleep may run its peers' memory barriers (posix/memory_barrier.h),
+  // so that they need none of their own. Without, and where the kernel cannot, each segment costs a
+  // locked instruction more.
+  bool has_remote_barriers = true;
 };
 
 // Collective over the request's ranks. Error kUnavailable on every rank where one of them is on

@@ -74,8 +74,10 @@ Address read_address(int peer, const std::string& text) {
 
 class Meeting {
  public:
-  Meeting(const TransportRequest& request, const Layout& layout)
-      : request_(request), layout_(layout), has_barriers_(posix::accept_barriers()) {
+  Meeting(const TransportRequest& request, const Layout& layout, bool has_remote_barriers)
+      : request_(request),
+        layout_(layout),
+        has_barriers_(has_remote_barriers && posix::accept_barriers()) {
     const auto why_not = posix::why_no_shared_memory();
     if (why_not.empty()) listener_.emplace(request.size + 16);
     publish(why_not);
@@ -329,9 +331,10 @@ class Meeting {
 
 }  // namespace
 
-std::vector<Pair> connect_pairs(const TransportRequest& request, const Layout& layout) {
+std::vector<Pair> connect_pairs(const TransportRequest& request, const Layout& layout,
+                                bool has_remote_barriers) {
   if (request.size == 1) return {};
-  return Meeting(request, layout).run();
+  return Meeting(request, layout, has_remote_barriers).run();
 }
 
 }  // namespace kolo::shm

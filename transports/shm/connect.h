@@ -20,6 +20,7 @@ namespace kolo::shm {
 // kUnavailable where ranks are on different hosts or one of them has no memfd (all ranks are told,
 // and which); kDeadline naming who has not come; kProtocol where ranks differ in build or segment
 // size; kAborted when a failure is posted meanwhile.
-std::vector<Pair> connect_pairs(const TransportRequest& request, const Layout& layout);
+std::vector<Pair> connect_pairs(const TransportRequest& request, const Layout& layout,
+                                bool has_remote_barriers);
 
 }  // namespace kolo::shm

@@ -193,7 +193,7 @@ TEST_CASE("a rank that never comes is named within the deadline") {
 
 TEST_CASE("ranks that differ in their segments are told so, all of them") {
   run_ranks(2, [](int rank, const std::shared_ptr<Store>& store) {
-    const ShmSettings settings{rank == 0 ? std::size_t{4096} : std::size_t{8192}};
+    const ShmSettings settings{rank == 0 ? std::size_t{4096} : std::size_t{8192}, true};
     const Error error = error_of([&] { make_shm(request_for(rank, 2, store), settings); });
     expect(error.code() == ErrorCode::kProtocol);
     expect(says(error, "4096") && says(error, "8192"));

@@ -1,13 +1,14 @@
-#include "transports/shm/layout.h"
+// The arithmetic of what two ranks share, and the memory itself: proved without a peer.
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <set>
+#include <utility>
 
 #include "test/support/catch.h"
 #include "transports/error.h"
 #include "transports/posix/shared_memory.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
+#include "transports/shm/layout.h"
 
 using namespace kolo;
 using namespace kolo::shm;
