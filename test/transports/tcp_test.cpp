@@ -1,0 +1,153 @@
+// What is TCP's own: addresses, ports, congestion control, the count of its system calls.
+#include <thread>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/store_table.h"
+#include "transports/error.h"
+#include "transports/posix/socket.h"
+#include "transports/tcp.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+struct Pair {
+  std::unique_ptr<Transport> a;
+  std::unique_ptr<Transport> b;
+};
+
+Pair make_pair_with(const TcpSettings& settings) {
+  const auto store = make_local_store();
+  Pair pair;
+  const auto make = [&](int rank) {
+    return make_tcp({rank, 2, store, in_seconds(30), 0, 2}, settings);
+  };
+  std::exception_ptr failure;
+  std::thread other([&] {
+    try {
+      pair.b = make(1);
+    } catch (const std::exception& error) {
+      store->post_failure(error.what());
+      failure = std::current_exception();
+    }
+  });
+  try {
+    pair.a = make(0);
+  } catch (const std::exception& error) {
+    store->post_failure(error.what());
+    other.join();
+    throw;
+  }
+  other.join();
+  if (failure) std::rethrow_exception(failure);
+  return pair;
+}
+
+void exchange_bytes(const Pair& pair, std::size_t bytes) {
+  const std::vector<std::byte> data(bytes, std::byte{7});
+  std::vector<std::byte> got(bytes);
+  REQUIRE(pair.a->channel(1).send(data));
+  const auto deadline = in_seconds(30);
+  while (!pair.b->channel(0).receive(got) && Clock::now() < deadline) pair.a->progress();
+  CHECK(got == data);
+}
+
+}  // namespace
+
+TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
+  for (const std::string host : {"", "127.0.0.1", "::1", "localhost"}) {
+    TcpSettings settings;
+    settings.host = host;
+    INFO("host '" << host << "'");
+    exchange_bytes(make_pair_with(settings), 100'000);
+  }
+}
+
+TEST_CASE("tcp listens on ports of the range it was given") {
+  // Two that were free a moment ago, as whoever opens a firewall would name them.
+  auto first = posix::listen_on("127.0.0.1", 0);
+  const auto port = posix::local_address(first).port();
+  TcpSettings settings;
+  settings.host = "127.0.0.1";
+  settings.port_low = port;
+  settings.port_high = static_cast<std::uint16_t>(port < 65000 ? port + 500 : 65535);
+  exchange_bytes(make_pair_with(settings), 10);  // with the first of them taken
+
+  settings.port_high = port;
+  try {
+    make_pair_with(settings);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(),
+               ContainsSubstring("port " + std::to_string(port)) && ContainsSubstring("in use"));
+  }
+}
+
+TEST_CASE("a congestion control that the kernel lacks is refused by name") {
+  TcpSettings settings;
+  settings.congestion = "nonesuch";
+  try {
+    make_pair_with(settings);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("KOLO_TCP_CONGESTION='nonesuch'"));
+  }
+  settings.congestion = "system";
+  exchange_bytes(make_pair_with(settings), 10);
+}
+
+TEST_CASE("ranks with different segments are told so") {
+  const auto store = make_local_store();
+  bool is_refused = false;
+  std::thread other([&] {
+    try {
+      make_tcp({1, 2, store, in_seconds(30), 0, 2}, TcpSettings{});
+    } catch (const Error& error) {
+      is_refused = error.code() == ErrorCode::kMismatch;
+    }
+  });
+  TcpSettings settings;
+  settings.segment_bytes = 4096;
+  try {
+    make_tcp({0, 2, store, in_seconds(30), 0, 2}, settings);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kMismatch);
+    CHECK_THAT(error.what(),
+               ContainsSubstring("4096 bytes") && ContainsSubstring("KOLO_SEGMENT_BYTES"));
+  }
+  other.join();
+  CHECK(is_refused);
+}
+
+TEST_CASE("a header and its payload cost one system call on each side") {
+  const Pair pair = make_pair_with({});
+  Channel& out = pair.a->channel(1);
+  Channel& in = pair.b->channel(0);
+  const std::byte header[16] = {};
+  const std::byte payload[8] = {};
+  std::byte got[16] = {};
+  const auto before = in.statistics().system_calls;
+  REQUIRE(out.send(header, kMore));
+  CHECK(out.statistics().system_calls == 0);
+  REQUIRE(out.send(payload));
+  CHECK(out.statistics().system_calls == 1);
+  CHECK(out.is_drained());
+  // Loopback delivers before send returns.
+  REQUIRE(in.receive(std::span(got)));
+  REQUIRE(in.receive(std::span(got).first(8)));
+  CHECK(in.statistics().system_calls == before + 1);
+}
+
+TEST_CASE("what is held back for more leaves when nothing follows") {
+  const Pair pair = make_pair_with({});
+  const std::byte data[5] = {std::byte{1}};
+  REQUIRE(pair.a->channel(1).send(data, kMore));
+  pair.a->progress();
+  std::byte got[5] = {};
+  const auto deadline = in_seconds(30);
+  while (!pair.b->channel(0).receive(got) && Clock::now() < deadline) std::this_thread::yield();
+  CHECK(got[0] == std::byte{1});
+}

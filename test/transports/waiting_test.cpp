@@ -1,0 +1,141 @@
+// How a rank waits: which way, for how long, and what ends it.
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/store_table.h"
+#include "transports/error.h"
+#include "transports/registry.h"
+#include "transports/waiting.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+Settings settings_with(WaitKind wait) {
+  Settings settings;
+  settings.wait = wait;
+  settings.spin = 200us;
+  return settings;
+}
+
+// Two ranks of this process; a test waits as rank 0.
+struct Pair {
+  std::shared_ptr<Store> store;
+  std::unique_ptr<Transport> own;
+  std::unique_ptr<Transport> other;
+};
+
+Pair make_pair_of(std::string_view transport, std::shared_ptr<Store> job) {
+  Pair pair;
+  pair.store = std::move(job);
+  const auto make = [&](int rank) {
+    return make_transport(transport,
+                          {rank, 2, prefixed(pair.store, "pair/"), in_seconds(60), 0, 2});
+  };
+  std::thread peer([&] { pair.other = make(1); });
+  pair.own = make(0);
+  peer.join();
+  return pair;
+}
+
+const WaitKind kKinds[] = {WaitKind::kSpin, WaitKind::kYield, WaitKind::kBlock};
+
+}  // namespace
+
+TEST_CASE("ranks spin where each has a core, and yield where they share") {
+  CHECK(choose_wait(1, 1) == WaitKind::kSpin);
+  CHECK(choose_wait(2, 2) == WaitKind::kSpin);
+  CHECK(choose_wait(3, 2) == WaitKind::kYield);
+  CHECK(choose_wait(64, 2) == WaitKind::kYield);
+  CHECK(choose_wait(64, 2, WaitKind::kSpin) == WaitKind::kSpin);
+  CHECK(choose_wait(1, 8, WaitKind::kBlock) == WaitKind::kBlock);
+  CHECK(usable_cores() >= 1);
+  CHECK(WaitPolicy(1'000'000).kind() != WaitKind::kSpin);
+}
+
+TEST_CASE("a wait ends at its deadline, not before and not much after") {
+  for (const auto transport : transport_names()) {
+    for (const auto kind : kKinds) {
+      DYNAMIC_SECTION(transport << ", " << to_string(kind)) {
+        const auto pair = make_pair_of(transport, make_local_store());
+        WaitPolicy policy(2, 2, settings_with(kind));
+        const auto start = Clock::now();
+        const auto deadline = start + 60ms;
+        while (policy.pause(*pair.own, *pair.store, deadline)) pair.own->progress();
+        CHECK(Clock::now() >= deadline);
+        CHECK(Clock::now() < deadline + 2s);
+      }
+    }
+  }
+}
+
+TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
+  for (const StoreRow& row : store_table()) {
+    for (const auto kind : kKinds) {
+      DYNAMIC_SECTION(row.name << ", " << to_string(kind)) {
+        const auto job = row.make();
+        const auto pair = make_pair_of("inproc", job->open());
+        const auto elsewhere = job->open();
+        WaitPolicy policy(2, 2, settings_with(kind));
+        std::optional<ErrorCode> code;
+        std::string text;
+        std::thread poster([&] { elsewhere->post_failure("rank 7: out of paper"); });
+        try {
+          const auto deadline = in_seconds(30);
+          while (policy.pause(*pair.own, *pair.store, deadline)) pair.own->progress();
+        } catch (const Error& error) {
+          code = error.code();
+          text = error.what();
+        }
+        poster.join();
+        CHECK(code == ErrorCode::kAborted);
+        CHECK(text == "rank 7: out of paper");
+      }
+    }
+  }
+}
+
+TEST_CASE("a segment ends every wait") {
+  for (const auto transport : transport_names()) {
+    for (const auto kind : kKinds) {
+      DYNAMIC_SECTION(transport << ", " << to_string(kind)) {
+        const auto pair = make_pair_of(transport, make_local_store());
+        std::thread sender([&] {
+          const std::byte byte{42};
+          while (!pair.other->channel(0).send({&byte, 1})) pair.other->progress();
+          while (!pair.other->channel(0).is_drained()) pair.other->progress();
+        });
+        WaitPolicy policy(2, 2, settings_with(kind));
+        std::byte got{0};
+        const auto deadline = in_seconds(30);
+        while (!pair.own->channel(1).receive({&got, 1}) &&
+               policy.pause(*pair.own, *pair.store, deadline)) {
+          pair.own->progress();
+        }
+        sender.join();
+        CHECK(got == std::byte{42});
+      }
+    }
+  }
+}
+
+TEST_CASE("auto takes the transport of the shortest reach") {
+  const auto pair = make_pair_of("auto", make_local_store());
+  CHECK(pair.own->name() == transport_names().front());
+  CHECK(pair.own->name() == "inproc");
+  CHECK(pair.other->name() == "inproc");
+}
+
+TEST_CASE("an unknown transport is refused with the list of those there are") {
+  try {
+    make_transport("carrier pigeon", {0, 1, make_local_store(), in_seconds(1), 0, 1});
+    FAIL("nothing was thrown");
+  } catch (const std::invalid_argument& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("'carrier pigeon'") && ContainsSubstring("inproc") &&
+                                 ContainsSubstring("tcp"));
+  }
+}
