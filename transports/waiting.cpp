@@ -19,6 +19,10 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kPausesPerLook = 64;
 constexpr auto kAskStoreEvery = 1ms;
 
+// How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
+// waiting for that very core: other processes compete for it, or other threads of this one.
+constexpr auto kSelfish = 50us;
+
 // The longest sleep: bounds the harm of a store that only tells when asked.
 constexpr auto kLongestSleep = 500ms;
 constexpr auto kLongestSleepWithoutNews = 20ms;
@@ -52,11 +56,12 @@ WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& setting
 bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
   const bool is_look_due = pauses_ % kPausesPerLook == 0;
   ++pauses_;
-  if (kind_ == WaitKind::kSpin && !is_look_due) {
+  const bool yields = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
+  if (kind_ == WaitKind::kSpin && !is_look_due && !yields) {
     relax();
     return true;
   }
-  if (kind_ == WaitKind::kYield) ::sched_yield();
+  if (yields) ::sched_yield();
   if (is_look_due || kind_ == WaitKind::kBlock) {
     if (!look_up(store, deadline)) return false;
     const bool is_patient = kind_ == WaitKind::kBlock || Clock::now() - since_ > spin_;
@@ -68,6 +73,7 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
   if (pauses_ == 1) since_ = now;
+  is_long_ = now - since_ > kSelfish;
   if (now - asked_store_ >= kAskStoreEvery) {
     asked_store_ = now;
     if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);

@@ -5,7 +5,8 @@
 // whoever has waited for long sleeps: the wake-up (some 30 us) is little beside the time already
 // spent, and the core is free for others.
 //
-//   spin    while there is a core for every local rank    up to Settings::spin_us, then sleep
+//   spin    while there is a core for every local rank    for 50 us; then yield, up to
+//                                                         Settings::spin_us; then sleep
 //   yield   more ranks than cores                         up to Settings::spin_us, then sleep
 //   block   asked for by Settings::wait                   sleep at once
 //
@@ -59,6 +60,7 @@ class WaitPolicy {
   WaitKind kind_;
   std::chrono::microseconds spin_;
   std::uint64_t pauses_ = 0;
+  bool is_long_ = false;  // this wait has outlasted what a waiter may keep its core for
   Clock::time_point since_{};
   Clock::time_point asked_store_{};
 };
