@@ -1,0 +1,120 @@
+#include "bench/arguments.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+Arguments parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "kolo-bench");
+  Arguments result;
+  REQUIRE(parse_arguments(static_cast<int>(words.size()), words.data(), result));
+  return result;
+}
+
+std::string complaint(std::vector<const char*> words) {
+  words.insert(words.begin(), "kolo-bench");
+  Arguments result;
+  try {
+    parse_arguments(static_cast<int>(words.size()), words.data(), result);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+bool mentions(const std::string& text, const std::vector<std::string>& words) {
+  UNSCOPED_INFO(text);
+  return std::all_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return text.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("the defaults go from 8 bytes to 256 MiB on two ranks, in place") {
+  const Arguments found = parsed({"allreduce"});
+  REQUIRE(found.problem.collective == Collective::kAllReduce);
+  REQUIRE(found.ranks == 2);
+  REQUIRE(found.min_bytes == 8);
+  REQUIRE(found.max_bytes == std::size_t{256} << 20);
+  REQUIRE(found.problem.is_in_place);
+  REQUIRE(found.is_checked);
+}
+
+TEST_CASE("every option arrives") {
+  const Arguments found = parsed({"push_pull",
+                                  "--ranks",
+                                  "4",
+                                  "--transport",
+                                  "inproc",
+                                  "--min-bytes",
+                                  "1K",
+                                  "--max-bytes",
+                                  "2M",
+                                  "--factor",
+                                  "8",
+                                  "--type",
+                                  "int64",
+                                  "--op",
+                                  "max",
+                                  "--iterations",
+                                  "12",
+                                  "--warmup",
+                                  "5",
+                                  "--servers",
+                                  "2",
+                                  "--json",
+                                  "-",
+                                  "--out-of-place",
+                                  "--segment-bytes",
+                                  "16K",
+                                  "--timeout",
+                                  "2.5",
+                                  "--passes",
+                                  "3"});
+  REQUIRE(found.problem.collective == Collective::kPushPull);
+  REQUIRE(found.ranks == 4);
+  REQUIRE(found.transport == "inproc");
+  REQUIRE(found.min_bytes == 1024);
+  REQUIRE(found.max_bytes == std::size_t{2} << 20);
+  REQUIRE(found.factor == 8);
+  REQUIRE(found.problem.type == ElementType::kInt64);
+  REQUIRE(found.problem.op == ReduceOp::kMax);
+  REQUIRE(found.iterations == 12);
+  REQUIRE(found.warmup == 5);
+  REQUIRE(found.passes == 3);
+  REQUIRE(found.problem.servers == 2);
+  REQUIRE(found.json == "-");
+  REQUIRE_FALSE(found.problem.is_in_place);
+  REQUIRE(found.segment_bytes == 16 * 1024);
+  REQUIRE(found.timeout.count() == 2500);
+}
+
+TEST_CASE("what cannot be is refused, naming the flag") {
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "pigeon"}),
+                   {"--transport pigeon", "inproc"}));
+  REQUIRE(
+      mentions(complaint({"allreduce", "--algorithm", "guess"}), {"--algorithm guess", "ring"}));
+  REQUIRE(mentions(complaint({"allreduce", "--type", "float8"}), {"--type float8", "bfloat16"}));
+  REQUIRE(mentions(complaint({"allreduce", "--op", "product"}), {"--op product", "average"}));
+  REQUIRE(mentions(complaint({"allreduce", "--min-bytes", "many"}), {"'many'"}));
+  REQUIRE(mentions(complaint({"allreduce", "--min-bytes", "2M", "--max-bytes", "1M"}),
+                   {"--min-bytes"}));
+  REQUIRE(mentions(complaint({"allreduce", "--factor", "1"}), {"--factor 1"}));
+  REQUIRE(mentions(complaint({"allreduce", "--ranks", "0"}), {"--ranks 0"}));
+  REQUIRE(mentions(complaint({"allreduce", "--ranks", "two"}), {"--ranks"}));
+  REQUIRE(mentions(complaint({"allreduce", "--against", "nobody"}), {"nobody"}));
+  REQUIRE(mentions(complaint({"push_pull", "--servers", "2"}), {"--servers 2"}));
+  REQUIRE(mentions(complaint({"allreduce", "--passes", "0"}), {"--passes 0"}));
+  REQUIRE(mentions(complaint({"allreduce", "--no-such-flag"}), {"--no-such-flag"}));
+  REQUIRE(mentions(complaint({"all_reduce"}), {"all_reduce"}));
+  REQUIRE(complaint({}) != "nothing");
+  REQUIRE(complaint({"plot"}) != "nothing");
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What kolo-run promises: output, exit codes, signals, and that nothing is left behind.
+
+  launch_test.py KOLO_RUN [test...]
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+KOLO_RUN = ""
+PATIENCE_S = 30
+
+
+def start(*words, **options):
+    # Python's tests may run with SIGINT ignored; ranks inherit that.
+    return subprocess.Popen([KOLO_RUN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options)
+
+
+def run(*words):
+    process = start(*words)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, output, errors
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
+        os.sched_yield()
+
+
+def living_groups():
+    """Process groups with a member that is no zombie."""
+    groups = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            state, _, group = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+        except (OSError, IndexError, ValueError):
+            continue
+        if state not in "ZX":
+            groups.add(int(group))
+    return groups
+
+
+class Output(unittest.TestCase):
+    def test_every_line_carries_its_rank_and_streams_stay_apart(self):
+        code, output, errors = run("-n", "3", "sh", "-c", "echo out of $RANK; echo err of $RANK >&2")
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(output.splitlines()), [f"[{r}] out of {r}" for r in range(3)])
+        self.assertEqual(sorted(errors.splitlines()), [f"[{r}] err of {r}" for r in range(3)])
+
+    def test_lines_are_whole_whatever_the_ranks_write_at_once(self):
+        program = "import sys\nfor i in range(2000): sys.stdout.write('x' * (i % 97) + '|\\n')"
+        code, output, _ = run("-n", "4", "python3", "-c", program)
+        self.assertEqual(code, 0)
+        lines = output.splitlines()
+        self.assertEqual(len(lines), 8000)
+        for rank in range(4):
+            prefix = f"[{rank}] "
+            mine = [line[len(prefix):] for line in lines if line.startswith(prefix)]
+            self.assertEqual(mine, ["x" * (i % 97) + "|" for i in range(2000)])
+
+    def test_a_last_line_without_newline_is_not_lost(self):
+        _, output, _ = run("-n", "1", "printf", "no newline")
+        self.assertEqual(output, "[0] no newline\n")
+
+    def test_plain_output_of_rank_0_has_no_prefix(self):
+        _, output, _ = run("-n", "2", "--plain", "sh", "-c", "echo $RANK")
+        self.assertEqual(sorted(output.splitlines()), ["0", "[1] 1"])
+
+    def test_a_rank_knows_who_it_is(self):
+        _, output, _ = run("-n", "2", "env")
+        for rank in range(2):
+            found = dict(line[4:].split("=", 1) for line in output.splitlines() if line.startswith(f"[{rank}] ") and "=" in line)
+            self.assertEqual((found["RANK"], found["WORLD_SIZE"]), (str(rank), "2"))
+            self.assertEqual((found["LOCAL_RANK"], found["LOCAL_WORLD_SIZE"]), (str(rank), "2"))
+            self.assertRegex(found["KOLO_STORE"], r"^tcp://127\.0\.0\.1:\d+$")
+            self.assertNotEqual(found["KOLO_STORE"].rsplit(":", 1)[1], found["MASTER_PORT"])
+
+    def test_the_master_port_can_be_bound_by_a_rank(self):
+        program = ("import os, socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); "
+                   "s.bind((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))); s.listen(); print('bound')")
+        _, output, errors = run("-n", "1", "python3", "-c", program)
+        self.assertEqual(output, "[0] bound\n", errors)
+
+    def test_ranks_have_no_input(self):
+        self.assertEqual(run("-n", "2", "cat")[:2], (0, ""))
+
+
+class Endings(unittest.TestCase):
+    def test_the_code_of_the_rank_that_failed_is_the_jobs(self):
+        code, _, errors = run("-n", "3", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 1000")
+        self.assertEqual(code, 7)
+        self.assertIn("rank 1 exited with code 7; the other 2 ranks were ended", errors)
+
+    def test_a_killed_rank_is_named_with_its_signal(self):
+        code, _, errors = run("-n", "4", "sh", "-c", "[ $RANK = 2 ] && kill -9 $$; exec sleep 1000")
+        self.assertEqual(code, 128 + 9)
+        self.assertIn("rank 2 was killed by signal 9 (Killed); the other 3 ranks were ended", errors)
+
+    def test_ranks_that_will_not_end_are_killed_after_the_grace(self):
+        code, _, _ = run("-n", "2", "--grace", "0.1", "sh", "-c",
+                         "trap '' TERM INT; [ $RANK = 0 ] && exit 3; while :; do sleep 1000; done")
+        self.assertEqual(code, 3)
+
+    def test_a_command_that_does_not_exist_is_said_once(self):
+        code, _, errors = run("-n", "4", "no-such-command-here")
+        self.assertEqual(code, 127)
+        self.assertEqual(errors, "kolo-run: cannot start 'no-such-command-here': No such file or directory\n")
+
+    def test_a_command_that_is_no_program_is_said(self):
+        code, _, errors = run("-n", "1", "/")
+        self.assertEqual(code, 126)
+        self.assertIn("cannot start '/'", errors)
+
+    def test_bad_arguments_are_one_line(self):
+        for words in (["-n", "0", "true"], ["-n", "two", "true"], ["true"], ["-n", "2"], ["-n"], ["--what", "true"], []):
+            code, _, errors = run(*words)
+            self.assertEqual(code, 2, words)
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+
+    def test_options_behind_the_command_are_the_commands(self):
+        self.assertEqual(run("-n", "1", "echo", "-n", "3", "--help")[1], "[0] 3 --help\n")
+        self.assertEqual(run("-n", "1", "--", "echo", "--", "x")[1], "[0] -- x\n")
+
+
+class Signals(unittest.TestCase):
+    # Each rank says that it is ready, and starts a process of its own.
+    WAITING = "sleep 1000 & echo ready $$; trap 'echo got USR1' USR1; while :; do wait; done"
+
+    def start_waiting(self, *options):
+        process = start("-n", "2", *options, "sh", "-c", self.WAITING)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        lines = [process.stdout.readline() for _ in range(2)]
+        return process, {int(line.split()[-1]) for line in lines}
+
+    def assert_nothing_left(self, groups):
+        wait_until(lambda: not groups & living_groups(), f"the end of the process groups {groups}")
+
+    def test_signals_are_passed_on_to_every_rank(self):
+        process, _ = self.start_waiting()
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(sorted(process.stdout.readline() for _ in range(2)), ["[0] got USR1\n", "[1] got USR1\n"])
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+
+    def test_requests_to_end_reach_what_the_ranks_started(self):
+        for request in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            process, groups = self.start_waiting("--grace", "1")
+            process.send_signal(request)
+            self.assertEqual(process.wait(PATIENCE_S), 128 + request)
+            self.assertIn("was passed on", process.stderr.read())
+            self.assert_nothing_left(groups)
+
+    def test_nothing_is_left_when_a_rank_is_killed(self):
+        process, groups = self.start_waiting()
+        os.kill(min(groups), signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGKILL)
+        self.assert_nothing_left(groups)
+
+    def test_nothing_is_left_when_the_launcher_itself_is_killed(self):
+        process, groups = self.start_waiting()
+        process.kill()
+        process.wait(PATIENCE_S)
+        self.assert_nothing_left(groups)
+
+    def test_background_processes_of_ranks_that_ended_well_are_ended(self):
+        code, output, _ = run("-n", "2", "sh", "-c", "sleep 1000 & echo $$")
+        self.assertEqual(code, 0)
+        self.assert_nothing_left({int(line.split()[-1]) for line in output.splitlines()})
+
+
+if __name__ == "__main__":
+    KOLO_RUN = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,147 @@
+// The harness itself: does it see what a library does wrong? Ranks are threads; the libraries here
+// compute through the test's own memory, and some of them lie.
+#include "bench/measure.h"
+
+#include <barrier>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "bench/report.h"
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+enum class Lie { kNone, kOneElement, kDoesNothing, kDoesNotWait };
+
+// All ranks' inputs, and a place for them to meet.
+struct Table {
+  explicit Table(int ranks) : inputs(static_cast<std::size_t>(ranks)), barrier(ranks) {}
+  std::vector<std::vector<float>> inputs;
+  std::barrier<> barrier;
+};
+
+class TestLibrary : public Library {
+ public:
+  TestLibrary(Table& table, int rank, Lie lie)
+      : table_(table), rank_(static_cast<std::size_t>(rank)), lie_(lie) {}
+
+  std::string name() const override { return "test"; }
+  std::string transport() const override { return "table"; }
+  std::string algorithm() const override { return "gather"; }
+  std::string objection(const Problem&) const override { return {}; }
+
+  void run(const Problem& problem, const void* in, void* out) override {
+    if (problem.collective == Collective::kBarrier) {
+      if (lie_ != Lie::kDoesNotWait) table_.barrier.arrive_and_wait();
+      return;
+    }
+    if (lie_ == Lie::kDoesNothing) return;
+    const auto* mine = static_cast<const float*>(in);
+    table_.inputs[rank_].assign(mine, mine + problem.count);
+    table_.barrier.arrive_and_wait();
+    auto* sums = static_cast<float*>(out);
+    std::fill(sums, sums + problem.count, 0.0F);
+    for (const auto& input : table_.inputs) {
+      for (std::size_t i = 0; i < problem.count; ++i) sums[i] += input[i];
+    }
+    if (lie_ == Lie::kOneElement && rank_ == 1) sums[problem.count - 1] += 1;
+    table_.barrier.arrive_and_wait();
+  }
+
+ private:
+  Table& table_;
+  std::size_t rank_;
+  Lie lie_;
+};
+
+Arguments small_run(Collective collective, const char* name) {
+  Arguments arguments;
+  arguments.command = name;
+  arguments.problem.collective = collective;
+  arguments.ranks = 2;
+  arguments.max_bytes = 64 * 1024;
+  arguments.iterations = 8;
+  arguments.warmup = 1;
+  arguments.passes = 2;
+  return arguments;
+}
+
+std::vector<Row> run_with(const Arguments& arguments, Lie lie, std::size_t bytes) {
+  Table table(arguments.ranks);
+  const auto store = make_local_store();
+  std::vector<Row> rows;
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < arguments.ranks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Meeting meeting(rank, arguments.ranks, *store, arguments.timeout);
+      TestLibrary library(table, rank, lie);
+      Bench bench(meeting, arguments);
+      const auto found = bench.measure({&library}, bytes);
+      if (rank == 0) rows = found;
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("an honest library has nothing wrong, and its times are in order") {
+  const auto rows = run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kNone, 4096);
+  REQUIRE(rows.size() == 1);
+  REQUIRE(rows[0].wrong == 0U);
+  REQUIRE(rows[0].iterations == 8);
+  REQUIRE(rows[0].bytes == 4096);
+  REQUIRE(rows[0].time_us.p10 > 0);
+  REQUIRE(rows[0].time_us.p10 <= rows[0].time_us.median);
+  REQUIRE(rows[0].time_us.median <= rows[0].time_us.p90);
+}
+
+TEST_CASE("one wrong element of one rank is counted in every iteration") {
+  const auto rows =
+      run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kOneElement, 4096);
+  REQUIRE(rows[0].wrong.value() >= rows[0].iterations);
+}
+
+TEST_CASE("a library that does nothing is found out") {
+  const auto rows =
+      run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kDoesNothing, 4096);
+  REQUIRE(rows[0].wrong.value() > 4096 / sizeof(float) * rows[0].iterations);
+}
+
+TEST_CASE("a barrier that lets ranks through too early is found out") {
+  REQUIRE(run_with(small_run(Collective::kBarrier, "barrier"), Lie::kNone, 0)[0].wrong == 0U);
+  REQUIRE(
+      run_with(small_run(Collective::kBarrier, "barrier"), Lie::kDoesNotWait, 0)[0].wrong.value() >
+      0);
+}
+
+TEST_CASE("unchecked results are not called right") {
+  Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  arguments.is_checked = false;
+  const auto rows = run_with(arguments, Lie::kDoesNothing, 4096);
+  REQUIRE_FALSE(rows[0].wrong.has_value());
+  REQUIRE(nlohmann::json::parse(json_line(rows[0]))["wrong"].is_null());
+}
+
+TEST_CASE("a JSON line has the fields that others rely on") {
+  const auto rows = run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kNone, 4096);
+  const auto line = nlohmann::json::parse(json_line(rows[0]));
+  for (const char* field :
+       {"library", "transport", "collective", "algorithm", "ranks", "bytes", "iterations",
+        "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps", "wrong"}) {
+    INFO(field);
+    REQUIRE(line.contains(field));
+  }
+  REQUIRE(line["collective"] == "allreduce");
+  REQUIRE(line["bytes"] == 4096);
+  REQUIRE(line["wrong"] == 0);
+  REQUIRE(line["algbw_GBps"].get<double>() ==
+          Approx(4096 / line["median_us"].get<double>() / 1000));
+  REQUIRE(line["busbw_GBps"].get<double>() == Approx(line["algbw_GBps"].get<double>()));
+}

@@ -1,0 +1,58 @@
+#include "bench/sizes.h"
+
+#include <stdexcept>
+
+#include "test/support/catch.h"
+
+using namespace kolo::bench;
+
+TEST_CASE("sizes are read as people write them") {
+  REQUIRE(parse_bytes("0") == 0);
+  REQUIRE(parse_bytes("8") == 8);
+  REQUIRE(parse_bytes("8B") == 8);
+  REQUIRE(parse_bytes("32K") == 32 * 1024);
+  REQUIRE(parse_bytes("32k") == 32 * 1024);
+  REQUIRE(parse_bytes("32KiB") == 32 * 1024);
+  REQUIRE(parse_bytes("256M") == std::size_t{256} << 20);
+  REQUIRE(parse_bytes("1GB") == std::size_t{1} << 30);
+}
+
+TEST_CASE("what is no size is refused, and quoted") {
+  const auto text =
+      GENERATE("", "K", "12X", "-1", "1.5M", "8 8", "99999999999999999999", "99999999999G");
+  std::string quoted = "'";
+  quoted.append(text).append("'");
+  std::string complaint;
+  try {
+    parse_bytes(text);
+  } catch (const std::invalid_argument& error) {
+    complaint = error.what();
+  }
+  INFO(complaint);
+  REQUIRE(complaint.find(quoted) != std::string::npos);
+}
+
+TEST_CASE("sizes are written with the unit that keeps them short") {
+  REQUIRE(format_bytes(0) == "0 B");
+  REQUIRE(format_bytes(1023) == "1023 B");
+  REQUIRE(format_bytes(32 * 1024) == "32 KiB");
+  REQUIRE(format_bytes(1536 * 1024) == "1.5 MiB");
+  REQUIRE(format_bytes(std::size_t{5} << 30) == "5 GiB");
+}
+
+TEST_CASE("a sweep holds its smallest and its largest size, each once") {
+  REQUIRE(sweep(8, 64, 2, 4) == std::vector<std::size_t>{8, 16, 32, 64});
+  REQUIRE(sweep(8, 100, 4, 4) == std::vector<std::size_t>{8, 32, 100});
+  REQUIRE(sweep(64, 64, 2, 4) == std::vector<std::size_t>{64});
+  REQUIRE(sweep(0, 16, 2, 8) == std::vector<std::size_t>{0, 8, 16});
+}
+
+TEST_CASE("a sweep's sizes are whole elements") {
+  REQUIRE(sweep(1, 30, 3, 8) == std::vector<std::size_t>{8, 24});
+  for (const std::size_t bytes : sweep(7, 1000, 3, 8)) REQUIRE(bytes % 8 == 0);
+}
+
+TEST_CASE("a sweep that would never end, or has no size, is refused") {
+  REQUIRE_THROWS_AS(sweep(64, 8, 2, 4), std::invalid_argument);
+  REQUIRE_THROWS_AS(sweep(8, 64, 1, 4), std::invalid_argument);
+}
