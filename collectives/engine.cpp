@@ -36,7 +36,12 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
   try {
     connect();
   } catch (const Error& error) {
-    throw settle(error);
+    const Error cause = settle(error);
+    leave();
+    throw cause;
+  } catch (...) {
+    leave();
+    throw;
   }
   if (options_.progress_thread) thread_ = std::thread([this] { serve(); });
 }
@@ -106,7 +111,7 @@ void Engine::issue(const Call& call, const std::shared_ptr<Operation>& operation
   const std::lock_guard lock(mutex_);
   push(call, *operation);
   operation->self = operation;
-  if (thread_.joinable()) changed_.notify_all();
+  changed_.notify_all();
 }
 
 void Engine::wait(Operation& operation, Deadline limit) {
@@ -121,6 +126,7 @@ void Engine::wait(Operation& operation, Deadline limit) {
       ++waiters_;
       changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
       --waiters_;
+      changed_.notify_all();  // the progress thread steps aside for waiters only
     }
     if (!operation.is_done && Clock::now() >= limit) {
       throw Error(ErrorCode::kDeadline, kNoPeer,
@@ -188,7 +194,7 @@ Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   head_ = operation.next;
   ++finished_;
   operation.is_done = true;
-  if (waiters_ > 0) changed_.notify_all();
+  changed_.notify_all();
   if (&operation != awaited) return head_;
   has_driver_ = false;
   return nullptr;
@@ -250,12 +256,16 @@ void Engine::close() noexcept {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  leave();
+  transport_.reset();
+}
+
+void Engine::leave() noexcept {
   try {
     store_->leave();
   } catch (...) {
     // The store is gone already.
   }
-  transport_.reset();
 }
 
 CommunicatorStatistics Engine::statistics() {

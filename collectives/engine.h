@@ -98,6 +98,7 @@ class Engine {
   Error settle(const Error& own);
   void fail(const Error& own);
   void abort_what_is_left();
+  void leave() noexcept;
 
   const int rank_;
   const int size_;

@@ -73,7 +73,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
   const std::string where =
       operation == nullptr
           ? ""
-          : fmt::format(" in {} #{}, {}", to_string(operation->binding.header.collective),
+          : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
                         operation->binding.header.sequence, operation->executor->describe_place());
   try {
     std::rethrow_exception(exception);
@@ -133,7 +133,11 @@ void Engine::fail(const Error& own) {
 void Engine::abort(std::string_view reason) {
   const Error own(ErrorCode::kAborted, rank_,
                   fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
-  store_->post_failure(encode(own));
+  try {
+    store_->post_failure(encode(own));
+  } catch (const Error&) {
+    // The store is gone, and the job with it: at least this rank shall end.
+  }
   std::unique_lock lock(mutex_);
   if (poison_) return;
   // Whoever drives is woken by the store, and fails.

@@ -171,27 +171,22 @@ TEST_CASE("abort reaches ranks that wait, with its reason") {
 }
 
 TEST_CASE("abort from another thread ends a wait of this rank") {
-  const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store, options_for("inproc", 20s));
     communicator.barrier();
-    if (communicator.rank() == 1) {
-      std::thread other([&] { communicator.abort("asked to stop"); });
-      try {
-        communicator.broadcast(std::span<float>(), 0);
-        float value = 0;
-        communicator.broadcast(&value, 1, ElementType::kFloat32, 0);
-      } catch (...) {
-        other.join();
-        throw;
-      }
-      other.join();
-    } else {
-      communicator.broadcast(std::span<float>(), 0);
+    if (rank == 0) {
+      while (!store->failure()) std::this_thread::yield();
       communicator.barrier();
-      communicator.barrier();
+      return;
     }
+    float value = 0;
+    Work work = communicator.broadcast_async(&value, 1, ElementType::kFloat32, 0);
+    std::thread other([&] { communicator.abort("asked to stop"); });
+    const auto outcome = outcome_of([&] { work.wait(); });
+    other.join();
+    if (outcome.code) throw Error(*outcome.code, kNoPeer, outcome.text);
   });
-  REQUIRE(outcomes[0].code == ErrorCode::kAborted);
-  REQUIRE(outcomes[1].text == outcomes[0].text);
+  require_same_cause(outcomes, ErrorCode::kAborted, "asked to stop");
 }
 
 TEST_CASE("a poisoned communicator throws the same cause again and again") {

@@ -129,7 +129,7 @@ TEST_CASE("an update that throws ends the job with what it said") {
   for (const auto& outcome : outcomes) {
     INFO(outcome.text);
     REQUIRE(outcome.code == ErrorCode::kAborted);
-    REQUIRE(outcome.text.find("the learning rate is not a number in push_pull #0") !=
+    REQUIRE(outcome.text.find("the learning rate is not a number (in push_pull #0") !=
             std::string::npos);
   }
 }

@@ -6,7 +6,6 @@
 #include "transports/registry.h"
 
 namespace kolo::test {
-namespace {
 
 RankOutcome outcome_of(const std::function<void()>& body) {
   try {
@@ -20,8 +19,6 @@ RankOutcome outcome_of(const std::function<void()>& body) {
     return {error.what(), std::nullopt, false};
   }
 }
-
-}  // namespace
 
 std::vector<RankOutcome> run_threads(int size, const RankBody& body) {
   const std::shared_ptr<Store> store = make_local_store();

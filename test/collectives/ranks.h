@@ -22,6 +22,9 @@ struct RankOutcome {
   bool is_bug = false;            // std::invalid_argument
 };
 
+// What comes of `body`.
+RankOutcome outcome_of(const std::function<void()>& body);
+
 using RankBody = std::function<void(int rank, std::shared_ptr<Store> store)>;
 
 // Runs `body` once per rank, each in a thread of its own, over one store in this process.
