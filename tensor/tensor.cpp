@@ -1,9 +1,6 @@
 #include "tensor/tensor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "tensor/memory.h"
@@ -57,16 +54,6 @@ Tensor Tensor::borrow(float* data, const Shape& shape) {
 
 Tensor Tensor::outline(const Shape& shape) {
   Tensor tensor;
-  tensor.shape_ = shape;
-  return tensor;
-}
-
-Tensor Tensor::reshaped(const Shape& shape) const {
-  if (shape.count() != shape_.count()) {
-    throw std::invalid_argument(
-        fmt::format("a tensor of shape {} cannot become {}", shape_.text(), shape.text()));
-  }
-  Tensor tensor = *this;
   tensor.shape_ = shape;
   return tensor;
 }

@@ -53,8 +53,6 @@ class Tensor {
   bool is_empty() const { return data_ == nullptr; }
   /// True where nobody else holds this memory: it may be written over.
   bool is_sole_owner() const { return memory_.use_count() == 1; }
-  /// The same memory under another shape of equal count.
-  Tensor reshaped(const Shape& shape) const;
 
  private:
   Shape shape_;

@@ -14,9 +14,25 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
 int omp_get_thread_num();
 int omp_get_num_threads();
 void omp_set_num_threads(int threads);
+#if defined(__SANITIZE_THREAD__)
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+#endif
 }
 
 namespace kolo::tensor::onednn {
+
+/// The thread sanitizer does not see how libgomp waits; these tell it what the runtime guarantees.
+inline void order_after([[maybe_unused]] void* job) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(job);
+#endif
+}
+inline void order_before([[maybe_unused]] void* job) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(job);
+#endif
+}
 
 /// Where part `part` of `parts` of `count` things begins; part `parts` is the end.
 inline std::int64_t part_begin(std::int64_t count, int part, int parts) {
@@ -36,12 +52,16 @@ void parallel(int parts, const Work& work) {
     int parts;
   } job{&work, parts};
   const auto body = [](void* data) {
+    order_after(data);
     const Job& mine = *static_cast<Job*>(data);
     // The runtime may give fewer threads than asked for.
     const int threads = omp_get_num_threads();
     for (int part = omp_get_thread_num(); part < mine.parts; part += threads) (*mine.work)(part);
+    order_before(data);
   };
+  order_before(&job);
   GOMP_parallel(body, &job, static_cast<unsigned>(parts), 0);
+  order_after(&job);
 }
 
 /// Splits [0, count) evenly: work(begin, end) on each thread. Small loops stay on this thread:
