@@ -156,6 +156,15 @@ void require_sense(const Arguments& arguments) {
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
+// CLI11 would only say that some command is missing.
+void require_command(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  require(std::find(names.begin(), names.end(), argv[1]) != names.end(),
+          fmt::format("there is no command '{}'; there are {}", argv[1], fmt::join(names, ", ")));
+}
+
 }  // namespace
 
 bool parse_arguments(int argc, const char* const* argv, Arguments& result) {
@@ -172,6 +181,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result) {
   plot->add_option("files", result.plot_files, "Files of JSON lines")->required();
   plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
       ->capture_default_str();
+  require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "bench/cache_line.h"
 #include "bench/limits/kernels.h"
@@ -24,12 +25,14 @@ namespace {
 constexpr std::size_t kSegment = 64 * 1024;
 constexpr std::size_t kPadding = 1088;  // slots do not share offsets within a page
 constexpr std::size_t kSlots = 2;
+constexpr int kSpins = 20'000;
 
 struct alignas(64) Flag {
   std::atomic<std::uint64_t> segments{0};
 
   void wait_for(std::uint64_t count) const {
-    while (segments.load(std::memory_order_acquire) < count) {
+    for (int spin = 0; segments.load(std::memory_order_acquire) < count; ++spin) {
+      if (spin > kSpins) std::this_thread::yield();  // the other's core is taken by somebody else
     }
   }
 };

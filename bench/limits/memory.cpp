@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
@@ -24,6 +25,8 @@ std::size_t cache_bytes(int name, std::size_t otherwise) {
   return bytes > 0 ? static_cast<std::size_t>(bytes) : otherwise;
 }
 
+using Sweep = std::function<void(float* data, std::size_t count)>;
+
 struct Level {
   const char* name;
   std::size_t bytes;  // of each core
@@ -37,10 +40,7 @@ std::vector<Level> levels(std::size_t cores) {
           {"DRAM", std::clamp(2 * l3, 256 * kMiB, 1024 * kMiB) / cores}};
 }
 
-// `share`: the part of its buffer that one sweep touches twice (once to read, once to write), in
-// halves for a copy.
-Limit measure(const Level& level, int cores, const char* variant,
-              const std::function<void(float* data, std::size_t count)>& sweep,
+Limit measure(const Level& level, int cores, const char* variant, const Sweep& sweep,
               std::size_t bytes_moved_each) {
   const std::size_t count = level.bytes / sizeof(float);
   std::vector<std::vector<float>> buffers(static_cast<std::size_t>(cores),
@@ -72,7 +72,7 @@ std::vector<Limit> memory_limits(bool is_quick) {
   };
   std::vector<Limit> result;
   for (Level level : levels(cores)) {
-    if (is_quick) level.bytes = std::min(level.bytes, 64 * kMiB);
+    if (is_quick) level.bytes = std::min(level.bytes, 16 * kMiB);
     const int threads = static_cast<int>(cores);
     result.push_back(measure(level, threads, "read and write in place", in_place, 2 * level.bytes));
     result.push_back(measure(level, threads, "copy", copy, level.bytes));

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include "bench/cache_line.h"
 #include "bench/limits/limits.h"
@@ -30,6 +31,7 @@ using Pair = std::array<Descriptor, 2>;
 
 constexpr std::size_t kLargestCall = 512 * 1024;
 constexpr int kRoundTrips = 200;
+constexpr int kPolls = 500;
 
 // `congestion`: a congestion control of the kernel; empty for the machine's own.
 Pair connected_pair(const std::string& congestion) {
@@ -73,15 +75,20 @@ std::size_t moved(ssize_t result) {
 void exchange(int socket, const std::vector<char>& out, std::vector<char>& in) {
   std::size_t sent = 0;
   std::size_t received = 0;
+  int fruitless = 0;
   while (sent < out.size() || received < in.size()) {
+    const std::size_t before = sent + received;
     if (sent < out.size()) {
-      sent += moved(
-          send(socket, out.data() + sent, std::min(kLargestCall, out.size() - sent), MSG_NOSIGNAL));
+      const std::size_t bytes = std::min(kLargestCall, out.size() - sent);
+      sent += moved(send(socket, out.data() + sent, bytes, MSG_NOSIGNAL));
     }
     if (received < in.size()) {
-      received += moved(
-          recv(socket, in.data() + received, std::min(kLargestCall, in.size() - received), 0));
+      const std::size_t bytes = std::min(kLargestCall, in.size() - received);
+      received += moved(recv(socket, in.data() + received, bytes, 0));
     }
+    fruitless = sent + received == before ? fruitless + 1 : 0;
+    if (fruitless > kPolls)
+      std::this_thread::yield();  // the other's core is taken by somebody else
   }
 }
 
