@@ -29,7 +29,7 @@ struct TcpSettings {
   std::uint16_t port_high = 0;
   std::string congestion;  // empty: as above; "system": the system's
   std::chrono::milliseconds hello_timeout{5000};
-  std::size_t segment_bytes = 128 * 1024;
+  std::size_t segment_bytes = 256 * 1024;
   std::string
       rendezvous_host;  // whose route says which address to publish; empty: the default route's
 };
