@@ -1,6 +1,7 @@
 // What a trainer relies on: hooks, memory, and the same bits every time.
 
 #include <algorithm>
+#include <thread>
 
 #include "test/support/catch.h"
 #include "test/tensor/small_models.h"
@@ -64,6 +65,28 @@ TEST_CASE("the same inputs give the same bits") {
     CHECK(copy(first.parameters().values()) == copy(second.parameters().values()));
     CHECK(copy(first.parameters().buffers()) == copy(second.parameters().buffers()));
   }
+}
+
+TEST_CASE("networks on threads of one process do not disturb one another") {
+  const auto backend = GENERATE(from_range(backend_names()));
+  const int threads = GENERATE(1, 2);
+  const SmallModel model = normalized("norm, addition and relu", {8, 8, 3}, 32, true);
+  const auto train = [&](std::vector<float>& gradients) {
+    Network network = make_network(model, backend, threads);
+    for (unsigned step = 0; step < 3; ++step) {
+      const RandomBatch batch(model.image, 17 + static_cast<int>(step), kClasses, step);
+      network.forward(batch.view(), Mode::training);
+      network.backward();
+    }
+    gradients = copy(network.parameters().gradients());
+  };
+  std::vector<float> alone, first, second;
+  train(alone);
+  std::thread one([&] { train(first); }), two([&] { train(second); });
+  one.join();
+  two.join();
+  CHECK(first == alone);
+  CHECK(second == alone);
 }
 
 TEST_CASE("memory does not grow after the first step, whatever batch sizes follow") {
