@@ -4,6 +4,14 @@
 
 namespace kolo::train {
 
+std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters) {
+  std::vector<tensor::Range> ranges;
+  for (const tensor::ParameterId id : parameters.arena_order()) {
+    ranges.push_back(parameters.list()[static_cast<std::size_t>(id)].range);
+  }
+  return ranges;
+}
+
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes) {
   if (sizes.first_bytes < 1 || sizes.bytes < 1) {

@@ -16,10 +16,11 @@ void require_equal_terms(const RunRecord& first, const RunRecord& other) {
   for (const auto& name : names) {
     const std::string mine = value_of(first, name.first), theirs = value_of(other, name.first);
     if (mine == theirs) continue;
-    throw ComparisonRefused(fmt::format(
-        "these arms must not be compared: {} is {} in '{}' and {} in '{}' (seed {}). Arms may differ "
-        "in nothing but the strategy",
-        name.first, mine, first.arm, theirs, other.arm, first.seed));
+    throw ComparisonRefused(
+        fmt::format("these arms must not be compared: {} is {} in '{}' and {} in '{}' (seed {}). "
+                    "Arms may differ "
+                    "in nothing but the strategy",
+                    name.first, mine, first.arm, theirs, other.arm, first.seed));
   }
 }
 

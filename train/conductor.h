@@ -1,4 +1,5 @@
-// Runs the arms of a comparison, one after the other, each in fresh processes on this host, and collects their records.
+// Runs the arms of a comparison, one after the other, each in fresh processes on this host, and
+// collects their records.
 #pragma once
 
 #include <string>
@@ -15,10 +16,12 @@ struct Performance {
   std::string message;          ///< which arm, which rank, how
 };
 
-/// Everything that can be wrong before a process is started: data that is not there, more ranks than samples. Throws DataError.
+/// Everything that can be wrong before a process is started: data that is not there, more ranks
+/// than samples. Throws DataError.
 void check_data(const Options& options);
 
-/// `arguments`: as given to the program, for its ranks. Shows progress on standard error. From the main thread only.
+/// `arguments`: as given to the program, for its ranks. Shows progress on standard error. From the
+/// main thread only.
 Performance conduct(const Options& options, const std::vector<std::string>& arguments);
 
 }  // namespace kolo::train

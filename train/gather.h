@@ -1,6 +1,7 @@
 // Small tables from all ranks: what each knows becomes known to all.
 //
-// There is no gather among the collectives that this needs; a sum over slots that only their owner fills is one, exactly.
+// There is no gather among the collectives that this needs; a sum over slots that only their owner
+// fills is one, exactly.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // kolo-train: trains a model data-parallel, with one strategy or with several to be compared.
 //
-// Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag that is wrong.
+// Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag that
+// is wrong.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -31,7 +31,8 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
 /// Collective over all ranks: everybody's record, in the order of ranks.
 std::vector<RankRecord> gather_records(Communicator& communicator, const RankRecord& mine);
 
-/// The value below which a fraction `q` of the values lies, between neighbours by proportion; 0 for none.
+/// The value below which a fraction `q` of the values lies, between neighbours by proportion; 0 for
+/// none.
 double quantile(std::vector<double> values, double q);
 
 }  // namespace kolo::train

@@ -61,15 +61,20 @@ void add_work_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_option("--test-size,--test_size", o.test_size, "test samples; 0: the default")
       ->group(group);
-  app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))->group(group);
+  app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
+      ->group(group);
   app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")->group(group);
+  app.add_flag("--zero-init-residual,!--no-zero-init-residual", o.zero_init_residual,
+               "resnet50's residual blocks begin as the identity [on]")
+      ->group(group);
   app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration")
       ->group(group);
   app.add_option("--global-batch,--global_batch", o.global_batch,
                  "samples of all ranks together per iteration; instead of --batch-size")
       ->group(group);
   app.add_option("--epochs", o.epochs, "passes over the training data")->group(group);
-  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")->group(group);
+  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")
+      ->group(group);
   app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")->group(group);
 }
 
@@ -117,7 +122,9 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
   app.add_option("--skip-steps,--skip_steps", o.skip_steps,
                  "iterations at the start that do not count for speeds [5]")
       ->group(group);
-  app.add_option("--report", o.report, "folder for report.json, report.md and plots; empty: none [compare: report]")->group(group);
+  app.add_option("--report", o.report,
+                 "folder for report.json, report.md and plots; empty: none [compare: report]")
+      ->group(group);
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
 }
 
@@ -157,7 +164,8 @@ void check_numbers(const Options& o) {
   require(o.epochs >= 0, "--epochs: expected at least 1, got {}", o.epochs);
   require(o.steps >= 0, "--steps: expected at least 1, got {}", o.steps);
   require(std::isfinite(o.lr) && o.lr >= 0, "--lr: expected a positive number, got {}", o.lr);
-  require(o.momentum >= 0 && o.momentum < 1, "--momentum: expected 0 to below 1, got {}", o.momentum);
+  require(o.momentum >= 0 && o.momentum < 1, "--momentum: expected 0 to below 1, got {}",
+          o.momentum);
   require(o.weight_decay >= 0, "--weight-decay: expected at least 0, got {}", o.weight_decay);
   require(o.warmup_epochs >= 0, "--warmup-epochs: expected at least 0, got {}", o.warmup_epochs);
   require(o.threads >= 0, "--threads: expected at least 1, got {}", o.threads);
@@ -237,7 +245,8 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   }
   Raw raw;
   raw.options.command = parse_command(arguments[0]);
-  CLI::App app("Data-parallel training with a ring or a parameter server", "kolo-train " + arguments[0]);
+  CLI::App app("Data-parallel training with a ring or a parameter server",
+               "kolo-train " + arguments[0]);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_comparison_flags(app, raw);
   add_work_flags(app, raw);

@@ -20,7 +20,8 @@ double cpu_seconds() {
   return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-// Not getrusage: its maximum lives on across exec, and would show the memory of whoever started this process.
+// Not getrusage: its maximum lives on across exec, and would show the memory of whoever started
+// this process.
 double peak_resident_mib() {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -55,10 +55,10 @@ std::string progress_line(const RunPlace& place, const ProgressNote& note, doubl
                           int width) {
   const double fraction = std::clamp(fraction_done(place, note), 0.0, 1.0);
   const int full = static_cast<int>(fraction * kBarCells);
-  std::string line = fmt::format(
-      "[{}{}] {:3.0f} %  {} ({}/{}) ", std::string(static_cast<std::size_t>(full), '#'),
-      std::string(static_cast<std::size_t>(kBarCells - full), '.'), 100 * fraction, place.name,
-      place.index + 1, place.runs);
+  std::string line =
+      fmt::format("[{}{}] {:3.0f} %  {} ({}/{}) ", std::string(static_cast<std::size_t>(full), '#'),
+                  std::string(static_cast<std::size_t>(kBarCells - full), '.'), 100 * fraction,
+                  place.name, place.index + 1, place.runs);
   if (note.activity == "training") {
     line += fmt::format("epoch {}/{}: ", note.epoch, note.epochs);
   } else {
@@ -69,8 +69,8 @@ std::string progress_line(const RunPlace& place, const ProgressNote& note, doubl
 }
 
 std::string progress_words(const RunPlace& place, const ProgressNote& note, double seconds_left) {
-  std::string text = fmt::format("{} (run {} of {}): {}", place.name, place.index + 1, place.runs,
-                                 note.activity);
+  std::string text =
+      fmt::format("{} (run {} of {}): {}", place.name, place.index + 1, place.runs, note.activity);
   if (note.iteration > 0) {
     text += fmt::format(", epoch {} of {}, iteration {} of {}, ", note.epoch, note.epochs,
                         note.iteration, note.iterations);

@@ -1,4 +1,5 @@
-// Shows how far a comparison has come: a bar that is redrawn on a terminal, a line now and then elsewhere.
+// Shows how far a comparison has come: a bar that is redrawn on a terminal, a line now and then
+// elsewhere.
 #pragma once
 
 #include <cstdio>
@@ -19,7 +20,8 @@ struct RunPlace {
 /// The fraction of all work that is done.
 double fraction_done(const RunPlace& place, const ProgressNote& note);
 
-/// One line without a line break, at most `width` characters; `seconds_left` below 0: not known yet.
+/// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
+/// yet.
 std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
                           int width);
 

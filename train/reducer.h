@@ -1,11 +1,13 @@
 // Sends gradients while backward still runs.
 //
-// Backward reports each parameter whose gradient is final; when a bucket has all of its own, its exchange starts, and
-// travels while earlier layers compute. After backward, the reducer waits for the buckets in order and updates the parameters
-// of each as soon as it is there, while later ones still travel.
+// Backward reports each parameter whose gradient is final; when a bucket has all of its own, its
+// exchange starts, and travels while earlier layers compute. After backward, the reducer waits for
+// the buckets in order and updates the parameters of each as soon as it is there, while later ones
+// still travel.
 //
-// What the training thread spends on communication is *exposed*: starting exchanges, helping them along inside
-// backward, and waiting for them afterwards. The rest of the time between the first start and the last arrival is hidden.
+// What the training thread spends on communication is *exposed*: starting exchanges, helping them
+// along inside backward, and waiting for them afterwards. The rest of the time between the first
+// start and the last arrival is hidden.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +33,16 @@ struct ExchangeRecord {
 
 class Reducer {
  public:
-  /// All are borrowed. `helps_in_backward`: move communication along at every gradient, which is wanted unless a progress
-  /// thread does.
+  /// All are borrowed. `helps_in_backward`: move communication along at every gradient, which is
+  /// wanted unless a progress thread does.
   Reducer(Communicator& communicator, Strategy& strategy, const tensor::Parameters& parameters,
           std::vector<Bucket> buckets, bool helps_in_backward);
 
   void begin(float learning_rate);
   /// The gradient hook. Throws std::logic_error for a parameter out of the arena's order.
   void gradient_ready(tensor::ParameterId id);
-  /// For servers, and for workers without a sample in this iteration: all gradients are as they are.
+  /// For servers, and for workers without a sample in this iteration: all gradients are as they
+  /// are.
   void all_ready();
   /// So far in this iteration: what the hooks took out of backward's time.
   double seconds_in_backward() const { return record_.in_backward; }

@@ -56,9 +56,9 @@ void ReplicaGuard::report(std::int64_t iterations, std::span<const std::int64_t>
   const bool is_worker = communicator_.rank() < workers_;
   std::vector<std::int64_t> mine;
   for (const tensor::Parameter& parameter : parameters_.list()) {
-    const auto values = parameters_.values().subspan(
-        static_cast<std::size_t>(parameter.range.begin),
-        static_cast<std::size_t>(parameter.range.count));
+    const auto values =
+        parameters_.values().subspan(static_cast<std::size_t>(parameter.range.begin),
+                                     static_cast<std::size_t>(parameter.range.count));
     mine.push_back(is_worker ? as_signed(hash_of(values)) : 0);
   }
   auto table = gather_rows(communicator_, mine);

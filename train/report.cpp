@@ -97,9 +97,10 @@ std::string draw_plots(const std::string& folder) {
     is_without_matplotlib = is_without_matplotlib || code == kNoMatplotlib;
   }
   if (is_without_matplotlib) {
-    return fmt::format("no plots: python3 has no matplotlib (Debian: python3-matplotlib); when it has, "
-                       "run: python3 {} {}",
-                       script, folder);
+    return fmt::format(
+        "no plots: python3 has no matplotlib (Debian: python3-matplotlib); when it has, "
+        "run: python3 {} {}",
+        script, folder);
   }
   return fmt::format("no plots: see above; to try again, run: python3 {} {}", script, folder);
 }

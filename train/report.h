@@ -29,15 +29,15 @@ struct Report {
   std::int64_t skipped_iterations = 0;         ///< at the start, not counted for speeds
 };
 
-/// Makes the folder if it is not there, and proves that files can be made in it. Called before anything is trained. Throws
-/// ReportError.
+/// Makes the folder if it is not there, and proves that files can be made in it. Called before
+/// anything is trained. Throws ReportError.
 void require_writable(const std::string& folder);
 
 /// Writes report.json and report.md. Throws ReportError.
 void write_report(const std::string& folder, const Report& report);
 
-/// Draws the plots of the report.json in `folder`. Returns an empty string, or why there are none: what was measured does
-/// not depend on them.
+/// Draws the plots of the report.json in `folder`. Returns an empty string, or why there are none:
+/// what was measured does not depend on them.
 std::string draw_plots(const std::string& folder);
 
 std::string report_json(const Report& report);

@@ -34,17 +34,17 @@ strategies cost here, not what they cost on a network.
 )";
 
 std::string table_markdown(const Table& table) {
-  std::string text = fmt::format("| |{}|\n|---|{}\n", fmt::join(table.columns, "|"),
-                                 [&] {
-                                   std::string dashes;
-                                   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-                                     dashes += "---:|";
-                                   }
-                                   return dashes;
-                                 }());
+  std::string text = fmt::format("| |{}|\n|---|{}\n", fmt::join(table.columns, "|"), [&] {
+    std::string dashes;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      dashes += "---:|";
+    }
+    return dashes;
+  }());
   for (const TableRow& row : table.rows) {
     const bool is_part = row.label.starts_with("  ");
-    const std::string label = is_part ? fmt::format("&nbsp;&nbsp;{}", row.label.substr(2)) : row.label;
+    const std::string label =
+        is_part ? fmt::format("&nbsp;&nbsp;{}", row.label.substr(2)) : row.label;
     text += fmt::format("| {} | {} |\n", label, fmt::join(row.cells, " | "));
   }
   return text;
@@ -60,14 +60,14 @@ std::string terms_markdown(const Report& report) {
 
 std::string epochs_markdown(const Report& report) {
   std::string text =
-      "| arm | seed | epoch | training loss | training accuracy, % | test loss | test accuracy, % | "
+      "| arm | seed | epoch | training loss | training accuracy, % | test loss | test accuracy, % "
+      "| "
       "seconds of training |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
   for (const RunRecord& run : report.runs) {
     for (const EpochRecord& epoch : run.epochs) {
-      const std::string test =
-          epoch.is_evaluated
-              ? fmt::format("{:.4f} | {:.2f}", epoch.test_loss, 100 * epoch.test_accuracy)
-              : "- | -";
+      const std::string test = epoch.is_evaluated ? fmt::format("{:.4f} | {:.2f}", epoch.test_loss,
+                                                                100 * epoch.test_accuracy)
+                                                  : "- | -";
       text += fmt::format("| {} | {} | {} | {:.4f} | {:.2f} | {} | {:.1f} |\n", run.arm, run.seed,
                           epoch.epoch, epoch.train_loss, 100 * epoch.train_accuracy, test,
                           epoch.training_seconds);
@@ -105,15 +105,16 @@ constexpr const char* kPlots = R"(![Images per second](throughput.png)
 
 std::string report_markdown(const Report& report) {
   const Table table = make_table(report);
-  std::string text = fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
+  std::string text =
+      fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
   for (const std::string& sentence : findings(report)) text += fmt::format("- {}\n", sentence);
   text += fmt::format("\n{}\n{}\n", table_markdown(table), kPlots);
   text += fmt::format(fmt::runtime(kMeaning), fmt::arg("skipped", report.skipped_iterations));
-  text += fmt::format("\nBytes by the formula, for n workers:\n\n{}",
-                      formulas_markdown(report, table));
+  text +=
+      fmt::format("\nBytes by the formula, for n workers:\n\n{}", formulas_markdown(report, table));
   text += fmt::format("\n## Epochs\n\n{}", epochs_markdown(report));
-  text += fmt::format("\n## What was run\n\n{}\n{}", terms_markdown(report),
-                      facts_markdown(report));
+  text +=
+      fmt::format("\n## What was run\n\n{}\n{}", terms_markdown(report), facts_markdown(report));
   return text + "\nreport.json has every number, of every rank and iteration.\n";
 }
 

@@ -64,7 +64,8 @@ class TableMaker {
 
   // A row of what only arms with dedicated servers have.
   void add_for_servers(const std::string& label, const Value& value, int digits) {
-    const bool has_any = std::ranges::any_of(arms_, [](const Runs& r) { return r[0]->servers > 0; });
+    const bool has_any =
+        std::ranges::any_of(arms_, [](const Runs& r) { return r[0]->servers > 0; });
     if (!has_any) return;
     add_text(label, [&](const Runs& runs) {
       return runs[0]->servers > 0 ? with_spread(runs, value, digits) : std::string("-");
@@ -85,9 +86,12 @@ class TableMaker {
 };
 
 void add_speed(TableMaker& table) {
-  table.add("images/s, all workers", [](const RunRecord& r) { return r.images_per_second(); }, 1);
-  table.add("  each worker", of_workers([](const RankRecord& r) { return r.images_per_second; }), 1);
-  table.add("iteration, ms", of_workers([](const RankRecord& r) { return r.step_seconds * 1e3; }), 1);
+  table.add(
+      "images/s, all workers", [](const RunRecord& r) { return r.images_per_second(); }, 1);
+  table.add("  each worker", of_workers([](const RankRecord& r) { return r.images_per_second; }),
+            1);
+  table.add("iteration, ms", of_workers([](const RankRecord& r) { return r.step_seconds * 1e3; }),
+            1);
   for (std::size_t part = 0; part < kPartNames.size(); ++part) {
     const bool is_exposed = part == static_cast<std::size_t>(Part::exposed);
     table.add(is_exposed ? "  exposed communication" : fmt::format("  {}", kPartNames[part]),
@@ -113,9 +117,10 @@ void add_bytes(TableMaker& table) {
 }
 
 void add_costs(TableMaker& table) {
-  table.add("cores busy, all workers", [](const RunRecord& r) { return r.busy_cores(true); }, 2);
-  table.add_for_servers("cores busy, all servers",
-                        [](const RunRecord& r) { return r.busy_cores(false); }, 2);
+  table.add(
+      "cores busy, all workers", [](const RunRecord& r) { return r.busy_cores(true); }, 2);
+  table.add_for_servers(
+      "cores busy, all servers", [](const RunRecord& r) { return r.busy_cores(false); }, 2);
   table.add("peak memory of a worker, MiB",
             of_workers([](const RankRecord& r) { return r.peak_mib; }), 0);
   table.add_for_servers("peak memory of a server, MiB",
@@ -124,12 +129,17 @@ void add_costs(TableMaker& table) {
 
 void add_learning(TableMaker& table) {
   const auto last = [](const RunRecord& r) -> const EpochRecord& { return r.epochs.back(); };
-  table.add("training loss, first epoch",
-            [](const RunRecord& r) { return r.epochs.front().train_loss; }, 4);
-  table.add("training loss, last epoch", [=](const RunRecord& r) { return last(r).train_loss; }, 4);
-  table.add("test loss", [=](const RunRecord& r) { return last(r).test_loss; }, 4);
-  table.add("test accuracy, %", [=](const RunRecord& r) { return last(r).test_accuracy * 100; }, 2);
-  table.add("seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
+  table.add(
+      "training loss, first epoch", [](const RunRecord& r) { return r.epochs.front().train_loss; },
+      4);
+  table.add(
+      "training loss, last epoch", [=](const RunRecord& r) { return last(r).train_loss; }, 4);
+  table.add(
+      "test loss", [=](const RunRecord& r) { return last(r).test_loss; }, 4);
+  table.add(
+      "test accuracy, %", [=](const RunRecord& r) { return last(r).test_accuracy * 100; }, 2);
+  table.add(
+      "seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
 }
 
 std::string final_hashes(const Runs& runs) {
@@ -149,15 +159,17 @@ std::string finding_on_weights(const Report& report) {
   for (const RunRecord& run : report.runs) {
     if (run.seed != first.seed) continue;
     (run.final_hash == first.final_hash ? equal : different).push_back(run.arm);
-    widest = std::max(widest, std::abs(run.epochs.back().train_loss - first.epochs.back().train_loss));
+    widest =
+        std::max(widest, std::abs(run.epochs.back().train_loss - first.epochs.back().train_loss));
   }
   if (different.empty()) {
     return fmt::format("The final parameters are the same, bit for bit, in all arms ({}).",
                        joined(equal));
   }
-  return fmt::format("The final parameters of {} differ from those of {} in rounding: the same sums "
-                     "in another order. The training losses of the last epoch differ by {:.4f} at most.",
-                     joined(different), joined(equal), widest);
+  return fmt::format(
+      "The final parameters of {} differ from those of {} in rounding: the same sums "
+      "in another order. The training losses of the last epoch differ by {:.4f} at most.",
+      joined(different), joined(equal), widest);
 }
 
 std::string finding_on_bytes(const Report& report) {

@@ -1,4 +1,5 @@
-// The table of a comparison: a column an arm, a row a number. The terminal and report.md show the same one.
+// The table of a comparison: a column an arm, a row a number. The terminal and report.md show the
+// same one.
 #pragma once
 
 #include <string>
@@ -18,13 +19,15 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-/// Where there are several seeds, cells are means, followed by the smallest and the largest value in brackets.
+/// Where there are several seeds, cells are means, followed by the smallest and the largest value
+/// in brackets.
 Table make_table(const Report& report);
 
 /// The runs of one arm, in the order of seeds.
 std::vector<const RunRecord*> runs_of(const Report& report, const std::string& arm);
 
-/// What the comparison says about equality, a sentence each: replicas, final weights of the arms, bytes against formula.
+/// What the comparison says about equality, a sentence each: replicas, final weights of the arms,
+/// bytes against formula.
 std::vector<std::string> findings(const Report& report);
 
 }  // namespace kolo::train

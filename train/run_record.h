@@ -1,4 +1,5 @@
-// What one run (one arm, one seed) came to: everything that reports are made of. Plain values; JSON and back.
+// What one run (one arm, one seed) came to: everything that reports are made of. Plain values; JSON
+// and back.
 #pragma once
 
 #include <array>
@@ -17,15 +18,15 @@ inline constexpr std::array<std::string_view, 6> kPartNames{"data",    "forward"
 using PartSeconds = std::array<double, kPartNames.size()>;
 
 struct EpochRecord {
-  int epoch = 0;                 ///< 1, 2, ...
-  std::int64_t iterations = 0;   ///< done so far
-  double train_loss = 0;         ///< mean over the epoch's samples, while they were trained on
+  int epoch = 0;                ///< 1, 2, ...
+  std::int64_t iterations = 0;  ///< done so far
+  double train_loss = 0;        ///< mean over the epoch's samples, while they were trained on
   double train_accuracy = 0;
   bool is_evaluated = false;
   double test_loss = 0;
   double test_accuracy = 0;
-  double training_seconds = 0;   ///< so far, evaluation and proofs left out
-  double learning_rate = 0;      ///< of the last iteration
+  double training_seconds = 0;  ///< so far, evaluation and proofs left out
+  double learning_rate = 0;     ///< of the last iteration
 };
 
 /// One process. Means are over the counted iterations, those after the first few.
@@ -34,15 +35,16 @@ struct RankRecord {
   bool is_worker = true;
   double images_per_second = 0;
   double step_seconds = 0;
-  PartSeconds parts{};         ///< of an iteration; they add up to step_seconds
+  PartSeconds parts{};             ///< of an iteration; they add up to step_seconds
   double exposed_in_backward = 0;  ///< the part of `exposed` that was spent inside backward
-  double in_flight = 0;        ///< of an iteration: from the first bucket's start to the last one's arrival
-  double bytes_sent = 0;       ///< per iteration, all iterations, as the transport counted them
+  double in_flight =
+      0;  ///< of an iteration: from the first bucket's start to the last one's arrival
+  double bytes_sent = 0;  ///< per iteration, all iterations, as the transport counted them
   double bytes_received = 0;
-  double formula_sent = 0;     ///< per iteration, as the strategy promises
+  double formula_sent = 0;  ///< per iteration, as the strategy promises
   double formula_received = 0;
-  double busy_cores = 0;       ///< CPU seconds per second of training
-  double peak_mib = 0;         ///< resident memory
+  double busy_cores = 0;  ///< CPU seconds per second of training
+  double peak_mib = 0;    ///< resident memory
 };
 
 struct RunRecord {
@@ -58,13 +60,14 @@ struct RunRecord {
   std::vector<EpochRecord> epochs;
   std::vector<RankRecord> ranks;
   std::vector<double> step_seconds;  ///< of every iteration, on rank 0
-  std::vector<double> step_losses;   ///< of every iteration, over the global batch, before its update
+  std::vector<double>
+      step_losses;  ///< of every iteration, over the global batch, before its update
   std::string final_hash;
   std::int64_t replica_checks = 0;
-  double training_seconds = 0;    ///< rank 0: all iterations
+  double training_seconds = 0;  ///< rank 0: all iterations
   double evaluation_seconds = 0;
-  double checking_seconds = 0;    ///< proofs of equality
-  double total_seconds = 0;       ///< with start-up
+  double checking_seconds = 0;  ///< proofs of equality
+  double total_seconds = 0;     ///< with start-up
 
   /// All workers together, over the counted iterations.
   double images_per_second() const;

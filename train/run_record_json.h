@@ -1,4 +1,5 @@
-// The JSON form of run records, for files that have JSON inside; run_record.h is for everybody else.
+// The JSON form of run records, for files that have JSON inside; run_record.h is for everybody
+// else.
 #pragma once
 
 #include <nlohmann/json.hpp>

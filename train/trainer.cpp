@@ -14,7 +14,7 @@
 namespace kolo::train {
 namespace {
 
-constexpr double kNoteSeconds = 0.2;       // between two signs of progress
+constexpr double kNoteSeconds = 0.2;          // between two signs of progress
 constexpr std::size_t kRecentIterations = 5;  // that the speed shown meanwhile is taken from
 
 double& part_of(IterationRecord& iteration, Part part) {
@@ -38,10 +38,10 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
     : communicator_(communicator),
       observer_(observer),
       place_(options, communicator),
-      buckets_(plan_buckets(
-          place_.parameter_ranges(),
-          static_cast<std::int64_t>(place_.network().parameters().values().size()),
-          {options.first_bucket_bytes, options.bucket_bytes})),
+      buckets_(
+          plan_buckets(ranges_in_arena(place_.network().parameters()),
+                       static_cast<std::int64_t>(place_.network().parameters().values().size()),
+                       {options.first_bucket_bytes, options.bucket_bytes})),
       strategy_(make_strategy(place_.arm(), seat_at(place_, communicator, buckets_))),
       reducer_(communicator, *strategy_, place_.network().parameters(), buckets_,
                !options.progress_thread),
@@ -116,9 +116,9 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
     return;
   }
   const Clock::time_point start = Clock::now();
-  const tensor::Outcome outcome = network.forward(
-      {batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
-      tensor::Mode::training);
+  const tensor::Outcome outcome =
+      network.forward({batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
+                      tensor::Mode::training);
   const Clock::time_point middle = Clock::now();
   network.backward([this](tensor::ParameterId id) { reducer_.gradient_ready(id); });
   part_of(iteration, Part::forward) = seconds_between(start, middle);
@@ -169,7 +169,8 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   record_.epochs.push_back(record);
 }
 
-// Running statistics are each worker's own while it trains; all evaluate with rank 0's, as PyTorch's DDP does.
+// Running statistics are each worker's own while it trains; all evaluate with rank 0's, as
+// PyTorch's DDP does.
 void Trainer::evaluate_epoch(EpochRecord& epoch) {
   note("evaluating");
   const Clock::time_point start = Clock::now();
@@ -219,8 +220,7 @@ void Trainer::collect() {
   mine.busy_cores = training_seconds > 0 ? cpu_seconds_ / training_seconds : 0;
   record_.ranks = gather_records(communicator_, mine);
   std::uint64_t order = 0;
-  for (const std::int64_t part :
-       gather(communicator_, std::bit_cast<std::int64_t>(order_hash_))) {
+  for (const std::int64_t part : gather(communicator_, std::bit_cast<std::int64_t>(order_hash_))) {
     order += std::bit_cast<std::uint64_t>(part);
   }
   if (place_.rank() != 0) return;

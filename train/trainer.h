@@ -1,7 +1,8 @@
-// One rank's part of a run: the loop over epochs and iterations, for workers and dedicated servers alike.
+// One rank's part of a run: the loop over epochs and iterations, for workers and dedicated servers
+// alike.
 //
-// All ranks make the same calls of the communicator in the same order; a dedicated server makes them with nothing to
-// compute in between.
+// All ranks make the same calls of the communicator in the same order; a dedicated server makes
+// them with nothing to compute in between.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,8 @@ class Trainer {
   /// Collective: sets up the workplace. The observer hears of rank 0 only. All are borrowed.
   Trainer(const Options& options, Communicator& communicator, Observer& observer);
 
-  /// Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its observer.
+  /// Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its
+  /// observer.
   RunRecord run();
 
  private:

@@ -1,4 +1,5 @@
-// What a rank needs before the first iteration: data, model, and the agreement of all ranks on what they are doing.
+// What a rank needs before the first iteration: data, model, and the agreement of all ranks on what
+// they are doing.
 #pragma once
 
 #include <map>
@@ -16,8 +17,9 @@ namespace kolo::train {
 
 class Workplace {
  public:
-  /// Collective over all ranks. Opens the data (workers only), checks that all workers see the same, makes the model, and
-  /// gives all ranks rank 0's parameters and buffers. Throws DataError; std::runtime_error where ranks disagree.
+  /// Collective over all ranks. Opens the data (workers only), checks that all workers see the
+  /// same, makes the model, and gives all ranks rank 0's parameters and buffers. Throws DataError;
+  /// std::runtime_error where ranks disagree.
   Workplace(const Options& options, Communicator& communicator);
 
   const Options& options() const { return options_; }
@@ -34,10 +36,9 @@ class Workplace {
   const LearningRate& learning_rate() const { return *learning_rate_; }
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }
-  std::vector<tensor::Range> parameter_ranges() const;  ///< from the arena's front to its back
 
-  /// What must be equal in all arms of a comparison, as far as it is known before training: name to value. The same on
-  /// every worker.
+  /// What must be equal in all arms of a comparison, as far as it is known before training: name to
+  /// value. The same on every worker.
   std::map<std::string, std::string> terms() const;
 
  private:

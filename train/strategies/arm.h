@@ -1,8 +1,10 @@
-// One side of a comparison: the strategy and where its servers are. Nothing else may differ between arms.
+// One side of a comparison: the strategy and where its servers are. Nothing else may differ between
+// arms.
 //
-// Written as words with colons: "ring", "ps", "ps:everywhere", "ps:sharded:servers=2", "ps:optimizer=server". The words are
-// the strategy's own; whatever belongs to the experiment (learning rate, precision, ...) is refused here, because arms
-// that differ in it would compare two things at once.
+// Written as words with colons: "ring", "ps", "ps:everywhere", "ps:sharded:servers=2",
+// "ps:optimizer=server". The words are the strategy's own; whatever belongs to the experiment
+// (learning rate, precision, ...) is refused here, because arms that differ in it would compare two
+// things at once.
 #pragma once
 
 #include <string>
@@ -39,8 +41,8 @@ struct ArmDefaults {
   std::string ps_optimizer = "worker";
 };
 
-/// "ring,ps:everywhere" to arms. Throws std::invalid_argument: an unknown strategy or word (the message lists those that
-/// exist), a word that belongs to the experiment, or the same arm twice.
+/// "ring,ps:everywhere" to arms. Throws std::invalid_argument: an unknown strategy or word (the
+/// message lists those that exist), a word that belongs to the experiment, or the same arm twice.
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults);
 
 /// "ring (ring_all_reduce), ps (param_server)": for messages and --help.

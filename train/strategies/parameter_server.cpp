@@ -1,20 +1,25 @@
-// Parameter server: workers push the gradients of a bucket and pull what comes of their sum; a server holds a shard, which
-// is one chunk of every bucket, so all servers have work from the first bucket on.
+// Parameter server: workers push the gradients of a bucket and pull what comes of their sum; a
+// server holds a shard, which is one chunk of every bucket, so all servers have work from the first
+// bucket on.
 //
 // Where the optimizer is:
 //
-//   at the worker  workers pull sums, and each applies the whole optimizer, as with a ring: what a comparison of
+//   at the worker  workers pull sums, and each applies the whole optimizer, as with a ring: what a
+//   comparison of
 //                  communication wants, and the default
-//   at the server  workers pull new parameters; a server holds the parameters and the momentum of its shard, and applies the
-//                  optimizer to a piece as soon as its sum is complete, while later pieces arrive. The work and the momentum
-//                  are there once, not once per worker.
+//   at the server  workers pull new parameters; a server holds the parameters and the momentum of
+//   its shard, and applies the
+//                  optimizer to a piece as soon as its sum is complete, while later pieces arrive.
+//                  The work and the momentum are there once, not once per worker.
 //
-// Both call the same Sgd on ranges, and an element's update depends on that element alone: so both end with the same bits.
-// Workers pull into the gradients' place, also when they pull parameters: backward may still need the old parameters of a
-// layer whose gradient is final. apply() brings them to where they belong.
+// Both call the same Sgd on ranges, and an element's update depends on that element alone: so both
+// end with the same bits. Workers pull into the gradients' place, also when they pull parameters,
+// and a server that is a worker too updates a copy: backward may still need the old parameters of a
+// layer whose gradient is final. apply() brings the new ones to where they belong, when backward is
+// over.
 //
-// Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a server w / s of them. With a
-// server in each of n workers: 2 (n - 1) / n, as with a ring.
+// Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a
+// server w / s of them. With a server in each of n workers: 2 (n - 1) / n, as with a ring.
 #include "train/strategies/parameter_server.h"
 
 #include <fmt/format.h>
@@ -117,7 +122,11 @@ class ParameterServer final : public Strategy {
     const std::size_t count = sums.size() / sizeof(float);
     const tensor::Range piece{seat_.buckets[i].range.begin + first,
                               static_cast<std::int64_t>(count)};
-    const std::span<float> values = part(seat_.parameters.values(), piece);
+    std::span<float> values = part(seat_.parameters.values(), piece);
+    if (plan_.everywhere) {
+      copy_.assign(values.begin(), values.end());
+      values = copy_;
+    }
     auto* numbers = reinterpret_cast<float*>(sums.data());
     optimizers_[i].apply(piece.begin, values, {numbers, count}, learning_rate_);
     std::memcpy(numbers, values.data(), values.size_bytes());
@@ -127,6 +136,7 @@ class ParameterServer final : public Strategy {
   Seat seat_;
   ServerPlan plan_;
   std::vector<Sgd> optimizers_;  // workers: one over the arena; servers that update: one per bucket
+  std::vector<float> copy_;      // of the piece that is being updated
 };
 
 }  // namespace

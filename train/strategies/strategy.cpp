@@ -33,9 +33,10 @@ std::string formula_of(const Arm& arm) {
   if (arm.placement != Placement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }
-  return fmt::format("each of n workers sends and receives the gradients once, each of {} server{} "
-                     "n / {} of them",
-                     arm.servers, arm.servers == 1 ? "" : "s", arm.servers);
+  return fmt::format(
+      "each of n workers sends and receives the gradients once, each of {} server{} "
+      "n / {} of them",
+      arm.servers, arm.servers == 1 ? "" : "s", arm.servers);
 }
 
 }  // namespace kolo::train

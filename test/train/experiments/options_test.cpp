@@ -1,0 +1,158 @@
+// The flags: synonyms, defaults, and every way to get them wrong.
+#include "train/options.h"
+
+#include "test/support/catch.h"
+
+namespace {
+
+using namespace kolo::train;
+
+Options parse(std::vector<std::string> words) { return parse_options(words).options; }
+
+std::vector<std::string> names_of(const std::vector<Arm>& arms) {
+  std::vector<std::string> names;
+  for (const Arm& arm : arms) names.push_back(arm.name());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("compare without flags compares a ring with servers, two ranks, on rendered digits") {
+  const Options options = parse({"compare"});
+  CHECK(names_of(options.arms) == Names{"ring", "ps", "ps:everywhere"});
+  CHECK(options.ranks == 2);
+  CHECK(options.dataset == "digits");
+  CHECK(options.model == "resnet50");
+  CHECK(options.stem == "imagenet");
+  CHECK(options.report == "report");
+  CHECK(options.threads >= 1);
+  CHECK(options.samples_per_iteration() == 2 * options.batch_size);
+}
+
+TEST_CASE("train without flags runs a ring and writes no report") {
+  const Options options = parse({"train"});
+  CHECK(names_of(options.arms) == Names{"ring"});
+  CHECK(options.report.empty());
+}
+
+TEST_CASE("the flags of other projects' scripts mean the same") {
+  const Options options =
+      parse({"train", "--n_gpus", "3", "--batch_size", "8", "--train_size", "99", "--epochs", "2",
+             "--strategy", "param_server", "--weight_decay", "0.5"});
+  CHECK(options.ranks == 3);
+  CHECK(options.batch_size == 8);
+  CHECK(options.train_size == 99);
+  CHECK(options.epochs == 2);
+  CHECK(options.weight_decay == 0.5);
+  CHECK(names_of(options.arms) == Names{"ps"});
+  CHECK(names_of(parse({"compare", "--strategies", "ring_all_reduce,param_server"}).arms) ==
+        Names{"ring", "ps"});
+}
+
+TEST_CASE("--batch-size is per rank, --global-batch is of all ranks") {
+  CHECK(parse({"train", "--ranks", "4", "--batch-size", "8"}).samples_per_iteration() == 32);
+  CHECK(parse({"train", "--ranks", "4", "--global-batch", "30"}).samples_per_iteration() == 30);
+}
+
+TEST_CASE("the last of a repeated flag counts") {
+  CHECK(parse({"train", "--ranks", "4", "--ranks", "3"}).ranks == 3);
+}
+
+TEST_CASE("an arm says where its servers are and who updates") {
+  const auto arms = parse({"compare", "--strategies",
+                           "ps,ps:sharded,ps:servers=3,ps:everywhere,ps:optimizer=server,ps:"
+                           "everywhere:optimizer=server"})
+                        .arms;
+  REQUIRE(arms.size() == 6);
+  CHECK((arms[0].placement == Placement::dedicated && arms[0].servers == 1));
+  CHECK((arms[1].placement == Placement::dedicated && arms[1].servers == 2));
+  CHECK((arms[2].placement == Placement::dedicated && arms[2].servers == 3));
+  CHECK((arms[3].placement == Placement::everywhere && arms[3].servers == 0));
+  CHECK((arms[4].servers == 1 && arms[4].update_at == UpdateAt::server));
+  CHECK((arms[5].placement == Placement::everywhere && arms[5].update_at == UpdateAt::server));
+}
+
+TEST_CASE("flags say what a bare ps is, words overrule them") {
+  const auto arms = parse({"compare", "--ps-mode", "everywhere", "--ps-optimizer", "server",
+                           "--strategies", "ps,ps:dedicated"})
+                        .arms;
+  CHECK(names_of(arms) == Names{"ps:everywhere:optimizer=server", "ps:optimizer=server"});
+  CHECK(parse({"train", "--strategies", "ps", "--servers", "3"}).arms[0].servers == 3);
+}
+
+TEST_CASE(
+    "a rank is told its arm so that it parses to the same one, whatever the other flags say") {
+  for (const char* text : {"ring", "ps", "ps:sharded", "ps:servers=5",
+                           "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
+    const Arm arm = parse_arms(text, {}).front();
+    const std::vector<std::string> given{"compare", "--ps-mode",      "everywhere", "--servers",
+                                         "4",       "--ps-optimizer", "server"};
+    const Options options = parse(arguments_of_rank(given, arm, 77, 9));
+    CHECK(options.command == Command::train);
+    CHECK(options.arms == std::vector<Arm>{arm});
+    CHECK(options.seed == 77);
+    CHECK(options.events_fd == 9);
+    CHECK(options.report.empty());
+  }
+}
+
+TEST_CASE("what is not there is refused with a list of what is") {
+  const auto refuses = [](std::vector<std::string> words, const std::string& part) {
+    INFO(part);
+    CHECK_THROWS_WITH(parse_options(words), ContainsSubstring(part));
+    CHECK_THROWS_AS(parse_options(words), UsageError);
+  };
+  refuses({"dance"}, "unknown command 'dance'; there are train and compare");
+  refuses({}, "a command is missing");
+  refuses({"train", "--strategies", "star"},
+          "unknown strategy 'star'; there are ring (ring_all_reduce), ps (param_server)");
+  refuses({"train", "--transport", "pigeon"},
+          "--transport: unknown transport 'pigeon'; there are auto, ");
+  refuses({"train", "--model", "vgg"}, "--model: unknown model 'vgg'; there are resnet50, small");
+  refuses({"train", "--stem", "x"}, "there are imagenet, cifar");
+  refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; there are auto, ");
+  refuses({"train", "--lr-schedule", "x"}, "there are constant, cosine");
+  refuses({"train", "--ps-mode", "x"}, "there are dedicated, sharded and everywhere");
+  refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
+  refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
+  refuses({"train", "--no-such-flag"}, "--no-such-flag");
+}
+
+TEST_CASE("numbers that make no sense are refused by the name of their flag") {
+  const auto refuses = [](const std::string& flag, const std::string& value) {
+    INFO(flag << " " << value);
+    CHECK_THROWS_WITH(parse_options({"train", flag + "=" + value}), ContainsSubstring(flag));
+  };
+  for (const char* flag : {"--ranks", "--seeds", "--eval-every"}) refuses(flag, "0");
+  for (const char* flag : {"--batch-size", "--epochs", "--steps", "--train-size", "--test-size",
+                           "--lr", "--weight-decay", "--warmup-epochs", "--threads",
+                           "--bucket-bytes", "--skip-steps", "--timeout", "--servers"}) {
+    refuses(flag, "-1");
+  }
+  refuses("--momentum", "1");
+  refuses("--timeout", "0");
+  refuses("--epochs", "many");
+  refuses("--global-batch", "1");
+  refuses("--lr", "nan");
+}
+
+TEST_CASE("an arm that differs in more than its strategy is refused") {
+  for (const char* text :
+       {"ring:lr=0.1,ps", "ring,ps:batch-size=8", "ring:seed=3,ps", "ring,ps:transport=x"}) {
+    INFO(text);
+    CHECK_THROWS_WITH(parse_options({"compare", "--strategies", text}),
+                      ContainsSubstring("must not differ"));
+  }
+  CHECK_THROWS_WITH(parse_options({"compare", "--strategies", "ring,ring"}),
+                    ContainsSubstring("twice"));
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ring,ps"}),
+                    ContainsSubstring("use compare"));
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ps:everywhere:servers=2"}),
+                    ContainsSubstring("everywhere"));
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ps:sharded:servers=1"}),
+                    ContainsSubstring("at least two"));
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ring:dedicated"}),
+                    ContainsSubstring("no servers"));
+}

@@ -1,0 +1,176 @@
+// kolo-train as its users run it: processes, transports, reports, and what goes wrong.
+#include "test/train/experiments/program.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "test/support/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace kolo::test;
+using Words = std::vector<std::string>;
+
+// A folder to run in, gone afterwards.
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / ("kolo_train_test_" + std::to_string(getpid()))) {
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string text() const { return path.string(); }
+  fs::path path;
+};
+
+// Seconds rather than minutes: the small model, and few samples of which the last batch is uneven.
+Words small(Words words, int epochs = 2) {
+  for (const std::string& word : {std::string("--model=small"), std::string("--train-size=101"),
+                                  std::string("--test-size=33"), std::string("--batch-size=16"),
+                                  "--epochs=" + std::to_string(epochs),
+                                  std::string("--hash-every=2"), std::string("--timeout=30")}) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+bool leaves_nothing(const std::vector<pid_t>& processes) {
+  bool is_clean = true;
+  for (const pid_t process : processes) is_clean = is_gone(process) && is_clean;
+  return is_clean;
+}
+
+void check_run(const nlohmann::json& run) {
+  CHECK(run["bytes_match_formula"] == true);
+  CHECK(run["replica_checks"].get<int>() >= 4);
+  CHECK(run["epochs"].size() == 2);
+  CHECK(run["step_losses"].size() == 8);
+  CHECK(run["images_per_second"].get<double>() > 0);
+  for (const auto& epoch : run["epochs"]) CHECK(epoch["test_loss"].get<double>() > 0);
+}
+
+}  // namespace
+
+TEST_CASE("compare runs the arms over a transport, proves them equal and writes a whole report") {
+  const Folder folder;
+  const std::string transport = GENERATE("shm", "tcp");
+  const Ended ended =
+      run_program(small({"compare", "--transport", transport, "--report", "out"}), folder.text());
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring("images/s, all workers"));
+  CHECK_THAT(ended.output,
+             ContainsSubstring("the same, bit for bit, in all arms (ring, ps, ps:everywhere)"));
+  CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
+  const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
+  REQUIRE(report["runs"].size() == 3);
+  for (const auto& run : report["runs"]) {
+    CHECK(run["transport"] == transport);
+    CHECK(run["final_hash"] == report["runs"][0]["final_hash"]);
+    check_run(run);
+  }
+  CHECK(report["runs"][1]["ranks"].size() == 3);  // two workers and a server
+  CHECK(report["machine"].contains("commit"));
+  CHECK(fs::file_size(folder.path / "out/report.md") > 1000);
+}
+
+TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
+  const Folder folder;
+  const Ended ended =
+      run_program(small({"compare", "--ranks", "3", "--seeds", "2", "--strategies",
+                         "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--report="},
+                        1),
+                  folder.text());
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring("ps:sharded:optimizer=server"));
+  CHECK_THAT(ended.output, ContainsSubstring("["));  // a spread
+  CHECK_FALSE(fs::exists(folder.path / "report"));
+}
+
+TEST_CASE("a rank that is killed in the middle ends all, is named, and nothing is left") {
+  const Folder folder;
+  const std::string strategy = GENERATE("ring", "ps");
+  Program program(small({"compare", "--strategies", strategy, "--report", "out"}, 100'000),
+                  folder.text());
+  program.wait_for("training, epoch 2");
+  const std::vector<pid_t> processes = program.descendants();
+  const int victim = strategy == "ring" ? 1 : 2;  // a worker; the server
+  kill(program.rank_process(victim), SIGKILL);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + SIGKILL);
+  CHECK_THAT(program.output(), ContainsSubstring(strategy + ": rank " + std::to_string(victim) +
+                                                 " was killed by signal 9"));
+  CHECK(leaves_nothing(processes));
+  CHECK_FALSE(fs::exists(folder.path / "out/report.json"));
+}
+
+TEST_CASE("an interrupt ends all and writes nothing") {
+  const Folder folder;
+  Program program(small({"compare", "--report", "out"}, 100'000), folder.text());
+  program.wait_for("training, epoch 1");
+  const std::vector<pid_t> processes = program.descendants();
+  program.signal(SIGINT);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + SIGINT);
+  CHECK(leaves_nothing(processes));
+  CHECK(fs::is_empty(folder.path / "out"));
+}
+
+TEST_CASE("what is wrong from the start is said once, before anything runs") {
+  const Folder folder;
+  std::ofstream(folder.path / "file") << "in the way";
+  const auto refuses = [&](const Words& words, const std::string& part) {
+    const Ended ended = run_program(words, folder.text());
+    INFO(ended.output);
+    CHECK(ended.exit_code == 2);
+    CHECK_THAT(ended.output, ContainsSubstring(part));
+    CHECK(std::count(ended.output.begin(), ended.output.end(), '\n') == 1);
+  };
+  refuses({"compare", "--report", "file/below"}, "'file/below' cannot be written");
+  refuses({"compare", "--report=", "--dataset", "svhn:nowhere"}, "nowhere");
+  refuses({"compare", "--report=", "--dataset", "letters"}, "letters");
+  refuses({"compare", "--report=", "--ranks", "9", "--train-size", "8"}, "more ranks than samples");
+  refuses({"compare", "--report=", "--transport", "pigeon"}, "unknown transport 'pigeon'");
+  refuses({"compare", "--report=", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
+}
+
+TEST_CASE("ranks that another launcher started are checked against the flags") {
+  const Folder folder;
+  setenv("RANK", "0", 1);
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("KOLO_STORE", ("file:" + (folder.path / "store").string()).c_str(), 1);
+  const Ended three = run_program(small({"train", "--strategies", "ps"}), folder.text());
+  const Ended compare = run_program(small({"compare", "--report="}), folder.text());
+  for (const char* name : {"RANK", "WORLD_SIZE", "KOLO_STORE"}) unsetenv(name);
+  CHECK(three.exit_code == 2);
+  CHECK_THAT(
+      three.output,
+      ContainsSubstring("needs 3 ranks (2 workers and 1 dedicated servers), and 2 were started"));
+  CHECK(compare.exit_code == 2);
+  CHECK_THAT(compare.output, ContainsSubstring("compare starts its ranks itself"));
+}
+
+TEST_CASE("real house numbers train too") {
+  const char* given = std::getenv("KOLO_TEST_DATA");
+  const fs::path data =
+      fs::path(given != nullptr ? given : KOLO_SOURCE_DIR "/../shared/data") / "svhn";
+  if (!fs::exists(data)) {
+    WARN("skipped: " << data << " is not there; set KOLO_TEST_DATA to a folder that has svhn/");
+    return;
+  }
+  const Folder folder;
+  const Ended ended =
+      run_program({"train", "--dataset", "svhn:" + fs::canonical(data).string(), "--model", "small",
+                   "--steps", "6", "--batch-size", "16", "--test-size", "64"},
+                  folder.text());
+  INFO(ended.output);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring("test accuracy"));
+}

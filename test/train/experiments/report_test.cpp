@@ -1,0 +1,181 @@
+// Reports from records that are made up: what they contain, when they are refused, and that files
+// appear whole.
+#include "train/report.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "test/support/catch.h"
+#include "train/comparability.h"
+#include "train/metrics.h"
+#include "train/progress.h"
+#include "train/report_table.h"
+
+namespace {
+
+using namespace kolo::train;
+
+RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
+  RunRecord run;
+  run.arm = arm;
+  run.seed = seed;
+  run.formula = "so much";
+  run.terms = {{"model", "small"},
+               {"learning rate", "0.1"},
+               {"batch", "64"},
+               {"compute", "x"},
+               {"transport", "y"}};
+  run.workers = 2;
+  run.servers = servers;
+  run.counted_iterations = 2;
+  run.step_seconds = {0.5, 0.2, 0.3};
+  run.step_losses = {3, 2, 1};
+  run.epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, 1.0, 0.1}};
+  for (int rank = 0; rank < 2 + servers; ++rank) {
+    RankRecord record;
+    record.rank = rank;
+    record.is_worker = rank < 2;
+    record.images_per_second = record.is_worker ? 80 : 0;
+    record.step_seconds = 0.25;
+    record.parts = {0.01, 0.06, 0.12, 0.04, 0.015, 0.005};
+    record.bytes_sent = record.formula_sent = 1 << 20;
+    record.bytes_received = record.formula_received = 1 << 20;
+    run.ranks.push_back(record);
+  }
+  run.final_hash = "0123456789abcdef";
+  run.replica_checks = 4;
+  return run;
+}
+
+Report made_up_report() {
+  Report report;
+  report.command = "kolo-train compare";
+  report.machine = {{"cores", "2"}};
+  report.runs = {made_up_run("ring", 1, 0), made_up_run("ps", 1, 1)};
+  report.skipped_iterations = 1;
+  return report;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// A folder that is gone afterwards.
+struct Folder {
+  explicit Folder(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {}
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+}  // namespace
+
+TEST_CASE("report.json is valid and has what was measured") {
+  const auto json = nlohmann::json::parse(report_json(made_up_report()));
+  CHECK(json["format"] == "kolo-report-1");
+  REQUIRE(json["runs"].size() == 2);
+  const auto& run = json["runs"][1];
+  CHECK(run["arm"] == "ps");
+  CHECK(run["images_per_second"] == Approx(160));
+  CHECK(run["bytes_match_formula"] == true);
+  CHECK(run["ranks"].size() == 3);
+  CHECK(run["step_seconds_median"] == Approx(0.25));
+  CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
+}
+
+TEST_CASE("a record survives its way through JSON") {
+  const RunRecord run = made_up_run("ps", 3, 1);
+  CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
+  CHECK_THROWS_WITH(run_record_from("{\"arm\": 3"), ContainsSubstring("cannot be read"));
+}
+
+TEST_CASE("the table shows means and spreads over seeds, and servers only where there are some") {
+  Report report = made_up_report();
+  RunRecord faster = made_up_run("ring", 2, 0);
+  for (RankRecord& rank : faster.ranks) rank.images_per_second = 100;
+  report.runs.push_back(faster);
+  report.runs.push_back(made_up_run("ps", 2, 1));
+  const Table table = make_table(report);
+  CHECK(table.columns == std::vector<std::string>{"ring", "ps"});
+  CHECK(table.rows[0].cells[0] == "180.0 [160.0, 200.0]");
+  CHECK_THAT(report_text(report), ContainsSubstring("cores busy, all servers"));
+  CHECK_THAT(report_markdown(report),
+             ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
+}
+
+TEST_CASE("bytes that are not those of the formula are flagged") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  report.runs[0].ranks[1].bytes_sent += 1000;
+  CHECK_FALSE(report.runs[0].bytes_match());
+  CHECK_THAT(report_text(report), ContainsSubstring("WARNING: the bytes"));
+}
+
+TEST_CASE(
+    "runs that differ in more than their strategy are refused, with the term and both values") {
+  std::vector<RunRecord> runs = made_up_report().runs;
+  CHECK_NOTHROW(require_comparable(runs));
+  runs[1].terms["learning rate"] = "0.2";
+  CHECK_THROWS_WITH(require_comparable(runs),
+                    ContainsSubstring("learning rate is '0.1' in 'ring' and '0.2' in 'ps'"));
+  runs[1].terms.erase("learning rate");
+  CHECK_THROWS_AS(require_comparable(runs), ComparisonRefused);
+  runs[1].seed = 2;  // another seed may have other terms
+  CHECK_NOTHROW(require_comparable(runs));
+}
+
+TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
+  const Folder folder("kolo_report_test_");
+  require_writable(folder.path.string());
+  std::ofstream(folder.path / "throughput.png") << "old";
+  write_report(folder.path.string(), made_up_report());
+  CHECK(nlohmann::json::parse(text_of(folder.path / "report.json"))["runs"].size() == 2);
+  CHECK(text_of(folder.path / "report.md") == report_markdown(made_up_report()));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "throughput.png"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    CHECK(entry.path().extension() != ".part");
+  }
+  const std::string below_a_file = (folder.path / "report.json" / "below").string();
+  CHECK_THROWS_WITH(require_writable(below_a_file), ContainsSubstring(below_a_file));
+}
+
+TEST_CASE("the first iterations do not count for speeds, but always one does") {
+  CHECK(counted_iterations(10, 3) == 7);
+  CHECK(counted_iterations(3, 5) == 1);
+  CHECK(counted_iterations(0, 5) == 0);
+  std::vector<IterationRecord> iterations(4);
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    iterations[i].samples = 10;
+    iterations[i].wall = i < 2 ? 5.0 : 1.0;
+    iterations[i].parts[0] = 0.25;
+    settle_parts(iterations[i]);
+  }
+  const RankRecord mean = summarize(iterations, 2);
+  CHECK(mean.images_per_second == Approx(10));
+  CHECK(mean.parts[static_cast<std::size_t>(Part::other)] == Approx(0.75));
+}
+
+TEST_CASE("a quantile lies between its neighbours") {
+  CHECK(quantile({3, 1, 2}, 0.5) == 2);
+  CHECK(quantile({1, 2}, 0.5) == Approx(1.5));
+  CHECK(quantile({}, 0.5) == 0);
+}
+
+TEST_CASE("progress fits its line and knows how far the whole is") {
+  ProgressNote note;
+  note.activity = "training";
+  note.epoch = 2;
+  note.epochs = 4;
+  note.iteration = 50;
+  note.iterations = 100;
+  CHECK(fraction_done({"ps", 1, 2}, note) == Approx(0.75));
+  const std::string line = progress_line({"ps", 1, 2}, note, 61, 200);
+  CHECK_THAT(line, ContainsSubstring(" 75 %"));
+  CHECK_THAT(line, ContainsSubstring("epoch 2/4"));
+  CHECK_THAT(line, ContainsSubstring("1:01 left"));
+  CHECK(progress_line({"ps", 1, 2}, note, 61, 40).size() == 40);
+}
