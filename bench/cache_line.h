@@ -21,8 +21,8 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
 // The quickest of several short games: one that was interrupted says nothing about distance.
 double quickest_ping_pong(Line& to_second, Line& to_first, int side);
 
-// The same by two threads of its own, bound to the first two cores of this process; 0 where there is
-// only one.
+// The same by two threads of its own, bound to the first two cores of this process; 0 where there
+// is only one.
 double cache_line_round_trip();
 
 // "near", "far", or "unknown": whether the two cores share a cache, or a line has to travel.

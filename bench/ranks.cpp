@@ -17,7 +17,6 @@
 namespace kolo::bench {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kWrongResults = 3;
 
 std::vector<std::size_t> sizes_of(const Arguments& arguments) {

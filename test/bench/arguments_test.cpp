@@ -1,3 +1,4 @@
+// The command line: what arrives where, and what is refused in one clear message.
 #include "bench/arguments.h"
 
 #include <algorithm>

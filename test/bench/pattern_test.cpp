@@ -1,3 +1,4 @@
+// What the buffers hold: the right result passes in every type, and each way of being wrong shows.
 #include "bench/pattern.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Sizes as people write them, and rows of them.
 #include "bench/sizes.h"
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Quantiles against NumPy's, and the factors between algbw and busbw against nccl-tests'.
 #include "bench/statistics.h"
 
 #include <cmath>
