@@ -9,9 +9,8 @@
 //
 // - name, shape: as in torchvision's state_dict (OIHW for convolution weights): exported, imported.
 // - range: where a parameter lies in the arrays; it begins on a multiple of 16, gaps stay zero.
-// - order inside the range: plain, but convolution weights lie as HWIO: for each place of the
-// window
-//   the right-hand matrix of a multiplication. export_values and import_values turn them round.
+// - order inside the range: plain, but convolution weights lie as HWIO (for each place of the
+//   window the right-hand matrix of a multiplication); export and import turn them round.
 
 #include <cstdint>
 #include <memory>
