@@ -267,6 +267,13 @@ _TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".md", ".j
 _OPENING = re.compile(r"(?:\s|#[^\n]*\n|namespace [\w:]* ?\{)*(?://|/\*)")
 
 
+def _is_explained_by_a_header(path, code):
+    """Whether a .cpp includes a header of its own name or folder: what it implements, which has the words."""
+    stem = str(PurePosixPath(path).with_suffix(""))
+    places = (f"{stem}.h", f"{stem}/", f"{PurePosixPath(path).parent}/")
+    return not path.endswith(".h") and any(target.startswith(places) for _, target in _INCLUDE.findall(code))
+
+
 def form(tree):
     """Opening comment, #pragma once, no tabs, no trailing blanks, a newline at the end, at most 100 columns."""
     for path in tree.paths:
@@ -277,11 +284,9 @@ def form(tree):
         code = cpp.without_comments(text).lstrip()
         if path.endswith(".h") and not code.startswith("#pragma once"):
             yield Finding(path, 1, "pragma-once", "a header's first line of code is #pragma once")
-        own = str(PurePosixPath(path).with_suffix(".h"))
-        is_explained_elsewhere = not path.endswith(".h") and own in tree.paths
-        if not is_explained_elsewhere and not _OPENING.match(text):
-            yield Finding(path, 1, "opening", "a file opens with a comment: its idea, its words, its cost "
-                          "(a .cpp with a header of its name leaves that to the header)")
+        if not _OPENING.match(text) and not _is_explained_by_a_header(path, code):
+            yield Finding(path, 1, "opening", "a file opens with a comment: its idea, its words, its cost (a .cpp may leave "
+                          "that to the header that it implements)")
         long_lines = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > LONGEST_LINE and "://" not in line]
         if long_lines:
             yield Finding(path, long_lines[0], "columns", f"{len(long_lines)} lines are longer than {LONGEST_LINE} columns, "
