@@ -69,7 +69,7 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   if (has_ended_) fail();
   // A tiny segment may turn out to be answered, and needs a slot then.
   if (!has_frame_credit() || !find_slot()) {
-    flush();  // the peer may need what is held back before it can give credit
+    send_held();  // the peer may need it before it can give credit
     return not_now(kCredit);
   }
   wanted_ &= ~std::uint64_t{kCredit};
@@ -104,6 +104,10 @@ bool ShmChannel::send(std::span<const std::byte> data, unsigned flags) {
 
 void ShmChannel::flush() {
   is_listed_ = false;
+  send_held();
+}
+
+void ShmChannel::send_held() {
   if (held_.tiny_segments > 0) publish(held_);
 }
 

@@ -56,7 +56,7 @@ class ShmChannel final : public Channel {
 
   int socket() const { return pair_.socket.get(); }
 
-  // Hands over what kMore holds back; takes the channel off the list of those that hold.
+  // Hands over what kMore holds back. The transport takes the channel off its list.
   void flush();
 
   // What this rank waits for here: the calls that said "not now" since they last did not.
@@ -86,6 +86,7 @@ class ShmChannel final : public Channel {
   bool has_frame_credit();
   bool find_slot();
   void collect_consumed();
+  void send_held();
   void commit_tiny(unsigned flags);
   void commit_slot(unsigned flags);
   void publish(Announcement announcement);
