@@ -1,6 +1,7 @@
 # kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
-# kolo_uses_fmt(NAME)                      formatting inside the .cpp files; whoever links the library never hears of fmt
+# kolo_uses_fmt(NAME)                      formatting inside the .cpp files; compiled in where the library is installed, so that
+#                                          its users never hear of fmt; linked elsewhere, which builds in half the time
 # kolo_component(TABLE NAME [NEEDS t...])  one row of a table: adds NAME.cpp to kolo_TABLEs; left out, and said so, where a
 #                                          needed target is missing
 # kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component
@@ -27,9 +28,13 @@ endfunction()
 
 function(kolo_uses_fmt name)
   find_package(fmt REQUIRED)
-  target_include_directories(kolo_${name} SYSTEM
-                             PRIVATE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_compile_definitions(kolo_${name} PRIVATE FMT_HEADER_ONLY=1)
+  if(KOLO_FMT_INSIDE AND name IN_LIST KOLO_INSTALLED)
+    target_include_directories(kolo_${name} SYSTEM
+                               PRIVATE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_compile_definitions(kolo_${name} PRIVATE FMT_HEADER_ONLY=1)
+  else()
+    target_link_libraries(kolo_${name} PRIVATE $<BUILD_INTERFACE:fmt::fmt>)
+  endif()
 endfunction()
 
 function(kolo_program name)
