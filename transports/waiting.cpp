@@ -61,12 +61,11 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
     relax();
     return true;
   }
+  // A yield can cost whole time slices of others, so the clock is read after each.
   if (yields) ::sched_yield();
-  if (is_look_due || kind_ == WaitKind::kBlock) {
-    if (!look_up(store, deadline)) return false;
-    const bool is_patient = kind_ == WaitKind::kBlock || Clock::now() - since_ > spin_;
-    if (is_patient) sleep(transport, store, deadline);
-  }
+  if (!look_up(store, deadline)) return false;
+  const bool is_patient = kind_ == WaitKind::kBlock || Clock::now() - since_ > spin_;
+  if (is_patient) sleep(transport, store, deadline);
   return true;
 }
 
