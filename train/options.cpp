@@ -22,6 +22,7 @@ struct Raw {
   ArmDefaults arm_defaults;
   double timeout_s = 60;
   bool is_report_given = false;
+  bool has_no_report = false;
 };
 
 [[noreturn]] void refuse(const std::string& message) { throw UsageError(message); }
@@ -123,8 +124,9 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
                  "iterations at the start that do not count for speeds [5]")
       ->group(group);
   app.add_option("--report", o.report,
-                 "folder for report.json, report.md and plots; empty: none [compare: report]")
+                 "folder for report.json, report.md and plots [compare: report]")
       ->group(group);
+  app.add_flag("--no-report", raw.has_no_report, "no folder, only the table")->group(group);
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
 }
 
@@ -179,7 +181,7 @@ void check_numbers(const Options& o) {
 
 constexpr int kUntilSteps = 1'000'000;  // epochs, where --steps is the limit
 
-void fill_defaults(Options& o, bool is_report_given) {
+void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   const bool is_rendered = o.dataset == "digits";
   if (o.train_size == 0 && is_rendered) o.train_size = 3072;
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
@@ -195,7 +197,7 @@ void fill_defaults(Options& o, bool is_report_given) {
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.ranks);
   }
   if (o.command == Command::compare && !is_report_given) o.report = "report";
-  if (o.events_fd >= 0) o.report.clear();  // whoever started this rank writes it
+  if (has_no_report || o.events_fd >= 0) o.report.clear();  // who started a rank writes it
 }
 
 Options finish(Raw& raw) {
@@ -218,7 +220,7 @@ Options finish(Raw& raw) {
   require(o.command == Command::compare || o.arms.size() == 1,
           "train runs one arm, and --strategies '{}' has {}; use compare", raw.strategies,
           o.arms.size());
-  fill_defaults(o, raw.is_report_given);
+  fill_defaults(o, raw.is_report_given, raw.has_no_report);
   return o;
 }
 

@@ -55,6 +55,11 @@ def of_kind(run, is_worker):
     return [rank for rank in run["ranks"] if rank["is_worker"] == is_worker]
 
 
+def tick_name(arm):
+    """The words of an arm below each other, so that neighbours do not run into one another."""
+    return arm.replace(":", ":\n")
+
+
 def subtitle(report):
     terms = report["runs"][0]["terms"]
     return "\n".join([f"{terms['model']}; {terms['batch']}", f"{terms['compute']}; transport {terms['transport']}"])
@@ -80,7 +85,8 @@ def new_plot(title, note, size=(7.2, 4.2), panels=(1, 1)):
 
 def draw_throughput(report, folder):
     arms = arms_of(report)
-    figure, axes = new_plot("Images per second, all workers together", subtitle(report))
+    figure, axes = new_plot("Images per second: each worker a block, all together on top", subtitle(report),
+                            size=(max(5.0, 1.8 + 1.3 * len(arms)), 4.2))
     axis = axes[0][0]
     for x, (arm, runs) in enumerate(arms.items()):
         workers = [mean(of_kind(run, True)[i]["images_per_second"] for run in runs) for i in range(runs[0]["workers"])]
@@ -89,13 +95,13 @@ def draw_throughput(report, folder):
             axis.bar(x, value, 0.6, bottom=bottom, color=COLOURS[x % len(COLOURS)], alpha=1.0 if i % 2 == 0 else 0.75,
                      edgecolor="white")
             if len(workers) <= 8:
-                axis.text(x, bottom + value / 2, f"rank {i}: {value:.1f}", ha="center", va="center", color="white", fontsize=8)
+                axis.text(x, bottom + value / 2, f"{value:.1f}", ha="center", va="center", color="white", fontsize=8)
             bottom += value
         totals = [run["images_per_second"] for run in runs]
         if len(runs) > 1:
             axis.errorbar(x, bottom, yerr=spread(totals), color="black", capsize=5)
         axis.text(x, max(totals), f"{mean(totals):.1f}", ha="center", va="bottom", fontweight="bold")
-    axis.set_xticks(range(len(arms)), list(arms))
+    axis.set_xticks(range(len(arms)), [tick_name(arm) for arm in arms])
     axis.set_ylabel("images/s")
     axis.grid(axis="y", alpha=0.3)
     axis.margins(y=0.12)
@@ -105,15 +111,16 @@ def draw_throughput(report, folder):
 def draw_iteration(report, folder):
     arms = arms_of(report)
     figure, axes = new_plot("Where an iteration's time goes (mean over workers)", subtitle(report),
-                            size=(8.4, 1.4 + 0.75 * len(arms)))
+                            size=(8.8, 1.9 + 0.7 * len(arms)))
     axis = axes[0][0]
+    longest = 1e3 * max(rank["step_seconds"] for run in report["runs"] for rank in of_kind(run, True))
     for y, (arm, runs) in enumerate(arms.items()):
         left = 0.0
         for index, part in enumerate(report["part_names"]):
             value = 1e3 * mean(rank["parts"][index] for run in runs for rank in of_kind(run, True))
             axis.barh(y, value, 0.6, left=left, color=PART_COLOURS.get(part, "#000000"), edgecolor="white", linewidth=0.5,
                       label=PART_LABELS.get(part, part) if y == 0 else None)
-            if value > 0.06 * 1e3 * mean(run["step_seconds_median"] for run in runs):
+            if value > 0.04 * longest:
                 axis.text(left + value / 2, y, f"{value:.0f}", ha="center", va="center", color="white", fontsize=8)
             left += value
         axis.text(left, y, f" {left:.0f} ms", va="center", fontsize=9, fontweight="bold")
@@ -122,7 +129,8 @@ def draw_iteration(report, folder):
     axis.set_xlabel("ms per iteration")
     axis.margins(x=0.1)
     axis.grid(axis="x", alpha=0.3)
-    figure.legend(loc="outside upper right" if False else "upper center", bbox_to_anchor=(0.5, 0.0), ncol=6, fontsize=8, frameon=False)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=6, fontsize=8, frameon=False, handlelength=1.2,
+                columnspacing=1.2)
     finish(figure, folder, "iteration")
 
 
@@ -160,10 +168,10 @@ def draw_bytes(report, folder):
         for is_worker, kind in ((True, "worker"), (False, "server")):
             ranks = [rank for run in runs for rank in of_kind(run, is_worker)]
             if ranks:
-                rows.append((f"{arm}\neach {kind}", mean(r["bytes_sent"] for r in ranks) / MIB,
+                rows.append((f"{tick_name(arm)}\neach {kind}", mean(r["bytes_sent"] for r in ranks) / MIB,
                              mean(r["formula_sent"] for r in ranks) / MIB))
     figure, axes = new_plot("MiB sent per iteration: counted by the transport, and by the formula", subtitle(report),
-                            size=(max(6.0, 1.7 * len(rows)), 4.2))
+                            size=(max(5.5, 1.8 + 1.1 * len(rows)), 4.2))
     axis = axes[0][0]
     for x, (_, measured, formula) in enumerate(rows):
         axis.bar(x - 0.2, measured, 0.38, color=COLOURS[0], label="counted" if x == 0 else None)

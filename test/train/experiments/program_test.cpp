@@ -82,7 +82,7 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
   const Folder folder;
   const Ended ended =
       run_program(small({"compare", "--ranks", "3", "--seeds", "2", "--strategies",
-                         "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--report="},
+                         "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--no-report"},
                         1),
                   folder.text());
   INFO(ended.output);
@@ -134,11 +134,11 @@ TEST_CASE("what is wrong from the start is said once, before anything runs") {
     CHECK(std::count(ended.output.begin(), ended.output.end(), '\n') == 1);
   };
   refuses({"compare", "--report", "file/below"}, "'file/below' cannot be written");
-  refuses({"compare", "--report=", "--dataset", "svhn:nowhere"}, "nowhere");
-  refuses({"compare", "--report=", "--dataset", "letters"}, "letters");
-  refuses({"compare", "--report=", "--ranks", "9", "--train-size", "8"}, "more ranks than samples");
-  refuses({"compare", "--report=", "--transport", "pigeon"}, "unknown transport 'pigeon'");
-  refuses({"compare", "--report=", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
+  refuses({"compare", "--no-report", "--dataset", "svhn:nowhere"}, "nowhere");
+  refuses({"compare", "--no-report", "--dataset", "letters"}, "letters");
+  refuses({"compare", "--no-report", "--ranks", "9", "--train-size", "8"}, "more ranks than samples");
+  refuses({"compare", "--no-report", "--transport", "pigeon"}, "unknown transport 'pigeon'");
+  refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
 }
 
 TEST_CASE("ranks that another launcher started are checked against the flags") {
@@ -147,7 +147,7 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
   setenv("WORLD_SIZE", "2", 1);
   setenv("KOLO_STORE", ("file:" + (folder.path / "store").string()).c_str(), 1);
   const Ended three = run_program(small({"train", "--strategies", "ps"}), folder.text());
-  const Ended compare = run_program(small({"compare", "--report="}), folder.text());
+  const Ended compare = run_program(small({"compare", "--no-report"}), folder.text());
   for (const char* name : {"RANK", "WORLD_SIZE", "KOLO_STORE"}) unsetenv(name);
   CHECK(three.exit_code == 2);
   CHECK_THAT(
