@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "test/support/catch.h"
 #include "test/tensor/small_models.h"
@@ -20,6 +21,12 @@ double distance(std::span<const float> expected, std::span<const float> actual) 
         std::max(far, std::abs(static_cast<double>(expected[i]) - static_cast<double>(actual[i])));
   }
   return far / largest;
+}
+
+/// Three only where there are as many cores: oneDNN's threads wait for one another by spinning.
+std::vector<int> thread_counts() {
+  if (std::thread::hardware_concurrency() < 3) return {1, 2};
+  return {1, 2, 3};
 }
 
 /// Several steps of plain gradient descent on both, so that what a pass leaves behind counts too.
@@ -62,8 +69,8 @@ void compare(const SmallModel& model, const std::string& backend, int threads, i
 
 TEST_CASE("every backend computes what the reference computes") {
   const auto backend = GENERATE(from_range(backend_names()));
-  const int threads = GENERATE(1, 2, 3);
-  for (const std::int64_t channels : {5, 16, 24, 64}) {
+  const int threads = GENERATE(from_range(thread_counts()));
+  for (const std::int64_t channels : {5, 16, 24}) {
     for (const SmallModel& model : small_models(channels)) {
       compare(model, backend, threads, 6);
     }
@@ -72,18 +79,18 @@ TEST_CASE("every backend computes what the reference computes") {
 
 TEST_CASE("large batches are shared among threads without a seam") {
   const auto backend = GENERATE(from_range(backend_names()));
-  for (const int threads : {1, 2, 3}) {
-    compare(two_convolutions("3x3 on two by two", {2, 2, 64}, 64, {3, 1, 1, false}), backend,
-            threads, 67);
-    compare(two_convolutions("3x3 stride 2 on two by two", {2, 2, 64}, 64, {3, 2, 1, false}),
-            backend, threads, 67);
-    compare(two_convolutions("3x3 stride 2 on four by four", {4, 4, 64}, 64, {3, 2, 1, false}),
-            backend, threads, 67);
-    compare(two_convolutions("1x1 stride 2", {4, 4, 64}, 256, {1, 2, 0, false}), backend, threads,
-            67);
-    compare(normalized("norm, addition and relu", {4, 4, 16}, 64, true), backend, threads, 67);
+  for (const int threads : thread_counts()) {
+    compare(two_convolutions("3x3 on two by two", {2, 2, 32}, 32, {3, 1, 1, false}), backend,
+            threads, 35);
+    compare(two_convolutions("3x3 stride 2 on two by two", {2, 2, 32}, 32, {3, 2, 1, false}),
+            backend, threads, 35);
+    compare(two_convolutions("3x3 stride 2 on four by four", {4, 4, 32}, 32, {3, 2, 1, false}),
+            backend, threads, 35);
+    compare(two_convolutions("1x1 stride 2", {4, 4, 16}, 48, {1, 2, 0, false}), backend, threads,
+            35);
+    compare(normalized("norm, addition and relu", {4, 4, 16}, 64, true), backend, threads, 35);
     compare(pooled("max pool 3x3 stride 2 padding 1", {8, 8, 3}, 32, 3, 2, 1), backend, threads,
-            67);
+            35);
   }
 }
 
