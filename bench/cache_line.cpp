@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint32_t kRounds = 200;
 constexpr int kGames = 12;
 constexpr int kSpins = 20'000;
+constexpr double kFarLimitUs = 2;
 constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
 
 void wait_for(const Line& line, std::uint32_t value) {
@@ -75,6 +76,7 @@ double cache_line_round_trip() {
 
 const char* regime(double cache_line_us) {
   if (cache_line_us <= 0) return "unknown";
+  if (cache_line_us > kFarLimitUs) return "disturbed";
   return cache_line_us < kNearLimitUs ? "near" : "far";
 }
 

@@ -25,7 +25,8 @@ double quickest_ping_pong(Line& to_second, Line& to_first, int side);
 // is only one.
 double cache_line_round_trip();
 
-// "near", "far", or "unknown": whether the two cores share a cache, or a line has to travel.
+// "near": the two cores share a cache; "far": a line has to travel; "disturbed": they did not play
+// at the same time, because another process took a core; "unknown" for 0.
 const char* regime(double cache_line_us);
 
 }  // namespace kolo::bench

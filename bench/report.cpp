@@ -76,7 +76,8 @@ Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
 void Report::begin(double cache_line_us) {
-  table_ << fmt::format("# kolo-bench {}: {} ranks, {}{}\n", arguments_.command, arguments_.ranks,
+  table_ << fmt::format("# kolo-bench {}: {} {}, {}{}\n", arguments_.command, arguments_.ranks,
+                        arguments_.ranks == 1 ? "rank" : "ranks",
                         arguments_.problem.is_in_place ? "in place" : "out of place",
                         arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
   table_ << fmt::format("# {}; a cache line's round trip {:.2f} us ({})\n", describe_machine(),
