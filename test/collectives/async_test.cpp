@@ -83,7 +83,7 @@ TEST_CASE("two threads that wait for different operations both return") {
   run_ranks(
       2, "inproc",
       [](Communicator& communicator) {
-        for (int round = 0; round < 50; ++round) {
+        for (int round = 0; round < 20; ++round) {
           auto buffers = buffers_of(communicator, 2);
           Work first = sum_async(communicator, buffers[0]);
           Work second = sum_async(communicator, buffers[1]);

@@ -50,7 +50,8 @@ TEST_CASE("a killed rank ends the others with one cause, at whatever point") {
   INFO("seed " << seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 8; ++round) {
-    kill_one(transport, static_cast<int>(random() % kSize), static_cast<int>(random() % 12),
+    // Not in the last of the twelve: the others could be done with it.
+    kill_one(transport, static_cast<int>(random() % kSize), static_cast<int>(random() % 11),
              static_cast<int>(random() % 200));
   }
 }
