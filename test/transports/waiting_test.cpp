@@ -67,7 +67,7 @@ TEST_CASE("a wait ends at its deadline, not before and not much after") {
         const auto deadline = start + 60ms;
         while (policy.pause(*pair.own, *pair.store, deadline)) pair.own->progress();
         CHECK(Clock::now() >= deadline);
-        CHECK(Clock::now() < deadline + 2s);
+        CHECK(Clock::now() < deadline + 20s);
       }
     }
   }
