@@ -1,19 +1,23 @@
-// The schedule language: an algorithm is a pure function from (rank, size, parameters) to a short program of steps.
+// The schedule language: an algorithm is a pure function from (rank, size, parameters) to a short
+// program of steps.
 //
-// Words. The data of an operation is split into *chunks* (a rank's or a server's share). A *step* streams one chunk:
-// to a peer, from a peer, or both. A chunk is cut into *segments*; the program is a loop whose *turn* t lets every step
-// work on segment (t - stage) * slices + slice of its chunk (nothing, where that segment does not exist). Stages and
-// slices are two ways to hide latency: a step of stage 0 runs one turn ahead of a step of stage 1, so a send can be under
-// way while the answer to the one before it is still awaited; with two slices the program has every step twice, for even
-// and odd segments, and works on one while the other travels. Steps of a turn run in order; so the order of segments on
-// every channel is fixed, the same on both ends, and known without a word on the wire.
+// Words. The data of an operation is split into *chunks* (a rank's or a server's share). A *step*
+// streams one chunk: to a peer, from a peer, or both. A chunk is cut into *segments*; the program
+// is a loop whose *turn* t lets every step work on segment (t - stage) * slices + slice of its
+// chunk (nothing, where that segment does not exist). Stages and slices are two ways to hide
+// latency: a step of stage 0 runs one turn ahead of a step of stage 1, so a send can be under way
+// while the answer to the one before it is still awaited; with two slices the program has every
+// step twice, for even and odd segments, and works on one while the other travels. Steps of a turn
+// run in order; so the order of segments on every channel is fixed, the same on both ends, and
+// known without a word on the wire.
 //
-// The length of a program is O(size) at the most, whatever the bytes: segments are turns, not steps. One program serves
-// every count.
+// The length of a program is O(size) at the most, whatever the bytes: segments are turns, not
+// steps. One program serves every count.
 //
-// From one text come the executor (executor.h), the checker that proves it for all ranks (checker.h), and whatever else
-// wants to know who sends what when. Compare NCCL's primitives (recvReduceCopySend in a loop over slices) and libNBC's
-// schedules, whose rounds are barriers: here nothing waits for a round.
+// From one text come the executor (executor.h), the checker that proves it for all ranks
+// (checker.h), and whatever else wants to know who sends what when. Compare NCCL's primitives
+// (recvReduceCopySend in a loop over slices) and libNBC's schedules, whose rounds are barriers:
+// here nothing waits for a round.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +28,8 @@
 
 namespace kolo {
 
-// What one step does with one segment. `in` is the operand that it reads, `out` the one that it writes, where it does.
+// What one step does with one segment. `in` is the operand that it reads, `out` the one that it
+// writes, where it does.
 enum class StepKind : std::uint8_t {
   kSend,                   // to <- in
   kReceive,                // out = from
@@ -32,19 +37,18 @@ enum class StepKind : std::uint8_t {
   kReceiveReduce,          // out = in op from
   kReceiveReduceSend,      // to <- in op from                  (not kept)
   kReceiveReduceCopySend,  // out = to <- in op from
-  kSendForAnswer,          // to <- in; the peer overwrites it, a later kReceiveAnswer of the same stage or more reads it
-  kReceiveReduceAnswer,    // out = from = in op from, and back it goes
-  kAnswer,                 // the held segment from `from` = in, and back it goes
-  kReceiveAnswer,          // out = to's answer
-  kCopy,                   // out = in
-  kUpdate,                 // the caller's hook works on in (= out) in place: a server's optimizer
+  kSendForAnswer,        // to <- in; overwritten there; a kReceiveAnswer of no lower stage reads it
+  kReceiveReduceAnswer,  // out = from = in op from, and back it goes
+  kAnswer,               // the held segment from `from` = in, and back it goes
+  kReceiveAnswer,        // out = to's answer
+  kCopy,                 // out = in
+  kUpdate,               // the caller's hook works on in (= out) in place: a server's optimizer
 };
 
 std::string_view to_string(StepKind kind);
 
-// Where an operand lies. kInput and kOutput are the caller's and may be one; kScratch belongs to the executor and holds
-// one segment per
-// (chunk, slice), valid within a turn.
+// Where an operand lies. kInput and kOutput are the caller's and may be one; kScratch belongs to
+// the executor and holds one segment per (chunk, slice), valid within a turn.
 enum class Place : std::uint8_t { kNone, kInput, kOutput, kScratch };
 
 struct Operand {
@@ -59,7 +63,7 @@ struct Step {
   std::uint8_t stage = 0;
   std::uint8_t slice = 0;
   bool is_final = false;      // the reduction is complete after this step: an average divides here
-  bool is_held = false;       // kReceive, kReceiveReduce: keep the segment open for a kAnswer later in the same turn
+  bool is_held = false;       // kReceive, kReceiveReduce: kept for a kAnswer later in this turn
   std::uint16_t chunk = 0;    // whose segments the step streams: gives the length
   std::int16_t to = kNobody;  // a rank
   std::int16_t from = kNobody;
@@ -67,19 +71,21 @@ struct Step {
   Operand out;
 };
 
-// What a program does to the data; the executor's and the checker's common knowledge of a collective's meaning.
+// What a program does to the data; the executor's and the checker's common knowledge of a
+// collective's meaning.
 enum class Collective : std::uint8_t {
   kAllReduce,      // input: count at every rank; output: count, the reduction, at every rank
   kReduceScatter,  // input: count at every rank; output: rank r holds chunk r of the reduction
   kAllGather,      // input: rank r gives chunk r; output: count at every rank
   kBroadcast,      // input: count at the root; output: count at every rank
   kBarrier,        // nobody leaves before everybody has come; no data
-  kPushPull,       // as all_reduce over the workers' inputs, through servers, who may apply an update in between
+  kPushPull,  // as all_reduce over the workers' inputs, through servers, who may update in between
 };
 
 std::string_view to_string(Collective collective);
 
-// The program of one rank. Chunk c of `chunks` holds elements chunk_begin(count, chunks, c) up to that of c + 1.
+// The program of one rank. Chunk c of `chunks` holds elements chunk_begin(count, chunks, c) up to
+// that of c + 1.
 struct Schedule {
   Collective collective = Collective::kBarrier;
   std::string algorithm;
@@ -93,8 +99,8 @@ struct Schedule {
   std::vector<Step> steps;
 };
 
-// The first element of chunk `chunk` when `count` elements are split into `chunks`: equal parts, the first
-// count % chunks of them one element longer.
+// The first element of chunk `chunk` when `count` elements are split into `chunks`: equal parts,
+// the first count % chunks of them one element longer.
 constexpr std::size_t chunk_begin(std::size_t count, int chunks, int chunk) {
   const auto n = static_cast<std::size_t>(chunks);
   const auto c = static_cast<std::size_t>(chunk);

@@ -1,8 +1,8 @@
 // What goes wrong and is nobody's bug: a peer is lost, a deadline passes, ranks disagree.
 //
 // Two kinds of failure are never mixed. A bug in the calling program (a bad rank, a wrong count) is
-// std::invalid_argument. A fate is kolo::Error: a code to act on, the peer it came from, and a message that says
-// who, what, whom, how long, and what to do.
+// std::invalid_argument. A fate is kolo::Error: a code to act on, the peer it came from, and a
+// message that says who, what, whom, how long, and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -12,13 +12,13 @@
 namespace kolo {
 
 enum class ErrorCode {
-  kPeerLost,       // the peer's process or connection is gone
-  kDeadline,       // a wait passed its deadline
-  kMismatch,       // ranks called different collectives, types, operations or counts
-  kAborted,        // somebody called abort(), or a failure elsewhere poisoned the job
-  kUnavailable,    // this build or machine lacks what was asked for (a transport, a device, a port)
-  kProtocol,       // bytes from the wire that no kolo peer would send
-  kSystem,         // the operating system refused; the message carries errno's text
+  kPeerLost,     // the peer's process or connection is gone
+  kDeadline,     // a wait passed its deadline
+  kMismatch,     // ranks called different collectives, types, operations or counts
+  kAborted,      // somebody called abort(), or a failure elsewhere poisoned the job
+  kUnavailable,  // this build or machine lacks what was asked for (a transport, a device, a port)
+  kProtocol,     // bytes from the wire that no kolo peer would send
+  kSystem,       // the operating system refused; the message carries errno's text
 };
 
 std::string_view to_string(ErrorCode code);

@@ -1,15 +1,17 @@
 // How ranks find each other, and how they learn that one of them is gone.
 //
-// A *store* is a small table of strings that all ranks of a job see. Transports publish addresses in it (bound first,
-// published after: no race for a free port), and it carries the one thing that must reach everybody: the first failure.
+// A *store* is a small table of strings that all ranks of a job see. Transports publish addresses
+// in it (bound first, published after: no race for a free port), and it carries the one thing that
+// must reach everybody: the first failure.
 //
 //   LocalStore   ranks that are threads of one process
 //   FileStore    ranks that see one file system
-//   TcpStore     a server in one process (rank 0's, or the launcher's), a connection from every rank. The server sees
-//                a rank die by its connection, whatever transport the data took, and tells the others.
+//   TcpStore     a server in one process (rank 0's, or the launcher's), a connection from every
+//                rank. The server sees a rank die by its connection, whatever transport the data
+//                took, and tells the others.
 //
-// Threading: all calls are safe from several threads. Waits have deadlines; what they throw names the key and says who
-// has not come.
+// Threading: all calls are safe from several threads. Waits have deadlines; what they throw names
+// the key and says who has not come.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,8 @@ class Store {
   // Adds to a counter that starts at 0; returns the new value.
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
 
-  // Says that `rank` of this job is alive on this store from now on. A joined rank whose store goes away without
-  // leave() counts as dead, where the store can see that.
+  // Says that `rank` of this job is alive on this store from now on. A joined rank whose store goes
+  // away without leave() counts as dead, where the store can see that.
   virtual void join(int rank) = 0;
   virtual void leave() = 0;
 
@@ -64,10 +66,12 @@ std::shared_ptr<Store> make_local_store();
 // A store in a file that every rank can open; made if absent. The last rank that leaves removes it.
 std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline);
 
-// The server of a TCP store: binds at once (port 0: the kernel chooses), serves from a thread of its own until destroyed.
+// The server of a TCP store: binds at once (port 0: the kernel chooses), serves from a thread of
+// its own until destroyed.
 class TcpStoreServer {
  public:
-  // `host`: the address to bind, empty for all, IPv4 and IPv6. Error kUnavailable where the port is in use.
+  // `host`: the address to bind, empty for all, IPv4 and IPv6. Error kUnavailable where the port is
+  // in use.
   TcpStoreServer(const std::string& host, std::uint16_t port);
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
@@ -81,7 +85,8 @@ class TcpStoreServer {
 };
 
 // Connects, again and again until the deadline. Error kDeadline names host and port.
-std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port, Deadline deadline);
+std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
+                                         Deadline deadline);
 
 // Who this process is, as its launcher says.
 struct LaunchEnvironment {
@@ -91,12 +96,13 @@ struct LaunchEnvironment {
   int local_size = 1;
 };
 
-// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; one process alone where none is set. A half-set or unreadable
-// environment is std::invalid_argument that names the variable.
+// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; one process alone where none is set. A
+// half-set or unreadable environment is std::invalid_argument that names the variable.
 LaunchEnvironment launch_environment();
 
-// The job's store as the environment says: KOLO_STORE (tcp://host:port or file:PATH) if set; else MASTER_ADDR and
-// MASTER_PORT, where rank 0 serves; else, for one rank alone, a local one. The server lives as long as the store.
+// The job's store as the environment says: KOLO_STORE (tcp://host:port or file:PATH) if set; else
+// MASTER_ADDR and MASTER_PORT, where rank 0 serves; else, for one rank alone, a local one. The
+// server lives as long as the store.
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
 }  // namespace kolo

@@ -1,31 +1,36 @@
 // The contract between those who move bytes and those who give them meaning.
 //
-// A *channel* is an ordered, reliable, credit-controlled stream of *segments* to and from one peer. Both ends run the
-// same schedule, so both know the length of the n-th segment in each direction: nothing on the wire says it, there are
-// no tags and no rendezvous messages. A segment is at most Capabilities::segment_bytes long and always contiguous.
+// A *channel* is an ordered, reliable, credit-controlled stream of *segments* to and from one peer.
+// Both ends run the same schedule, so both know the length of the n-th segment in each direction:
+// nothing on the wire says it, there are no tags and no rendezvous messages. A segment is at most
+// Capabilities::segment_bytes long and always contiguous.
 //
 // There are two ways to send a segment and two to receive one, to be mixed freely on one channel:
 //
-//   reserve + commit   write it where it leaves from (a *slot*): a reduce kernel puts its output there
+//   reserve + commit   write it where it leaves from (a *slot*): there a kernel puts its output
 //   send               from the caller's memory; no copy where the transport can do without
 //   view + release     read it where it arrived: a reduce kernel takes its input from there
 //   receive            into the caller's memory; no copy where the transport can do without
 //
-// All of these return at once: "not now" is null or false, to be asked again after progress. *Credit* bounds what is in
-// flight: kMinimumCredit segments can always be committed or sent before the peer releases any, and a schedule that
-// needs no more than these on any channel cannot deadlock on any transport.
+// All of these return at once: "not now" is null or false, to be asked again after progress.
+// *Credit* bounds what is in flight: kMinimumCredit segments can always be committed or sent before
+// the peer releases any, and a schedule that needs no more than these on any channel cannot
+// deadlock on any transport.
 //
-// *Answers* serve shared memory. A segment committed with kAnswered is not released by the peer but overwritten in
-// place (view_to_answer, answer) and then read back by its sender (view_answer, release_answer): a core that reads and
-// then writes a cache line pays for one transfer, not two. Only where Capabilities::can_answer. The segment keeps its
-// credit until release_answer. Answers come back in the order in which the answered segments were sent.
+// *Answers* serve shared memory. A segment committed with kAnswered is not released by the peer but
+// overwritten in place (view_to_answer, answer) and then read back by its sender (view_answer,
+// release_answer): a core that reads and then writes a cache line pays for one transfer, not two.
+// Only where Capabilities::can_answer. The segment keeps its credit until release_answer. Answers
+// come back in the order in which the answered segments were sent.
 //
-// Threading: a Transport and its channels belong to one thread at a time; the owner serialises. Different Transports,
-// also of one process, are independent. Errors: any call may throw kolo::Error with the peer's rank; the channel is
-// then dead and every later call throws again. Lifetime: channels live as long as their transport.
+// Threading: a Transport and its channels belong to one thread at a time; the owner serialises.
+// Different Transports, also of one process, are independent. Errors: any call may throw
+// kolo::Error with the peer's rank; the channel is then dead and every later call throws again.
+// Lifetime: channels live as long as their transport.
 //
-// Device memory: buffers are plain pointers; Capabilities says which kinds of memory a channel takes, and of which kind
-// its slots and views are. Work that is ordered on a device stream goes through Channel::stream(): see README.md.
+// Device memory: buffers are plain pointers; Capabilities says which kinds of memory a channel
+// takes, and of which kind its slots and views are. Work that is ordered on a device stream goes
+// through Channel::stream(): see README.md.
 #pragma once
 
 #include <chrono>
@@ -51,28 +56,30 @@ constexpr std::uint32_t memory_bit(MemoryKind kind) {
 // Segments that every channel takes before the peer has released any.
 inline constexpr int kMinimumCredit = 4;
 
-// Slots and views are aligned to this many bytes, on every transport (one cache line; a multiple of every element).
+// Slots and views are aligned to this many bytes, on every transport (one cache line; a multiple of
+// every element).
 inline constexpr std::size_t kSegmentAlignment = 64;
 
 // What a channel can do, as numbers and flags. Upper layers ask these, never the transport's name.
 struct Capabilities {
   std::uint32_t memory_kinds = memory_bit(MemoryKind::kHost);  // what send and receive take
   MemoryKind segment_memory = MemoryKind::kHost;               // where slots and views lie
-  std::size_t segment_bytes = 64 * 1024;    // the longest segment; a multiple of kSegmentAlignment
+  std::size_t segment_bytes = 64 * 1024;  // the longest segment; a multiple of kSegmentAlignment
   std::size_t preferred_segment_bytes = 64 * 1024;  // best for streaming
-  int credit_segments = kMinimumCredit;     // full segments in flight per direction
-  std::size_t zero_copy_bytes = std::numeric_limits<std::size_t>::max();  // from here on send/receive copy nothing
-  double latency_us = 0;                    // estimates, before anything is measured
-  double bandwidth_GBps = 0;                // one direction, bytes per nanosecond
+  int credit_segments = kMinimumCredit;             // full segments in flight per direction
+  // From here on send and receive copy nothing.
+  std::size_t zero_copy_bytes = std::numeric_limits<std::size_t>::max();
+  double latency_us = 0;      // estimates, before anything is measured
+  double bandwidth_GBps = 0;  // one direction, bytes per nanosecond
   bool can_answer = false;
-  bool can_map = false;                     // Channel::map gives a pointer into the peer's memory
-  bool is_stream_ordered = false;           // Channel::stream() is not null
+  bool can_map = false;            // Channel::map gives a pointer into the peer's memory
+  bool is_stream_ordered = false;  // Channel::stream() is not null
 };
 
 // Flags of commit and send.
 enum SegmentFlags : unsigned {
   kPlain = 0,
-  kMore = 1,      // another segment follows at once: the transport may hold this one back to send both together
+  kMore = 1,      // another segment follows at once: this one may wait, to be sent with it
   kAnswered = 2,  // the peer overwrites it in place; read it back with view_answer
 };
 
@@ -90,8 +97,8 @@ struct MemoryHandle {
   std::string bytes;
 };
 
-// The channel's operations ordered on a device stream: each returns at once and makes the *stream* wait where the
-// host's form would say "not now". `stream` is the device runtime's stream handle.
+// The channel's operations ordered on a device stream: each returns at once and makes the *stream*
+// wait where the host's form would say "not now". `stream` is the device runtime's stream handle.
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;
@@ -114,13 +121,15 @@ class Channel {
 
   // --- out ---
 
-  // A slot of `bytes` for the next segment, aligned; null while there is no credit. At most one at a time.
+  // A slot of `bytes` for the next segment, aligned; null while there is no credit. At most one at
+  // a time.
   virtual std::byte* reserve(std::size_t bytes) = 0;
 
   // Hands over the reserved slot.
   virtual void commit(unsigned flags = kPlain) = 0;
 
-  // Sends `data` as one segment; false while there is no credit. The memory must stay unchanged until is_drained().
+  // Sends `data` as one segment; false while there is no credit. The memory must stay unchanged
+  // until is_drained().
   virtual bool send(std::span<const std::byte> data, unsigned flags = kPlain) = 0;
 
   // True when no memory given to send() is needed any more and nothing is held back.
@@ -128,12 +137,13 @@ class Channel {
 
   // --- in ---
 
-  // The next segment, which is `bytes` long, where it lies; null while it has not arrived whole. Valid until release.
+  // The next segment, which is `bytes` long, where it lies; null while it has not arrived whole.
+  // Valid until release.
   virtual const std::byte* view(std::size_t bytes) = 0;
   virtual void release() = 0;
 
-  // The next segment into `into`; false while it is not whole: then call again with the same span. Between the two
-  // calls the transport may already write there.
+  // The next segment into `into`; false while it is not whole: then call again with the same span.
+  // Between the two calls the transport may already write there.
   virtual bool receive(std::span<std::byte> into) = 0;
 
   // --- answers; only where can_answer ---
@@ -166,25 +176,30 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // The channel to `peer` (not to oneself). It may still be connecting: then its calls say "not now".
+  // The channel to `peer` (not to oneself). It may still be connecting: then its calls say "not
+  // now".
   virtual Channel& channel(int peer) = 0;
 
-  // Moves what can be moved, without blocking: what was sent, what has arrived, connections, deaths of peers.
+  // Moves what can be moved, without blocking: what was sent, what has arrived, connections, deaths
+  // of peers.
   virtual void progress() = 0;
 
   // --- sleeping: arm; if true, poll descriptor() for input until the deadline; disarm ---
 
-  // Readable when progress() has something to do, once armed. -1: cannot sleep, the caller yields instead.
+  // Readable when progress() has something to do, once armed. -1: cannot sleep, the caller yields
+  // instead.
   virtual int descriptor() const = 0;
 
   // Asks to be woken. False: something is there already, do not sleep (and do not disarm).
   virtual bool arm() = 0;
   virtual void disarm() = 0;
 
-  // After it returns no operation touches the caller's memory, whatever was under way; the transport is then dead.
+  // After it returns no operation touches the caller's memory, whatever was under way; the
+  // transport is then dead.
   virtual void quiesce() noexcept = 0;
 
-  // A handle on `bytes` at `data` that a peer's Channel::map takes; empty where memory cannot be exported.
+  // A handle on `bytes` at `data` that a peer's Channel::map takes; empty where memory cannot be
+  // exported.
   virtual MemoryHandle export_memory(const void* data, std::size_t bytes);
 };
 

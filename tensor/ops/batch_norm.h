@@ -1,3 +1,4 @@
+// Batch normalisation, with what ResNet puts behind it (add the residual, ReLU) in the same node.
 #pragma once
 
 #include "tensor/autograd.h"
