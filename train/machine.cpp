@@ -11,7 +11,8 @@
 namespace kolo::train {
 namespace {
 
-#include "train_version.inc"  // kVersion, kCommit, kCompiler: written by version.cmake at every build
+// kVersion, kCommit, kCompiler: written by version.cmake at every build.
+#include "train_version.inc"
 
 // The value behind the first "name : value" or "NAME=value" of a file.
 std::string find_in(const std::string& path, const std::string& name) {

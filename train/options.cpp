@@ -38,7 +38,7 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
   app.add_option("--strategies,--strategy", raw.strategies,
                  "arms, separated by commas: " + list_of_strategies() +
                      "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-                     "ps:optimizer=server [compare: ring,ps,ps:everywhere; train: ring]")
+                     "ps:optimizer=server [compare: ring,ps; train: ring]")
       ->group(group);
   app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")->group(group);
   app.add_option("--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
@@ -58,22 +58,20 @@ void add_work_flags(CLI::App& app, Raw& raw) {
   const std::string group = "The work, the same for every arm";
   app.add_option("--dataset", o.dataset, "digits (rendered), or svhn:DIR (the .mat files) [digits]")
       ->group(group);
-  app.add_option("--train-size,--train_size", o.train_size, "training samples; 0: the default")
+  app.add_option("--train-size,--train_size", o.train_size,
+                 "training samples [digits: 4096; files: all]")
       ->group(group);
-  app.add_option("--test-size,--test_size", o.test_size, "test samples; 0: the default")
+  app.add_option("--test-size,--test_size", o.test_size, "test samples [digits: 1000; files: all]")
       ->group(group);
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
       ->group(group);
   app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")->group(group);
-  app.add_flag("--zero-init-residual,!--no-zero-init-residual", o.zero_init_residual,
-               "resnet50's residual blocks begin as the identity [on]")
-      ->group(group);
-  app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration")
+  app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [32]")
       ->group(group);
   app.add_option("--global-batch,--global_batch", o.global_batch,
                  "samples of all ranks together per iteration; instead of --batch-size")
       ->group(group);
-  app.add_option("--epochs", o.epochs, "passes over the training data")->group(group);
+  app.add_option("--epochs", o.epochs, "passes over the training data [6]")->group(group);
   app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")
       ->group(group);
   app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")->group(group);
@@ -82,12 +80,12 @@ void add_work_flags(CLI::App& app, Raw& raw) {
 void add_optimizer_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The optimizer (SGD with momentum), the same for every arm";
-  app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly")
+  app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly [0.02]")
       ->group(group);
   app.add_option("--momentum", o.momentum, "[0.9]")->group(group);
   app.add_option("--weight-decay,--weight_decay", o.weight_decay, "[1e-4]")->group(group);
   app.add_option("--warmup-epochs,--warmup_epochs", o.warmup_epochs,
-                 "epochs in which the learning rate grows from near 0 [0.5]")
+                 "epochs in which the learning rate grows from near 0 [1]")
       ->group(group);
   app.add_option("--lr-schedule,--lr_schedule", o.lr_schedule, "constant, cosine [cosine]")
       ->group(group);
@@ -183,11 +181,11 @@ constexpr int kUntilSteps = 1'000'000;  // epochs, where --steps is the limit
 
 void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   const bool is_rendered = o.dataset == "digits";
-  if (o.train_size == 0 && is_rendered) o.train_size = 3072;
+  if (o.train_size == 0 && is_rendered) o.train_size = 4096;
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
   if (o.batch_size == 0) o.batch_size = 32;
-  if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 4;
-  if (o.lr == 0) o.lr = 0.1;
+  if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 6;
+  if (o.lr == 0) o.lr = 0.02;
   if (o.bucket_bytes == 0) o.bucket_bytes = BucketSizes{}.bytes;
   if (o.first_bucket_bytes == 0) {
     o.first_bucket_bytes = std::min(BucketSizes{}.first_bytes, o.bucket_bytes);
@@ -210,7 +208,7 @@ Options finish(Raw& raw) {
           "--timeout: expected a positive number of seconds, got {}", raw.timeout_s);
   o.timeout = std::chrono::milliseconds(std::llround(raw.timeout_s * 1000));
   if (raw.strategies.empty()) {
-    raw.strategies = o.command == Command::compare ? "ring,ps,ps:everywhere" : "ring";
+    raw.strategies = o.command == Command::compare ? "ring,ps" : "ring";
   }
   try {
     o.arms = parse_arms(raw.strategies, raw.arm_defaults);

@@ -42,7 +42,6 @@ struct Options {
   std::int64_t test_size = 0;
   std::string model = "resnet50";
   std::string stem = "imagenet";  ///< resnet50's: imagenet or cifar
-  bool zero_init_residual = true;  ///< resnet50's blocks begin as the identity (Goyal et al., 2017)
   int batch_size = 0;             ///< samples per rank and iteration, as in PyTorch's scripts
   std::int64_t global_batch =
       0;  ///< samples of all ranks together; need not be a multiple of the ranks
@@ -52,7 +51,7 @@ struct Options {
   std::int64_t lr_batch = 256;
   double momentum = 0.9;
   double weight_decay = 1e-4;
-  double warmup_epochs = 0.5;  ///< the learning rate grows linearly from near 0
+  double warmup_epochs = 1;  ///< the learning rate grows linearly from near 0
   std::string lr_schedule = "cosine";
   std::uint64_t seed = 1;  ///< of weights, data order and rendered data
 

@@ -14,9 +14,7 @@ nlohmann::json with_summary(const RunRecord& run) {
   json["bytes_match_formula"] = run.bytes_match();
   json["busy_cores_workers"] = run.busy_cores(true);
   json["busy_cores_servers"] = run.busy_cores(false);
-  const std::vector<double> counted(
-      run.step_seconds.end() - static_cast<std::ptrdiff_t>(run.counted_iterations),
-      run.step_seconds.end());
+  const std::vector<double> counted = run.counted_seconds();
   json["step_seconds_p10"] = quantile(counted, 0.1);
   json["step_seconds_median"] = quantile(counted, 0.5);
   json["step_seconds_p90"] = quantile(counted, 0.9);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "train/report.h"
 #include "train/report_table.h"
@@ -9,29 +10,69 @@ namespace kolo::train {
 namespace {
 
 // What stands under the table: how each number is made, so that nobody has to guess.
-constexpr const char* kMeaning = R"(## What the numbers mean
+struct Meaning {
+  const char* number;
+  const char* how;
+};
+constexpr std::array<Meaning, 11> kMeanings{{
+    {"images/s",
+     "samples over the seconds of the counted iterations, summed over workers. Not counted: the "
+     "first {skipped} iterations, "
+     "evaluation, and proofs of equality"},
+    {"iteration",
+     "mean over the counted iterations and over workers, on the thread that trains, from asking "
+     "for a batch to updated "
+     "parameters; the parts add up to it. p10, median and p90 are those of rank 0's counted "
+     "iterations"},
+    {"data", "waiting for the next batch, which another thread prepares"},
+    {"forward, backward",
+     "computing; what communication takes on this thread meanwhile is not in it"},
+    {"exposed communication",
+     "all that the training thread does for communication: starting exchanges and helping them "
+     "along inside backward, and "
+     "waiting for them afterwards, which is also waiting for a slower worker"},
+    {"optimizer", "applying the update, or taking over parameters that a server has updated"},
+    {"hidden communication",
+     "from the start of the first bucket to the arrival of the last, less what is exposed: "
+     "communication that overlaps with "
+     "backward. Where all cores are busy it still costs: it makes backward slower"},
+    {"MiB sent",
+     "payload bytes that the transport counted in the exchange of gradients, per iteration, "
+     "headers apart; below it what the "
+     "formula says"},
+    {"cores busy",
+     "CPU seconds of the processes per second of training: what servers cost in cores"},
+    {"peak memory", "the most that was resident in one process"},
+    {"losses, accuracies",
+     "training: over the epoch's samples while they were trained on. Test: each test sample once, "
+     "counted exactly on however "
+     "many workers; running statistics of batch norm are rank 0's, as in PyTorch's DDP. Equal "
+     "hashes of the final weights mean "
+     "equal weights"},
+}};
 
-Every arm ran in fresh processes, one arm after the other, with the same model, initial weights, order of data, optimizer,
-precision, iterations, threads and transport; kolo-train refuses to compare runs that differ in any of these.
+constexpr const char* kSameForAll =
+    "Every arm ran in fresh processes, one arm after the other, with the same model, initial "
+    "weights, order of data, "
+    "optimizer, precision, iterations, threads and transport; kolo-train refuses to compare runs "
+    "that differ in any of "
+    "these.";
 
-| number | how it is made |
-|---|---|
-| images/s | samples over the seconds of the counted iterations, summed over workers. Not counted: the first {skipped} iterations, evaluation, and proofs of equality |
-| iteration | mean over the counted iterations and over workers, on the thread that trains, from asking for a batch to updated parameters; the parts add up to it. The median and, in brackets, the 10th and 90th percentile are those of rank 0's iterations |
-| data | waiting for the next batch, which another thread prepares |
-| forward, backward | computing; what communication takes on this thread meanwhile is not in it |
-| exposed communication | all that the training thread does for communication: starting exchanges and helping them along inside backward, and waiting for them afterwards; also waiting for a slower worker |
-| optimizer | applying the update, or taking over parameters that a server has updated |
-| hidden communication | from the start of the first bucket to the arrival of the last, less what is exposed: communication that overlaps with backward. On a machine whose cores are all busy it still costs: it makes backward slower |
-| MiB sent | payload bytes that the transport counted in the exchange of gradients, per iteration, headers apart; below it what the formula says |
-| cores busy | CPU seconds of the processes per second of training: what servers cost in cores |
-| peak memory | the most that was resident in one process |
-| losses, accuracies | training: over the epoch's samples while they were trained on. Test: each test sample once, counted exactly on however many workers; running statistics of batch norm are rank 0's, as in PyTorch's DDP |
-| final weights | a hash of all parameters' bits: equal hashes, equal weights |
+constexpr const char* kOneMachine =
+    "Ranks on one machine talk through its memory, and servers share its cores with the workers: "
+    "the table says what the "
+    "strategies cost here, not what they cost on a network.";
 
-Ranks on one machine talk through its memory, and servers share its cores with the workers: the table says what the
-strategies cost here, not what they cost on a network.
-)";
+std::string meaning_markdown(const Report& report) {
+  std::string text = fmt::format(
+      "## What the numbers mean\n\n{}\n\n| number | how it is made |\n|---|---|\n", kSameForAll);
+  for (const Meaning& meaning : kMeanings) {
+    text += fmt::format(
+        "| {} | {} |\n", meaning.number,
+        fmt::format(fmt::runtime(meaning.how), fmt::arg("skipped", report.skipped_iterations)));
+  }
+  return text + fmt::format("\n{}\n", kOneMachine);
+}
 
 std::string table_markdown(const Table& table) {
   std::string text = fmt::format("| |{}|\n|---|{}\n", fmt::join(table.columns, "|"), [&] {
@@ -109,7 +150,7 @@ std::string report_markdown(const Report& report) {
       fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
   for (const std::string& sentence : findings(report)) text += fmt::format("- {}\n", sentence);
   text += fmt::format("\n{}\n{}\n", table_markdown(table), kPlots);
-  text += fmt::format(fmt::runtime(kMeaning), fmt::arg("skipped", report.skipped_iterations));
+  text += meaning_markdown(report);
   text +=
       fmt::format("\nBytes by the formula, for n workers:\n\n{}", formulas_markdown(report, table));
   text += fmt::format("\n## Epochs\n\n{}", epochs_markdown(report));

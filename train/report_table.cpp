@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -16,6 +17,8 @@ using Runs = std::vector<const RunRecord*>;
 using Value = std::function<double(const RunRecord&)>;
 
 constexpr double kMiB = 1 << 20;
+constexpr std::array<std::pair<const char*, double>, 3> kQuantiles{
+    {{"  p10 of rank 0", 0.1}, {"  median", 0.5}, {"  p90", 0.9}}};
 
 std::string with_spread(const Runs& runs, const Value& value, int digits) {
   double sum = 0, low = INFINITY, high = -INFINITY;
@@ -92,6 +95,13 @@ void add_speed(TableMaker& table) {
             1);
   table.add("iteration, ms", of_workers([](const RankRecord& r) { return r.step_seconds * 1e3; }),
             1);
+  for (const auto& row : kQuantiles) {
+    const double fraction = row.second;
+    table.add(
+        row.first,
+        [fraction](const RunRecord& r) { return 1e3 * quantile(r.counted_seconds(), fraction); },
+        1);
+  }
   for (std::size_t part = 0; part < kPartNames.size(); ++part) {
     const bool is_exposed = part == static_cast<std::size_t>(Part::exposed);
     table.add(is_exposed ? "  exposed communication" : fmt::format("  {}", kPartNames[part]),

@@ -13,6 +13,10 @@ double RunRecord::images_per_second() const {
   return sum;
 }
 
+std::vector<double> RunRecord::counted_seconds() const {
+  return {step_seconds.end() - static_cast<std::ptrdiff_t>(counted_iterations), step_seconds.end()};
+}
+
 bool RunRecord::bytes_match() const {
   for (const RankRecord& rank : ranks) {
     if (std::abs(rank.bytes_sent - rank.formula_sent) > allowed_byte_difference) return false;

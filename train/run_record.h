@@ -71,6 +71,8 @@ struct RunRecord {
 
   /// All workers together, over the counted iterations.
   double images_per_second() const;
+  /// Of the counted iterations, on rank 0.
+  std::vector<double> counted_seconds() const;
   /// True where every rank moved what the formula says.
   bool bytes_match() const;
   /// CPU seconds per second, of all workers or of all dedicated servers.

@@ -17,18 +17,6 @@ DatasetOptions dataset_options(const Options& options) {
   return {options.seed, options.train_size, options.test_size};
 }
 
-// A residual block ends with a normalisation whose weight is then 0: it adds nothing at first, and
-// a deep network starts as a shallow one. Without this, ResNet-50 spends its first few hundred
-// iterations on recovering from the first few. Goyal et al., "Accurate, Large Minibatch SGD",
-// 2017, 5.1; torchvision's zero_init_residual.
-void begin_as_identity(tensor::Parameters& parameters) {
-  for (const tensor::ParameterId id : parameters.arena_order()) {
-    const tensor::Parameter& parameter = parameters.list()[static_cast<std::size_t>(id)];
-    if (!parameter.name.ends_with(".bn3.weight")) continue;
-    std::fill_n(parameters.value(id), parameter.range.count, 0.0f);
-  }
-}
-
 }  // namespace
 
 Workplace::Workplace(const Options& options, Communicator& communicator)
@@ -97,7 +85,6 @@ void Workplace::make_network() {
   network_ = std::make_unique<tensor::Network>(
       std::move(model), std::move(parameters), settings.image,
       tensor::make_backend(options_.backend, options_.threads), options_.seed);
-  if (options_.zero_init_residual) begin_as_identity(network_->parameters());
 }
 
 void Workplace::broadcast_initial(Communicator& communicator) {
@@ -113,9 +100,7 @@ std::map<std::string, std::string> Workplace::terms() const {
   terms["model"] = fmt::format("{}{}, {} parameters, {} classes", o.model,
                                o.model == "small" ? "" : ", stem " + o.stem,
                                network_->parameters().count(), classes_);
-  terms["initial weights"] = fmt::format(
-      "seed {}, hash {}{}", o.seed, initial_hash_,
-      o.zero_init_residual && o.model != "small" ? ", residual blocks begin as the identity" : "");
+  terms["initial weights"] = fmt::format("seed {}, hash {}", o.seed, initial_hash_);
   terms["data"] = fmt::format("{}: {} training samples of {} x {} x {}, {} test samples",
                               train_data_->description(), train_samples_, image_.height,
                               image_.width, image_.channels, test_samples_);

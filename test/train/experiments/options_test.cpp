@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("compare without flags compares a ring with servers, two ranks, on rendered digits") {
   const Options options = parse({"compare"});
-  CHECK(names_of(options.arms) == Names{"ring", "ps", "ps:everywhere"});
+  CHECK(names_of(options.arms) == Names{"ring", "ps"});
   CHECK(options.ranks == 2);
   CHECK(options.dataset == "digits");
   CHECK(options.model == "resnet50");

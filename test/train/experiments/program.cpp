@@ -15,7 +15,10 @@
 namespace kolo::test {
 namespace {
 
-std::string text_of(const std::string& path) {
+// A file of a process below /proc; empty where it is gone.
+std::string text_of(pid_t process, const char* name) {
+  const std::filesystem::path path =
+      std::filesystem::path("/proc") / std::to_string(process) / name;
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
@@ -27,7 +30,7 @@ struct Stat {
   pid_t parent = 0;
 };
 Stat stat_of(pid_t process) {
-  const std::string text = text_of("/proc/" + std::to_string(process) + "/stat");
+  const std::string text = text_of(process, "stat");
   const std::size_t end = text.rfind(')');
   Stat stat;
   if (end != std::string::npos)
@@ -79,7 +82,8 @@ bool Program::read_some() {
       std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
   pollfd waiting{reading_, POLLIN, 0};
   if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count())) <= 0) {
-    throw std::runtime_error("still running after a minute; so far:\n" + output_);
+    throw std::runtime_error(
+        std::string("still running after a minute; so far:\n").append(output_));
   }
   std::array<char, 4096> block{};
   const ssize_t count = read(reading_, block.data(), block.size());
@@ -89,7 +93,9 @@ bool Program::read_some() {
 
 void Program::wait_for(const std::string& text) {
   while (output_.find(text) == std::string::npos) {
-    if (!read_some()) throw std::runtime_error("ended without '" + text + "':\n" + output_);
+    if (!read_some())
+      throw std::runtime_error(
+          std::string("ended without '").append(text).append("':\n").append(output_));
   }
 }
 
@@ -121,14 +127,14 @@ std::vector<pid_t> Program::descendants() const {
 }
 
 pid_t Program::rank_process(int rank) const {
-  const std::string wanted =
-      std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0');
+  std::string wanted("\0RANK=", 6);  // between the ends of two variables
+  wanted.append(std::to_string(rank)).push_back('\0');
   for (const pid_t process : descendants()) {
-    const std::string variables =
-        std::string(1, '\0') + text_of("/proc/" + std::to_string(process) + "/environ");
+    std::string variables(1, '\0');
+    variables.append(text_of(process, "environ"));
     if (variables.find(wanted) != std::string::npos) return process;
   }
-  throw std::runtime_error("no process is rank " + std::to_string(rank));
+  throw std::runtime_error(std::string("no process is rank ").append(std::to_string(rank)));
 }
 
 bool is_gone(pid_t process) {
