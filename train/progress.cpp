@@ -12,7 +12,8 @@
 namespace kolo::train {
 namespace {
 
-constexpr double kLineSeconds = 20;  // between two lines of a log, unless an epoch ends
+constexpr double kLineSeconds = 20;  // between two lines of a log,
+constexpr double kEpochSeconds = 1;  // unless an epoch begins
 constexpr int kBarCells = 24;
 
 int width_of(std::FILE* out) {
@@ -112,8 +113,9 @@ double Progress::seconds_left(double fraction) const {
 }
 
 bool Progress::is_worth_a_line(const RunPlace& place, const ProgressNote& note) const {
-  return place.index != last_run_ || note.epoch != last_epoch_ ||
-         seconds_since(last_line_) > kLineSeconds;
+  const double waited = seconds_since(last_line_);
+  return place.index != last_run_ || (note.epoch != last_epoch_ && waited > kEpochSeconds) ||
+         waited > kLineSeconds;
 }
 
 }  // namespace kolo::train
