@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 #include "train/evaluation.h"
 #include "train/gather.h"

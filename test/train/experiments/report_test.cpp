@@ -2,6 +2,8 @@
 // appear whole.
 #include "train/report.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

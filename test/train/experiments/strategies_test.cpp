@@ -2,6 +2,8 @@
 // and move what they promise.
 #include "train/strategies/strategy.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <numeric>
