@@ -1,7 +1,8 @@
 # kolo_install(NAME...)   makes the libraries kolo::NAME installable, with their public headers and the files by which
 #                         find_package(kolo) finds them: <prefix>/lib/cmake/kolo, <prefix>/include/kolo
 #
-# Only these travel: no program and no test is installed, and the consumer needs nothing that built them.
+# The consumer needs nothing that built them. Beside these libraries kolo-run and kolo-bench are installed (bench/,
+# component "programs"); kolo-train and the tests run from the build folder.
 
 include(CMakePackageConfigHelpers)
 

@@ -5,7 +5,7 @@
 #
 #   groups   base    compiler, CMake, and the libraries that are built against (always)
 #            plots   matplotlib, for the plots of reports and benchmarks
-#            peers   gloo, Open MPI and MPICH, to be measured beside kolo
+#            peers   gloo, to be measured beside kolo
 #   --check  changes nothing; names what is missing and fails if anything is
 #
 # Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
@@ -15,7 +15,7 @@ set -eu
 base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
 zlib1g-dev python3"
 plots="python3-matplotlib"
-peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
+peers="libgloo-dev"
 
 lock_seconds=600 # how long another apt or dpkg may hold us up
 os_release=/etc/os-release
@@ -71,6 +71,10 @@ missing_things() {
     command -v "$tool" >/dev/null 2>&1 || echo "$tool"
   done
   command -v ninja >/dev/null 2>&1 || command -v ninja-build >/dev/null 2>&1 || echo ninja
+  if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
+    echo "and then whatever this script names once there is a compiler to look for headers with"
+    return
+  fi
   has_header catch2/catch.hpp || has_header catch2/catch_all.hpp || echo "Catch2 (2.13 or 3)"
   has_header fmt/format.h || echo fmt
   has_header CLI/CLI.hpp || echo CLI11

@@ -11,6 +11,15 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build/release
 log=$build/build.log
 
+case " $* " in
+  *" --help "* | *" -h "*)
+    if [ -x "$build/bin/kolo-train" ]; then exec "$build/bin/kolo-train" compare --help; fi
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    echo "(kolo-train is not built yet; run this without --help once, and --help will list its options)"
+    exit 0
+    ;;
+esac
+
 "$root/cmake/setup.sh" --with plots
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
