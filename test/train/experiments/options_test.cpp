@@ -51,7 +51,7 @@ TEST_CASE("the flags of other projects' scripts mean the same") {
         Names{"ring", "ps"});
 }
 
-TEST_CASE("--batch-size is per rank, --global-batch is of all ranks") {
+TEST_CASE("the flag --batch-size is per rank, --global-batch is of all ranks") {
   CHECK(parse({"train", "--ranks", "4", "--batch-size", "8"}).samples_per_iteration() == 32);
   CHECK(parse({"train", "--ranks", "4", "--global-batch", "30"}).samples_per_iteration() == 30);
 }
