@@ -76,7 +76,8 @@ def check_format(tree):
 
 
 def compile_alone(tree, compiler, header):
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", str(tree.root), "-"]
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", str(tree.root),
+               f'-DKOLO_SOURCE_DIR="{tree.root}"', "-"]
     return subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True, check=False)
 
 
