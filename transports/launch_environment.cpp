@@ -76,22 +76,27 @@ std::shared_ptr<Store> store_from_url(const std::string& url, int size, Deadline
 LaunchEnvironment launch_environment() {
   const Settings settings = read_settings();
   need_both(settings.rank.has_value(), settings.size.has_value(), "RANK", "WORLD_SIZE");
-  need_both(settings.local_rank.has_value(), settings.local_size.has_value(), "LOCAL_RANK",
-            "LOCAL_WORLD_SIZE");
+  if (settings.local_size && !settings.local_rank) {
+    throw std::invalid_argument(
+        "LOCAL_WORLD_SIZE is set but LOCAL_RANK is not: set both, or LOCAL_RANK alone, or neither");
+  }
   LaunchEnvironment who;
   if (!settings.rank) return who;
   who.rank = *settings.rank;
   who.size = *settings.size;
-  // A launcher that says nothing of hosts most likely means one.
+  // A launcher that says nothing of hosts most likely means one; one that names the place on a host
+  // and not how many there are leaves that to the store.
   who.local_rank = settings.local_rank.value_or(who.rank);
-  who.local_size = settings.local_size.value_or(who.size);
+  who.local_size = settings.local_size.value_or(settings.local_rank ? 0 : who.size);
   if (who.rank >= who.size) {
     throw std::invalid_argument(
         fmt::format("RANK={} must be less than WORLD_SIZE={}", who.rank, who.size));
   }
-  if (who.local_rank >= who.local_size) {
-    throw std::invalid_argument(fmt::format("LOCAL_RANK={} must be less than LOCAL_WORLD_SIZE={}",
-                                            who.local_rank, who.local_size));
+  const bool is_known = who.local_size > 0;
+  if (who.local_rank >= (is_known ? who.local_size : who.size)) {
+    throw std::invalid_argument(fmt::format("LOCAL_RANK={} must be less than {}={}", who.local_rank,
+                                            is_known ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE",
+                                            is_known ? who.local_size : who.size));
   }
   return who;
 }

@@ -93,11 +93,12 @@ struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;
+  int local_size = 1;  // 0: unknown; placement.h finds it through the store
 };
 
-// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; one process alone where none is set. A
-// half-set or unreadable environment is std::invalid_argument that names the variable.
+// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; one process alone where none is set, one
+// host where the last two are not; LOCAL_WORLD_SIZE alone may be missing. A half-set or unreadable
+// environment is std::invalid_argument that names the variable.
 LaunchEnvironment launch_environment();
 
 // The job's store as the environment says: KOLO_STORE (tcp://host:port or file:PATH) if set; else

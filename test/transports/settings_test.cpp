@@ -143,6 +143,18 @@ TEST_CASE("a launcher's environment says who this is") {
   CHECK((who.rank == 5 && who.size == 8 && who.local_rank == 1 && who.local_size == 4));
 }
 
+TEST_CASE("a launcher need not say how many ranks its host has") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment({{"RANK", "0"},
+                                 {"WORLD_SIZE", "8"},
+                                 {"LOCAL_RANK", "0"},
+                                 {"MASTER_ADDR", "127.0.0.1"},
+                                 {"MASTER_PORT", std::to_string(port)}});
+  const auto who = launch_environment();
+  CHECK((who.rank == 0 && who.size == 8 && who.local_rank == 0 && who.local_size == 0));
+  CHECK(store_from_environment(who, in_seconds(20)) != nullptr);
+}
+
 TEST_CASE("a half-set or impossible environment is refused by name") {
   const auto refusal = [](std::map<std::string, std::string> variables) {
     const Environment environment(std::move(variables));
@@ -153,8 +165,10 @@ TEST_CASE("a half-set or impossible environment is refused by name") {
              ContainsSubstring("WORLD_SIZE is set but RANK is not"));
   CHECK_THAT(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
              ContainsSubstring("RANK=2 must be less than WORLD_SIZE=2"));
-  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}),
-             ContainsSubstring("LOCAL_WORLD_SIZE is not"));
+  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "1"}}),
+             ContainsSubstring("LOCAL_RANK is not"));
+  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}),
+             ContainsSubstring("LOCAL_RANK=2 must be less than WORLD_SIZE=2"));
   CHECK_THAT(
       refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "1"}}),
       ContainsSubstring("LOCAL_RANK=1"));
