@@ -78,20 +78,24 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
                     Arguments& result, Typed& typed) {
   CLI::App* command = app.add_subcommand(name, "Measure " + name);
   add_measurement(*command, result, typed);
-  if (collective == Collective::kBarrier) return;
   add_sizes(*command, result, typed);
-  if (collective != Collective::kBroadcast && collective != Collective::kAllGather) {
-    command->add_option("-o,--op", typed.op, "sum, average, min or max")->capture_default_str();
-  }
+  command->add_option("-o,--op", typed.op, "sum, average, min or max")->capture_default_str();
+  command->add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
   if (collective == Collective::kPushPull) {
     command
         ->add_option("--servers", result.problem.servers,
                      "Dedicated servers, the first ranks; 0: every rank serves")
         ->capture_default_str();
   }
-  if (collective != Collective::kBroadcast) {
-    command->add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
-  }
+}
+
+// Options that every collective takes, so that one command line serves all, and this one ignores.
+std::vector<std::string> unused_options(Collective collective) {
+  if (collective == Collective::kBarrier)
+    return {"--min-bytes", "--max-bytes", "--factor", "--type", "--op", "--out-of-place"};
+  if (collective == Collective::kBroadcast) return {"--op", "--out-of-place"};
+  if (collective == Collective::kAllGather) return {"--op"};
+  return {};
 }
 
 // Finds a value by the name that to_string gives it.
@@ -131,6 +135,39 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
 }
 
+// What was given and has no meaning is remembered, to be said, and is as if it had not been given.
+void drop_unused(const CLI::App& command, Arguments& result) {
+  const Collective collective = result.problem.collective;
+  for (const std::string& name : unused_options(collective)) {
+    if (command.count(name) > 0) result.without_meaning.push_back(name);
+  }
+  const Arguments defaults;
+  if (!reduces(collective)) result.problem.op = defaults.problem.op;
+  if (collective == Collective::kBroadcast) result.problem.is_in_place = true;
+  if (collective != Collective::kBarrier) return;
+  result.problem = defaults.problem;
+  result.problem.collective = collective;
+  result.min_bytes = defaults.min_bytes;
+  result.max_bytes = defaults.max_bytes;
+  result.factor = defaults.factor;
+}
+
+// A launcher has decided how many ranks there are.
+void take_launched(const CLI::App& command, int launched, Arguments& result) {
+  if (launched == 0) return;
+  require(command.count("--ranks") == 0 || result.ranks == launched,
+          fmt::format("--ranks {} contradicts the launcher, which started {} (WORLD_SIZE); leave "
+                      "--ranks out, or run kolo-bench without a launcher",
+                      result.ranks, launched));
+  result.ranks = launched;
+}
+
+void require_whole_elements(std::size_t bytes, ElementType type, const char* flag) {
+  require(bytes == 0 || bytes >= element_bytes(type),
+          fmt::format("{} {}: less than one element; {} has {} bytes", flag, bytes, to_string(type),
+                      element_bytes(type)));
+}
+
 void require_sense(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
   require(arguments.ranks >= 1 && arguments.ranks <= 1024,
@@ -152,6 +189,8 @@ void require_sense(const Arguments& arguments) {
                  arguments.command + " --algorithm");
   }
   if (!arguments.against.empty()) require_peer(arguments.against);
+  require_whole_elements(arguments.max_bytes, problem.type, "--max-bytes");
+  require_whole_elements(arguments.min_bytes, problem.type, "--min-bytes");
   sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, element_bytes(problem.type));
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
@@ -165,9 +204,38 @@ void require_command(const CLI::App& app, int argc, const char* const* argv) {
           fmt::format("there is no command '{}'; there are {}", argv[1], fmt::join(names, ", ")));
 }
 
+// CLI11 lists everything from the first unknown word on, backwards. This finds that word.
+std::string first_unexpected(const CLI::App& command, int argc, const char* const* argv) {
+  std::string stray;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.size() < 2 || word[0] != '-') {
+      if (stray.empty()) stray = word;
+      continue;
+    }
+    const bool is_long = word[1] == '-';
+    const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) return fmt::format("has no option '{}'", name);
+    if (option->get_items_expected_max() > 0 && name == word) ++i;  // its value
+  }
+  return fmt::format("does not expect '{}'", stray);
+}
+
+std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
+                    const char* const* argv) {
+  const auto commands = app.get_subcommands();
+  if (commands.empty()) return fmt::format("{}; see kolo-bench --help", error.what());
+  const std::string& name = commands.front()->get_name();
+  const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const std::string what = is_unexpected ? " " + first_unexpected(*commands.front(), argc, argv)
+                                         : fmt::format(": {}", error.what());
+  return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
+}
+
 }  // namespace
 
-bool parse_arguments(int argc, const char* const* argv, Arguments& result) {
+bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
   CLI::App app{kAbout, "kolo-bench"};
   app.require_subcommand(1);
   Typed typed;
@@ -188,13 +256,16 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result) {
     app.exit(done);
     return false;
   } catch (const CLI::ParseError& error) {
-    throw std::invalid_argument(error.what());
+    throw std::invalid_argument(explain(error, app, argc, argv));
   }
-  result.command = app.get_subcommands().front()->get_name();
+  const CLI::App& command = *app.get_subcommands().front();
+  result.command = command.get_name();
   const auto found = kCollectives.find(result.command);
   if (found == kCollectives.end()) return true;
   result.problem.collective = found->second;
   take_typed(typed, result);
+  drop_unused(command, result);
+  take_launched(command, launched, result);
   require_sense(result);
   return true;
 }

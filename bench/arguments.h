@@ -31,11 +31,13 @@ struct Arguments {
   std::chrono::milliseconds timeout{60'000};
   std::vector<std::string> plot_files;
   std::string plot_folder = "plots";
-  bool is_quick = false;  // limits: fewer sizes and repeats
+  bool is_quick = false;                     // limits: fewer sizes and repeats
+  std::vector<std::string> without_meaning;  // options given that this collective has no use for
 };
 
-// Shows help and returns false where that is all there is to do. std::invalid_argument with one
-// clear message for what cannot be.
-bool parse_arguments(int argc, const char* const* argv, Arguments& result);
+// Shows help and returns false where that is all there is to do. `launched` is the number of ranks
+// where a launcher started this process as one of them, else 0; `ranks` is then that.
+// std::invalid_argument with one clear message for what cannot be.
+bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched = 0);
 
 }  // namespace kolo::bench

@@ -15,7 +15,9 @@ class Kolo : public Library {
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_.transport()); }
-  std::string algorithm() const override { return algorithm_.empty() ? "auto" : algorithm_; }
+  std::string algorithm(Collective collective) const override {
+    return algorithm_.empty() ? std::string(communicator_.algorithm(collective)) : algorithm_;
+  }
   std::string objection(const Problem&) const override { return {}; }
 
   void run(const Problem& problem, const void* in, void* out) override {

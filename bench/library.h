@@ -26,6 +26,12 @@ struct Problem {
   std::size_t count = 0;
 };
 
+// Whether elements of several ranks are combined: where an operation has a meaning.
+constexpr bool reduces(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kPushPull;
+}
+
 class Library {
  public:
   Library() = default;
@@ -36,7 +42,8 @@ class Library {
   // For the table and the JSON lines.
   virtual std::string name() const = 0;
   virtual std::string transport() const = 0;
-  virtual std::string algorithm() const = 0;
+  // The algorithm that runs, also where the library chose it.
+  virtual std::string algorithm(Collective collective) const = 0;
 
   // Why it cannot run this, in a few words; empty where it can.
   virtual std::string objection(const Problem& problem) const = 0;

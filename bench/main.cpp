@@ -40,7 +40,8 @@ int plot(const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   try {
-    if (!kolo::bench::parse_arguments(argc, argv, arguments)) return 0;
+    if (!kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks()))
+      return 0;
     if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
     if (arguments.command == "plot") return plot(arguments);
     return kolo::bench::run_collective(arguments, argc, argv);

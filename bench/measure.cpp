@@ -78,9 +78,9 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   }
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
-    rows.push_back({libraries[i]->name(), libraries[i]->transport(), libraries[i]->algorithm(),
-                    arguments_.command, problem_, meeting_.size(), bytes, times[i].size(),
-                    quantiles(times[i]),
+    rows.push_back({libraries[i]->name(), libraries[i]->transport(),
+                    libraries[i]->algorithm(problem_.collective), arguments_.command, problem_,
+                    meeting_.size(), bytes, times[i].size(), quantiles(times[i]),
                     arguments_.is_checked ? std::optional(wrong[i]) : std::nullopt, cache_line_us});
   }
   return rows;

@@ -12,6 +12,7 @@
 #include "bench/cache_line.h"
 #include "bench/cores.h"
 #include "transports/error.h"
+#include "transports/exchange.h"
 #include "transports/posix/cores.h"
 #include "transports/posix/descriptor.h"
 
@@ -45,14 +46,17 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
   bytes_ = sizeof(Shared) + static_cast<std::size_t>(size) * sizeof(Seat);
   posix::Descriptor file;
+  std::string path;
   if (rank == 0) {
     file = posix::Descriptor(memfd_create("kolo-bench", MFD_CLOEXEC));
     if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes_)) != 0) {
       posix::throw_system("kolo-bench: memory for the ranks to meet in");
     }
-    store.set("meeting", fmt::format("/proc/{}/fd/{}", getpid(), file.get()));
-  } else {
-    const std::string path = store.get("meeting", Clock::now() + timeout);
+    path = fmt::format("/proc/{}/fd/{}", getpid(), file.get());
+  }
+  path = exchange(store, rank, size, "meeting", path, Clock::now() + timeout, "join the benchmark")
+             .front();
+  if (rank != 0) {
     file = posix::Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.is_open())
       posix::throw_system("kolo-bench: the ranks must all be on one host: open " + path);

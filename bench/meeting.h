@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostIterations = 16 * 1024;
 class Meeting {
  public:
   // Collective over the `size` ranks that share the store; all must be on one host. Waits have
-  // `timeout`.
+  // `timeout`. Error kDeadline names the ranks that never came, and the store.
   Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout);
   ~Meeting();
   Meeting(const Meeting&) = delete;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <mutex>
@@ -103,7 +104,8 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
 
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store) {
   JsonLines json(rank == 0 ? arguments.json : "");
-  Report report(arguments, std::cout, json);
+  // JSON lines on standard output are for a program: nothing else comes between them.
+  Report report(arguments, arguments.json == "-" ? std::cerr : std::cout, json);
   Meeting meeting(rank, arguments.ranks, *store, arguments.timeout);
   const Attendance attendance(meeting);
   const auto libraries = make_libraries(rank, arguments, store);
@@ -128,13 +130,15 @@ std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Sto
   return wrong;
 }
 
+int launched_ranks() {
+  return std::getenv("WORLD_SIZE") == nullptr ? 0 : launch_environment().size;
+}
+
 int run_collective(const Arguments& arguments, int argc, const char* const* argv) {
   const LaunchEnvironment who = launch_environment();
   if (who.size > 1) {
-    Arguments mine = arguments;
-    mine.ranks = who.size;
     const auto store = store_from_environment(who, Clock::now() + arguments.timeout);
-    return exit_code(run_rank(who.rank, mine, store));
+    return exit_code(run_rank(who.rank, arguments, store));
   }
   if (arguments.ranks == 1 || arguments.transport == "inproc") return run_as_threads(arguments);
   JsonLines{arguments.json};  // a file that cannot be written is said once, not by a rank

@@ -2,6 +2,8 @@
 // as somebody else's rank.
 #pragma once
 
+#include <memory>
+
 #include "bench/arguments.h"
 
 namespace kolo::bench {
@@ -9,6 +11,9 @@ namespace kolo::bench {
 // Measures what was asked for, and prints it. The exit code: 0, 1 after a failure (which has been
 // printed), 3 where results were wrong. `argv` starts this program again, for each rank.
 int run_collective(const Arguments& arguments, int argc, const char* const* argv);
+
+// How many ranks a launcher started, this process being one; 0 where there is none.
+int launched_ranks();
 
 // The part of one rank; returns how many elements were wrong.
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store);

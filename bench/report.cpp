@@ -1,6 +1,7 @@
 #include "bench/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -19,9 +20,13 @@ std::string time_text(double us) {
   return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
 }
 
-bool has_op(Collective collective) {
-  return collective != Collective::kBroadcast && collective != Collective::kAllGather &&
-         collective != Collective::kBarrier;
+// 0 where nothing was measured: one rank, or more ranks than cores.
+std::string line_text(double us) { return us > 0 ? fmt::format("{:.2f}", us) : "-"; }
+
+std::string distance_text(double cache_line_us) {
+  if (cache_line_us <= 0) return "no core of its own for each of two ranks to measure between";
+  return fmt::format("a cache line's round trip {:.2f} us ({})", cache_line_us,
+                     regime(cache_line_us));
 }
 
 std::string type_text(const Row& row) {
@@ -30,7 +35,7 @@ std::string type_text(const Row& row) {
 }
 
 std::string op_text(const Row& row) {
-  return has_op(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
+  return reduces(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
 }
 
 }  // namespace
@@ -80,8 +85,11 @@ void Report::begin(double cache_line_us) {
                         arguments_.ranks == 1 ? "rank" : "ranks",
                         arguments_.problem.is_in_place ? "in place" : "out of place",
                         arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
-  table_ << fmt::format("# {}; a cache line's round trip {:.2f} us ({})\n", describe_machine(),
-                        cache_line_us, regime(cache_line_us));
+  table_ << fmt::format("# {}; {}\n", describe_machine(), distance_text(cache_line_us));
+  if (!arguments_.without_meaning.empty()) {
+    note(fmt::format("{} has no use for {}", arguments_.command,
+                     fmt::join(arguments_.without_meaning, ", ")));
+  }
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th and 90th "
             "percentile of the iterations\n";
   table_ << fmt::format(
@@ -108,7 +116,7 @@ void Report::add(const std::vector<Row>& rows) {
                           time_text(peer.time_us.p90), algorithm_bandwidth(peer), wrong_text(peer),
                           peer.time_us.median / own.time_us.median);
   }
-  table_ << fmt::format(" {:>5.2f}\n", own.cache_line_us) << std::flush;
+  table_ << fmt::format(" {:>5}\n", line_text(own.cache_line_us)) << std::flush;
   for (const Row& row : rows) json_.add(json_line(row));
   wrong_ += own.wrong.value_or(0);
   bus_sum_ += bus_bandwidth(own);

@@ -195,6 +195,9 @@ Communicator::~Communicator() {
 int Communicator::rank() const { return state_->rank(); }
 int Communicator::size() const { return state_->size(); }
 std::string_view Communicator::transport() const { return state_->transport().name(); }
+std::string_view Communicator::algorithm(Collective collective) const {
+  return algorithm_name(find_algorithm(collective, {}));
+}
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const CallOptions& call) {

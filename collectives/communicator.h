@@ -87,6 +87,8 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string_view transport() const;
+  // What a call runs whose CallOptions name no algorithm.
+  std::string_view algorithm(Collective collective) const;
 
   // out = in[0] op in[1] op ... of all ranks, the same bits on every rank. `in` and `out` hold
   // `count` elements and may be the same memory; they must not overlap otherwise. That holds for

@@ -18,16 +18,16 @@ constexpr int kLineRepeats = 15;
 
 class LimitReport {
  public:
-  explicit LimitReport(const std::string& path) : json_(path) {}
+  explicit LimitReport(const std::string& path)
+      : json_(path), table_(path == "-" ? std::cerr : std::cout) {}
 
   void begin() {
     line_us_ = cache_line_round_trip();
-    std::cout << fmt::format(
-        "# kolo-bench limits\n# {}; a cache line's round trip {:.2f} us ({})\n", describe_machine(),
-        line_us_, regime(line_us_));
-    std::cout << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what",
-                             "how", "size", "time us", "p10", "p90", "GB/s", "line")
-              << std::flush;
+    table_ << fmt::format("# kolo-bench limits\n# {}; a cache line's round trip {:.2f} us ({})\n",
+                          describe_machine(), line_us_, regime(line_us_));
+    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what", "how",
+                          "size", "time us", "p10", "p90", "GB/s", "line")
+           << std::flush;
   }
 
   void add(const Limit& limit) {
@@ -54,17 +54,18 @@ class LimitReport {
 
  private:
   void print(const Limit& limit) const {
-    std::cout << fmt::format("{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n",
-                             limit.what, limit.variant, format_bytes(limit.bytes),
-                             limit.time_us.median, limit.time_us.p10, limit.time_us.p90,
-                             limit.gigabytes_per_second > 0
-                                 ? fmt::format("{:.1f}", limit.gigabytes_per_second)
-                                 : "-",
-                             line_us_)
-              << std::flush;
+    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n",
+                          limit.what, limit.variant, format_bytes(limit.bytes),
+                          limit.time_us.median, limit.time_us.p10, limit.time_us.p90,
+                          limit.gigabytes_per_second > 0
+                              ? fmt::format("{:.1f}", limit.gigabytes_per_second)
+                              : "-",
+                          line_us_)
+           << std::flush;
   }
 
   JsonLines json_;
+  std::ostream& table_;
   double line_us_ = 0;
 };
 

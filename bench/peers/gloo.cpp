@@ -103,7 +103,12 @@ class Gloo : public Library {
 
   std::string name() const override { return "gloo"; }
   std::string transport() const override { return "tcp"; }
-  std::string algorithm() const override { return name_.empty() ? "auto" : name_; }
+  // What its sources choose; only all-reduce has a choice.
+  std::string algorithm(Collective collective) const override {
+    if (!name_.empty()) return name_;
+    if (collective == Collective::kBroadcast) return "binomial_tree";
+    return collective == Collective::kBarrier ? "dissemination" : "ring";
+  }
 
   std::string objection(const Problem& problem) const override {
     switch (problem.collective) {
