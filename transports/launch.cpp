@@ -2,7 +2,9 @@
 //
 // The first rank that fails decides the job's exit code. That it really was the first is known even
 // where several end at once: of all the children for which the kernel sends one SIGCHLD, the signal
-// names the first.
+// names the first. Yet the first to end need not be the first to fail: the kernel closes a killed
+// rank's connections before it tells us of its end, and a peer that sees that may have ended by
+// then. So a rank that is killed before we signal any overrides one that may have followed it.
 #include "transports/launch.h"
 
 #include <fmt/format.h>
@@ -76,6 +78,12 @@ struct Subreaper {
 
 std::string others(int count) {
   return count == 1 ? "the other rank was" : fmt::format("the other {} ranks were", count);
+}
+
+// Whether a rank can end so because it saw another one fail: it exits, leaves an exception
+// uncaught, writes to a pipe that nobody reads.
+bool may_follow_another(const launch::Ending& ending) {
+  return !ending.by_signal || ending.value == SIGABRT || ending.value == SIGPIPE;
 }
 
 class Job {
@@ -163,10 +171,17 @@ class Job {
   }
 
   void look_at(std::size_t rank) {
-    if (!ranks_[rank].look() || ranks_[rank].ending().is_success() || failed_) return;
+    if (!ranks_[rank].look() || ranks_[rank].ending().is_success()) return;
+    if (failed_) return prefer_killed(rank);
     failed_ = rank;
     for (const RankProcess& other : ranks_) bystanders_ += other.is_running() ? 1 : 0;
     if (!kill_at_) end_at_ = Clock::now() + kNotice;
+  }
+
+  // Until we signal anybody ourselves, nobody but its own fate killed it.
+  void prefer_killed(std::size_t rank) {
+    if (!end_at_ || may_follow_another(ranks_[rank].ending())) return;
+    if (may_follow_another(ranks_[*failed_].ending())) failed_ = rank;
   }
 
   void pass_on(int signal) {

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -104,6 +105,30 @@ class Endings(unittest.TestCase):
         code, _, errors = run("-n", "4", "sh", "-c", "[ $RANK = 2 ] && kill -9 $$; exec sleep 1000")
         self.assertEqual(code, 128 + 9)
         self.assertIn("rank 2 was killed by signal 9 (Killed); the other 3 ranks were ended", errors)
+
+    def run_where_rank_0_ends_after_rank_1(self, first, then):
+        # The end of their pipe tells rank 0 that rank 1 has ended.
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            code, _, errors = run("-n", "3", "sh", "-c", f"""
+                case $RANK in
+                0) cat {pipe}; {then};;
+                1) exec 3>{pipe}; {first};;
+                esac
+                exec sleep 1000""")
+        return code, errors
+
+    def test_a_killed_rank_is_named_though_a_peer_that_saw_it_ended_first(self):
+        for first in ("exit 1", "kill -ABRT $$"):
+            code, errors = self.run_where_rank_0_ends_after_rank_1(first, "kill -9 $$")
+            self.assertIn("rank 0 was killed by signal 9 (Killed); the other 2 ranks were ended", errors)
+            self.assertEqual(code, 128 + 9)
+
+    def test_a_rank_that_aborts_because_a_peer_exited_is_not_blamed(self):
+        code, errors = self.run_where_rank_0_ends_after_rank_1("exit 3", "kill -ABRT $$")
+        self.assertIn("rank 1 exited with code 3; the other 2 ranks were ended", errors)
+        self.assertEqual(code, 3)
 
     def test_ranks_that_will_not_end_are_killed_after_the_grace(self):
         code, _, _ = run("-n", "2", "--grace", "0.1", "sh", "-c",
