@@ -66,12 +66,12 @@ void add_work_flags(CLI::App& app, Raw& raw) {
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
       ->group(group);
   app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")->group(group);
-  app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [32]")
+  app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [64]")
       ->group(group);
   app.add_option("--global-batch,--global_batch", o.global_batch,
                  "samples of all ranks together per iteration; instead of --batch-size")
       ->group(group);
-  app.add_option("--epochs", o.epochs, "passes over the training data [6]")->group(group);
+  app.add_option("--epochs", o.epochs, "passes over the training data [8]")->group(group);
   app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")
       ->group(group);
   app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")->group(group);
@@ -80,7 +80,7 @@ void add_work_flags(CLI::App& app, Raw& raw) {
 void add_optimizer_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The optimizer (SGD with momentum), the same for every arm";
-  app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly [0.02]")
+  app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly [0.01]")
       ->group(group);
   app.add_option("--momentum", o.momentum, "[0.9]")->group(group);
   app.add_option("--weight-decay,--weight_decay", o.weight_decay, "[1e-4]")->group(group);
@@ -183,9 +183,9 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   const bool is_rendered = o.dataset == "digits";
   if (o.train_size == 0 && is_rendered) o.train_size = 4096;
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
-  if (o.batch_size == 0) o.batch_size = 32;
-  if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 6;
-  if (o.lr == 0) o.lr = 0.02;
+  if (o.batch_size == 0) o.batch_size = 64;
+  if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 8;
+  if (o.lr == 0) o.lr = 0.01;
   if (o.bucket_bytes == 0) o.bucket_bytes = BucketSizes{}.bytes;
   if (o.first_bucket_bytes == 0) {
     o.first_bucket_bytes = std::min(BucketSizes{}.first_bytes, o.bucket_bytes);
