@@ -387,10 +387,9 @@ std::shared_ptr<Room> take_ticket(Store& store, int rank, const std::string& tex
         "inproc: unreadable room in the store");
   if (text.substr(0, line) != posix::process_identity()) {
     throw Error(ErrorCode::kUnavailable, 0,
-                fmt::format("rank {} ({}): transport inproc joins threads of one process, but rank "
-                            "0 is another process "
-                            "({}): use shm or tcp",
-                            rank, posix::process_identity(), text.substr(0, line)));
+                fmt::format("rank {} is another process than rank 0: inproc joins ranks that are "
+                            "threads of one process; use shm or tcp",
+                            rank));
   }
   if (!claim(store, rank)) {
     throw Error(ErrorCode::kDeadline, 0,

@@ -109,11 +109,16 @@ TEST_CASE("a transport that joins threads only says so to another process") {
   const TcpStoreServer server("127.0.0.1", 0);
   const auto deadline = Clock::now() + std::chrono::seconds(60);
   const auto job = connect_tcp_store("127.0.0.1", server.port(), deadline);
+  for (int rank = 0; rank < kScenarioSize; ++rank)
+    prefixed(job, "transport/")->set("asked/" + std::to_string(rank), "inproc");
   prefixed(job, "transport/")->set("room", "another process\nhost\n1234 5678 ");
   const Error error = error_of([&] {
     make_transport("inproc",
                    {1, kScenarioSize, prefixed(job, "transport/"), deadline, 0, kScenarioSize});
   });
   CHECK(error.code() == ErrorCode::kUnavailable);
-  CHECK_THAT(error.what(), ContainsSubstring("use shm or tcp"));
+  CHECK(
+      std::string(error.what()) ==
+      "rank 1 is another process than rank 0: inproc joins ranks that are threads of one process; "
+      "use shm or tcp");
 }
