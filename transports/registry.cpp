@@ -97,6 +97,20 @@ const TransportKind& choose(const std::vector<TransportKind>& kinds,
                           request.rank, request.size, usable_names(kinds)));
 }
 
+// Ranks that were told different things would wait for one another's addresses, or misread them.
+void agree_on(std::string_view name, const TransportRequest& request) {
+  const auto asked = exchange(*request.store, request.rank, request.size, "asked", name,
+                              request.deadline, "join the job");
+  for (std::size_t peer = 1; peer < asked.size(); ++peer) {
+    if (asked[peer] == asked[0]) continue;
+    const int other = static_cast<int>(peer) == request.rank ? 0 : static_cast<int>(peer);
+    throw Error(ErrorCode::kMismatch, other,
+                fmt::format("rank 0 asked for transport {}, rank {} for {}: ask for the same on "
+                            "every rank",
+                            asked[0], peer, asked[peer]));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> transport_names() {
@@ -117,13 +131,13 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
 
   const auto kinds = transport_kinds();
   if (name == "auto" && !settings.transport.empty()) name = settings.transport;
-  if (name == "auto") return make_or_tell_why(choose(kinds, complete), complete);
   const TransportKind* kind = find(kinds, name);
-  if (kind == nullptr) {
+  if (kind == nullptr && name != "auto") {
     throw std::invalid_argument(fmt::format("unknown transport '{}': this build has {} (or auto)",
                                             name, fmt::join(transport_names(), ", ")));
   }
-  return make_or_tell_why(*kind, complete);
+  agree_on(name, complete);
+  return make_or_tell_why(kind == nullptr ? choose(kinds, complete) : *kind, complete);
 }
 
 }  // namespace kolo

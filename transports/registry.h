@@ -26,7 +26,7 @@ std::vector<std::string_view> transport_names();
 
 // Builds the transport `name` for this rank; collective over all ranks of the request. "auto" takes
 // the best one that all ranks can use. std::invalid_argument for an unknown name, listing those
-// there are.
+// there are; Error kMismatch where ranks ask for different ones.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request);
 
 }  // namespace kolo

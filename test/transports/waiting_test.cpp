@@ -130,6 +130,24 @@ TEST_CASE("auto takes the transport of the shortest reach") {
   CHECK(pair.other->name() == "inproc");
 }
 
+TEST_CASE("ranks that ask for different transports are all told which") {
+  const auto store = make_local_store();
+  const auto refusal = [&store](int rank, std::string_view transport) -> std::string {
+    try {
+      make_transport(transport, {rank, 2, store, in_seconds(20), 0, 2});
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kMismatch ? error.what() : "another code";
+    }
+    return "nothing was thrown";
+  };
+  std::string other;
+  std::thread peer([&] { other = refusal(1, "inproc"); });
+  const std::string own = refusal(0, "tcp");
+  peer.join();
+  CHECK(own == "rank 0 asked for transport tcp, rank 1 for inproc: ask for the same on every rank");
+  CHECK(other == own);
+}
+
 TEST_CASE("an unknown transport is refused with the list of those there are") {
   try {
     make_transport("carrier pigeon", {0, 1, make_local_store(), in_seconds(1), 0, 1});
