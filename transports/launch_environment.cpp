@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <stdexcept>
 
+#include "transports/error.h"
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
@@ -71,6 +72,27 @@ std::shared_ptr<Store> store_from_url(const std::string& url, int size, Deadline
       fmt::format("KOLO_STORE='{}' is neither tcp://HOST:PORT nor file:PATH", url));
 }
 
+std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadline) {
+  const Settings settings = read_settings();
+  if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
+  need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
+  if (settings.master_port != 0) {
+    std::shared_ptr<TcpStoreServer> server;
+    if (who.rank == 0) {
+      server = std::make_shared<TcpStoreServer>(host_to_bind(settings.master_host),
+                                                settings.master_port);
+    }
+    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline);
+    return server ? with_server(std::move(client), std::move(server)) : client;
+  }
+  if (who.size == 1) return make_local_store();
+  throw std::invalid_argument(
+      fmt::format("WORLD_SIZE={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says "
+                  "where the ranks meet: "
+                  "start them with kolo-run, or set these",
+                  who.size));
+}
+
 }  // namespace
 
 LaunchEnvironment launch_environment() {
@@ -102,24 +124,11 @@ LaunchEnvironment launch_environment() {
 }
 
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline) {
-  const Settings settings = read_settings();
-  if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
-  need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
-  if (settings.master_port != 0) {
-    std::shared_ptr<TcpStoreServer> server;
-    if (who.rank == 0) {
-      server = std::make_shared<TcpStoreServer>(host_to_bind(settings.master_host),
-                                                settings.master_port);
-    }
-    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline);
-    return server ? with_server(std::move(client), std::move(server)) : client;
+  try {
+    return find_store(who, deadline);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.peer(), fmt::format("rank {}: {}", who.rank, error.what()));
   }
-  if (who.size == 1) return make_local_store();
-  throw std::invalid_argument(
-      fmt::format("WORLD_SIZE={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says "
-                  "where the ranks meet: "
-                  "start them with kolo-run, or set these",
-                  who.size));
 }
 
 }  // namespace kolo

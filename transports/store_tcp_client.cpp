@@ -50,7 +50,8 @@ bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) 
 
 class TcpStore final : public Store {
  public:
-  TcpStore(posix::Descriptor socket, std::string address, Deadline deadline)
+  TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
+           Clock::time_point start)
       : socket_(std::move(socket)), address_(std::move(address)) {
     posix::set_low_latency(socket_);
     posix::set_keepalive(socket_);
@@ -58,11 +59,17 @@ class TcpStore final : public Store {
     watched_.add(failed_.descriptor(), EPOLLIN, 1);
     const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
     const auto reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
-    if (!reply || reply->number != store_wire::kVersion) {
+    if (!reply) {
       throw Error(
-          ErrorCode::kProtocol, kNoPeer,
-          fmt::format("{} {}: is it kolo's, and of this version?", describe(),
-                      reply ? "speaks another version" : "did not answer the hello in time"));
+          ErrorCode::kDeadline, kNoPeer,
+          fmt::format("waited {:.1f} s for {} to answer the hello: another program seems to "
+                      "own that port: end it, or choose another MASTER_PORT or KOLO_STORE",
+                      seconds_since(start), describe()));
+    }
+    if (reply->number != store_wire::kVersion) {
+      throw Error(ErrorCode::kProtocol, kNoPeer,
+                  fmt::format("{} speaks another version: run the same build of kolo everywhere",
+                              describe()));
     }
   }
 
@@ -277,7 +284,8 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
     for (const auto& candidate : posix::resolve(host, port, why)) {
       posix::Descriptor socket;
       const int error = try_to_connect(candidate, deadline, socket);
-      if (error == 0) return std::make_shared<TcpStore>(std::move(socket), address, deadline);
+      if (error == 0)
+        return std::make_shared<TcpStore>(std::move(socket), address, deadline, start);
       why = posix::error_text(error);
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));

@@ -249,6 +249,20 @@ TEST_CASE("a store that nobody serves is named, with how long it was waited for"
   }
 }
 
+TEST_CASE("a rank that finds another program at the store's port says who it is") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  const auto port = posix::local_address(listener).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  try {
+    store_from_environment({1, 2, 1, 2}, in_seconds(0.2));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("rank 1: waited ") &&
+                                 ContainsSubstring("choose another MASTER_PORT"));
+  }
+}
+
 TEST_CASE("ranks know who shares their host, their process and their cores") {
   const std::string here = "host A\nprocess 1\n0 1\n-\n";
   const std::string sibling = "host A\nprocess 2\n1 2\n-\n";
