@@ -98,6 +98,33 @@ TEST_CASE("every option arrives") {
   REQUIRE(found.timeout.count() == 2500);
 }
 
+TEST_CASE("an option that a collective has no use for is remembered, and ignored") {
+  const Arguments barrier = parsed({"barrier", "--op", "max", "--type", "int32"});
+  REQUIRE(barrier.without_meaning == std::vector<std::string>{"--type", "--op"});
+  REQUIRE(barrier.problem.op == ReduceOp::kSum);
+  REQUIRE(parsed({"broadcast", "--op", "max"}).without_meaning.size() == 1);
+  REQUIRE(parsed({"allreduce", "--op", "max"}).without_meaning.empty());
+}
+
+TEST_CASE("a launcher says how many ranks there are") {
+  const char* const words[] = {"kolo-bench", "push_pull", "--servers", "2"};
+  Arguments found;
+  REQUIRE(parse_arguments(4, words, found, 4));
+  REQUIRE(found.ranks == 4);
+}
+
+TEST_CASE("the first unknown word is named, whatever follows") {
+  REQUIRE(mentions(complaint({"allreduce", "--ranks", "2", "--max-size", "64", "--passes", "2"}),
+                   {"allreduce has no option '--max-size'; see"}));
+  REQUIRE(mentions(complaint({"allreduce", "-x2", "64"}), {"no option '-x'"}));
+  REQUIRE(mentions(complaint({"allreduce", "64", "8"}), {"does not expect '64'"}));
+}
+
+TEST_CASE("sizes smaller than an element are refused, but 0 is a size") {
+  REQUIRE(mentions(complaint({"allreduce", "--min-bytes", "3"}), {"--min-bytes 3", "4 bytes"}));
+  REQUIRE(parsed({"allreduce", "--min-bytes", "0", "--max-bytes", "0"}).max_bytes == 0);
+}
+
 TEST_CASE("what cannot be is refused, naming the flag") {
   REQUIRE(mentions(complaint({"allreduce", "--transport", "pigeon"}),
                    {"--transport pigeon", "inproc"}));

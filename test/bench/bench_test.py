@@ -64,6 +64,14 @@ class Collectives(unittest.TestCase):
         self.check("reduce_scatter", "inproc", 3, "--type", "float64", "--out-of-place")
         self.check("allgather", "tcp", 2, "--type", "int32", "--out-of-place")
 
+    def test_all_take_the_same_options_and_json_has_standard_output_to_itself(self):
+        for collective in COLLECTIVES:
+            code, output, errors = run(collective, "--min-bytes", "8", "--max-bytes", "8", "--factor", "2", "--type", "int32",
+                                       "--op", "max", "--out-of-place", "--json", "-", *FEW)
+            self.assertEqual(code, 0, errors)
+            self.assertNotEqual([json.loads(line)["algorithm"] for line in output.splitlines()], ["auto"])
+            self.assertEqual("has no use for" in errors, collective in ("barrier", "broadcast", "allgather"), errors)
+
     def test_the_peer_stands_beside_kolo(self):
         code, output, errors = run("allreduce", "--max-bytes", "8", "--against", "gloo", *FEW)
         if "not among the peers" in errors:
@@ -86,7 +94,23 @@ class WhatGoesWrong(unittest.TestCase):
         self.assert_complains(2, "--algorithm guess", "allreduce", "--algorithm", "guess")
         self.assert_complains(2, "'many'", "allreduce", "--max-bytes", "many")
         self.assert_complains(2, "cannot write", "allreduce", "--max-bytes", "8", "--json", "/no/such/folder/file")
+        self.assert_complains(2, "float32 has 4 bytes", "allreduce", "--min-bytes", "3", "--max-bytes", "3")
+        self.assert_complains(2, "no option '--max-size'; see kolo-bench allreduce --help", "allreduce", "--max-size", "64", "--ranks", "2")
         self.assert_complains(2, "sum of 300 ranks", "allreduce", "--ranks", "300", "--type", "bfloat16")
+
+    def test_a_rank_that_never_comes_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "KOLO_STORE": f"file:{folder}/store"}
+            done = subprocess.run([BENCH, "allreduce", "--timeout", "0.2"], capture_output=True, text=True, timeout=PATIENCE_S,
+                                  check=False, env={**os.environ, **job})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("rank 1 of 2 to join the benchmark", done.stderr)
+
+    def test_ranks_that_contradict_the_launcher_are_refused(self):
+        done = subprocess.run([BENCH, "allreduce", "--ranks", "3"], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                              env={**os.environ, "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"})
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--ranks 3 contradicts the launcher, which started 2", done.stderr)
 
     def test_a_killed_rank_ends_the_run_and_is_named(self):
         process = subprocess.Popen([BENCH, "allreduce", "--max-bytes", "8", "--iterations", "100000000", "--passes", "100",
