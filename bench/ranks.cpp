@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <mutex>
@@ -14,6 +13,8 @@
 #include "bench/report.h"
 #include "bench/sizes.h"
 #include "transports/launch.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
 
 namespace kolo::bench {
 namespace {
@@ -130,9 +131,7 @@ std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Sto
   return wrong;
 }
 
-int launched_ranks() {
-  return std::getenv("WORLD_SIZE") == nullptr ? 0 : launch_environment().size;
-}
+int launched_ranks() { return read_settings().size.has_value() ? launch_environment().size : 0; }
 
 int run_collective(const Arguments& arguments, int argc, const char* const* argv) {
   const LaunchEnvironment who = launch_environment();
