@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <stdexcept>
 
 #include "train/evaluation.h"
@@ -120,6 +121,7 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
   const tensor::Outcome outcome =
       network.forward({batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
                       tensor::Mode::training);
+  require_finite(outcome.loss, "training");
   const Clock::time_point middle = Clock::now();
   network.backward([this](tensor::ParameterId id) { reducer_.gradient_ready(id); });
   part_of(iteration, Part::forward) = seconds_between(start, middle);
@@ -127,6 +129,15 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
   iteration.samples = outcome.samples;
   iteration.loss = outcome.loss;
   iteration.correct = outcome.correct;
+}
+
+void Trainer::require_finite(double loss, const char* which) const {
+  if (std::isfinite(loss)) return;
+  throw std::runtime_error(
+      fmt::format("rank {}: the {} loss is {} at iteration {}, training has diverged; lower --lr "
+                  "(now {:g}), or give "
+                  "it a longer --warmup-epochs",
+                  place_.rank(), which, loss, iterations_.size() + 1, place_.options().lr));
 }
 
 IterationRecord Trainer::serve_iteration() {
@@ -178,6 +189,7 @@ void Trainer::evaluate_epoch(EpochRecord& epoch) {
   communicator_.broadcast(place_.network().parameters().buffers());
   const Score score = evaluate(communicator_, place_.is_worker() ? &place_.network() : nullptr,
                                place_.test_data(), place_.test_plan());
+  require_finite(score.loss, "test");
   epoch.is_evaluated = true;
   epoch.test_loss = score.loss;
   epoch.test_accuracy = score.accuracy;

@@ -30,6 +30,7 @@ class Trainer {
   IterationRecord train_iteration();
   IterationRecord serve_iteration();
   void forward_and_backward(IterationRecord& iteration);
+  void require_finite(double loss, const char* which) const;
   void finish_epoch(int epoch, std::int64_t first_iteration);
   void evaluate_epoch(EpochRecord& epoch);
   void prove_equal();

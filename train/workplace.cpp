@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "train/agreement.h"
 #include "train/gather.h"
 #include "train/hash.h"
 #include "train/models/model.h"
@@ -21,6 +22,7 @@ DatasetOptions dataset_options(const Options& options) {
 
 Workplace::Workplace(const Options& options, Communicator& communicator)
     : options_(options), rank_(communicator.rank()) {
+  agree_on_options(options, communicator);
   if (is_worker()) {
     train_data_ = open_dataset(options.dataset, Split::train, dataset_options(options));
     test_data_ = open_dataset(options.dataset, Split::test, dataset_options(options));
@@ -57,6 +59,12 @@ void Workplace::agree_on_data(Communicator& communicator) {
 
 void Workplace::plan_iterations() {
   const std::int64_t global_batch = options_.samples_per_iteration();
+  if (test_samples_ < options_.ranks) {
+    throw DataError(fmt::format(
+        "more ranks than test samples: {} ranks, but {} test samples; use fewer ranks, or "
+        "more test samples (--test-size)",
+        options_.ranks, test_samples_));
+  }
   train_plan_ = std::make_unique<BatchPlan>(train_samples_, global_batch, options_.ranks);
   test_plan_ = std::make_unique<BatchPlan>(test_samples_, global_batch, options_.ranks);
   const std::int64_t per_epoch = train_plan_->iterations_per_epoch();

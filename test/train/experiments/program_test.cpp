@@ -125,6 +125,16 @@ TEST_CASE("an interrupt ends all and writes nothing") {
   CHECK(fs::is_empty(folder.path / "out"));
 }
 
+TEST_CASE("training that diverges ends with the iteration and what to do") {
+  const Folder folder;
+  const Ended ended = run_program(small({"compare", "--no-report", "--strategies", "ring", "--lr",
+                                         "1e30", "--warmup-epochs", "0"}),
+                                  folder.text());
+  INFO(ended.output);
+  CHECK(ended.exit_code != 0);
+  CHECK_THAT(ended.output, ContainsSubstring("training has diverged; lower --lr"));
+}
+
 TEST_CASE("what is wrong from the start is said once, before anything runs") {
   const Folder folder;
   std::ofstream(folder.path / "file") << "in the way";
