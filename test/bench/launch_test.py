@@ -158,7 +158,7 @@ class Endings(unittest.TestCase):
 
 class Signals(unittest.TestCase):
     # Each rank says that it is ready, and starts a process of its own.
-    WAITING = "sleep 1000 & echo ready $$; trap 'echo got USR1' USR1; while :; do wait; done"
+    WAITING = "trap 'echo got USR1' USR1; sleep 1000 & echo ready $$; while :; do wait; done"
 
     def start_waiting(self, *options):
         process = start("-n", "2", *options, "sh", "-c", self.WAITING)
