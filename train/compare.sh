@@ -28,15 +28,16 @@ fi
 # Runs what it is given into the log, and shows how far ninja has come, in one line that is replaced.
 logged() {
   { "$@" 2>&1 && echo "status 0" || echo "status $?"; } | {
-    line=""
+    last=""
     while IFS= read -r line; do
       printf '%s\n' "$line" >>"$log"
+      last=$line
       case "$line" in
         "["*/*"]"*) [ ! -t 2 ] || printf '\rkolo: building %s] ' "${line%%]*}" >&2 ;;
       esac
     done
     [ ! -t 2 ] || printf '\r\033[K' >&2
-    [ "$line" = "status 0" ]
+    [ "$last" = "status 0" ]
   }
 }
 
