@@ -71,10 +71,6 @@ missing_things() {
     command -v "$tool" >/dev/null 2>&1 || echo "$tool"
   done
   command -v ninja >/dev/null 2>&1 || command -v ninja-build >/dev/null 2>&1 || echo ninja
-  if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
-    echo "and then whatever this script names once there is a compiler to look for headers with"
-    return
-  fi
   has_header catch2/catch.hpp || has_header catch2/catch_all.hpp || echo "Catch2 (2.13 or 3)"
   has_header fmt/format.h || echo fmt
   has_header CLI/CLI.hpp || echo CLI11
