@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/catch.h"
+#include "test/train/real_data.h"
 
 namespace {
 
@@ -171,13 +172,8 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
 }
 
 TEST_CASE("real house numbers train too") {
-  const char* given = std::getenv("KOLO_TEST_DATA");
-  const fs::path data =
-      fs::path(given != nullptr ? given : KOLO_SOURCE_DIR "/../shared/data") / "svhn";
-  if (!fs::exists(data)) {
-    WARN("skipped: " << data << " is not there; set KOLO_TEST_DATA to a folder that has svhn/");
-    return;
-  }
+  const fs::path data = kolo::train::real_data("svhn");
+  if (kolo::train::is_skipped_without(data)) return;
   const Folder folder;
   const Ended ended =
       run_program({"train", "--dataset", "svhn:" + fs::canonical(data).string(), "--model", "small",
