@@ -107,14 +107,15 @@ class Endings(unittest.TestCase):
         self.assertIn("rank 2 was killed by signal 9 (Killed); the other 3 ranks were ended", errors)
 
     def run_where_rank_0_ends_after_rank_1(self, first, then):
-        # The end of their pipe tells rank 0 that rank 1 has ended.
+        # Rank 0 waits until rank 1 is a zombie or reaped, so that the launcher is told of rank 1 first. That its files are
+        # closed would not do: a process closes them before its parent is told.
         with tempfile.TemporaryDirectory() as folder:
             pipe = os.path.join(folder, "pipe")
             os.mkfifo(pipe)
             code, _, errors = run("-n", "3", "sh", "-c", f"""
                 case $RANK in
-                0) cat {pipe}; {then};;
-                1) exec 3>{pipe}; {first};;
+                0) pid=$(cat {pipe}); while grep -qs ') [^ZX]' /proc/$pid/stat; do :; done; {then};;
+                1) echo $$ >{pipe}; {first};;
                 esac
                 exec sleep 1000""")
         return code, errors
