@@ -6,14 +6,20 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <stdexcept>
 
+#include "bench/commands.h"
+#include "bench/complaints.h"
+#include "bench/flags.h"
 #include "bench/pattern.h"
 #include "bench/peers/peers.h"
+#include "bench/planner_flags.h"
 #include "bench/sizes.h"
+#include "collectives/algorithm_table.h"
 #include "collectives/communicator.h"
+#include "collectives/tuning.h"
 #include "transports/registry.h"
+#include "transports/settings.h"
 
 namespace kolo::bench {
 namespace {
@@ -22,65 +28,35 @@ constexpr const char* kAbout =
     "Measures collectives between local ranks, every result checked, and what this machine can do "
     "at best.";
 
-const std::map<std::string, Collective> kCollectives = {
-    {"allreduce", Collective::kAllReduce}, {"reduce_scatter", Collective::kReduceScatter},
-    {"allgather", Collective::kAllGather}, {"broadcast", Collective::kBroadcast},
-    {"barrier", Collective::kBarrier},     {"push_pull", Collective::kPushPull},
-};
+constexpr double kLongestTimeoutS = 1e6;
+constexpr std::size_t kLeastSegment = 64;
+constexpr std::size_t kMostSegment = std::size_t{1} << 30;
 
-// Options as they are typed; what needs a second look is turned into Arguments afterwards.
-struct Typed {
-  std::string min_bytes = "8";
-  std::string max_bytes = "256M";
-  std::string segment_bytes = "0";
-  std::string type = "float32";
-  std::string op = "sum";
-  double timeout_s = 60;
-  bool is_out_of_place = false;
-  bool is_unchecked = false;
-};
+constexpr const char* kMore =
+    "kolo-bench COMMAND --help lists a command's options.\n"
+    "Exit code: 0 all is well, 1 a failure on the way, 2 a wrong option or variable, 3 wrong "
+    "results; 128 + the\nsignal that killed a rank.";
 
-void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
-  command.add_option("-b,--min-bytes", typed.min_bytes, "Smallest size: 8, 32K, 256M")
-      ->capture_default_str();
-  command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")->capture_default_str();
-  command.add_option("-f,--factor", result.factor, "From one size to the next")
-      ->capture_default_str();
-  command.add_option("-d,--type", typed.type, "float32, float64, bfloat16, int32 or int64")
-      ->capture_default_str();
-}
-
-void add_measurement(CLI::App& command, Arguments& result, Typed& typed) {
-  command.add_option("-n,--ranks", result.ranks, "Local ranks to start")->capture_default_str();
-  command.add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
-      ->capture_default_str();
-  command.add_option("-a,--algorithm", result.algorithm, "Instead of the one kolo chooses");
-  command.add_option("--against", result.against,
-                     "A peer to measure in turn with kolo: gloo, gloo:ring, gloo:bcube");
-  command.add_option("--segment-bytes", typed.segment_bytes,
-                     "Instead of the transport's preference");
-  command.add_option("-i,--iterations", result.iterations, "Per size and library; 0: as fits")
-      ->capture_default_str();
-  command.add_option("-w,--warmup", result.warmup, "Iterations before each pass, not counted")
-      ->capture_default_str();
-  command.add_option("--passes", result.passes, "How often the libraries take turns")
-      ->capture_default_str();
-  command.add_option("--seconds", result.seconds, "Per size and library, where --iterations is 0")
-      ->capture_default_str();
-  command.add_flag("--no-check", typed.is_unchecked, "Do not look at the results");
-  command.add_option("--json", result.json,
-                     "Append a JSON line per row to this file; -: standard output");
-  command.add_option("--timeout", typed.timeout_s, "Seconds, of every operation")
-      ->capture_default_str();
+void add_measurement(CLI::App& command, Collective collective, Arguments& result, Typed& typed) {
+  add_ranks(command, result);
+  command.add_option("-a,--algorithm", result.algorithm,
+                     fmt::format("{}, or all of them in turn (all); else kolo chooses",
+                                 fmt::join(algorithm_names(collective), ", ")));
+  command.add_option(
+      "--against", result.against,
+      "A peer to measure in turn with kolo: gloo; gloo:bcube for one of its algorithms");
+  add_reproducibility(command, typed);
+  add_timing(command, result, typed);
 }
 
 void add_collective(CLI::App& app, const std::string& name, Collective collective,
                     Arguments& result, Typed& typed) {
-  CLI::App* command = app.add_subcommand(name, "Measure " + name);
-  add_measurement(*command, result, typed);
+  CLI::App* command = app.add_subcommand(name, describe(collective));
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_measurement(*command, collective, result, typed);
   add_sizes(*command, result, typed);
-  command->add_option("-o,--op", typed.op, "sum, average, min or max")->capture_default_str();
-  command->add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
+  add_type(*command, typed);
+  add_operation(*command, typed);
   if (collective == Collective::kPushPull) {
     command
         ->add_option("--servers", result.problem.servers,
@@ -89,50 +65,75 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   }
 }
 
+void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
+  CLI::App* command = app.add_subcommand(
+      "draw", "Draw an algorithm: a space-time diagram (SVG), and the table of its steps");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option("collective", draw.name, "allreduce, broadcast, ...: a command that measures")
+      ->required();
+  command->add_option("-a,--algorithm", draw.algorithm, "Its name; else the first");
+  command->add_option("-n,--ranks", draw.ranks, "How many")->capture_default_str();
+  command->add_option("--root", draw.root, "Where there is one")->capture_default_str();
+  command->add_option("--hosts", typed.draw_hosts,
+                      "How many, of equal size, or that of each rank: 0,0,1,1; else one");
+  command->add_option("-b,--bytes", typed.draw_bytes, "Of data")->capture_default_str();
+  command->add_option("--segment-bytes", typed.draw_segment_bytes, "Of a segment")
+      ->capture_default_str();
+  command->add_option("--latency", draw.costs.local.latency_us, "Of a message, in microseconds")
+      ->capture_default_str();
+  command->add_option("--servers", draw.servers,
+                      "push_pull: dedicated servers, the first ranks; 0: every rank serves");
+  command->add_flag("--update", draw.has_update, "push_pull: servers update the sums");
+  command->add_flag("--answers", draw.can_answer, "Peers answer in place, as over shared memory");
+  command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
+}
+
+void add_interpreter(CLI::App& app, Arguments& result) {
+  CLI::App* command = app.add_subcommand(
+      "interpreter", "What running a schedule costs over a loop written by hand, and planning one");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option("-n,--ranks", result.ranks, "Of the rings in threads, 2 to 64")
+      ->capture_default_str();
+  command->add_flag("--quick", result.is_quick, "Tiny sizes: to see that it works");
+}
+
 // Options that every collective takes, so that one command line serves all, and this one ignores.
 std::vector<std::string> unused_options(Collective collective) {
   if (collective == Collective::kBarrier)
     return {"--min-bytes", "--max-bytes", "--factor", "--type", "--op", "--out-of-place"};
   if (collective == Collective::kBroadcast) return {"--op", "--out-of-place"};
-  if (collective == Collective::kAllGather) return {"--op"};
-  return {};
-}
-
-// Finds a value by the name that to_string gives it.
-template <typename Value>
-Value by_name(const std::string& text, std::initializer_list<Value> values, const char* flag) {
-  std::string known;
-  for (const Value value : values) {
-    if (to_string(value) == text) return value;
-    known += (known.empty() ? "" : ", ") + std::string(to_string(value));
-  }
-  throw std::invalid_argument(fmt::format("{} {}: there are {}", flag, text, known));
-}
-
-template <typename Names>
-void require_name(const std::string& text, const Names& names, const std::string& flag) {
-  if (std::find(names.begin(), names.end(), text) != names.end()) return;
-  throw std::invalid_argument(
-      fmt::format("{} {}: there are {}", flag, text, fmt::join(names, ", ")));
-}
-
-void require(bool holds, const std::string& message) {
-  if (!holds) throw std::invalid_argument(message);
+  if (collective == Collective::kAllToAll) return {"--op", "--out-of-place"};
+  return is_reduction(collective) ? std::vector<std::string>{} : std::vector<std::string>{"--op"};
 }
 
 void take_typed(const Typed& typed, Arguments& result) {
-  result.min_bytes = parse_bytes(typed.min_bytes);
-  result.max_bytes = parse_bytes(typed.max_bytes);
-  result.segment_bytes = parse_bytes(typed.segment_bytes);
-  result.problem.type = by_name(typed.type,
-                                {ElementType::kFloat32, ElementType::kFloat64,
-                                 ElementType::kBFloat16, ElementType::kInt32, ElementType::kInt64},
-                                "--type");
-  result.problem.op = by_name(
-      typed.op, {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}, "--op");
+  result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
+  result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
+  result.segment_bytes = parse_size("--segment-bytes", typed.segment_bytes);
+  require_seconds("--timeout", typed.timeout_s, kLongestTimeoutS);
+  require_seconds("--seconds", result.seconds, kLongestTimeoutS);
+  result.problem.type = by_name(typed.type, kElementTypes, "--type");
+  result.problem.op = by_name(typed.op, kReduceOps, "--op");
   result.problem.is_in_place = !typed.is_out_of_place;
+  result.reproducibility = by_name(typed.reproducibility, kReproducibilities, "--reproducibility");
   result.is_checked = !typed.is_unchecked;
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
+}
+
+void take_draw(const Typed& typed, DrawRequest& draw) {
+  require_name(draw.name, collective_command_names(), "draw");
+  draw.collective = collective_commands().at(draw.name);
+  if (!draw.algorithm.empty()) {
+    require_name(draw.algorithm, algorithm_names(draw.collective), draw.name + " --algorithm");
+  }
+  if (!typed.draw_hosts.empty()) draw.hosts = parse_hosts(typed.draw_hosts, draw.ranks);
+  draw.bytes = parse_size("--bytes", typed.draw_bytes);
+  draw.segment_bytes = parse_size("--segment-bytes", typed.draw_segment_bytes);
+  require(
+      draw.segment_bytes >= kLeastSegment,
+      fmt::format("--segment-bytes {}: expected {} or more", draw.segment_bytes, kLeastSegment));
+  require(draw.costs.local.latency_us >= 0 && draw.costs.local.latency_us <= 1e9,
+          fmt::format("--latency {}: expected 0 to 1e9 microseconds", draw.costs.local.latency_us));
 }
 
 // What was given and has no meaning is remembered, to be said, and is as if it had not been given.
@@ -142,8 +143,9 @@ void drop_unused(const CLI::App& command, Arguments& result) {
     if (command.count(name) > 0) result.without_meaning.push_back(name);
   }
   const Arguments defaults;
-  if (!reduces(collective)) result.problem.op = defaults.problem.op;
+  if (!is_reduction(collective)) result.problem.op = defaults.problem.op;
   if (collective == Collective::kBroadcast) result.problem.is_in_place = true;
+  if (collective == Collective::kAllToAll) result.problem.is_in_place = false;
   if (collective != Collective::kBarrier) return;
   result.problem = defaults.problem;
   result.problem.collective = collective;
@@ -162,75 +164,129 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
   result.ranks = launched;
 }
 
+// Every rank would refuse the same: settings that cannot be read, a transport that is not there.
+void take_transport(int launched, Arguments& result) {
+  if (result.transport != "auto") require_name(result.transport, transport_names(), "--transport");
+  result.transport = resolve_transport(result.transport);
+  require(launched <= 1 || joins_processes(result.transport),
+          fmt::format("--transport {}: it joins the threads of one process, and these ranks are "
+                      "processes; run kolo-bench without a launcher",
+                      result.transport));
+}
+
+// An empty word is most often a shell's variable that was never set.
+void require_words(const CLI::App& command) {
+  const auto is_empty = [&command](const char* flag) {
+    const CLI::Option* option = command.get_option_no_throw(flag);
+    return option != nullptr && option->count() > 0 && option->as<std::string>().empty();
+  };
+  require(!is_empty("--json"), "--json: expected a file, or - for standard output");
+  require(!is_empty("--against"), "--against: expected a peer, as gloo");
+  require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
+}
+
 void require_whole_elements(std::size_t bytes, ElementType type, const char* flag) {
   require(bytes == 0 || bytes >= element_bytes(type),
           fmt::format("{} {}: less than one element; {} has {} bytes", flag, bytes, to_string(type),
                       element_bytes(type)));
 }
 
+// What an algorithm is refused for by every rank.
+void require_order(const Arguments& arguments) {
+  const Problem& problem = arguments.problem;
+  if (arguments.reproducibility != Reproducibility::kInvariant || arguments.algorithm.empty() ||
+      arguments.ranks <= 2 || !is_reduction(problem.collective) ||
+      !depends_on_order(problem.type, problem.op)) {
+    return;
+  }
+  std::vector<std::string_view> able;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == problem.collective && algorithm.is_rank_ordered)
+      able.push_back(algorithm.name);
+  }
+  require(std::ranges::find(able, arguments.algorithm) != able.end(),
+          fmt::format("--algorithm {}: does not combine in the order of ranks, which "
+                      "--reproducibility invariant needs; these do: {}",
+                      arguments.algorithm, fmt::join(able, ", ")));
+}
+
+// A table that rank 0 could not read.
+void require_tuning() {
+  const std::string path = read_settings().tuning;
+  if (path.empty()) return;
+  try {
+    TuningTable::read(path);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("KOLO_TUNING: {}", error.what()));
+  }
+}
+
 void require_sense(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
+  require(is_defined(problem.type, problem.op),
+          fmt::format("--op {}: it is for integers, not for {}", to_string(problem.op),
+                      to_string(problem.type)));
   require(arguments.ranks >= 1 && arguments.ranks <= 1024,
-          fmt::format("--ranks {}: 1 to 1024", arguments.ranks));
+          fmt::format("--ranks {}: expected 1 to 1024", arguments.ranks));
+  require(problem.op != ReduceOp::kAverage || (problem.collective != Collective::kScan &&
+                                               problem.collective != Collective::kExclusiveScan),
+          "--op average: has no meaning in a scan, where every rank's sum has another length");
   require(problem.servers >= 0 && problem.servers < arguments.ranks,
           fmt::format("--servers {}: at least one of the {} ranks must work", problem.servers,
                       arguments.ranks));
   require(arguments.iterations >= 0,
-          fmt::format("--iterations {}: 0 or more", arguments.iterations));
-  require(arguments.warmup >= 0, fmt::format("--warmup {}: 0 or more", arguments.warmup));
+          fmt::format("--iterations {}: expected 0 or more", arguments.iterations));
+  require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.passes >= 1 && arguments.passes <= 100,
-          fmt::format("--passes {}: 1 to 100", arguments.passes));
-  require(arguments.seconds > 0, "--seconds: more than 0");
-  require(arguments.timeout.count() > 0, "--timeout: more than 0");
-  if (arguments.transport != "auto")
-    require_name(arguments.transport, transport_names(), "--transport");
+          fmt::format("--passes {}: expected 1 to 100", arguments.passes));
+  require(arguments.segment_bytes == 0 ||
+              (arguments.segment_bytes >= kLeastSegment && arguments.segment_bytes <= kMostSegment),
+          fmt::format("--segment-bytes {}: expected 0 or {} to {}", arguments.segment_bytes,
+                      kLeastSegment, kMostSegment));
+  require(!arguments.is_by_all || arguments.against.empty(),
+          "--algorithm all takes turns among kolo's own; leave --against out");
   if (!arguments.algorithm.empty()) {
     require_name(arguments.algorithm, algorithm_names(problem.collective),
                  arguments.command + " --algorithm");
   }
-  if (!arguments.against.empty()) require_peer(arguments.against);
+  require_order(arguments);
+  require_tuning();
+  if (!arguments.against.empty()) require_peer(arguments.against, problem.collective);
   require_whole_elements(arguments.max_bytes, problem.type, "--max-bytes");
   require_whole_elements(arguments.min_bytes, problem.type, "--min-bytes");
   sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, element_bytes(problem.type));
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
-// CLI11 would only say that some command is missing.
-void require_command(const CLI::App& app, int argc, const char* const* argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  require(std::find(names.begin(), names.end(), argv[1]) != names.end(),
-          fmt::format("there is no command '{}'; there are {}", argv[1], fmt::join(names, ", ")));
+void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+  result.problem.collective = collective_commands().at(result.command);
+  take_typed(typed, result);
+  drop_unused(command, result);
+  result.is_by_all = result.algorithm == "all";
+  if (result.is_by_all) result.algorithm.clear();
+  take_launched(command, launched, result);
+  take_transport(launched, result);
+  require_sense(result);
 }
 
-// CLI11 lists everything from the first unknown word on, backwards. This finds that word.
-std::string first_unexpected(const CLI::App& command, int argc, const char* const* argv) {
-  std::string stray;
-  for (int i = 2; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word.size() < 2 || word[0] != '-') {
-      if (stray.empty()) stray = word;
-      continue;
-    }
-    const bool is_long = word[1] == '-';
-    const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
-    const CLI::Option* option = command.get_option_no_throw(name);
-    if (option == nullptr) return fmt::format("has no option '{}'", name);
-    if (option->get_items_expected_max() > 0 && name == word) ++i;  // its value
-  }
-  return fmt::format("does not expect '{}'", stray);
+void take_explain(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+  take_explained(result);
+  take_typed(typed, result);
+  drop_unused(command, result);
+  take_explained_sizes(typed, result);
+  take_launched(command, launched, result);
+  take_transport(launched, result);
+  require_sense(result);
 }
 
-std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
-                    const char* const* argv) {
-  const auto commands = app.get_subcommands();
-  if (commands.empty()) return fmt::format("{}; see kolo-bench --help", error.what());
-  const std::string& name = commands.front()->get_name();
-  const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  const std::string what = is_unexpected ? " " + first_unexpected(*commands.front(), argc, argv)
-                                         : fmt::format(": {}", error.what());
-  return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
+void take_tune(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+  require(launched == 0 || !result.tune.points.empty(),
+          "tune starts its ranks itself, as many as the grid has: run it without a launcher");
+  take_typed(typed, result);
+  take_grid(typed, result);
+  take_launched(command, launched, result);
+  take_transport(launched, result);
+  require_sense(result);
 }
 
 }  // namespace
@@ -238,8 +294,9 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
   CLI::App app{kAbout, "kolo-bench"};
   app.require_subcommand(1);
+  app.footer(kMore);
   Typed typed;
-  for (const auto& entry : kCollectives)
+  for (const auto& entry : collective_commands())
     add_collective(app, entry.first, entry.second, result, typed);
   CLI::App* limits = app.add_subcommand("limits", "What this machine can do at best");
   limits->add_option("--json", result.json, "Append JSON lines to this file; -: standard output");
@@ -249,6 +306,14 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   plot->add_option("files", result.plot_files, "Files of JSON lines")->required();
   plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
       ->capture_default_str();
+  add_draw(app, result.draw, typed);
+  add_interpreter(app, result);
+  Arguments explained;
+  Arguments tuned;
+  Typed typed_of_explain;
+  Typed typed_of_tune;
+  add_explain(app, explained, typed_of_explain);
+  add_tune(app, tuned, typed_of_tune);
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -259,14 +324,20 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
     throw std::invalid_argument(explain(error, app, argc, argv));
   }
   const CLI::App& command = *app.get_subcommands().front();
-  result.command = command.get_name();
-  const auto found = kCollectives.find(result.command);
-  if (found == kCollectives.end()) return true;
-  result.problem.collective = found->second;
-  take_typed(typed, result);
-  drop_unused(command, result);
-  take_launched(command, launched, result);
-  require_sense(result);
+  const std::string name = command.get_name();
+  if (name == "explain") result = explained;
+  if (name == "tune") result = tuned;
+  result.command = name;
+  require_words(command);
+  require(name != "limits" || launched <= 1,
+          "limits measures the whole machine, and several ranks at once would disturb each other: "
+          "run it without a launcher");
+  if (name == "draw") take_draw(typed, result.draw);
+  require(name != "interpreter" || (result.ranks >= 2 && result.ranks <= 64),
+          fmt::format("--ranks {}: expected 2 to 64", result.ranks));
+  if (name == "explain") take_explain(command, launched, typed_of_explain, result);
+  if (name == "tune") take_tune(command, launched, typed_of_tune, result);
+  if (collective_commands().contains(name)) take_collective(command, launched, typed, result);
   return true;
 }
 

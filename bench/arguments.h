@@ -6,18 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "bench/draw.h"
 #include "bench/library.h"
+#include "bench/tune.h"
+#include "collectives/communicator.h"
 
 namespace kolo::bench {
 
 // What a measurement of collectives was asked for.
 struct Arguments {
-  std::string command;  // "allreduce", ..., "limits", "plot"
-  Problem problem;      // without its count
+  std::string
+      command;      // "allreduce", ..., "explain", "tune", "limits", "interpreter", "plot", "draw"
+  Problem problem;  // without its count
   int ranks = 2;
   std::string transport = "auto";
   std::string algorithm;
-  std::string against;  // a peer; empty: kolo alone
+  bool is_by_all = false;  // every algorithm in turn, in the place of one
+  std::string against;     // a peer; empty: kolo alone
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t factor = 4;
@@ -27,11 +32,16 @@ struct Arguments {
   int passes = 4;      // in turn between the libraries
   double seconds = 0.5;
   bool is_checked = true;
+  Reproducibility reproducibility = Reproducibility::kFast;
   std::string json;  // a file for JSON lines, "-" for standard output; empty: none
   std::chrono::milliseconds timeout{60'000};
   std::vector<std::string> plot_files;
   std::string plot_folder = "plots";
-  bool is_quick = false;                     // limits: fewer sizes and repeats
+  DrawRequest draw;
+  std::string explained;           // explain: a command that measures
+  std::vector<std::size_t> sizes;  // explain: of these alone
+  TuneRequest tune;
+  bool is_quick = false;                     // limits, interpreter: fewer sizes and repeats
   std::vector<std::string> without_meaning;  // options given that this collective has no use for
 };
 

@@ -17,41 +17,45 @@ constexpr int kSpins = 20'000;
 constexpr double kFarLimitUs = 2;
 constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
 
-void wait_for(const Line& line, std::uint32_t value) {
+void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
   // No pause: it is longer than the round trip.
   for (int spin = 0; line.value.load(std::memory_order_acquire) != value; ++spin) {
-    if (spin > kSpins) std::this_thread::yield();  // the other's core is taken by somebody else
+    if (spin <= kSpins) continue;
+    std::this_thread::yield();  // the other's core is taken by somebody else, or the other is gone
+    spin = kSpins;
+    if (patience) patience();
   }
 }
 
 }  // namespace
 
-double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds) {
+double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds,
+                 const Patience& patience) {
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint32_t i = 1; i <= rounds; ++i) {
     if (side == 0) {
       to_second.value.store(i, std::memory_order_release);
-      wait_for(to_first, i);
+      wait_for(to_first, i, patience);
     } else {
-      wait_for(to_second, i);
+      wait_for(to_second, i, patience);
       to_first.value.store(i, std::memory_order_release);
     }
   }
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   if (side == 0) {  // back to 0, the second side last: it may still be reading its line
     to_second.value.store(0, std::memory_order_release);
-    wait_for(to_first, 0);
+    wait_for(to_first, 0, patience);
   } else {
-    wait_for(to_second, 0);
+    wait_for(to_second, 0, patience);
     to_first.value.store(0, std::memory_order_release);
   }
   return took.count() / rounds;
 }
 
-double quickest_ping_pong(Line& to_second, Line& to_first, int side) {
-  double best = ping_pong(to_second, to_first, side, kRounds);
+double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience) {
+  double best = ping_pong(to_second, to_first, side, kRounds, patience);
   for (int game = 1; game < kGames; ++game) {
-    best = std::min(best, ping_pong(to_second, to_first, side, kRounds));
+    best = std::min(best, ping_pong(to_second, to_first, side, kRounds, patience));
   }
   return best;
 }

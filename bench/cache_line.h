@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace kolo::bench {
 
@@ -13,13 +14,18 @@ struct alignas(64) Line {
   std::atomic<std::uint32_t> value{0};
 };
 
+// Called now and then by a side that has waited for long; throws to leave the game. Empty: it waits
+// for ever.
+using Patience = std::function<void()>;
+
 // One side of `rounds` round trips between two threads; both call it at once, with the same lines,
 // as side 0 and 1. Both lines are 0 before and afterwards. The time of one round trip in
 // microseconds.
-double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds);
+double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds,
+                 const Patience& patience = {});
 
 // The quickest of several short games: one that was interrupted says nothing about distance.
-double quickest_ping_pong(Line& to_second, Line& to_first, int side);
+double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience = {});
 
 // The same by two threads of its own, bound to the first two cores of this process; 0 where there
 // is only one.

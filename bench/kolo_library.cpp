@@ -1,4 +1,6 @@
 // kolo itself, as one of the libraries under test.
+#include <utility>
+
 #include "bench/library.h"
 #include "collectives/communicator.h"
 
@@ -7,16 +9,18 @@ namespace {
 
 class Kolo : public Library {
  public:
-  explicit Kolo(const LibraryRequest& request)
-      : algorithm_(request.algorithm),
-        communicator_(request.rank, request.size, request.store, options(request)) {
+  Kolo(std::shared_ptr<Communicator> communicator, std::string algorithm)
+      : algorithm_(std::move(algorithm)), communicator_(std::move(communicator)) {
     call_.algorithm = algorithm_;
   }
 
   std::string name() const override { return "kolo"; }
-  std::string transport() const override { return std::string(communicator_.transport()); }
-  std::string algorithm(Collective collective) const override {
-    return algorithm_.empty() ? std::string(communicator_.algorithm(collective)) : algorithm_;
+  std::string transport() const override { return std::string(communicator_->transport()); }
+  std::string algorithm(const Problem& problem) const override {
+    if (!algorithm_.empty()) return algorithm_;
+    const std::size_t bytes = problem.count * element_bytes(problem.type);
+    return std::string(
+        communicator_->algorithm(problem.collective, bytes, problem.type, problem.op));
   }
   std::string objection(const Problem&) const override { return {}; }
 
@@ -24,31 +28,36 @@ class Kolo : public Library {
     const std::size_t count = problem.count;
     switch (problem.collective) {
       case Collective::kAllReduce:
-        return communicator_.all_reduce(in, out, count, problem.type, problem.op, call_);
+        return communicator_->all_reduce(in, out, count, problem.type, problem.op, call_);
       case Collective::kReduceScatter:
-        return communicator_.reduce_scatter(in, out, count, problem.type, problem.op, call_);
+        return communicator_->reduce_scatter(in, out, count, problem.type, problem.op, call_);
       case Collective::kAllGather:
-        return communicator_.all_gather(in, out, count, problem.type, call_);
+        return communicator_->all_gather(in, out, count, problem.type, call_);
       case Collective::kBroadcast:
-        return communicator_.broadcast(out, count, problem.type, 0, call_);
+        return communicator_->broadcast(out, count, problem.type, kRoot, call_);
       case Collective::kBarrier:
-        return communicator_.barrier(call_);
+        return communicator_->barrier(call_);
       case Collective::kPushPull:
-        return communicator_.push_pull(in, out, count, problem.type, problem.op, plan(problem), {},
-                                       call_);
+        return communicator_->push_pull(in, out, count, problem.type, problem.op, plan(problem), {},
+                                        call_);
+      case Collective::kReduce:
+        return communicator_->reduce(in, out, count, problem.type, problem.op, kRoot, call_);
+      case Collective::kGather:
+        return communicator_->gather(in, out, count, problem.type, kRoot, call_);
+      case Collective::kScatter:
+        return communicator_->scatter(in, out, count, problem.type, kRoot, call_);
+      case Collective::kAllToAll:
+        return communicator_->all_to_all(in, out, count, problem.type, call_);
+      case Collective::kScan:
+        return communicator_->scan(in, out, count, problem.type, problem.op, call_);
+      case Collective::kExclusiveScan:
+        return communicator_->exclusive_scan(in, out, count, problem.type, problem.op, call_);
+      case Collective::kMessage:
+        return;  // of two ranks alone: no command measures it
     }
   }
 
  private:
-  static CommunicatorOptions options(const LibraryRequest& request) {
-    CommunicatorOptions result;
-    result.transport = request.transport;
-    result.name = "bench";
-    result.timeout = request.timeout;
-    result.segment_bytes = request.segment_bytes;
-    return result;
-  }
-
   static ServerPlan plan(const Problem& problem) {
     ServerPlan result;
     result.everywhere = problem.servers == 0;
@@ -57,14 +66,34 @@ class Kolo : public Library {
   }
 
   std::string algorithm_;
-  Communicator communicator_;
+  std::shared_ptr<Communicator> communicator_;
   CallOptions call_;
 };
 
 }  // namespace
 
+std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request) {
+  CommunicatorOptions options;
+  options.transport = request.transport;
+  options.name = "bench";
+  options.timeout = request.timeout;
+  options.segment_bytes = request.segment_bytes;
+  options.reproducibility = request.reproducibility;
+  return std::make_shared<Communicator>(request.rank, request.size, request.store, options);
+}
+
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request) {
-  return std::make_unique<Kolo>(request);
+  return std::make_unique<Kolo>(connect_kolo(request), request.algorithm);
+}
+
+std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
+                                                       const Problem& problem) {
+  std::vector<std::unique_ptr<Library>> libraries;
+  for (const Prediction& candidate :
+       communicator->predict(problem.collective, 0, problem.type, problem.op)) {
+    libraries.push_back(std::make_unique<Kolo>(communicator, std::string(candidate.algorithm)));
+  }
+  return libraries;
 }
 
 }  // namespace kolo::bench

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,29 @@ int find_command(const CLI::App& app, int argc, char** argv) {
   return std::min(i, argc);
 }
 
+CLI::Validator number_within(int low, int high) {
+  return {[low, high](const std::string& text) {
+            double value = 0;
+            const bool is_number = CLI::detail::lexical_cast(text, value);
+            if (is_number && value >= low && value <= high) return std::string();
+            return "'" + text + "' is no number from " + std::to_string(low) + " to " +
+                   std::to_string(high);
+          },
+          ""};
+}
+
+// CLI11's words for what newcomers meet first would be longer and say less.
+std::string explain(const CLI::ParseError& error, const CLI::App& app) {
+  const auto unknown = app.remaining();
+  if (!unknown.empty()) return "there is no option '" + unknown.front() + "'";
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    return "how many ranks? -n N says it, before the command";
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return text.substr(0, text.find_first_of(": ")) + " needs a value";
+  return text;
+}
+
 int usage_error(const std::string& message) {
   std::cerr << "kolo-run: " << message << "; see kolo-run --help\n";
   return 2;
@@ -39,26 +63,32 @@ int usage_error(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{kAbout, "kolo-run"};
+  kolo::open_standard_descriptors();
+  CLI::App app{kAbout, "kolo-run -n N"};
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   kolo::LaunchRequest request;
   double grace_s = 5;
   bool is_plain = false;
   app.add_option("-n,--ranks", request.ranks, "How many ranks")
       ->required()
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(number_within(1, 4096));
   app.add_option("--grace", grace_s, "Seconds from asking a rank to end to killing it")
+      ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(number_within(0, 3600));
   app.add_flag("--plain", is_plain,
                "Rank 0 writes without a prefix, to the terminal itself if there is one");
-  app.footer("Usage: kolo-run -n N [options] [--] command [arguments...]");
+  // Only for the help: what is parsed ends before the command.
+  std::vector<std::string> command;
+  app.add_option("command", command, "What each rank runs, and its arguments; -- may stand before");
   const int begin = find_command(app, argc, argv);
   try {
     app.parse(begin, argv);
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    return usage_error(error.what());
+    return usage_error(explain(error, app));
   }
   request.command.assign(argv + begin, argv + argc);
   if (request.command.empty()) return usage_error("there is no command to run");
@@ -68,6 +98,8 @@ int main(int argc, char** argv) {
     const kolo::LaunchResult result = kolo::launch_ranks(request);
     if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
     return result.exit_code;
+  } catch (const std::invalid_argument& error) {
+    return usage_error(error.what());
   } catch (const std::exception& error) {
     std::cerr << "kolo-run: " << error.what() << '\n';
     return 1;

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "collectives/communicator.h"
 #include "collectives/element.h"
 #include "collectives/schedule.h"
 #include "transports/rendezvous.h"
@@ -26,11 +28,8 @@ struct Problem {
   std::size_t count = 0;
 };
 
-// Whether elements of several ranks are combined: where an operation has a meaning.
-constexpr bool reduces(Collective collective) {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kPushPull;
-}
+// The rank that gives or gets all, where there is one.
+inline constexpr int kRoot = 0;
 
 class Library {
  public:
@@ -42,8 +41,8 @@ class Library {
   // For the table and the JSON lines.
   virtual std::string name() const = 0;
   virtual std::string transport() const = 0;
-  // The algorithm that runs, also where the library chose it.
-  virtual std::string algorithm(Collective collective) const = 0;
+  // The algorithm that runs, also where the library chooses it.
+  virtual std::string algorithm(const Problem& problem) const = 0;
 
   // Why it cannot run this, in a few words; empty where it can.
   virtual std::string objection(const Problem& problem) const = 0;
@@ -61,8 +60,16 @@ struct LibraryRequest {
   std::string algorithm;          // empty: the library's choice
   std::size_t segment_bytes = 0;  // 0: the library's choice
   std::chrono::milliseconds timeout{60'000};
+  Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
 };
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request);
+
+// What kolo runs over; the request's algorithm does not matter.
+std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request);
+
+// One for every algorithm that it could run the problem by, over the same channels.
+std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
+                                                       const Problem& problem);
 
 }  // namespace kolo::bench

@@ -8,9 +8,12 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "bench/allocated.h"
 #include "bench/arguments.h"
+#include "bench/interpreter/interpreter.h"
 #include "bench/limits/limits.h"
 #include "bench/ranks.h"
+#include "bench/tune.h"
 #include "transports/launch.h"
 
 namespace {
@@ -35,16 +38,33 @@ int plot(const Arguments& arguments) {
   return 1;
 }
 
+int run(const Arguments& arguments, int argc, const char* const* argv) {
+  if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
+  if (arguments.command == "plot") return plot(arguments);
+  if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);
+  if (arguments.command == "interpreter") {
+    return kolo::bench::run_interpreter(
+        {arguments.ranks, arguments.is_quick, kolo::bench::allocated_bytes});
+  }
+  if (arguments.command == "tune" && arguments.tune.points.empty())
+    return kolo::bench::run_tune(arguments, argc, argv);
+  return kolo::bench::run_collective(arguments, argc, argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  kolo::open_standard_descriptors();
   Arguments arguments;
   try {
     if (!kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks()))
       return 0;
-    if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
-    if (arguments.command == "plot") return plot(arguments);
-    return kolo::bench::run_collective(arguments, argc, argv);
+  } catch (const std::invalid_argument& error) {
+    if (kolo::bench::has_to_say(error.what())) std::cerr << "kolo-bench: " << error.what() << '\n';
+    return kBadArguments;
+  }
+  try {
+    return run(arguments, argc, argv);
   } catch (const std::invalid_argument& error) {
     std::cerr << "kolo-bench: " << error.what() << '\n';
     return kBadArguments;

@@ -43,7 +43,10 @@ Bench::Buffer Bench::allocate(std::size_t bytes) {
 
 Bench::Bench(Meeting& meeting, const Arguments& arguments)
     : meeting_(meeting), arguments_(arguments), problem_(arguments.problem) {
-  const std::size_t bytes = problem_.collective == Collective::kBarrier ? 0 : arguments.max_bytes;
+  const bool has_data = problem_.collective != Collective::kBarrier;
+  const std::size_t rounding_up =
+      static_cast<std::size_t>(meeting.size()) * element_bytes(problem_.type);
+  const std::size_t bytes = has_data ? arguments.max_bytes + rounding_up : 0;
   data_ = allocate(bytes);
   if (!problem_.is_in_place) input_ = allocate(bytes);
 }
@@ -53,16 +56,28 @@ std::size_t Bench::chunk_begin_bytes() const {
          element_bytes(problem_.type);
 }
 
-std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes) {
-  problem_.count = bytes / element_bytes(problem_.type);
+void Bench::place_buffers() {
   in_ = problem_.is_in_place ? data_.get() : input_.get();
   out_ = data_.get();
-  if (problem_.is_in_place && problem_.collective == Collective::kReduceScatter)
+  if (!problem_.is_in_place) return;
+  const Collective collective = problem_.collective;
+  if (collective == Collective::kReduceScatter || collective == Collective::kScatter)
     out_ += chunk_begin_bytes();
-  if (problem_.is_in_place && problem_.collective == Collective::kAllGather)
+  if (collective == Collective::kAllGather || collective == Collective::kGather)
     in_ += chunk_begin_bytes();
+}
+
+std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes) {
+  problem_.count = bytes / element_bytes(problem_.type);
+  if (problem_.collective == Collective::kAllToAll) {  // the same for everybody
+    const auto size = static_cast<std::size_t>(meeting_.size());
+    problem_.count = (problem_.count + size - 1) / size * size;
+    bytes = problem_.count * element_bytes(problem_.type);
+  }
+  place_buffers();
 
   std::vector<std::vector<double>> times(libraries.size());
+  std::vector<std::vector<double>> medians(libraries.size());
   std::vector<std::uint64_t> wrong(libraries.size());
   std::vector<std::size_t> iterations(libraries.size());
   const double cache_line_us = meeting_.cache_line_round_trip();
@@ -72,6 +87,7 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
       iterations[i] = warm_up(*libraries[i], turn == 0 ? arguments_.warmup : 1, iterations[i]);
       const std::vector<double> more = pass(*libraries[i], iterations[i]);
       times[i].insert(times[i].end(), more.begin(), more.end());
+      medians[i].push_back(quantile(more, 0.5));
       if (turn == 0 && arguments_.is_checked) wrong_ += count_wrong_barriers(*libraries[i]);
       wrong[i] += meeting_.sum(wrong_);
     }
@@ -79,9 +95,10 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
     rows.push_back({libraries[i]->name(), libraries[i]->transport(),
-                    libraries[i]->algorithm(problem_.collective), arguments_.command, problem_,
+                    libraries[i]->algorithm(problem_), arguments_.command, problem_,
                     meeting_.size(), bytes, times[i].size(), quantiles(times[i]),
-                    arguments_.is_checked ? std::optional(wrong[i]) : std::nullopt, cache_line_us});
+                    arguments_.is_checked ? std::optional(wrong[i]) : std::nullopt, cache_line_us,
+                    medians[i]});
   }
   return rows;
 }
@@ -130,14 +147,23 @@ void Bench::give() {
     case Collective::kAllReduce:
     case Collective::kReduceScatter:
     case Collective::kPushPull:
+    case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExclusiveScan:
+    case Collective::kAllToAll:
       if (!is_server()) fill(in_, 0, problem_.count, rank, pattern);
       return;
+    case Collective::kScatter:
+      if (rank == kRoot) fill(in_, 0, problem_.count, rank, pattern);
+      return;
     case Collective::kAllGather:
+    case Collective::kGather:
       return fill(in_, chunk_begin(problem_.count, meeting_.size(), rank),
                   chunk_count(problem_.count, meeting_.size(), rank), rank, pattern);
     case Collective::kBroadcast:
-      if (rank == 0) fill(out_, 0, problem_.count, rank, pattern);
+      if (rank == kRoot) fill(out_, 0, problem_.count, rank, pattern);
       return;
+    case Collective::kMessage:
     case Collective::kBarrier:
       return;
   }
@@ -156,21 +182,52 @@ std::uint64_t Bench::count_wrong() const {
     case Collective::kReduceScatter:
       return count_wrong_reductions(out_, chunk_begin(count, size, rank),
                                     chunk_count(count, size, rank), 0, pattern);
-    case Collective::kAllGather: {
-      std::uint64_t wrong = 0;
-      for (int owner = 0; owner < size; ++owner) {
-        const std::size_t first = chunk_begin(count, size, owner);
-        wrong += count_wrong_copies(out_ + first * element_bytes(problem_.type), first,
-                                    chunk_count(count, size, owner), owner, pattern);
-      }
-      return wrong;
-    }
+    case Collective::kReduce:
+      return rank == kRoot ? count_wrong_reductions(out_, 0, count, 0, pattern) : 0;
+    case Collective::kScan:
+      return count_wrong_reductions(out_, 0, count, 0, rank + 1, pattern);
+    case Collective::kExclusiveScan:
+      return rank == 0 ? 0 : count_wrong_reductions(out_, 0, count, 0, rank, pattern);
+    case Collective::kAllGather:
+      return count_wrong_chunks(pattern);
+    case Collective::kGather:
+      return rank == kRoot ? count_wrong_chunks(pattern) : 0;
+    case Collective::kScatter:
+      return count_wrong_copies(out_, chunk_begin(count, size, rank),
+                                chunk_count(count, size, rank), kRoot, pattern);
+    case Collective::kAllToAll:
+      return count_wrong_shares(pattern);
     case Collective::kBroadcast:
-      return count_wrong_copies(out_, 0, count, 0, pattern);
+      return count_wrong_copies(out_, 0, count, kRoot, pattern);
+    case Collective::kMessage:
     case Collective::kBarrier:
       return 0;
   }
   return 0;
+}
+
+// Of a gather: every owner's chunk in its place.
+std::uint64_t Bench::count_wrong_chunks(const Pattern& pattern) const {
+  std::uint64_t wrong = 0;
+  for (int owner = 0; owner < meeting_.size(); ++owner) {
+    const std::size_t first = chunk_begin(problem_.count, meeting_.size(), owner);
+    wrong +=
+        count_wrong_copies(out_ + first * element_bytes(problem_.type), first,
+                           chunk_count(problem_.count, meeting_.size(), owner), owner, pattern);
+  }
+  return wrong;
+}
+
+// Of an all-to-all: from every rank the share that was for this one.
+std::uint64_t Bench::count_wrong_shares(const Pattern& pattern) const {
+  const std::size_t share = problem_.count / static_cast<std::size_t>(meeting_.size());
+  std::uint64_t wrong = 0;
+  for (int giver = 0; giver < meeting_.size(); ++giver) {
+    const auto place = share * static_cast<std::size_t>(giver) * element_bytes(problem_.type);
+    wrong += count_wrong_copies(out_ + place, share * static_cast<std::size_t>(meeting_.rank()),
+                                share, giver, pattern);
+  }
+  return wrong;
 }
 
 // A barrier's result is that nobody leaves before everybody has come. In each turn another rank is

@@ -16,6 +16,7 @@
 #include "bench/arguments.h"
 #include "bench/library.h"
 #include "bench/meeting.h"
+#include "bench/pattern.h"
 #include "bench/statistics.h"
 
 namespace kolo::bench {
@@ -33,6 +34,7 @@ struct Row {
   Quantiles time_us;
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
   double cache_line_us = 0;            // how far apart the cores were
+  std::vector<double> pass_us = {};    // the medians of its passes
 };
 
 double algorithm_bandwidth(const Row& row);
@@ -62,9 +64,12 @@ class Bench {
   std::vector<double> pass(Library& library, std::size_t iterations);
   void give();
   std::uint64_t count_wrong() const;
+  std::uint64_t count_wrong_chunks(const Pattern& pattern) const;
+  std::uint64_t count_wrong_shares(const Pattern& pattern) const;
   std::uint64_t count_wrong_barriers(Library& library);
 
   bool is_server() const { return meeting_.rank() < problem_.servers; }
+  void place_buffers();
   std::size_t chunk_begin_bytes() const;
 
   Meeting& meeting_;

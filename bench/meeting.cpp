@@ -22,11 +22,15 @@ namespace {
 constexpr int kSpins = 2000;  // then let others run: helper threads of a library under test, too
 constexpr int kSpinsWhenCrowded = 10;  // more ranks than cores
 constexpr int kChecksPerClock = 256;   // looks at the clock that seldom
+constexpr std::chrono::milliseconds kAskStoreEvery{50};
 
 }  // namespace
 
 struct alignas(64) Meeting::Seat {
-  std::atomic<std::uint64_t> turn{0};
+  // How many waits this rank has begun: who looks when it waits in vain. A line of its own, so that
+  // writing it costs nothing.
+  std::atomic<std::uint64_t> waits{0};
+  alignas(64) std::atomic<std::uint64_t> turn{0};
   double value = 0;
   std::uint64_t number = 0;
   alignas(64) double times[kMostIterations];
@@ -42,7 +46,7 @@ struct alignas(64) Meeting::Shared {
 // Rank 0 makes the memory; the others open it through rank 0's descriptor table. A fresh memfd is
 // all zeros, which is what the atomics begin with.
 Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout)
-    : rank_(rank), size_(size), timeout_(timeout) {
+    : rank_(rank), size_(size), store_(store), timeout_(timeout) {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
   bytes_ = sizeof(Shared) + static_cast<std::size_t>(size) * sizeof(Seat);
   posix::Descriptor file;
@@ -74,6 +78,7 @@ Meeting::Seat& Meeting::seat(int rank) const { return reinterpret_cast<Seat*>(sh
 
 void Meeting::wait() {
   const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
+  seat(rank_).waits.store(++waits_, std::memory_order_relaxed);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<std::uint32_t>(size_)) {
     shared_->arrived.store(0, std::memory_order_relaxed);
@@ -82,23 +87,42 @@ void Meeting::wait() {
   }
   const Deadline deadline = Clock::now() + timeout_;
   const int spins = has_spare_cores_ ? kSpins : kSpinsWhenCrowded;
-  for (int turn = 1; shared_->phase.load(std::memory_order_acquire) == phase; ++turn) {
+  for (std::int64_t turn = 1; shared_->phase.load(std::memory_order_acquire) == phase; ++turn) {
     if (turn < spins) {
       relax();
       continue;
     }
     sched_yield();
-    if (turn % kChecksPerClock != 0) continue;
-    if (shared_->has_left.load() != 0) {
-      throw Error(ErrorCode::kAborted, kNoPeer,
-                  fmt::format("rank {}: another rank of the benchmark has failed", rank_));
-    }
-    if (Clock::now() > deadline) {
-      throw Error(ErrorCode::kDeadline, kNoPeer,
-                  fmt::format("rank {}: waited {} s for the other ranks between two iterations",
-                              rank_, std::chrono::duration<double>(timeout_).count()));
-    }
+    if (turn % kChecksPerClock == 0) look_up(deadline);
   }
+}
+
+// Whether it makes sense to wait on.
+void Meeting::look_up(Deadline deadline, int awaited) {
+  const auto now = Clock::now();
+  if (shared_->has_left.load() != 0) {
+    throw Error(ErrorCode::kAborted, kNoPeer,
+                fmt::format("rank {}: another rank of the benchmark has failed", rank_));
+  }
+  if (now - asked_store_ >= kAskStoreEvery) {
+    asked_store_ = now;
+    if (const auto failure = store_.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  }
+  if (now <= deadline) return;
+  const auto missing = awaited == kNoPeer ? ranks_missing() : std::vector<int>{awaited};
+  throw Error(ErrorCode::kDeadline, missing.empty() ? kNoPeer : missing.front(),
+              fmt::format("rank {}: waited {} s for {} before the next iteration: see whether it "
+                          "has stopped or another program has its core, or raise --timeout",
+                          rank_, std::chrono::duration<double>(timeout_).count(),
+                          missing.empty() ? "the other ranks" : name_ranks(missing)));
+}
+
+std::vector<int> Meeting::ranks_missing() const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (seat(rank).waits.load(std::memory_order_relaxed) < waits_) missing.push_back(rank);
+  }
+  return missing;
 }
 
 void Meeting::publish(double value, std::uint64_t number) {
@@ -140,7 +164,10 @@ double Meeting::cache_line_round_trip() {
   double took = 0;
   wait();
   if (has_spare_cores_ && size_ > 1 && rank_ < 2) {
-    took = quickest_ping_pong(shared_->lines[0], shared_->lines[1], rank_);
+    // The other may be stopped in the middle of the game.
+    const Deadline deadline = Clock::now() + timeout_;
+    took = quickest_ping_pong(shared_->lines[0], shared_->lines[1], rank_,
+                              [this, deadline] { look_up(deadline, 1 - rank_); });
   }
   return largest(rank_ == 0 ? took : 0);
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/error.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::bench {
@@ -23,7 +24,8 @@ inline constexpr std::size_t kMostIterations = 16 * 1024;
 class Meeting {
  public:
   // Collective over the `size` ranks that share the store; all must be on one host. Waits have
-  // `timeout`. Error kDeadline names the ranks that never came, and the store.
+  // `timeout`. Error kDeadline names the ranks that never came, and the store. The store is asked
+  // for failures in long waits, and must outlive the meeting.
   Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout);
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -33,7 +35,7 @@ class Meeting {
   int size() const { return size_; }
 
   // Returns, on all ranks at nearly the same time, when all have come. Error kAborted where one has
-  // left for good, kDeadline where one does not come.
+  // left for good or the store knows of a failure, kDeadline, naming them, where some do not come.
   void wait();
 
   // The largest, and the sum, of one number from each rank.
@@ -60,10 +62,15 @@ class Meeting {
 
   Seat& seat(int rank) const;
   void publish(double value, std::uint64_t number);
+  void look_up(Deadline deadline, int awaited = kNoPeer);
+  std::vector<int> ranks_missing() const;
 
   int rank_;
   int size_;
+  Store& store_;
   std::chrono::milliseconds timeout_;
+  Deadline asked_store_{};
+  std::uint64_t waits_ = 0;
   std::size_t bytes_ = 0;
   Shared* shared_ = nullptr;
   bool has_spare_cores_ = false;

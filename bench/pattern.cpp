@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 namespace kolo::bench {
 namespace {
@@ -19,13 +20,29 @@ constexpr int kMostBits = 7;
 // The largest integer up to which all integers are exact.
 std::int64_t exact_limit(ElementType type) {
   switch (type) {
+    case ElementType::kFloat8E5M2:
+      return 1 << 3;
+    case ElementType::kFloat8E4M3:
+      return 1 << 4;
+    case ElementType::kInt8:
+      return (1 << 7) - 1;
+    case ElementType::kUint8:
+      return (1 << 8) - 1;
     case ElementType::kBFloat16:
       return 1 << 8;
+    case ElementType::kFloat16:
+      return 1 << 11;
+    case ElementType::kInt16:
+      return (1 << 15) - 1;
+    case ElementType::kUint16:
+      return (1 << 16) - 1;
     case ElementType::kFloat32:
       return 1 << 24;
     case ElementType::kFloat64:
     case ElementType::kInt32:
     case ElementType::kInt64:
+    case ElementType::kUint32:
+    case ElementType::kUint64:
       return std::int64_t{1} << 30;
   }
   return 0;
@@ -36,11 +53,22 @@ std::int64_t scale_of(const Pattern& pattern) {
   return pattern.op == ReduceOp::kAverage ? pattern.contributions : 1;
 }
 
+// The largest result, up to a little beyond what is exact, where every rank gives `value`.
+std::int64_t largest_result(const Pattern& pattern, std::int64_t value) {
+  const std::int64_t limit = exact_limit(pattern.type);
+  std::int64_t result = value * scale_of(pattern);
+  if (pattern.op == ReduceOp::kSum || pattern.op == ReduceOp::kAverage) {
+    result *= pattern.contributions;
+  }
+  if (pattern.op != ReduceOp::kProduct || value < 2) return result;
+  for (int rank = 1; rank < pattern.contributions && result <= limit; ++rank) result *= value;
+  return result;
+}
+
 int bits_of(const Pattern& pattern) {
-  const bool is_summed = pattern.op == ReduceOp::kSum || pattern.op == ReduceOp::kAverage;
-  const std::int64_t terms = (is_summed ? pattern.contributions : 1) * scale_of(pattern);
+  const std::int64_t limit = exact_limit(pattern.type);
   int bits = 0;
-  while (bits < kMostBits && terms * ((2 << bits) - 1) <= exact_limit(pattern.type)) ++bits;
+  while (bits < kMostBits && largest_result(pattern, (2 << bits) - 1) <= limit) ++bits;
   return bits;
 }
 
@@ -70,11 +98,27 @@ BFloat16 element_of<BFloat16>(std::int32_t value) {  // exact: bits_of leaves no
       static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16)};
 }
 
+template <>
+Float16 element_of<Float16>(std::int32_t value) {
+  return to_float16(static_cast<float>(value));
+}
+template <>
+Float8E4M3 element_of<Float8E4M3>(std::int32_t value) {
+  return to_float8_e4m3(static_cast<float>(value));
+}
+template <>
+Float8E5M2 element_of<Float8E5M2>(std::int32_t value) {
+  return to_float8_e5m2(static_cast<float>(value));
+}
+
 template <typename T>
 bool differs(T a, T b) {
-  return a != b;
+  if constexpr (std::is_class_v<T>) {
+    return a.bits != b.bits;
+  } else {
+    return a != b;
+  }
 }
-bool differs(BFloat16 a, BFloat16 b) { return a.bits != b.bits; }
 
 constexpr std::size_t kBlock = 1024;
 
@@ -88,19 +132,36 @@ void fill_as(T* data, std::size_t first, std::size_t count, int rank, const Patt
   }
 }
 
-// expected[i] = expected[i] op values[i]
+// expected[i] = combine(expected[i], values[i])
+template <typename Combine>
+void accumulate_by(std::int32_t* expected, const Values& values, std::uint32_t length,
+                   Combine combine) {
+  for (std::uint32_t i = 0; i < length; ++i) expected[i] = combine(expected[i], values[i]);
+}
+
 void accumulate(std::int32_t* expected, const Values& values, std::uint32_t length, ReduceOp op) {
+  using Value = std::int32_t;
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kAverage:
-      for (std::uint32_t i = 0; i < length; ++i) expected[i] += values[i];
-      break;
+      return accumulate_by(expected, values, length, [](Value a, Value b) { return a + b; });
     case ReduceOp::kMin:
-      for (std::uint32_t i = 0; i < length; ++i) expected[i] = std::min(expected[i], values[i]);
-      break;
+      return accumulate_by(expected, values, length,
+                           [](Value a, Value b) { return std::min(a, b); });
     case ReduceOp::kMax:
-      for (std::uint32_t i = 0; i < length; ++i) expected[i] = std::max(expected[i], values[i]);
-      break;
+      return accumulate_by(expected, values, length,
+                           [](Value a, Value b) { return std::max(a, b); });
+    case ReduceOp::kProduct:
+      return accumulate_by(expected, values, length, [](Value a, Value b) { return a * b; });
+    case ReduceOp::kBitAnd:
+      return accumulate_by(expected, values, length, [](Value a, Value b) { return a & b; });
+    case ReduceOp::kBitOr:
+      return accumulate_by(expected, values, length, [](Value a, Value b) { return a | b; });
+    case ReduceOp::kBitXor:
+      return accumulate_by(expected, values, length, [](Value a, Value b) { return a ^ b; });
+    case ReduceOp::kScaledSum:
+    case ReduceOp::kUser:
+      return;  // not offered
   }
 }
 
@@ -134,10 +195,28 @@ auto with_type(ElementType type, Work work) {
       return work(static_cast<double*>(nullptr));
     case ElementType::kBFloat16:
       return work(static_cast<BFloat16*>(nullptr));
+    case ElementType::kFloat16:
+      return work(static_cast<Float16*>(nullptr));
+    case ElementType::kFloat8E4M3:
+      return work(static_cast<Float8E4M3*>(nullptr));
+    case ElementType::kFloat8E5M2:
+      return work(static_cast<Float8E5M2*>(nullptr));
+    case ElementType::kInt8:
+      return work(static_cast<std::int8_t*>(nullptr));
+    case ElementType::kInt16:
+      return work(static_cast<std::int16_t*>(nullptr));
     case ElementType::kInt32:
       return work(static_cast<std::int32_t*>(nullptr));
     case ElementType::kInt64:
       return work(static_cast<std::int64_t*>(nullptr));
+    case ElementType::kUint8:
+      return work(static_cast<std::uint8_t*>(nullptr));
+    case ElementType::kUint16:
+      return work(static_cast<std::uint16_t*>(nullptr));
+    case ElementType::kUint32:
+      return work(static_cast<std::uint32_t*>(nullptr));
+    case ElementType::kUint64:
+      return work(static_cast<std::uint64_t*>(nullptr));
     case ElementType::kFloat32:
       break;
   }
@@ -161,10 +240,15 @@ void fill(void* data, std::size_t first, std::size_t count, int rank, const Patt
 
 std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::size_t count,
                                      int first_rank, const Pattern& pattern) {
+  return count_wrong_reductions(data, first, count, first_rank, pattern.contributions, pattern);
+}
+
+std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::size_t count,
+                                     int first_rank, int ranks, const Pattern& pattern) {
   // An average of multiples of its divisor is the sum without the factor.
   return with_type(pattern.type, [&](auto* null) {
     return count_wrong_as(static_cast<decltype(null)>(const_cast<void*>(data)), first, count,
-                          first_rank, pattern.contributions, 1, pattern);
+                          first_rank, ranks, 1, pattern);
   });
 }
 

@@ -32,6 +32,10 @@ void fill(void* data, std::size_t first, std::size_t count, int rank, const Patt
 std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::size_t count,
                                      int first_rank, const Pattern& pattern);
 
+// The same of fewer ranks than give: what a scan has on its way.
+std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::size_t count,
+                                     int first_rank, int ranks, const Pattern& pattern);
+
 // How many are not the element first + j of `rank`.
 std::uint64_t count_wrong_copies(const void* data, std::size_t first, std::size_t count, int rank,
                                  const Pattern& pattern);

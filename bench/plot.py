@@ -18,31 +18,57 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
           ("gloo", "tcp"): "#d1495b", ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
+TEXTS = ["library", "transport", "collective", "algorithm"]
+NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps"]
 UNITS = ["B", "KiB", "MiB", "GiB"]
+
+
+def fail(message):
+    sys.exit(f"kolo-bench plot: {message}")
+
+
+def read_lines(path):
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    except UnicodeDecodeError:
+        fail(f"{path} is no text: it takes JSON lines, as --json writes them")
+
+
+def what_is_wrong(row):
+    """Of a row that has a library; empty where it can be drawn."""
+    for name in TEXTS:
+        if not isinstance(row.get(name), str):
+            return f"lacks '{name}', or it is no text"
+    for name in NUMBERS:
+        if not isinstance(row.get(name), (int, float)) or row[name] < 0:
+            return f"lacks '{name}', or it is no number from 0"
+    return "" if row["median_us"] > 0 and row["p10_us"] > 0 else "has no time above 0"
 
 
 def read_rows(paths):
     rows = []
     for path in paths:
-        try:
-            lines = Path(path).read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            sys.exit(f"plot: {path}: {error}")
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(read_lines(path), 1):
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
-                sys.exit(f"plot: {path}:{number} is no JSON line: {error}")
-            if "library" in row and row.get("bytes", 0) > 0:
+                fail(f"{path}:{number}: is no JSON line: {error}")
+            if not isinstance(row, dict) or "library" not in row:
+                continue  # a limit, perhaps
+            wrong = what_is_wrong(row)
+            if wrong:
+                fail(f"{path}:{number}: {wrong}: is it a row of kolo-bench?")
+            if row["bytes"] > 0:
                 rows.append(row)
     if not rows:
-        sys.exit(f"plot: nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size")
+        fail(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size")
     return rows
 
 
 def name_of(row):
-    algorithm = "" if row["algorithm"] == "auto" else f", {row['algorithm']}"
-    return f"{row['library']} over {row['transport']}{algorithm}"
+    return f"{row['library']} over {row['transport']}, {row['algorithm']}"
 
 
 def series_of(rows):
@@ -119,7 +145,7 @@ def main():
         # Distributions install it for their own Python, which need not be the first in PATH.
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(SYSTEM_PYTHON) != os.path.realpath(sys.executable):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
-        sys.exit("plot: matplotlib is missing; cmake/setup.sh --with plots installs it")
+        fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     folder = Path(arguments.out)
@@ -129,7 +155,7 @@ def main():
             for what in ("time", "bandwidth"):
                 draw(plt, collective, ranks, lines, what, folder)
     except OSError as error:
-        sys.exit(f"plot: cannot write to {folder}: {error}")
+        fail(f"cannot write to {folder}: {error.strerror}")
 
 
 if __name__ == "__main__":

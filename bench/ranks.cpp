@@ -1,24 +1,32 @@
 #include "bench/ranks.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <exception>
 #include <iostream>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "bench/cache_line.h"
+#include "bench/explain.h"
 #include "bench/measure.h"
 #include "bench/peers/peers.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
+#include "bench/tune.h"
 #include "transports/launch.h"
+#include "transports/registry.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 
 namespace kolo::bench {
 namespace {
 
+constexpr std::chrono::seconds kStoreAnswers{2};
+constexpr int kFailed = 1;
+constexpr int kBadArguments = 2;
 constexpr int kWrongResults = 3;
 
 std::vector<std::size_t> sizes_of(const Arguments& arguments) {
@@ -42,8 +50,9 @@ int run_as_threads(const Arguments& arguments) {
   for (int rank = 0; rank < arguments.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const std::uint64_t found = run_rank(rank, arguments, store);
+        const std::uint64_t found = run_rank(rank, arguments, store, Audience::kOneForAll);
         if (rank == 0) wrong = found;
+      } catch (const SaidByAnotherRank&) {
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();
@@ -62,37 +71,28 @@ int run_as_processes(const Arguments& arguments, int argc, const char* const* ar
   request.command.insert(request.command.end(), argv + 1, argv + argc);
   request.output = RankOutput::kRankZeroPlain;
   const LaunchResult result = launch_ranks(request);
-  // A rank that found wrong results has said so.
-  if (!result.message.empty() && result.exit_code != kWrongResults)
-    std::cerr << "kolo-bench: " << result.message << '\n';
+  // A rank that ends by itself has said why, or another has.
+  const bool is_said = result.exit_code == kFailed || result.exit_code == kBadArguments ||
+                       result.exit_code == kWrongResults;
+  if (!result.message.empty() && !is_said) std::cerr << "kolo-bench: " << result.message << '\n';
   return result.exit_code;
 }
 
-// Leaves the meeting by an exception: the others are told.
-class Attendance {
- public:
-  explicit Attendance(Meeting& meeting)
-      : meeting_(meeting), exceptions_(std::uncaught_exceptions()) {}
-  ~Attendance() {
-    if (std::uncaught_exceptions() > exceptions_) meeting_.leave();
-  }
-  Attendance(const Attendance&) = delete;
-  Attendance& operator=(const Attendance&) = delete;
-
- private:
-  Meeting& meeting_;
-  int exceptions_;
-};
+LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<Store> store) {
+  return {rank,
+          arguments.ranks,
+          store,
+          arguments.transport,
+          arguments.algorithm,
+          arguments.segment_bytes,
+          arguments.timeout,
+          arguments.reproducibility};
+}
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
                                                      std::shared_ptr<Store> store) {
-  LibraryRequest request{rank,
-                         arguments.ranks,
-                         store,
-                         arguments.transport,
-                         arguments.algorithm,
-                         arguments.segment_bytes,
-                         arguments.timeout};
+  LibraryRequest request = request_of(rank, arguments, store);
+  if (arguments.is_by_all) return make_kolo_by_all(connect_kolo(request), arguments.problem);
   std::vector<std::unique_ptr<Library>> libraries;
   libraries.push_back(make_kolo(request));
   if (arguments.against.empty()) return libraries;
@@ -101,45 +101,135 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
   return libraries;
 }
 
-}  // namespace
+// What one rank holds. All of it outlives a failure until the others have been told: a connection
+// that closes before would be news of its own.
+struct Seat {
+  std::unique_ptr<JsonLines> json;
+  std::unique_ptr<Meeting> meeting;
+  std::vector<std::unique_ptr<Library>> libraries;
+  std::shared_ptr<Communicator> communicator;  // of explain and tune
+};
 
-std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store) {
-  JsonLines json(rank == 0 ? arguments.json : "");
-  // JSON lines on standard output are for a program: nothing else comes between them.
-  Report report(arguments, arguments.json == "-" ? std::cerr : std::cout, json);
-  Meeting meeting(rank, arguments.ranks, *store, arguments.timeout);
-  const Attendance attendance(meeting);
-  const auto libraries = make_libraries(rank, arguments, store);
-  Bench bench(meeting, arguments);
-  const double cache_line_us = meeting.cache_line_round_trip();
+std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                               Seat& seat, std::ostream& table) {
+  seat.communicator = connect_kolo(request_of(rank, arguments, store));
+  std::unique_ptr<ContestReport> report;
+  if (rank == 0 && arguments.command == "tune")
+    report = make_tune_report(arguments, table, *seat.json);
+  if (rank == 0 && arguments.command == "explain")
+    report = std::make_unique<Explanation>(arguments, table, *seat.json);
+  return hold_contests(seat.communicator, *seat.meeting, arguments, report.get());
+}
+
+std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                                Seat& seat, std::ostream& table) {
+  Report report(arguments, table, *seat.json);
+  seat.libraries = make_libraries(rank, arguments, store);
+  Bench bench(*seat.meeting, arguments);
+  const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) report.begin(cache_line_us);
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
     std::vector<Library*> able;
-    for (const auto& library : libraries) {
+    for (const auto& library : seat.libraries) {
       const std::string objection = library->objection(problem);
       if (objection.empty()) able.push_back(library.get());
       if (!objection.empty() && rank == 0)
         report.note(fmt::format("{} left out: {}", library->name(), objection));
     }
     const std::vector<Row> rows = bench.measure(able, bytes);
-    if (rank == 0) report.add(rows);
+    if (rank != 0) continue;
+    if (arguments.is_by_all) {
+      report.add_alternatives(rows);
+    } else {
+      report.add(rows);
+    }
   }
-  const std::uint64_t wrong = rank == 0 ? report.end() : 0;
-  meeting.wait();  // nobody takes its end of a connection away while others still measure
+  return rank == 0 ? report.end() : 0;
+}
+
+std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                          Seat& seat) {
+  seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
+  // JSON lines on standard output are for a program: nothing else comes between them.
+  std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
+  seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
+  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
+  const std::uint64_t wrong = is_contest ? measure_contests(rank, arguments, store, seat, table)
+                                         : measure_libraries(rank, arguments, store, seat, table);
+  seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
+}
+
+// Ranks of a launcher meet at the store that it serves, and share its terminal.
+Audience audience_of_processes() {
+  return read_settings().store.starts_with("tcp:") ? Audience::kOneForAll : Audience::kOneEachRank;
+}
+
+int run_launched(const Arguments& arguments, const LaunchEnvironment& who) {
+  const auto store = store_from_environment(who, Clock::now() + arguments.timeout);
+  try {
+    return exit_code(run_rank(who.rank, arguments, store, audience_of_processes()));
+  } catch (const SaidByAnotherRank&) {
+    return kFailed;
+  }
+}
+
+// Refuses what would end in the kernel's killing somebody: buffers larger than the memory.
+void require_memory(const Arguments& arguments) {
+  if (arguments.problem.collective == Collective::kBarrier) return;
+  const double buffers = arguments.problem.is_in_place ? 1 : 2;
+  const double needed = static_cast<double>(arguments.max_bytes) * buffers * arguments.ranks;
+  const double there =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= there) return;
+  constexpr double kGiB = 1 << 30;
+  throw std::invalid_argument(
+      fmt::format("--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
+                  "machine has {:.1f}",
+                  format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB, there / kGiB));
+}
+
+}  // namespace
+
+std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                       Audience audience) {
+  Seat seat;
+  try {
+    return measure_all(rank, arguments, store, seat);
+  } catch (const std::exception& failure) {
+    try {
+      fail_together(*store, rank, audience, failure);
+    } catch (...) {
+      if (seat.meeting)
+        seat.meeting->leave();  // after the cause is known: who sees this looks for it
+      throw;
+    }
+  }
+}
+
+bool has_to_say(const std::string& refusal) {
+  try {
+    const LaunchEnvironment who = launch_environment();
+    if (who.size == 1 || audience_of_processes() == Audience::kOneEachRank) return true;
+    fail_together(*store_from_environment(who, Clock::now() + kStoreAnswers), who.rank,
+                  Audience::kOneForAll, std::invalid_argument(refusal));
+  } catch (const SaidByAnotherRank&) {
+    return false;
+  } catch (const std::exception&) {  // also where the environment itself is what is wrong
+    return true;
+  }
 }
 
 int launched_ranks() { return read_settings().size.has_value() ? launch_environment().size : 0; }
 
 int run_collective(const Arguments& arguments, int argc, const char* const* argv) {
   const LaunchEnvironment who = launch_environment();
-  if (who.size > 1) {
-    const auto store = store_from_environment(who, Clock::now() + arguments.timeout);
-    return exit_code(run_rank(who.rank, arguments, store));
-  }
-  if (arguments.ranks == 1 || arguments.transport == "inproc") return run_as_threads(arguments);
+  if (who.size > 1) return run_launched(arguments, who);
+  require_memory(arguments);
+  if (arguments.ranks == 1 || !joins_processes(arguments.transport))
+    return run_as_threads(arguments);
   JsonLines{arguments.json};  // a file that cannot be written is said once, not by a rank
   return run_as_processes(arguments, argc, argv);
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "bench/arguments.h"
+#include "bench/failure.h"
 
 namespace kolo::bench {
 
@@ -15,7 +17,12 @@ int run_collective(const Arguments& arguments, int argc, const char* const* argv
 // How many ranks a launcher started, this process being one; 0 where there is none.
 int launched_ranks();
 
-// The part of one rank; returns how many elements were wrong.
-std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store);
+// Whether this process has to say why it refuses its arguments: not where a launcher started it
+// with others, of which one has said it.
+bool has_to_say(const std::string& refusal);
+
+// The part of one rank; returns how many elements were wrong. Throws as fail_together does.
+std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                       Audience audience);
 
 }  // namespace kolo::bench

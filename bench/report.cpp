@@ -4,14 +4,23 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cerrno>
 #include <iostream>
 #include <stdexcept>
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "transports/error.h"
+#include "transports/posix/descriptor.h"
 
 namespace kolo::bench {
 namespace {
+
+// 0 where nothing was measured: one rank, or more ranks than cores.
+std::string line_text(double us) { return us > 0 ? fmt::format("{:.2f}", us) : "-"; }
+
+}  // namespace
 
 std::string wrong_text(const Row& row) { return row.wrong ? fmt::format("{}", *row.wrong) : "-"; }
 
@@ -20,13 +29,15 @@ std::string time_text(double us) {
   return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
 }
 
-// 0 where nothing was measured: one rank, or more ranks than cores.
-std::string line_text(double us) { return us > 0 ? fmt::format("{:.2f}", us) : "-"; }
-
 std::string distance_text(double cache_line_us) {
   if (cache_line_us <= 0) return "no core of its own for each of two ranks to measure between";
   return fmt::format("a cache line's round trip {:.2f} us ({})", cache_line_us,
                      regime(cache_line_us));
+}
+
+std::string mode_text(Reproducibility mode) {
+  return mode == Reproducibility::kFast ? ""
+                                        : fmt::format(", results that are {}", to_string(mode));
 }
 
 std::string type_text(const Row& row) {
@@ -35,10 +46,16 @@ std::string type_text(const Row& row) {
 }
 
 std::string op_text(const Row& row) {
-  return reduces(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
+  return is_reduction(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
 }
 
-}  // namespace
+void flush_or_throw(std::ostream& out, const std::string& where) {
+  errno = 0;
+  out << std::flush;
+  if (out) return;
+  const std::string why = errno != 0 ? posix::error_text(errno) : "the stream has failed";
+  throw Error(ErrorCode::kSystem, kNoPeer, fmt::format("{}: cannot write: {}", where, why));
+}
 
 std::string json_line(const Row& row) {
   nlohmann::ordered_json line;
@@ -62,7 +79,7 @@ std::string json_line(const Row& row) {
   return line.dump();
 }
 
-JsonLines::JsonLines(const std::string& path) {
+JsonLines::JsonLines(const std::string& path) : path_(path) {
   if (path.empty()) return;
   if (path == "-") {
     out_ = &std::cout;
@@ -74,16 +91,19 @@ JsonLines::JsonLines(const std::string& path) {
 }
 
 void JsonLines::add(const std::string& line) {
-  if (out_ != nullptr) *out_ << line << std::endl;
+  if (out_ == nullptr) return;
+  *out_ << line << '\n';
+  flush_or_throw(*out_, "--json " + path_);
 }
 
 Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
 void Report::begin(double cache_line_us) {
-  table_ << fmt::format("# kolo-bench {}: {} {}, {}{}\n", arguments_.command, arguments_.ranks,
+  table_ << fmt::format("# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
                         arguments_.ranks == 1 ? "rank" : "ranks",
                         arguments_.problem.is_in_place ? "in place" : "out of place",
+                        mode_text(arguments_.reproducibility),
                         arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
   table_ << fmt::format("# {}; {}\n", describe_machine(), distance_text(cache_line_us));
   if (!arguments_.without_meaning.empty()) {
@@ -93,22 +113,31 @@ void Report::begin(double cache_line_us) {
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th and 90th "
             "percentile of the iterations\n";
   table_ << fmt::format(
-      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} {:>5}", "bytes",
-      "count", "type", "op", "over", "time", "p10", "p90", "algbw", "busbw", "wrong", "iter");
+      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} {:>5}", "bytes",
+      "count", "type", "op", "over", "by", "time", "p10", "p90", "algbw", "busbw", "wrong", "iter");
   if (!arguments_.against.empty()) {
     table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7} {:>6} {:>7}", arguments_.against, "p10",
                           "p90", "algbw", "wrong", "ratio");
   }
-  table_ << fmt::format(" {:>5}\n", "line") << std::flush;
+  table_ << fmt::format(" {:>5}\n", "line");
+  flush_or_throw(table_, kTable);
 }
 
-void Report::add(const std::vector<Row>& rows) {
+void Report::add_alternatives(const std::vector<Row>& rows) {
+  const auto fastest =
+      std::ranges::min_element(rows, {}, [](const Row& row) { return row.time_us.median; });
+  for (auto row = rows.begin(); row != rows.end(); ++row) {
+    add({*row}, row == fastest ? "  fastest" : "");
+  }
+}
+
+void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
   table_ << fmt::format(
-      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} {:>6} {:>5}", own.bytes,
-      own.problem.count, type_text(own), op_text(own), own.transport, time_text(own.time_us.median),
-      time_text(own.time_us.p10), time_text(own.time_us.p90), algorithm_bandwidth(own),
-      bus_bandwidth(own), wrong_text(own), own.iterations);
+      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} {:>6} {:>5}",
+      own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
+      time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
+      algorithm_bandwidth(own), bus_bandwidth(own), wrong_text(own), own.iterations);
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const Row& peer = rows[i];
     table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7.2f} {:>6} {:>6.2f}x",
@@ -116,14 +145,18 @@ void Report::add(const std::vector<Row>& rows) {
                           time_text(peer.time_us.p90), algorithm_bandwidth(peer), wrong_text(peer),
                           peer.time_us.median / own.time_us.median);
   }
-  table_ << fmt::format(" {:>5}\n", line_text(own.cache_line_us)) << std::flush;
+  table_ << fmt::format(" {:>5}{}\n", line_text(own.cache_line_us), mark);
+  flush_or_throw(table_, kTable);
   for (const Row& row : rows) json_.add(json_line(row));
   wrong_ += own.wrong.value_or(0);
   bus_sum_ += bus_bandwidth(own);
   ++rows_;
 }
 
-void Report::note(const std::string& text) { table_ << "# " << text << '\n' << std::flush; }
+void Report::note(const std::string& text) {
+  table_ << "# " << text << '\n';
+  flush_or_throw(table_, kTable);
+}
 
 std::uint64_t Report::end() {
   if (!arguments_.against.empty())

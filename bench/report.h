@@ -11,28 +11,50 @@
 
 namespace kolo::bench {
 
+// Words of a row; "-" for what it does not have.
+std::string wrong_text(const Row& row);
+std::string type_text(const Row& row);
+std::string op_text(const Row& row);
+std::string time_text(double us);
+
+// How far apart the cores of the ranks are.
+std::string distance_text(double cache_line_us);
+
+// ", results that are ordered"; nothing for those that are fast.
+std::string mode_text(Reproducibility mode);
+
 // One JSON line, without the newline.
 std::string json_line(const Row& row);
+
+// Error kSystem that names `where` if what was written did not get there: a full disk.
+void flush_or_throw(std::ostream& out, const std::string& where);
+
+inline constexpr const char* kTable = "the table";
 
 // A file of JSON lines to append to, or standard output ("-"), or nothing ("").
 class JsonLines {
  public:
   // std::invalid_argument where the file cannot be written.
   explicit JsonLines(const std::string& path);
+  // Throws as flush_or_throw does.
   void add(const std::string& line);
 
  private:
+  std::string path_;
   std::ofstream file_;
   std::ostream* out_ = nullptr;
 };
 
+// Throws as flush_or_throw does.
 class Report {
  public:
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
   void begin(double cache_line_us);
   // The rows of one size: kolo's, and then the peer's if there is one.
-  void add(const std::vector<Row>& rows);
+  void add(const std::vector<Row>& rows, const char* mark = "");
+  // The rows of one size by several algorithms of kolo's, the fastest marked.
+  void add_alternatives(const std::vector<Row>& rows);
   void note(const std::string& text);
   // Returns how many elements were wrong.
   std::uint64_t end();

@@ -26,8 +26,15 @@ double bus_factor(Collective collective, int ranks, int servers) {
       return 2 * (n - 1) / n;
     case Collective::kReduceScatter:
     case Collective::kAllGather:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
       return (n - 1) / n;
     case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExclusiveScan:
+    case Collective::kMessage:
     case Collective::kBarrier:
       return 1;
     case Collective::kPushPull:

@@ -8,9 +8,9 @@
 namespace kolo {
 namespace {
 
-bool is_reduction(Collective collective) {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kPushPull;
+// The hash of the server plan or of counts.
+unsigned plan_of(const CallHeader& header) {
+  return header.is_user() ? header.root : static_cast<unsigned>(header.count_and_plan & 0xffff);
 }
 
 // What describe() does not say, as it matters only where it differs.
@@ -20,10 +20,12 @@ std::string detail(const CallHeader& mine, const CallHeader& theirs) {
     text += fmt::format(" by {}", algorithm_name(mine.algorithm));
   }
   if (mine.segment_units != theirs.segment_units) {
-    text += fmt::format(" in segments of {} bytes", mine.segment_units * kSegmentAlignment);
+    text += fmt::format(" in segments of {} bytes", mine.segment_bytes());
   }
-  if ((mine.count_and_plan & 0xffff) != (theirs.count_and_plan & 0xffff)) {
-    text += fmt::format(" with server plan {:04x}", mine.count_and_plan & 0xffff);
+  if (plan_of(mine) != plan_of(theirs)) {
+    text += fmt::format(" with {} {:04x}",
+                        mine.collective == Collective::kPushPull ? "server plan" : "counts",
+                        plan_of(mine));
   }
   return text;
 }
@@ -33,10 +35,18 @@ std::string detail(const CallHeader& mine, const CallHeader& theirs) {
 std::string describe(const CallHeader& header) {
   std::string text = fmt::format("{} #{}", to_string(header.collective), header.sequence);
   if (header.collective == Collective::kBarrier) return text;
-  text += fmt::format(" of {} {}", header.count(), to_string(header.type));
-  if (is_reduction(header.collective)) text += fmt::format(" {}", to_string(header.op));
-  if (header.collective == Collective::kBroadcast) {
-    text += fmt::format(" from root {}", header.root);
+  if (header.is_user()) {
+    text += fmt::format(" of {} elements of {} bytes by user function {}", header.count(),
+                        header.bytes_of_element(), header.tag());
+  } else {
+    text += fmt::format(" of {} {}", header.count(), to_string(header.type));
+    if (is_reduction(header.collective)) text += fmt::format(" {}", to_string(header.op));
+  }
+  if (header.collective == Collective::kMessage) text += fmt::format(" from {}", header.root);
+  if (has_root(header.collective)) {
+    const bool gives =
+        header.collective == Collective::kBroadcast || header.collective == Collective::kScatter;
+    text += fmt::format(" {} root {}", gives ? "from" : "to", header.root);
   }
   return text;
 }

@@ -13,6 +13,7 @@
 
 #include "collectives/element.h"
 #include "collectives/schedule.h"
+#include "transports/transport.h"
 
 namespace kolo {
 
@@ -30,6 +31,21 @@ struct CallHeader {
   friend bool operator==(const CallHeader&, const CallHeader&) = default;
 
   std::uint64_t count() const { return count_and_plan >> 16; }
+
+  // Of a user function, whose elements no type describes: `type` says nothing, segment_units has
+  // the element's bytes in its upper half (a segment is 4 MiB at most, then), count_and_plan the
+  // function's tag where the hash is, and `root` the hash, as no call with a root has one.
+  bool is_user() const { return op == ReduceOp::kUser; }
+  std::uint16_t tag() const { return static_cast<std::uint16_t>(count_and_plan & 0xffff); }
+  std::uint32_t units() const { return is_user() ? segment_units & 0xffff : segment_units; }
+  std::size_t bytes_of_element() const {
+    return is_user() ? segment_units >> 16 : element_bytes(type);
+  }
+  // Whole elements.
+  std::size_t segment_bytes() const {
+    const std::size_t bytes = units() * kSegmentAlignment;
+    return is_user() ? bytes - bytes % bytes_of_element() : bytes;
+  }
 };
 static_assert(sizeof(CallHeader) == 24);
 
@@ -38,7 +54,8 @@ inline constexpr std::size_t kOpeningBytes =
 inline constexpr std::size_t kOpeningPayload = kOpeningBytes - sizeof(CallHeader);
 inline constexpr std::uint64_t kLongestCount = (std::uint64_t{1} << 48) - 1;
 
-// "all_reduce #182 of 1000 float32 sum", "broadcast #7 of 5 int32 from root 0".
+// "all_reduce #182 of 1000 float32 sum", "broadcast #7 of 5 int32 from root 0", "scan #1 of 7
+// elements of 12 bytes by user function 3".
 std::string describe(const CallHeader& header);
 
 // "rank 1 called broadcast #7 of 1000 float32 from root 0, rank 0 called all_reduce #7 of 1000

@@ -41,6 +41,16 @@ class World {
   Rank& at(int rank) { return ranks_[index(rank)]; }
   Queue& queue(int from, int to) { return queues_.between(from, to); }
 
+  // The contributions of a complete reduction at `rank`.
+  Contributions complete_at(int rank) const {
+    const Collective collective = ranks_[index(rank)].schedule->collective;
+    Contributions all = everybody();
+    if (collective != Collective::kScan && collective != Collective::kExclusiveScan) return all;
+    const int end = collective == Collective::kScan ? rank + 1 : rank;
+    for (int later = end; later < size_; ++later) all.reset(index(later));
+    return all;
+  }
+
   Contributions everybody() const {
     Contributions all;
     for (int rank = 0; rank < size_; ++rank) {
@@ -101,11 +111,14 @@ class World {
       case StepKind::kSend:
       case StepKind::kSendForAnswer:
         return run_send(self, step, segment);
+      case StepKind::kReduceSend:
+        return run_reduce_send(self, step, segment);
       case StepKind::kReceiveAnswer:
         return run_receive_answer(self, step, segment);
       case StepKind::kAnswer:
         return run_answer(self, step, segment);
       case StepKind::kCopy:
+      case StepKind::kReduce:
       case StepKind::kUpdate:
         return run_local(self, step, segment);
       default:
@@ -116,7 +129,15 @@ class World {
   Outcome run_send(Rank& self, const Step& step, std::size_t segment) {
     if (!has_credit(self, step)) return Outcome::kBlocked;
     send(self, step, read(self, step, segment, options_), step.kind == StepKind::kSendForAnswer);
-    if (step.in.place != Place::kScratch) remember_reader(self, step, step.in, segment);
+    if (step.in.place != Place::kScratch && !step.is_copied) {
+      remember_reader(self, step, step.in, segment);
+    }
+    return Outcome::kDone;
+  }
+
+  Outcome run_reduce_send(Rank& self, const Step& step, std::size_t segment) {
+    if (!has_credit(self, step)) return Outcome::kBlocked;
+    send(self, step, reduced_in_place(self, step, segment), false);
     return Outcome::kDone;
   }
 
@@ -155,7 +176,8 @@ class World {
     }
     if (passes_on) {
       send(self, step, values, false);
-      if (step.kind == StepKind::kReceiveSend) remember_reader(self, step, step.out, segment);
+      if (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone)
+        remember_reader(self, step, step.out, segment);
     }
     return Outcome::kDone;
   }
@@ -192,9 +214,13 @@ class World {
 
   Outcome run_local(Rank& self, const Step& step, std::size_t segment) {
     if (step.kind == StepKind::kCopy && !step.is_final && is_onto_itself(self, step, segment)) {
+      scale_in_place(self, step, segment);
       return Outcome::kDone;
     }
     std::vector<Value> values = read(self, step, segment, options_);
+    if (step.kind == StepKind::kReduce) {
+      values = reduced_in_place(self, step, segment);
+    }
     if (step.is_final) finish(self, step, values);
     if (step.kind == StepKind::kUpdate) {
       for (Value& value : values) {
@@ -207,6 +233,15 @@ class World {
   }
 
   // --- what steps are made of ---
+
+  // A copy onto itself is nothing, but for a scaled sum, whose sends of an input leave no memory in
+  // use.
+  void scale_in_place(Rank& self, const Step& step, std::size_t segment) {
+    if (step.in.place != Place::kInput) return;
+    const std::vector<Value> values = read(self, step, segment, options_);
+    const std::vector<Cell*> cells = cells_of(self, step, step.out, segment, options_);
+    for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->value = values[i];
+  }
 
   bool is_onto_itself(Rank& self, const Step& step, std::size_t segment) {
     return cells_of(self, step, step.in, segment, options_) ==
@@ -294,10 +329,10 @@ class World {
                   fmt::format("reduces {} elements with {}", local.size(), incoming.size()));
     }
     for (std::size_t i = 0; i < local.size(); ++i) {
-      if (local[i].element != incoming[i].element) {
+      if (!(local[i].element == incoming[i].element)) {
         throw fault(self, step,
-                    fmt::format("reduces element {} with element {}", local[i].element,
-                                incoming[i].element));
+                    fmt::format("reduces element {} with element {}", to_string(local[i].element),
+                                to_string(incoming[i].element)));
       }
       if ((local[i].from & incoming[i].from).any()) {
         throw fault(self, step, "counts a contribution twice");
@@ -305,14 +340,40 @@ class World {
       if (local[i].is_final || incoming[i].is_final) {
         throw fault(self, step, "adds to a sum that was declared complete");
       }
+      const Value& left = step.is_in_last ? incoming[i] : local[i];
+      const Value& right = step.is_in_last ? local[i] : incoming[i];
+      note_order(self, step, left, right);
+      const std::uint64_t order = order_of(left.order, right.order);
       local[i].from |= incoming[i].from;
+      local[i].order = order;
+      local[i].first_rank = std::min(local[i].first_rank, incoming[i].first_rank);
+      local[i].last_rank = std::max(local[i].last_rank, incoming[i].last_rank);
     }
     return local;
   }
 
+  void note_order(const Rank& self, const Step& step, const Value& left, const Value& right) {
+    if (left.last_rank > right.first_rank && report_.disorder.empty()) {
+      report_.disorder = fault(self, step, "combines operands out of the order of the ranks").text;
+    }
+    if (right.first_rank != right.last_rank && report_.regrouping.empty()) {
+      report_.regrouping = fault(self, step, "has several ranks' sum as its right operand").text;
+    }
+  }
+
+  // in op out
+  std::vector<Value> reduced_in_place(Rank& self, const Step& step, std::size_t segment) {
+    Step other = step;
+    other.in = step.out;
+    return reduced(self, step, read(self, step, segment, options_),
+                   read(self, other, segment, options_));
+  }
+
   void finish(Rank& self, const Step& step, std::vector<Value>& values) {
     for (Value& value : values) {
-      if (value.from != everybody()) throw fault(self, step, "declares an incomplete sum complete");
+      if (value.from != complete_at(self.schedule->rank)) {
+        throw fault(self, step, "declares an incomplete sum complete");
+      }
       value.is_final = true;
     }
   }
@@ -327,42 +388,70 @@ class World {
       }
       return;
     }
-    if (is_server(options_, rank)) return;
-    const auto [first, last] =
-        held_range(*self.schedule, self.schedule->output_chunk, options_.count);
-    for (std::size_t element = first; element < last; ++element) {
-      check_element(rank, element, self.cells[self.output_base + element].value);
+    const ChunkRange& held = self.schedule->output;
+    for (int chunk = held.first; chunk < held.first + held.count; ++chunk) {
+      const std::size_t begin = self.output_base + self.layout.begin(chunk);
+      for (std::size_t offset = 0; offset < self.layout.length(chunk); ++offset) {
+        const Value& value = self.cells[begin + offset].value;
+        check_element(rank, {chunk, offset}, value);
+        check_bits(rank, {chunk, offset}, self.layout.begin(chunk) + offset, value);
+      }
     }
   }
 
-  void check_element(int rank, std::size_t element, const Value& value) {
+  void check_element(int rank, const Element& at_rank, const Value& value) {
     const Schedule& schedule = *at(rank).schedule;
-    const bool is_reduction = schedule.collective == Collective::kAllReduce ||
-                              schedule.collective == Collective::kReduceScatter ||
-                              schedule.collective == Collective::kPushPull;
-    Contributions expected = everybody();
-    if (!is_reduction) {
-      expected.reset();
-      expected.set(index(schedule.collective == Collective::kBroadcast
-                             ? options_.root
-                             : owner_of(schedule, element)));
-    }
-    const char* wrong = !value.is_defined                 ? "was never written"
-                        : value.element != element        ? "holds another element"
-                        : value.from != expected          ? "has not the right contributions"
-                        : is_reduction && !value.is_final ? "was never declared complete"
+    const bool reduces = is_reduction(schedule.collective);
+    const bool is_scan = schedule.collective == Collective::kScan ||
+                         schedule.collective == Collective::kExclusiveScan;  // never an average
+    const Contributions expected = reduces ? complete_at(rank) : only(source_of(rank, at_rank));
+    Element element = at_rank;
+    if (schedule.collective == Collective::kAllToAll)
+      element.chunk = rank;  // as its giver calls it
+    const char* wrong = !value.is_defined                        ? "was never written"
+                        : !(value.element == element)            ? "holds another element"
+                        : value.from != expected                 ? "has not the right contributions"
+                        : reduces && !is_scan && !value.is_final ? "was never declared complete"
+                        : reduces && !value.is_scaled            ? "was never scaled"
                         : options_.has_update && !value.is_updated ? "was not updated"
                                                                    : nullptr;
     if (wrong != nullptr) {
       throw Fault{fmt::format("rank {}: output element {} {} (contributions: {} of {})", rank,
-                              element, wrong, value.from.count(), expected.count())};
+                              to_string(at_rank), wrong, value.from.count(), expected.count())};
     }
   }
 
-  int owner_of(const Schedule& schedule, std::size_t element) const {
-    int owner = 0;
-    while (chunk_begin(options_.count, schedule.chunks, owner + 1) <= element) ++owner;
-    return owner;
+  // The same bits on every rank: who holds an element too has combined the same in the same order.
+  void check_bits(int rank, const Element& element, std::size_t index, const Value& value) {
+    const Collective collective = at(rank).schedule->collective;
+    if (collective != Collective::kAllReduce && collective != Collective::kPushPull) return;
+    if (orders_.size() <= index) orders_.resize(index + 1);
+    if (orders_[index] == 0) orders_[index] = value.order;
+    if (orders_[index] == value.order) return;
+    throw Fault{
+        fmt::format("rank {}: output element {} was combined in another order than on a "
+                    "rank before, and may have other bits",
+                    rank, to_string(element))};
+  }
+
+  static Contributions only(int rank) {
+    Contributions one;
+    one.set(index(rank));
+    return one;
+  }
+
+  // Whose data an output element of `rank` is, where nothing is reduced.
+  int source_of(int rank, const Element& element) const {
+    switch (ranks_[index(rank)].schedule->collective) {
+      case Collective::kBroadcast:
+      case Collective::kScatter:
+      case Collective::kMessage:
+        return options_.root;
+      case Collective::kAllToAll:
+        return element.chunk - size_;
+      default:
+        return element.chunk;  // gather, all_gather: its owner
+    }
   }
 
   void check_leftovers() {
@@ -395,6 +484,7 @@ class World {
   int size_;
   std::vector<Rank> ranks_;
   Queues queues_;
+  std::vector<std::uint64_t> orders_;  // by element, where all ranks hold it; 0: not yet seen
   CheckReport report_;
 };
 

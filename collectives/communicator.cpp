@@ -1,170 +1,47 @@
 #include "collectives/communicator.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "collectives/algorithm_table.h"
-#include "collectives/algorithms/dissemination.h"
-#include "collectives/engine.h"
+#include "collectives/calls.h"
+#include "collectives/communicator_state.h"
 #include "collectives/operation.h"
-#include "transports/check.h"
 
 namespace kolo {
 
-struct Communicator::State : Engine {
-  using Engine::Engine;
-};
-
 namespace {
 
-// A caller's buffer: `count` elements of the call's type at `data`.
-struct Buffer {
-  std::string_view name;
-  const void* data = nullptr;
-  std::size_t count = 0;
-};
-
-[[noreturn]] void reject(const Call& call, const std::string& what) {
-  throw std::invalid_argument(fmt::format("{}: {}", to_string(call.collective), what));
-}
-
-void require_count(const Call& call, std::size_t count) {
-  const std::size_t most = std::min(kLongestCount, PTRDIFF_MAX / element_bytes(call.type));
-  if (count > most) {
-    reject(call, fmt::format("{} elements of {} are more than memory can hold; the most is {}",
-                             count, to_string(call.type), most));
+void run(Engine& engine, Call call, Update update = {}) {
+  if (call.is_persistent) {
+    throw std::invalid_argument(std::string(to_string(call.collective)) +
+                                ": a persistent operation is planned by the ..._async form, and "
+                                "issued by Work::start()");
   }
-}
-
-void require_memory(const Call& call, const Buffer& buffer) {
-  if (buffer.data == nullptr && buffer.count > 0) {
-    reject(call, fmt::format("'{}' is null, but should hold {} {}", buffer.name, buffer.count,
-                             to_string(call.type)));
-  }
-}
-
-// `in` and `out` may meet only where in element `in_begin` (or out element `out_begin`) is the
-// other's beginning.
-void require_apart(const Call& call, const Buffer& in, const Buffer& out, std::size_t in_begin,
-                   std::size_t out_begin) {
-  const std::size_t width = element_bytes(call.type);
-  const auto* ins = static_cast<const std::byte*>(in.data);
-  const auto* outs = static_cast<const std::byte*>(out.data);
-  if (ins == nullptr || outs == nullptr || in.count == 0 || out.count == 0) return;
-  if (ins + in_begin * width == outs + out_begin * width) return;
-  const std::less_equal<> is_not_after;
-  if (is_not_after(ins + in.count * width, outs) || is_not_after(outs + out.count * width, ins)) {
-    return;
-  }
-  reject(call, fmt::format("'{}' and '{}' overlap without being in place; give the same memory or "
-                           "memory apart",
-                           in.name, out.name));
-}
-
-Call begin(Collective collective, std::size_t count, ElementType type, const CallOptions& options) {
-  Call call;
-  call.collective = collective;
-  call.algorithm = find_algorithm(collective, options.algorithm);
-  call.type = type;
-  call.count = count;
-  call.segment_bytes = options.segment_bytes;
-  require_count(call, count);
-  return call;
-}
-
-Call all_reduce_call(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                     const CallOptions& options) {
-  Call call = begin(Collective::kAllReduce, count, type, options);
-  call.op = op;
-  call.in = in;
-  call.out = out;
-  require_memory(call, {"in", in, count});
-  require_memory(call, {"out", out, count});
-  require_apart(call, {"in", in, count}, {"out", out, count}, 0, 0);
-  return call;
-}
-
-Call reduce_scatter_call(int rank, int size, const void* in, void* out, std::size_t count,
-                         ElementType type, ReduceOp op, const CallOptions& options) {
-  Call call = begin(Collective::kReduceScatter, count, type, options);
-  call.op = op;
-  call.in = in;
-  call.out = out;
-  const std::size_t mine = chunk_count(count, size, rank);
-  require_memory(call, {"in", in, count});
-  require_memory(call, {"out", out, mine});
-  require_apart(call, {"in", in, count}, {"out", out, mine}, chunk_begin(count, size, rank), 0);
-  return call;
-}
-
-Call all_gather_call(int rank, int size, const void* in, void* out, std::size_t count,
-                     ElementType type, const CallOptions& options) {
-  Call call = begin(Collective::kAllGather, count, type, options);
-  call.in = in;
-  call.out = out;
-  const std::size_t mine = chunk_count(count, size, rank);
-  require_memory(call, {"in", in, mine});
-  require_memory(call, {"out", out, count});
-  require_apart(call, {"in", in, mine}, {"out", out, count}, 0, chunk_begin(count, size, rank));
-  return call;
-}
-
-Call broadcast_call(int size, void* data, std::size_t count, ElementType type, int root,
-                    const CallOptions& options) {
-  Call call = begin(Collective::kBroadcast, count, type, options);
-  if (root < 0 || root >= size) {
-    reject(call, fmt::format("root {} is not a rank; there are 0 to {}", root, size - 1));
-  }
-  call.root = root;
-  call.in = data;
-  call.out = data;
-  require_memory(call, {"data", data, count});
-  return call;
-}
-
-Call barrier_call(const CallOptions& options) {
-  return begin(Collective::kBarrier, kBarrierCount, ElementType::kInt32, options);
-}
-
-Call push_pull_call(int rank, const void* in, void* out, std::size_t count, ElementType type,
-                    ReduceOp op, const ServerPlan& plan, const CallOptions& options) {
-  Call call = begin(Collective::kPushPull, count, type, options);
-  if (plan.everywhere && !plan.servers.empty()) {
-    reject(call, "the plan names servers, and also says that every rank is one; choose");
-  }
-  call.op = op;
-  call.in = in;
-  call.out = out;
-  call.servers = &plan;
-  const bool serves =
-      std::find(plan.servers.begin(), plan.servers.end(), rank) != plan.servers.end();
-  if (serves && (in != nullptr || out != nullptr)) {
-    reject(call, "a dedicated server gives and gets no data: pass null for 'in' and 'out'");
-  }
-  if (!serves) {
-    require_memory(call, {"in", in, count});
-    require_memory(call, {"out", out, count});
-    require_apart(call, {"in", in, count}, {"out", out, count}, 0, 0);
-  }
-  return call;
-}
-
-void run(Engine& engine, const Call& call, Update update = {}) {
   Operation operation;
   operation.update = std::move(update);
   engine.run(call, operation);
 }
 
-Work issue(const std::shared_ptr<Engine>& engine, const Call& call, Update update = {}) {
+Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {}) {
   auto operation = std::make_shared<Operation>();
+  if (call.reducer != nullptr) {
+    operation->reducer = std::make_unique<const Reducer>(*call.reducer);
+    call.reducer = operation->reducer.get();
+  }
   operation->update = std::move(update);
   operation->engine = engine;
-  engine->issue(call, operation);
+  if (call.is_persistent) {
+    engine->plan(call, *operation);
+  } else {
+    engine->issue(call, operation);
+  }
   return Work(std::move(operation));
+}
+
+calls::Elements by(const Reducer& reducer, const CallOptions& call) {
+  return {ElementType::kUint8, call, &reducer};
 }
 
 }  // namespace
@@ -172,6 +49,8 @@ Work issue(const std::shared_ptr<Engine>& engine, const Call& call, Update updat
 Communicator::Communicator(int rank, int size, std::shared_ptr<Store> store,
                            CommunicatorOptions options)
     : state_(std::make_shared<State>(rank, size, std::move(store), options)) {}
+
+Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Communicator Communicator::from_environment(CommunicatorOptions options) {
   const LaunchEnvironment who = launch_environment();
@@ -195,67 +74,301 @@ Communicator::~Communicator() {
 int Communicator::rank() const { return state_->rank(); }
 int Communicator::size() const { return state_->size(); }
 std::string_view Communicator::transport() const { return state_->transport().name(); }
-std::string_view Communicator::algorithm(Collective collective) const {
-  return algorithm_name(find_algorithm(collective, {}));
+std::span<const int> Communicator::hosts() const { return state_->hosts(); }
+std::string_view Communicator::algorithm(Collective collective, std::size_t bytes, ElementType type,
+                                         ReduceOp op) const {
+  return algorithm_name(state_->choose(collective, bytes, type, op));
 }
+std::vector<Prediction> Communicator::predict(Collective collective, std::size_t bytes,
+                                              ElementType type, ReduceOp op) const {
+  return state_->predict(collective, bytes, type, op);
+}
+Costs Communicator::costs() const { return state_->costs(); }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const CallOptions& call) {
-  run(*state_, all_reduce_call(in, out, count, type, op, call));
+  run(*state_, calls::all_reduce(in, out, count, {type, call}, op));
 }
 
 Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count, ElementType type,
                                     ReduceOp op, const CallOptions& call) {
-  return issue(state_, all_reduce_call(in, out, count, type, op, call));
+  return issue(state_, calls::all_reduce(in, out, count, {type, call}, op));
 }
 
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, ElementType type,
                                   ReduceOp op, const CallOptions& call) {
-  run(*state_, reduce_scatter_call(rank(), size(), in, out, count, type, op, call));
+  run(*state_, calls::reduce_scatter(state_->caller(), in, out, count, {type, call}, op));
 }
 
 Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
                                         ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(state_, reduce_scatter_call(rank(), size(), in, out, count, type, op, call));
+  return issue(state_, calls::reduce_scatter(state_->caller(), in, out, count, {type, call}, op));
 }
 
 void Communicator::all_gather(const void* in, void* out, std::size_t count, ElementType type,
                               const CallOptions& call) {
-  run(*state_, all_gather_call(rank(), size(), in, out, count, type, call));
+  run(*state_, calls::all_gather(state_->caller(), in, out, count, {type, call}));
 }
 
 Work Communicator::all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
                                     const CallOptions& call) {
-  return issue(state_, all_gather_call(rank(), size(), in, out, count, type, call));
+  return issue(state_, calls::all_gather(state_->caller(), in, out, count, {type, call}));
 }
 
 void Communicator::broadcast(void* data, std::size_t count, ElementType type, int root,
                              const CallOptions& call) {
-  run(*state_, broadcast_call(size(), data, count, type, root, call));
+  run(*state_, calls::broadcast(state_->caller(), data, count, {type, call}, root));
 }
 
 Work Communicator::broadcast_async(void* data, std::size_t count, ElementType type, int root,
                                    const CallOptions& call) {
-  return issue(state_, broadcast_call(size(), data, count, type, root, call));
+  return issue(state_, calls::broadcast(state_->caller(), data, count, {type, call}, root));
 }
 
-void Communicator::barrier(const CallOptions& call) { run(*state_, barrier_call(call)); }
+void Communicator::reduce(const void* in, void* out, std::size_t count, ElementType type,
+                          ReduceOp op, int root, const CallOptions& call) {
+  run(*state_, calls::reduce(state_->caller(), in, out, count, {type, call}, op, root));
+}
+
+Work Communicator::reduce_async(const void* in, void* out, std::size_t count, ElementType type,
+                                ReduceOp op, int root, const CallOptions& call) {
+  return issue(state_, calls::reduce(state_->caller(), in, out, count, {type, call}, op, root));
+}
+
+void Communicator::gather(const void* in, void* out, std::size_t count, ElementType type, int root,
+                          const CallOptions& call) {
+  run(*state_, calls::gather(state_->caller(), in, out, count, {type, call}, root));
+}
+
+Work Communicator::gather_async(const void* in, void* out, std::size_t count, ElementType type,
+                                int root, const CallOptions& call) {
+  return issue(state_, calls::gather(state_->caller(), in, out, count, {type, call}, root));
+}
+
+void Communicator::scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
+                           const CallOptions& call) {
+  run(*state_, calls::scatter(state_->caller(), in, out, count, {type, call}, root));
+}
+
+Work Communicator::scatter_async(const void* in, void* out, std::size_t count, ElementType type,
+                                 int root, const CallOptions& call) {
+  return issue(state_, calls::scatter(state_->caller(), in, out, count, {type, call}, root));
+}
+
+void Communicator::all_to_all(const void* in, void* out, std::size_t count, ElementType type,
+                              const CallOptions& call) {
+  run(*state_, calls::all_to_all(state_->caller(), in, out, count, {type, call}));
+}
+
+Work Communicator::all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
+                                    const CallOptions& call) {
+  return issue(state_, calls::all_to_all(state_->caller(), in, out, count, {type, call}));
+}
+
+void Communicator::scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                        const CallOptions& call) {
+  run(*state_, calls::scan(Collective::kScan, state_->caller(), in, out, count, {type, call}, op));
+}
+
+Work Communicator::scan_async(const void* in, void* out, std::size_t count, ElementType type,
+                              ReduceOp op, const CallOptions& call) {
+  return issue(state_,
+               calls::scan(Collective::kScan, state_->caller(), in, out, count, {type, call}, op));
+}
+
+void Communicator::exclusive_scan(const void* in, void* out, std::size_t count, ElementType type,
+                                  ReduceOp op, const CallOptions& call) {
+  run(*state_,
+      calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count, {type, call}, op));
+}
+
+Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
+                                        ElementType type, ReduceOp op, const CallOptions& call) {
+  return issue(state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+                                   {type, call}, op));
+}
+
+void Communicator::barrier(const CallOptions& call) { run(*state_, calls::barrier(call)); }
 
 Work Communicator::barrier_async(const CallOptions& call) {
-  return issue(state_, barrier_call(call));
+  return issue(state_, calls::barrier(call));
+}
+
+void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type,
+                                    ReduceOp op, const CallOptions& call) {
+  run(*state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, {type, call}, op));
+}
+
+Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
+                                          ElementType type, ReduceOp op, const CallOptions& call) {
+  return issue(state_,
+               calls::reduce_scatter_v(state_->caller(), in, out, counts, {type, call}, op));
+}
+
+void Communicator::all_gather_v(const void* in, void* out, Counts counts, ElementType type,
+                                const CallOptions& call) {
+  run(*state_, calls::all_gather_v(state_->caller(), in, out, counts, {type, call}));
+}
+
+Work Communicator::all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
+                                      const CallOptions& call) {
+  return issue(state_, calls::all_gather_v(state_->caller(), in, out, counts, {type, call}));
+}
+
+void Communicator::gather_v(const void* in, std::size_t count, void* out, Counts counts,
+                            ElementType type, int root, const CallOptions& call) {
+  run(*state_, calls::gather_v(state_->caller(), in, count, out, counts, {type, call}, root));
+}
+
+Work Communicator::gather_v_async(const void* in, std::size_t count, void* out, Counts counts,
+                                  ElementType type, int root, const CallOptions& call) {
+  return issue(state_,
+               calls::gather_v(state_->caller(), in, count, out, counts, {type, call}, root));
+}
+
+void Communicator::scatter_v(const void* in, Counts counts, void* out, std::size_t count,
+                             ElementType type, int root, const CallOptions& call) {
+  run(*state_, calls::scatter_v(state_->caller(), in, counts, out, count, {type, call}, root));
+}
+
+Work Communicator::scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
+                                   ElementType type, int root, const CallOptions& call) {
+  return issue(state_,
+               calls::scatter_v(state_->caller(), in, counts, out, count, {type, call}, root));
+}
+
+void Communicator::all_to_all_v(const void* in, Counts gives, void* out, Counts gets,
+                                ElementType type, const CallOptions& call) {
+  run(*state_, calls::all_to_all_v(state_->caller(), in, gives, out, gets, {type, call}));
+}
+
+Work Communicator::all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets,
+                                      ElementType type, const CallOptions& call) {
+  return issue(state_, calls::all_to_all_v(state_->caller(), in, gives, out, gets, {type, call}));
+}
+
+void Communicator::send(const void* data, std::size_t count, ElementType type, int to,
+                        const CallOptions& call) {
+  run(*state_, calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
+}
+
+Work Communicator::send_async(const void* data, std::size_t count, ElementType type, int to,
+                              const CallOptions& call) {
+  return issue(state_,
+               calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
+}
+
+void Communicator::receive(void* data, std::size_t count, ElementType type, int from,
+                           const CallOptions& call) {
+  run(*state_, calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
+}
+
+Work Communicator::receive_async(void* data, std::size_t count, ElementType type, int from,
+                                 const CallOptions& call) {
+  return issue(state_,
+               calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
 }
 
 void Communicator::push_pull(const void* in, void* out, std::size_t count, ElementType type,
                              ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                              const CallOptions& call) {
-  run(*state_, push_pull_call(rank(), in, out, count, type, op, plan, call), std::move(update));
+  run(*state_, calls::push_pull(state_->caller(), in, out, count, {type, call}, op, plan),
+      std::move(update));
 }
 
 Work Communicator::push_pull_async(const void* in, void* out, std::size_t count, ElementType type,
                                    ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                                    const CallOptions& call) {
-  return issue(state_, push_pull_call(rank(), in, out, count, type, op, plan, call),
+  return issue(state_, calls::push_pull(state_->caller(), in, out, count, {type, call}, op, plan),
                std::move(update));
+}
+
+// --- by a function of the caller's own ---
+
+void Communicator::all_reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                              const CallOptions& call) {
+  run(*state_, calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
+}
+
+Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count,
+                                    const Reducer& reducer, const CallOptions& call) {
+  return issue(state_, calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
+}
+
+void Communicator::reduce_scatter(const void* in, void* out, std::size_t count,
+                                  const Reducer& reducer, const CallOptions& call) {
+  run(*state_,
+      calls::reduce_scatter(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser));
+}
+
+Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
+                                        const Reducer& reducer, const CallOptions& call) {
+  return issue(state_, calls::reduce_scatter(state_->caller(), in, out, count, by(reducer, call),
+                                             ReduceOp::kUser));
+}
+
+void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts,
+                                    const Reducer& reducer, const CallOptions& call) {
+  run(*state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, by(reducer, call),
+                                       ReduceOp::kUser));
+}
+
+Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
+                                          const Reducer& reducer, const CallOptions& call) {
+  return issue(state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, by(reducer, call),
+                                               ReduceOp::kUser));
+}
+
+void Communicator::reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                          int root, const CallOptions& call) {
+  run(*state_,
+      calls::reduce(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, root));
+}
+
+Work Communicator::reduce_async(const void* in, void* out, std::size_t count,
+                                const Reducer& reducer, int root, const CallOptions& call) {
+  return issue(state_, calls::reduce(state_->caller(), in, out, count, by(reducer, call),
+                                     ReduceOp::kUser, root));
+}
+
+void Communicator::scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                        const CallOptions& call) {
+  run(*state_, calls::scan(Collective::kScan, state_->caller(), in, out, count, by(reducer, call),
+                           ReduceOp::kUser));
+}
+
+Work Communicator::scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                              const CallOptions& call) {
+  return issue(state_, calls::scan(Collective::kScan, state_->caller(), in, out, count,
+                                   by(reducer, call), ReduceOp::kUser));
+}
+
+void Communicator::exclusive_scan(const void* in, void* out, std::size_t count,
+                                  const Reducer& reducer, const CallOptions& call) {
+  run(*state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+                           by(reducer, call), ReduceOp::kUser));
+}
+
+Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
+                                        const Reducer& reducer, const CallOptions& call) {
+  return issue(state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+                                   by(reducer, call), ReduceOp::kUser));
+}
+
+void Communicator::push_pull(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                             const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
+  run(*state_,
+      calls::push_pull(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      std::move(update));
+}
+
+Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
+                                   const Reducer& reducer, const ServerPlan& plan,
+                                   ServerUpdate update, const CallOptions& call) {
+  return issue(
+      state_,
+      calls::push_pull(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      std::move(update));
 }
 
 bool Communicator::progress() { return state_->progress(); }

@@ -18,12 +18,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "collectives/costs.h"
 #include "collectives/element.h"
+#include "collectives/reducer.h"
 #include "collectives/schedule.h"
 #include "collectives/work.h"
 #include "transports/error.h"
@@ -31,12 +34,29 @@
 
 namespace kolo {
 
+// Which bits a reduction of floats may have. In every mode all ranks get the same.
+enum class Reproducibility : std::uint8_t {
+  kFast,       // those of the algorithm that is the fastest here: another run may choose another
+  kOrdered,    // the same in every run with the same ranks, counts and transport: what is chosen
+               // does not depend on what was measured at the start
+  kInvariant,  // those of ((x0 op x1) op x2) ..., for any algorithm that does it, any segment,
+               // transport and number of buckets; the others are refused where the order matters,
+               // which it does not for two ranks
+};
+
+std::string_view to_string(Reproducibility mode);
+
 struct CommunicatorOptions {
   std::string transport = "auto";             // a name of transport_names(), or "auto"
   std::string name = "world";                 // keeps communicators of one job apart in the store
   std::chrono::milliseconds timeout{30'000};  // of every operation, and of finding the others
   std::size_t segment_bytes = 0;              // 0: the transport's preference
+  std::string host_id = {};      // as which host of its machine it counts; empty: KOLO_HOST_ID
   bool progress_thread = false;  // a thread that drives asynchronous operations while nobody waits
+  Reproducibility reproducibility = Reproducibility::kFast;  // the same on every rank
+  // A table of measured choices (kolo-bench tune writes it): a file, read by rank 0 alone; empty:
+  // KOLO_TUNING, if set.
+  std::string tuning = {};
 };
 
 // Where the servers of push_pull are. Ranks that are not servers are workers; with `everywhere`,
@@ -58,17 +78,36 @@ struct CommunicatorStatistics {
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t payload_bytes_received = 0;
   std::uint64_t header_bytes_sent = 0;
+  std::uint64_t bytes_sent_to_other_hosts = 0;  // payload and headers
   std::uint64_t operations = 0;
 };
 
 // Per call; the defaults are right.
 struct CallOptions {
-  std::string_view
-      algorithm;  // empty: the communicator chooses; else a name of algorithm_names(collective)
+  // A name of algorithm_names(collective); empty: what the planner chooses (planner.h).
+  std::string_view algorithm = {};
   std::size_t segment_bytes = 0;
+  // The ..._async form plans the operation and does not issue it: Work::start() does, as often as
+  // one likes, with the same buffers.
+  bool is_persistent = false;
+  // Of kScaledSum, and of nothing else: what this rank's elements are multiplied by before they are
+  // summed, which may differ from rank to rank (as in NCCL's ncclRedOpCreatePreMulSum). Finite in
+  // float32, for float64 in float64.
+  double scale = 1;
 };
 
-// Algorithms of a collective, best first.
+// Elements per rank.
+using Counts = std::span<const std::size_t>;
+
+// What a call that names no algorithm goes by: see Communicator::predict.
+struct Prediction {
+  std::string_view algorithm;
+  double time_us = 0;        // as the simulator has it with this job's costs; 0: it has no rivals
+  bool is_chosen = false;    // as the cheapest, or by a measured table
+  bool is_by_table = false;  // chosen by a table
+};
+
+// Algorithms of a collective.
 std::vector<std::string_view> algorithm_names(Collective collective);
 
 class Communicator {
@@ -87,8 +126,20 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string_view transport() const;
-  // What a call runs whose CallOptions name no algorithm.
-  std::string_view algorithm(Collective collective) const;
+  // By rank: the number of its host; hosts are numbered in the order of their first ranks.
+  std::span<const int> hosts() const;
+  // What a call runs whose CallOptions name no algorithm; `bytes`: of all its data. Type and
+  // operation matter to reductions that have to be invariant.
+  std::string_view algorithm(Collective collective, std::size_t bytes,
+                             ElementType type = ElementType::kFloat32,
+                             ReduceOp op = ReduceOp::kSum) const;
+  // The algorithms that it chooses from, with what each would take.
+  std::vector<Prediction> predict(Collective collective, std::size_t bytes,
+                                  ElementType type = ElementType::kFloat32,
+                                  ReduceOp op = ReduceOp::kSum) const;
+  // What it plans with: measured as the job began, or what the transport says of itself
+  // (Reproducibility).
+  Costs costs() const;
 
   // out = in[0] op in[1] op ... of all ranks, the same bits on every rank. `in` and `out` hold
   // `count` elements and may be the same memory; they must not overlap otherwise. That holds for
@@ -117,6 +168,45 @@ class Communicator {
   Work broadcast_async(void* data, std::size_t count, ElementType type, int root,
                        const CallOptions& call = {});
 
+  // `in` holds `count` elements; `out` at the root gets their reduction, and matters nowhere else.
+  void reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op, int root,
+              const CallOptions& call = {});
+  Work reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                    int root, const CallOptions& call = {});
+
+  // `in` holds this rank's chunk of `count` elements, `out` at the root all of them, and matters
+  // nowhere else. In place at the root where in is out + chunk_begin(...) elements.
+  void gather(const void* in, void* out, std::size_t count, ElementType type, int root,
+              const CallOptions& call = {});
+  Work gather_async(const void* in, void* out, std::size_t count, ElementType type, int root,
+                    const CallOptions& call = {});
+
+  // `in` at the root holds all `count` elements, and matters nowhere else; `out` gets this rank's
+  // chunk. In place at the root where out is in + chunk_begin(...) elements.
+  void scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
+               const CallOptions& call = {});
+  Work scatter_async(const void* in, void* out, std::size_t count, ElementType type, int root,
+                     const CallOptions& call = {});
+
+  // `in` holds `count` / size elements for each rank, `out` gets as many from each; `count` is a
+  // multiple of the size. Not in place.
+  void all_to_all(const void* in, void* out, std::size_t count, ElementType type,
+                  const CallOptions& call = {});
+  Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
+                        const CallOptions& call = {});
+
+  // out = in[0] op ... op in[rank], of the ranks up to this one; no averages.
+  void scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+            const CallOptions& call = {});
+  Work scan_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                  const CallOptions& call = {});
+
+  // The same without this rank's own: rank 0 gets nothing, and its `out` is left alone.
+  void exclusive_scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                      const CallOptions& call = {});
+  Work exclusive_scan_async(const void* in, void* out, std::size_t count, ElementType type,
+                            ReduceOp op, const CallOptions& call = {});
+
   void barrier(const CallOptions& call = {});
   Work barrier_async(const CallOptions& call = {});
 
@@ -129,6 +219,91 @@ class Communicator {
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
 
+  // --- the reductions by a function of the caller's own: see reducer.h ---
+
+  // As those with a type and an operation, with elements of reducer.element_bytes. The reducer is
+  // needed during the call alone: an asynchronous operation keeps a copy until it is done, and a
+  // persistent one until its Work is gone; so must then live what the function refers to.
+  //
+  // A reducer that does not commute runs, where the call names none, by the cheapest algorithm that
+  // keeps the order of the ranks; std::invalid_argument lists those that do where it names another.
+  // With kInvariant every reducer is held to ((x0 op x1) op x2) ...
+  void all_reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                  const CallOptions& call = {});
+  Work all_reduce_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                        const CallOptions& call = {});
+  void reduce_scatter(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                      const CallOptions& call = {});
+  Work reduce_scatter_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                            const CallOptions& call = {});
+  void reduce_scatter_v(const void* in, void* out, Counts counts, const Reducer& reducer,
+                        const CallOptions& call = {});
+  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, const Reducer& reducer,
+                              const CallOptions& call = {});
+  void reduce(const void* in, void* out, std::size_t count, const Reducer& reducer, int root,
+              const CallOptions& call = {});
+  Work reduce_async(const void* in, void* out, std::size_t count, const Reducer& reducer, int root,
+                    const CallOptions& call = {});
+  void scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
+            const CallOptions& call = {});
+  Work scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                  const CallOptions& call = {});
+  void exclusive_scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                      const CallOptions& call = {});
+  Work exclusive_scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                            const CallOptions& call = {});
+  void push_pull(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                 const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_pull_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                       const ServerPlan& plan, ServerUpdate update = {},
+                       const CallOptions& call = {});
+
+  // --- shares of any length: one count per rank, whose data lie in a row ---
+
+  // All ranks give the same counts. As reduce_scatter and all_gather, with chunk r of counts[r]
+  // elements.
+  void reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type, ReduceOp op,
+                        const CallOptions& call = {});
+  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, ElementType type,
+                              ReduceOp op, const CallOptions& call = {});
+  void all_gather_v(const void* in, void* out, Counts counts, ElementType type,
+                    const CallOptions& call = {});
+  Work all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
+                          const CallOptions& call = {});
+
+  // The root gives all counts, the others only their own `count` (and nothing for `counts`). A
+  // count on which the two differ is an error kMismatch.
+  void gather_v(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
+                int root, const CallOptions& call = {});
+  Work gather_v_async(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
+                      int root, const CallOptions& call = {});
+  void scatter_v(const void* in, Counts counts, void* out, std::size_t count, ElementType type,
+                 int root, const CallOptions& call = {});
+  Work scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
+                       ElementType type, int root, const CallOptions& call = {});
+
+  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same.
+  void all_to_all_v(const void* in, Counts gives, void* out, Counts gets, ElementType type,
+                    const CallOptions& call = {});
+  Work all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets, ElementType type,
+                          const CallOptions& call = {});
+
+  // --- between two ranks: each send meets the other's receive, in order; nobody else calls ---
+
+  // Operations of a rank run one after the other, messages among them, also asynchronous ones: a
+  // receive_async holds up the send that is issued after it, so MPI's exchange by Irecv and Send
+  // hangs here until the timeout. Two ranks that both send first wait for each other only where
+  // neither message fits the channel's credit. To be sure, let one of them receive first, or use
+  // all_to_all_v.
+  void send(const void* data, std::size_t count, ElementType type, int to,
+            const CallOptions& call = {});
+  Work send_async(const void* data, std::size_t count, ElementType type, int to,
+                  const CallOptions& call = {});
+  void receive(void* data, std::size_t count, ElementType type, int from,
+               const CallOptions& call = {});
+  Work receive_async(void* data, std::size_t count, ElementType type, int from,
+                     const CallOptions& call = {});
+
   // In place, over a span of floats, doubles, ...
   template <typename T>
   void all_reduce(std::span<T> data, ReduceOp op = ReduceOp::kSum) {
@@ -138,6 +313,20 @@ class Communicator {
   void broadcast(std::span<T> data, int root = 0) {
     broadcast(data.data(), data.size(), kElementTypeOf<T>, root);
   }
+
+  // --- groups: communicators of some of these ranks, with channels of their own ---
+  //
+  // A group outlives this communicator if need be; a failure in one is a failure of the job, and
+  // poisons all communicators.
+
+  // Ranks of one `color` become a group, in the order of `key`, then of rank. Collective over all
+  // ranks; who gives a color below 0 has no part in any.
+  std::optional<Communicator> split(int color, int key = 0);
+  // The same ranks again: operations of the two do not wait for each other. Collective.
+  Communicator duplicate();
+  // `ranks` of this communicator, in the order of the new one; collective over these alone.
+  // std::invalid_argument where this rank is not among them, or one is there twice.
+  Communicator subset(std::span<const int> ranks);
 
   // Moves operations in flight along, without blocking. True if any is in flight afterwards.
   bool progress();
@@ -150,6 +339,7 @@ class Communicator {
  private:
   friend class Operation;
   struct State;
+  explicit Communicator(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
 

@@ -4,78 +4,201 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace kolo {
 
-enum class ElementType : std::uint8_t { kFloat32, kFloat64, kBFloat16, kInt32, kInt64 };
+enum class ElementType : std::uint8_t {
+  kFloat32,
+  kFloat64,
+  kBFloat16,
+  kInt32,
+  kInt64,
+  kFloat16,
+  kFloat8E4M3,
+  kFloat8E5M2,
+  kInt8,
+  kInt16,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+};
+inline constexpr ElementType kElementTypes[] = {
+    ElementType::kFloat32,    ElementType::kFloat64,    ElementType::kBFloat16,
+    ElementType::kInt32,      ElementType::kInt64,      ElementType::kFloat16,
+    ElementType::kFloat8E4M3, ElementType::kFloat8E5M2, ElementType::kInt8,
+    ElementType::kInt16,      ElementType::kUint8,      ElementType::kUint16,
+    ElementType::kUint32,     ElementType::kUint64};
 
-// kAverage is the sum divided by the number of contributions, rounded towards zero for integers.
-// kMin and kMax give NaN where any contribution is NaN, so that the result does not depend on the
-// order.
-enum class ReduceOp : std::uint8_t { kSum, kAverage, kMin, kMax };
+// Integers: sums and products wrap, as two's complement does; an average is the wrapped sum divided
+// by the number of contributions, towards zero, unsigned in unsigned types. Operations on bits are
+// defined for integers only.
+//
+// Floats: float32 and float64 as IEEE 754 has it. The narrow ones compute each reduction of two
+// elements in float32 (an average divides there too) and round once, to nearest even, to the type;
+// what is too large for it is infinity, in float8_e4m3 NaN. A NaN contribution makes the result
+// NaN, whatever the operation; which NaN is not defined. Of zeros, -0 is the smaller. So kMin and
+// kMax do not depend on the order of the contributions; neither do the operations of integers.
+//
+// A scaled sum has the bits of multiplying first and summing then: each product is rounded to the
+// type before it is added, whichever rank adds it and wherever. It is computed in float64 for
+// float64, in float32 for the others, to which the factor is rounded.
+enum class ReduceOp : std::uint8_t {
+  kSum,
+  kAverage,
+  kMin,
+  kMax,
+  kProduct,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kScaledSum,  // floats: factor_0 in_0 + factor_1 in_1 + ..., by CallOptions::scale of every rank
+  kUser,       // a function that the caller gives: reducer.h
+};
+// Those that need nothing but a type.
+inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum,   ReduceOp::kAverage, ReduceOp::kMin,
+                                          ReduceOp::kMax,   ReduceOp::kProduct, ReduceOp::kBitAnd,
+                                          ReduceOp::kBitOr, ReduceOp::kBitXor};
 
 constexpr std::size_t element_bytes(ElementType type) {
   switch (type) {
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
+    case ElementType::kInt8:
+    case ElementType::kUint8:
+      return 1;
     case ElementType::kBFloat16:
+    case ElementType::kFloat16:
+    case ElementType::kInt16:
+    case ElementType::kUint16:
       return 2;
     case ElementType::kFloat32:
     case ElementType::kInt32:
+    case ElementType::kUint32:
       return 4;
     case ElementType::kFloat64:
     case ElementType::kInt64:
+    case ElementType::kUint64:
       return 8;
   }
   return 0;
 }
 
+constexpr bool is_float(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+    case ElementType::kFloat64:
+    case ElementType::kBFloat16:
+    case ElementType::kFloat16:
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether the operation has a meaning for the type; communicators refuse what has none.
+constexpr bool is_defined(ElementType type, ReduceOp op) {
+  if (type > ElementType::kUint64) return false;  // no such value
+  if (op > ReduceOp::kBitXor) return op == ReduceOp::kScaledSum && is_float(type);
+  const bool is_of_bits =
+      op == ReduceOp::kBitAnd || op == ReduceOp::kBitOr || op == ReduceOp::kBitXor;
+  return !(is_of_bits && is_float(type));
+}
+
+// Whether the bits of a reduction depend on the order in which elements are combined.
+constexpr bool depends_on_order(ElementType type, ReduceOp op) {
+  return is_float(type) && op != ReduceOp::kMin && op != ReduceOp::kMax;
+}
+
 std::string_view to_string(ElementType type);
 std::string_view to_string(ReduceOp op);
 
-// The upper half of a float32; arithmetic is done in float32 and rounded to nearest even.
+// The narrow floats: a sign, then the exponent, then the mantissa. Conversions to them round to
+// nearest even, keep the sign, and keep NaN.
+
+// The upper half of a float32.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
 BFloat16 to_bfloat16(float value);
 float to_float(BFloat16 value);
 
+// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa; up to 65504.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+Float16 to_float16(float value);
+float to_float(Float16 value);
+
+// OCP 8-bit floating point (2023), E4M3: up to 448, without infinities: what would round beyond
+// 448, and infinity, becomes NaN, as in PyTorch's float8_e4m3fn; it does not saturate.
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+Float8E4M3 to_float8_e4m3(float value);
+float to_float(Float8E4M3 value);
+
+// OCP E5M2: the upper half of a binary16; up to 57344, and infinity beyond.
+struct Float8E5M2 {
+  std::uint8_t bits = 0;
+};
+Float8E5M2 to_float8_e5m2(float value);
+float to_float(Float8E5M2 value);
+
 // The element type of a C++ type: kElementTypeOf<float>.
 template <typename T>
 struct ElementTypeOf;
 template <>
-struct ElementTypeOf<float> {
-  static constexpr ElementType value = ElementType::kFloat32;
-};
+struct ElementTypeOf<float> : std::integral_constant<ElementType, ElementType::kFloat32> {};
 template <>
-struct ElementTypeOf<double> {
-  static constexpr ElementType value = ElementType::kFloat64;
-};
+struct ElementTypeOf<double> : std::integral_constant<ElementType, ElementType::kFloat64> {};
 template <>
-struct ElementTypeOf<BFloat16> {
-  static constexpr ElementType value = ElementType::kBFloat16;
-};
+struct ElementTypeOf<BFloat16> : std::integral_constant<ElementType, ElementType::kBFloat16> {};
 template <>
-struct ElementTypeOf<std::int32_t> {
-  static constexpr ElementType value = ElementType::kInt32;
-};
+struct ElementTypeOf<Float16> : std::integral_constant<ElementType, ElementType::kFloat16> {};
 template <>
-struct ElementTypeOf<std::int64_t> {
-  static constexpr ElementType value = ElementType::kInt64;
-};
+struct ElementTypeOf<Float8E4M3> : std::integral_constant<ElementType, ElementType::kFloat8E4M3> {};
+template <>
+struct ElementTypeOf<Float8E5M2> : std::integral_constant<ElementType, ElementType::kFloat8E5M2> {};
+template <>
+struct ElementTypeOf<std::int8_t> : std::integral_constant<ElementType, ElementType::kInt8> {};
+template <>
+struct ElementTypeOf<std::int16_t> : std::integral_constant<ElementType, ElementType::kInt16> {};
+template <>
+struct ElementTypeOf<std::int32_t> : std::integral_constant<ElementType, ElementType::kInt32> {};
+template <>
+struct ElementTypeOf<std::int64_t> : std::integral_constant<ElementType, ElementType::kInt64> {};
+template <>
+struct ElementTypeOf<std::uint8_t> : std::integral_constant<ElementType, ElementType::kUint8> {};
+template <>
+struct ElementTypeOf<std::uint16_t> : std::integral_constant<ElementType, ElementType::kUint16> {};
+template <>
+struct ElementTypeOf<std::uint32_t> : std::integral_constant<ElementType, ElementType::kUint32> {};
+template <>
+struct ElementTypeOf<std::uint64_t> : std::integral_constant<ElementType, ElementType::kUint64> {};
 template <typename T>
 inline constexpr ElementType kElementTypeOf = ElementTypeOf<T>::value;
 
 // One pass of a reduction over `count` elements: out = local op incoming, and, where `copy` is not
-// null, copy = out. With `divisor` above 1 the result is divided by it (the last step of an
-// average). out and copy may be local or incoming.
+// null, copy = out. With `divisor` above 1, which is for kAverage only, the result is divided by
+// it: an average's last step. out and copy may be local or incoming.
 using ReduceKernel = void (*)(void* out, void* copy, const void* local, const void* incoming,
                               std::size_t count, int divisor);
 
-// The kernel for a type and an operation, in the widest vectors of the machine that runs it.
+// The kernel for a type and an operation that is defined for it (null otherwise), in the widest
+// vectors of the machine that runs it. A scaled sum's adds what is scaled already.
 ReduceKernel reduce_kernel(ElementType type, ReduceOp op);
 
 // out = local / divisor: what an average over a single contribution, or a division apart from a
 // reduction, needs.
 using ScaleKernel = void (*)(void* out, const void* local, std::size_t count, int divisor);
 ScaleKernel scale_kernel(ElementType type);
+
+// out = factor * local, which may be one: what a scaled sum adds. Null for integers.
+using MultiplyKernel = void (*)(void* out, const void* local, std::size_t count, double factor);
+MultiplyKernel multiply_kernel(ElementType type);
 
 }  // namespace kolo

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "collectives/algorithm_table.h"
 #include "transports/check.h"
 #include "transports/placement.h"
 #include "transports/posix/identity.h"
 #include "transports/registry.h"
+#include "transports/settings.h"
 
 namespace kolo {
 namespace {
@@ -16,8 +20,8 @@ constexpr auto kNever = Deadline::max();
 // Blocked rounds after which headers are looked at that have come but are not yet needed.
 constexpr std::uint64_t kRoundsBeforeLook = 64;
 
-// A wait this long is worth asking what the others called.
-constexpr auto kCompareAfter = std::chrono::seconds(1);
+// A wait this long is worth telling the others for whom, and asking what they called.
+constexpr auto kPatience = std::chrono::seconds(1);
 
 // Keeps a communicator's keys apart from those of others and of earlier ones with its name.
 std::string key_prefix(Store& store, const std::string& name, int rank) {
@@ -25,16 +29,70 @@ std::string key_prefix(Store& store, const std::string& name, int rank) {
   return fmt::format("{}/{}/", name, use);
 }
 
+// The longest chunk, as all ranks know it: what the length of segments follows from. Where they
+// know no common length, chunks are taken to be long.
+std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
+  if (call.has_own_lengths) return kLongestCount / call.element_bytes;
+  if (!call.lengths.empty()) return *std::ranges::max_element(call.lengths);
+  return chunk_count(call.count, schedule.chunks / schedule.spans, 0);
+}
+
+// What the header says of a user function: see there. A segment has one element at least.
+void describe_user(CallHeader& header, const Reducer& reducer, std::uint64_t plan) {
+  const std::size_t least = (reducer.element_bytes + kSegmentAlignment - 1) / kSegmentAlignment;
+  const std::size_t units = std::max<std::size_t>(header.segment_units, least);
+  header.type = ElementType::kUint8;
+  header.op = ReduceOp::kUser;
+  header.segment_units = static_cast<std::uint32_t>(reducer.element_bytes << 16 |
+                                                    std::min<std::size_t>(units, 0xffff));
+  header.count_and_plan = header.count() << 16 | reducer.tag;
+  if (!has_root(header.collective)) header.root = static_cast<std::uint16_t>(plan);
+}
+
+// Of which a deadline can be made: 0 and less are refused, "for ever" is a century.
+CommunicatorOptions sensible(CommunicatorOptions options) {
+  check(options.timeout.count() > 0,
+        fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
+  check(options.reproducibility <= Reproducibility::kInvariant,
+        fmt::format("{} is the number of no mode of reproducibility",
+                    static_cast<int>(options.reproducibility)));
+  constexpr std::chrono::hours kCentury(24 * 36'525);
+  options.timeout = std::min<std::chrono::milliseconds>(options.timeout, kCentury);
+  return options;
+}
+
 }  // namespace
 
 Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options)
-    : rank_(rank), size_(size), options_(options), host_(posix::host_name()) {
+    : rank_(rank), size_(size), options_(sensible(options)), host_(posix::host_name()) {
   check(store != nullptr, "a communicator needs a store");
   check(size >= 1 && rank >= 0 && rank < size,
         fmt::format("a communicator of {} ranks has none of number {}", size, rank));
-  store_ = prefixed(store, key_prefix(*store, options.name, rank));
+  check(options.host_id.empty() || is_host_id(options.host_id),
+        fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
+                    "without blanks",
+                    options.host_id));
+  store_ = prefixed(joined_once(store), key_prefix(*store, options.name, rank));
+  begin([&] { agree_on_planner(*store, Clock::now() + options_.timeout); });
+}
+
+Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
+               std::vector<int> members)
+    : rank_(rank),
+      size_(static_cast<int>(members.size())),
+      options_(options),
+      host_(posix::host_name()),
+      members_(std::move(members)) {
+  const std::shared_ptr<Store> store = parent.store_;
+  store_ = prefixed(joined_once(store), key_prefix(*store, options.name, rank));
+  begin([&] { planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table()); });
+}
+
+// Joins the job and connects; where that fails, the job hears of it.
+void Engine::begin(const std::function<void()>& make_planner) {
   try {
-    connect();
+    connect(Clock::now() + options_.timeout);
+    make_planner();
   } catch (const Error& error) {
     const Error cause = settle(error);
     leave();
@@ -46,52 +104,81 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
   if (options_.progress_thread) thread_ = std::thread([this] { serve(); });
 }
 
-void Engine::connect() {
-  const Deadline deadline = Clock::now() + options_.timeout;
+void Engine::connect(Deadline deadline) {
   store_->join(rank_);
-  const Placement placement = find_placement(*store_, rank_, size_, deadline);
+  const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
+  placement_ = find_placement(*store_, rank_, size_, deadline, host_id);
   TransportRequest request;
   request.rank = rank_;
   request.size = size_;
   request.store = prefixed(store_, "transport/");
   request.deadline = deadline;
-  request.local_ranks = placement.local_ranks;
+  request.local_ranks = placement_.local_ranks;
+  request.host_id = host_id;
   transport_ = make_transport(options_.transport, request);
-  policy_ = std::make_unique<WaitPolicy>(placement.local_ranks, placement.local_cores);
+  policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
   for (int peer = 0; peer < size_; ++peer) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }
-  plans_ = std::make_unique<PlanCache>(rank_, channels_);
+  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts);
+  messages_.resize(2 * channels_.size());
 }
 
 Engine::~Engine() { close(); }
 
 // --- the queue ---
 
-// Needs the lock.
-void Engine::push(const Call& call, Operation& operation) {
-  if (poison_) throw Error(*poison_);
-  check(!is_closing_, "an operation was issued while its communicator is being destroyed");
-  Executor& executor = plans_->find({call.algorithm, call.root, static_cast<bool>(operation.update),
-                                     call.servers, call.count * element_bytes(call.type)});
+// Needs the lock. Messages have numbers of their own: who has no part in one does not count it.
+CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   CallHeader header;
   header.collective = call.collective;
   header.algorithm = call.algorithm;
   header.type = call.type;
   header.op = call.op;
   header.root = static_cast<std::uint16_t>(call.root);
-  header.sequence = sequence_++;
+  if (call.collective == Collective::kMessage) {
+    const bool sends = call.root == rank_;
+    const auto peer = static_cast<std::size_t>(sends ? call.peer : call.root);
+    header.sequence = messages_[2 * peer + (sends ? 0 : 1)]++;
+  } else {
+    header.sequence = sequence_++;
+  }
   const std::size_t asked = call.segment_bytes != 0 ? call.segment_bytes : options_.segment_bytes;
   header.segment_units = static_cast<std::uint32_t>(
-      plans_->segment_bytes(executor, call.count, call.type, asked) / kSegmentAlignment);
-  header.count_and_plan = call.count << 16 | (call.servers ? hash(*call.servers) : 0);
-  operation.executor = &executor;
-  operation.binding = {call.in, call.out, header, &operation.update};
+      plans_->segments().bytes(longest_chunk(call, schedule) * call.element_bytes, asked) /
+      kSegmentAlignment);
+  const std::uint64_t plan = call.servers != nullptr                        ? hash(*call.servers)
+                             : call.has_own_lengths || call.lengths.empty() ? 0
+                                                                            : hash(call.lengths);
+  header.count_and_plan = static_cast<std::uint64_t>(call.count) << 16 | plan;
+  if (call.reducer != nullptr) describe_user(header, *call.reducer, plan);
+  return header;
+}
+
+// Needs the lock.
+Executor& Engine::executor_of(const Call& call, bool has_update) {
+  if (call.reducer != nullptr) plans_->require_carried(call.element_bytes);
+  return plans_->find({call.algorithm, call.root, call.peer, has_update, call.servers,
+                       call.count * call.element_bytes});
+}
+
+// Needs the lock.
+void Engine::push(Call& call, Operation& operation) {
+  if (poison_) throw Error(*poison_);
+  check(!is_closing_, "an operation was issued while its communicator is being destroyed");
+  choose(call);
+  operation.executor = &executor_of(call, static_cast<bool>(operation.update));
+  operation.lengths = call.lengths;
+  const CallHeader header = header_of(call, operation.executor->schedule());
+  operation.binding = {call.in,           call.out,          header,
+                       &operation.update, operation.lengths, call.has_own_lengths,
+                       call.reducer,      call.scale};
   (head_ == nullptr ? head_ : tail_->next) = &operation;
   tail_ = &operation;
 }
 
-void Engine::run(const Call& call, Operation& operation) {
+void Engine::run(Call& call, Operation& operation) {
+  require_not_driving("a blocking call");
   std::unique_lock lock(mutex_);
   push(call, operation);
   if (has_driver_ || head_ != &operation) {
@@ -106,7 +193,7 @@ void Engine::run(const Call& call, Operation& operation) {
   if (operation.failure) throw Error(*operation.failure);
 }
 
-void Engine::issue(const Call& call, const std::shared_ptr<Operation>& operation) {
+void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
   operation->deadline = Clock::now() + options_.timeout;
   const std::lock_guard lock(mutex_);
   push(call, *operation);
@@ -114,7 +201,46 @@ void Engine::issue(const Call& call, const std::shared_ptr<Operation>& operation
   changed_.notify_all();
 }
 
+void Engine::plan(const Call& call, Operation& operation) {
+  operation.plan = std::make_unique<Plan>();
+  operation.plan->call = call;
+  if (call.servers != nullptr) {
+    operation.plan->servers = *call.servers;
+    operation.plan->call.servers = &operation.plan->servers;
+  }
+  operation.is_done = true;
+  const std::lock_guard lock(mutex_);
+  if (poison_) throw Error(*poison_);
+  choose(operation.plan->call);
+  executor_of(operation.plan->call, static_cast<bool>(operation.update));
+}
+
+void Engine::restart(const std::shared_ptr<Operation>& operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    check(operation->is_done, "start() on an operation that is in flight; wait for it first");
+    operation->is_done = operation->is_started = operation->has_compared = false;
+    operation->next_words = {};
+    operation->failure.reset();
+    operation->next = nullptr;
+  }
+  try {
+    issue(operation->plan->call, operation);
+  } catch (...) {
+    operation->is_done = true;
+    throw;
+  }
+}
+
+bool Engine::call_when_done(Operation& operation, const WorkCallback& callback) {
+  const std::lock_guard lock(mutex_);
+  if (operation.is_done) return false;
+  operation.callbacks.push_back(callback);
+  return true;
+}
+
 void Engine::wait(Operation& operation, Deadline limit) {
+  if (!operation.is_done) require_not_driving("a wait");
   std::unique_lock lock(mutex_);
   while (!operation.is_done) {
     if (!has_driver_) {
@@ -151,24 +277,36 @@ bool Engine::progress() {
 
 void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   Operation* operation = nullptr;
+  driver_ = std::this_thread::get_id();
   try {
     {
       const std::lock_guard lock(mutex_);
       operation = head_;
     }
     while (operation != nullptr) {
+      if (aborted_) throw Error(*aborted_);
       if (!operation->is_started) {
         operation->executor->start(operation->binding);
         operation->is_started = true;
         idle_rounds_ = 0;
+        policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it
       }
-      if (operation->executor->advance()) {
+      const bool is_done = operation->executor->advance();
+      if (aborted_) throw Error(*aborted_);  // by a function of the caller's
+      if (is_done) {
+        if (operation->has_compared) say_nobody_is_awaited();
+        look_for_stray(operation->binding.header);
         operation = retire(*operation, awaited);
         continue;
       }
       transport_->progress();
       if (has_moved(*operation)) continue;
-      if (until == Until::kBlocked || (until == Until::kWanted && is_wanted())) break;
+      if (until == Until::kBlocked) {
+        // Who asks in a loop must not keep the core from those it waits for.
+        if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
+        break;
+      }
+      if (until == Until::kWanted && is_wanted()) break;
       if (!pause(*operation, limit)) break;
     }
     if (operation != nullptr || awaited == nullptr) release_role();
@@ -189,33 +327,57 @@ bool Engine::has_moved(const Operation& operation) {
 // Ends the operation; the next one, or null where the role was given back as the awaited one is
 // done.
 Operation* Engine::retire(Operation& operation, const Operation* awaited) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const std::shared_ptr<Operation> keep = std::move(operation.self);
   head_ = operation.next;
   ++finished_;
+  const bool is_awaited = &operation == awaited;
+  if (is_awaited) {
+    has_driver_ = false;
+    driver_ = std::thread::id();
+  }
+  end(operation, lock);
+  return is_awaited ? nullptr : head_;
+}
+
+// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done;
+// one with callbacks is asynchronous, and kept by who calls this.
+void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
+  const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
   operation.is_done = true;
   changed_.notify_all();
-  if (&operation != awaited) return head_;
-  has_driver_ = false;
-  return nullptr;
+  if (callbacks.empty()) return;
+  lock.unlock();
+  const auto call_all = [&]() noexcept {
+    for (const WorkCallback& callback : callbacks) callback(failure ? &*failure : nullptr);
+  };
+  call_all();
+  lock.lock();
 }
 
 void Engine::release_role() {
   const std::lock_guard lock(mutex_);
   has_driver_ = false;
+  driver_ = std::thread::id();
   changed_.notify_all();
 }
 
 // False once `limit` has passed; throws where the operation's own deadline has.
 bool Engine::pause(Operation& operation, Deadline limit) {
   if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + options_.timeout;
-  if (++idle_rounds_ > kRoundsBeforeLook) operation.executor->check_arrivals();
-  const Deadline compare =
-      operation.has_compared ? kNever : operation.deadline - options_.timeout + kCompareAfter;
-  const Deadline until = std::min({operation.deadline, limit, compare});
+  if (++idle_rounds_ > kRoundsBeforeLook) {
+    operation.executor->check_arrivals();
+    look_for_strays_before(operation);
+  }
+  if (operation.next_words == Deadline{}) {
+    operation.next_words = operation.deadline - options_.timeout + kPatience;
+  }
+  const Deadline until = std::min({operation.deadline, limit, operation.next_words});
   if (policy_->pause(*transport_, *store_, until)) return true;
-  if (until == compare) {
-    compare_calls(operation);
+  if (until == operation.next_words) {
+    say_who_is_awaited(operation);
+    operation.next_words = Clock::now() + kPatience;
     return true;
   }
   if (until == operation.deadline) throw timed_out(operation);
@@ -246,7 +408,14 @@ void Engine::close() noexcept {
   is_closed_ = true;
   try {
     progress();
+    if (!poison_ && head_ == nullptr && sequence_ > 0) {
+      for (Channel* channel : channels_) {
+        if (channel != nullptr) check_stray(*channel, last_done_);
+      }
+    }
     abort_what_is_left();
+  } catch (const Error& error) {
+    settle(error);  // the others shall hear of it
   } catch (...) {
     // Whatever is wrong now has nobody left to hear it.
   }
@@ -268,20 +437,29 @@ void Engine::leave() noexcept {
   }
 }
 
+// What the channels have moved, whatever for.
+void Engine::count_bytes(CommunicatorStatistics& sum) const {
+  const auto host = [this](int rank) { return hosts()[static_cast<std::size_t>(rank)]; };
+  for (const Channel* channel : channels_) {
+    if (channel == nullptr) continue;
+    const std::uint64_t sent = channel->statistics().bytes_sent;
+    sum.payload_bytes_sent += sent;
+    sum.payload_bytes_received += channel->statistics().bytes_received;
+    if (host(channel->peer()) != host(rank_)) sum.bytes_sent_to_other_hosts += sent;
+  }
+}
+
 CommunicatorStatistics Engine::statistics() {
   std::unique_lock lock(mutex_);
   ++waiters_;
-  changed_.wait(lock, [this] { return !has_driver_; });
+  changed_.wait(lock, [this] { return !has_driver_ || is_driving(); });
   --waiters_;
   CommunicatorStatistics sum;
-  for (const Channel* channel : channels_) {
-    if (channel == nullptr) continue;
-    sum.payload_bytes_sent += channel->statistics().bytes_sent;
-    sum.payload_bytes_received += channel->statistics().bytes_received;
-  }
+  count_bytes(sum);
   sum.header_bytes_sent = plans_->header_bytes_sent();
-  sum.payload_bytes_sent -= sum.header_bytes_sent;
-  sum.payload_bytes_received -= plans_->header_bytes_received();
+  sum.bytes_sent_to_other_hosts -= probed_.bytes_sent_to_other_hosts;
+  sum.payload_bytes_sent -= sum.header_bytes_sent + probed_.payload_bytes_sent;
+  sum.payload_bytes_received -= plans_->header_bytes_received() + probed_.payload_bytes_received;
   sum.operations = finished_;
   changed_.notify_all();
   return sum;

@@ -24,33 +24,25 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/calls.h"
 #include "collectives/communicator.h"
 #include "collectives/operation.h"
 #include "collectives/plan_cache.h"
+#include "collectives/planner.h"
 #include "transports/error.h"
+#include "transports/placement.h"
 #include "transports/rendezvous.h"
 #include "transports/transport.h"
 #include "transports/waiting.h"
 
 namespace kolo {
 
-// A call as the user made it, already validated.
-struct Call {
-  Collective collective = Collective::kBarrier;
-  std::uint8_t algorithm = 0;
-  ElementType type = ElementType::kInt32;
-  ReduceOp op = ReduceOp::kSum;
-  int root = 0;
-  std::size_t count = 0;
-  const void* in = nullptr;
-  void* out = nullptr;
-  const ServerPlan* servers = nullptr;
-  std::size_t segment_bytes = 0;  // 0: as the communicator chooses
-};
-
 class Engine {
  public:
   Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options);
+  // Of a group of `parent`'s ranks; `members`: the ranks of the job that they are. It plans with
+  // what the parent knows of costs.
+  Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> members);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -58,10 +50,30 @@ class Engine {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const Transport& transport() const { return *transport_; }
+  std::span<const int> hosts() const { return placement_.hosts; }
+  const CommunicatorOptions& options() const { return options_; }
+  // What a group of these ranks meets over.
+  const std::shared_ptr<Store>& store() const { return store_; }
+  int job_rank(int rank) const {
+    return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
+  }
+
+  // What a call of so many bytes runs that names no algorithm, and what else it could.
+  std::uint8_t choose(Collective collective, std::size_t bytes, ElementType type, ReduceOp op);
+  std::vector<Prediction> predict(Collective collective, std::size_t bytes, ElementType type,
+                                  ReduceOp op);
+  const Costs& costs() const { return planner_.costs(); }
 
   // Issues and waits. `operation` may hold an update.
-  void run(const Call& call, Operation& operation);
-  void issue(const Call& call, const std::shared_ptr<Operation>& operation);
+  void run(Call& call, Operation& operation);
+  void issue(Call& call, const std::shared_ptr<Operation>& operation);
+
+  // Readies one that restart() will issue.
+  void plan(const Call& call, Operation& operation);
+  void restart(const std::shared_ptr<Operation>& operation);
+
+  // False, and nothing kept, where it has ended.
+  bool call_when_done(Operation& operation, const WorkCallback& callback);
 
   // Waits for one that was issued; Error kDeadline where `limit` comes before its end, which ends
   // nothing.
@@ -81,21 +93,45 @@ class Engine {
  private:
   enum class Until { kDone, kBlocked, kWanted };
 
-  void connect();
-  void push(const Call& call, Operation& operation);
+  void begin(const std::function<void()>& make_planner);
+  void connect(Deadline deadline);
+  Situation situation() const;
+  void agree_on_planner(Store& job, Deadline deadline);
+  std::string publish_plan(Store& job);
+  std::string hear_plan(Deadline deadline);
+  Costs probe(Deadline deadline);
+  void count_bytes(CommunicatorStatistics& sum) const;
+  void choose(Call& call);
+  RankOrder order_of(const Call& call) const;
+  RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
+  Executor& executor_of(const Call& call, bool has_update);
+  void push(Call& call, Operation& operation);
+  CallHeader header_of(const Call& call, const Schedule& schedule);
   Operation* retire(Operation& operation, const Operation* awaited);
+  void end(Operation& operation, std::unique_lock<std::mutex>& lock);
   void release_role();
+
+  void look_for_stray(const CallHeader& done);
+  void look_for_strays_before(const Operation& blocked);
+  void check_stray(Channel& channel, const CallHeader& done) const;
+  bool is_driving() const { return driver_ == std::this_thread::get_id(); }
+  void require_not_driving(std::string_view what) const;
 
   void drive(const Operation* awaited, Deadline limit, Until until);
   bool has_moved(const Operation& operation);
   bool is_wanted() const;
   bool pause(Operation& operation, Deadline limit);
-  void compare_calls(Operation& operation);
+  void say_who_is_awaited(Operation& operation);
+  void say_nobody_is_awaited();
+  void compare_calls(const Operation& operation);
+  void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
 
+  int end_of_waiting(int peer) const;
   Error timed_out(const Operation& operation) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
-  Error settle(const Error& own);
+  Error settle(Error own);
+  Error in_group(const Error& error) const;
   void fail(const Error& own);
   void abort_what_is_left();
   void leave() noexcept;
@@ -104,25 +140,34 @@ class Engine {
   const int size_;
   const CommunicatorOptions options_;
   const std::string host_;
+  const std::vector<int> members_;
   std::shared_ptr<Store> store_;
+  Placement placement_;
 
   // Of the one who drives.
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<WaitPolicy> policy_;
   std::vector<Channel*> channels_;  // by rank, null for this one
+  std::size_t next_looked_at_ = 0;  // of channels_, for strays
+  CallHeader last_done_;
+  std::optional<Error> aborted_;  // by an update or a callback
   std::uint64_t moves_ = 0;
   std::uint64_t idle_rounds_ = 0;
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
   std::unique_ptr<PlanCache> plans_;
+  Planner planner_;
+  CommunicatorStatistics probed_;  // what the probe moved
   Operation* head_ = nullptr;
   Operation* tail_ = nullptr;
   bool has_driver_ = false;
+  std::atomic<std::thread::id> driver_{};  // whose thread that is
   bool is_closing_ = false;
   bool is_closed_ = false;
   std::atomic<int> waiters_{0};
-  std::uint32_t sequence_ = 0;
+  std::uint32_t sequence_ = 0;           // collectives so far
+  std::vector<std::uint32_t> messages_;  // so far, to rank p at 2 p and from it at 2 p + 1
   std::uint64_t finished_ = 0;
   std::optional<Error> poison_;
   std::thread thread_;

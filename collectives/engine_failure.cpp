@@ -1,10 +1,12 @@
 // How an engine fails: what went wrong here, what the job says went wrong first, and the end of all
 // that is in flight.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
 #include "collectives/engine.h"
@@ -27,14 +29,17 @@ std::string encode(const Error& error) {
   return fmt::format("{} [{}]", error.what(), to_string(error.code()));
 }
 
+// The rank whose number a text begins with.
+int leading_number(std::string_view text) {
+  int rank = kNoPeer;
+  std::from_chars(text.data(), text.data() + text.size(), rank);
+  return rank;
+}
+
 // The rank that a text begins with: "rank 2 (node1, pid 17) is gone: ...".
 int leading_rank(std::string_view text) {
   constexpr std::string_view kRank = "rank ";
-  int rank = kNoPeer;
-  if (text.starts_with(kRank)) {
-    std::from_chars(text.data() + kRank.size(), text.data() + text.size(), rank);
-  }
-  return rank;
+  return text.starts_with(kRank) ? leading_number(text.substr(kRank.size())) : kNoPeer;
 }
 
 Error decode(std::string_view text) {
@@ -50,22 +55,44 @@ Error decode(std::string_view text) {
           std::string(text)};
 }
 
+// Under this key a rank that waits for long says for whom.
+std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
+
 std::string_view as_text(const CallHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
 
 }  // namespace
 
+// Whom `peer` waits for in the end, by what those who wait have said in the store: the rank that
+// holds up all of them is the one that says nothing. `peer` itself where that is nobody else, or
+// where all wait in a circle.
+int Engine::end_of_waiting(int peer) const {
+  int last = peer;
+  for (int i = 0; i < size_; ++i) {
+    const auto said = store_->try_get(awaited_key(last));
+    if (!said || said->empty()) return last;
+    last = leading_number(*said);
+  }
+  return peer;
+}
+
 Error Engine::timed_out(const Operation& operation) const {
   const Executor& executor = *operation.executor;
   const std::chrono::duration<double> timeout = options_.timeout;
   const CallHeader& header = operation.binding.header;
-  return {ErrorCode::kDeadline, executor.awaited_peer(),
-          fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; is rank {} "
+  const int awaited = executor.awaited_peer();
+  const int last = end_of_waiting(awaited);
+  const std::string between =
+      last == awaited
+          ? ""
+          : fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
+  return {ErrorCode::kDeadline, last,
+          fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}is rank {} "
                       "alive, and does it call the same operations?",
                       rank_, host_, executor.describe_wait(), transport_->name(), timeout.count(),
                       to_string(header.collective), header.sequence, executor.describe_place(),
-                      executor.awaited_peer())};
+                      between, last)};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -93,11 +120,24 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
   } catch (const std::exception& error) {
     return {ErrorCode::kAborted, rank_,
             fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where)};
+  } catch (...) {  // an update's
+    return {
+        ErrorCode::kAborted, rank_,
+        fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where)};
   }
 }
 
+// A group's ranks have numbers of their own, but its failure is the whole job's.
+Error Engine::in_group(const Error& error) const {
+  if (members_.empty()) return error;
+  return {error.code(), error.peer(),
+          fmt::format("{} (in a group, whose ranks 0 to {} are the job's ranks {})", error.what(),
+                      size_ - 1, fmt::join(members_, ", "))};
+}
+
 // The job's first cause, which is `own` where there is no earlier one.
-Error Engine::settle(const Error& own) {
+Error Engine::settle(Error own) {
+  own = in_group(own);
   try {
     if (own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem) {
       for (const auto end = Clock::now() + kGrace; Clock::now() < end && !store_->failure();) {
@@ -117,17 +157,68 @@ Error Engine::settle(const Error& own) {
 void Engine::fail(const Error& own) {
   const Error cause = settle(own);
   transport_->quiesce();
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   poison_ = cause;
   while (head_ != nullptr) {
     Operation& operation = *head_;
     const std::shared_ptr<Operation> keep = std::move(operation.self);
     head_ = operation.next;
     operation.failure = cause;
-    operation.is_done = true;
+    end(operation, lock);
   }
   has_driver_ = false;
+  driver_ = std::thread::id();
   changed_.notify_all();
+}
+
+// A rank that only sends, as the root of a broadcast does, learns from no opening that a peer has
+// called something else. So one channel is looked at after each operation: what is unread there
+// must belong to a later one.
+void Engine::look_for_stray(const CallHeader& done) {
+  if (done.collective == Collective::kMessage) return;
+  last_done_ = done;
+  next_looked_at_ = (next_looked_at_ + 1) % channels_.size();
+  Channel* const channel = channels_[next_looked_at_];
+  if (channel != nullptr) check_stray(*channel, done);
+}
+
+// The same while an operation is blocked, on the channels that it does not receive on: nothing of
+// it, and of no operation before it, may lie there.
+void Engine::look_for_strays_before(const Operation& blocked) {
+  const CallHeader& mine = blocked.binding.header;
+  if (mine.collective == Collective::kMessage) return;
+  for (Channel* channel : channels_) {
+    if (channel == nullptr || blocked.executor->receives_on(*channel)) continue;
+    check_stray(*channel, mine);
+  }
+}
+
+void Engine::check_stray(Channel& channel, const CallHeader& done) const {
+  const std::byte* opening = nullptr;
+  try {
+    opening = channel.view(kOpeningBytes);
+  } catch (const Error&) {
+    return;  // a peer that has ended has done so after all that this rank needed of it
+  }
+  if (opening == nullptr) return;
+  CallHeader theirs;
+  std::memcpy(&theirs, opening, sizeof(theirs));
+  const bool is_known = theirs.magic == done.magic;
+  if (!is_known || theirs.collective == Collective::kMessage) return;  // for who reads it to say
+  // Numbers wrap, after days of small operations.
+  const auto later = static_cast<std::int32_t>(theirs.sequence - done.sequence);
+  if (later > 0) return;
+  throw Error(ErrorCode::kMismatch, channel.peer(),
+              describe_mismatch(channel.peer(), theirs, rank_, done));
+}
+
+// Inside a ServerUpdate or a callback, who waits would wait for itself.
+void Engine::require_not_driving(std::string_view what) const {
+  if (!is_driving()) return;
+  throw std::invalid_argument(
+      fmt::format("{} inside an update or a callback would wait for itself; issue an asynchronous "
+                  "operation instead",
+                  what));
 }
 
 void Engine::abort(std::string_view reason) {
@@ -137,6 +228,10 @@ void Engine::abort(std::string_view reason) {
     store_->post_failure(encode(own));
   } catch (const Error&) {
     // The store is gone, and the job with it: at least this rank shall end.
+  }
+  if (is_driving()) {  // called from an update or a callback: who called that ends everything
+    aborted_ = own;
+    return;
   }
   std::unique_lock lock(mutex_);
   if (poison_) return;
@@ -161,22 +256,41 @@ void Engine::abort_what_is_left() {
   abort(reason);
 }
 
-// Two ranks can wait for each other without a header on the way between them: both expect to
-// receive. So who has waited for long writes into the store what it called, and reads what others
-// wrote.
-void Engine::compare_calls(Operation& operation) {
+void Engine::say_who_is_awaited(Operation& operation) {
+  store_->set(awaited_key(rank_), std::to_string(operation.executor->awaited_peer()));
+  if (operation.has_compared) return;
   operation.has_compared = true;
+  compare_calls(operation);
+}
+
+void Engine::say_nobody_is_awaited() { store_->set(awaited_key(rank_), ""); }
+
+// Two ranks can wait for each other without a header on the way between them: both expect to
+// receive. So who has waited for long writes into the store what it called, now and just before,
+// and reads what others wrote.
+void Engine::compare_calls(const Operation& operation) {
   const CallHeader& mine = operation.binding.header;
-  store_->set(fmt::format("call/{}", rank_), as_text(mine));
+  if (mine.collective == Collective::kMessage)
+    return;  // numbered by pairs: there is no order to hold
+  std::string calls(as_text(mine));
+  if (last_done_.sequence + 1 == mine.sequence) calls += as_text(last_done_);
+  store_->set(fmt::format("call/{}", rank_), calls);
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     const auto said = store_->try_get(fmt::format("call/{}", peer));
-    if (!said || said->size() != sizeof(CallHeader)) continue;
+    if (!said) continue;
+    compare(mine, peer, *said);
+    if (calls.size() > sizeof(CallHeader)) compare(last_done_, peer, *said);
+  }
+}
+
+// With what a peer called under the same number.
+void Engine::compare(const CallHeader& mine, int peer, std::string_view said) const {
+  for (; said.size() >= sizeof(CallHeader); said.remove_prefix(sizeof(CallHeader))) {
     CallHeader theirs;
-    std::memcpy(&theirs, said->data(), sizeof(theirs));
-    if (theirs.sequence == mine.sequence && theirs != mine) {
-      throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, rank_, mine));
-    }
+    std::memcpy(&theirs, said.data(), sizeof(theirs));
+    if (theirs.sequence != mine.sequence || theirs == mine) continue;
+    throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, rank_, mine));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <type_traits>
 
 #include "transports/error.h"
 
@@ -17,8 +19,8 @@ std::string format_bytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
-void copy(std::byte* out, const std::byte* in, std::size_t bytes) {
-  if (out != in) std::memcpy(out, in, bytes);
+void write_header(std::byte* opening, const CallHeader& header) {
+  std::memcpy(opening, &header, sizeof(header));
 }
 
 }  // namespace
@@ -39,8 +41,8 @@ bool Executor::run(Line& line, std::size_t turn) {
   if (segment >= line.segments) return true;
   Piece piece;
   piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
-  piece.in = line.in + segment * line.in_stride;
-  piece.out = line.out + segment * line.out_stride;
+  piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
+  piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
   piece.opens_out = round == 0 && line.opens_out;
   piece.opens_in = round == 0 && line.opens_in;
   bool is_done = true;
@@ -76,7 +78,13 @@ bool Executor::run(Line& line, std::size_t turn) {
       answer_held(line, piece);
       break;
     case StepKind::kCopy:
-      copy(piece.out, piece.in, piece.bytes);
+      take(line, piece, piece.out);
+      break;
+    case StepKind::kReduce:
+      reduce_locally(line, piece);
+      break;
+    case StepKind::kReduceSend:
+      is_done = reduce_send(line, piece);
       break;
     case StepKind::kUpdate:
       update(line, piece, segment);
@@ -86,18 +94,23 @@ bool Executor::run(Line& line, std::size_t turn) {
   return is_done;
 }
 
+std::byte* Executor::address(const Operand& operand, std::size_t offset) const {
+  std::byte* const place = places_[static_cast<std::size_t>(operand.place)];
+  return place == nullptr ? nullptr : place + offset;
+}
+
 // --- steps: each takes all that it needs before it does anything, so that it can be tried again
 // ---
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
   const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
-  if (flags == kPlain && !line.must_copy && !is_in_opening) {
+  if (flags == kPlain && !line.must_copy && !is_in_opening && !scales(line)) {
     if (piece.opens_out && !open_out(out_[line.out_index])) return false;
     return line.to->send({piece.in, piece.bytes}) || blocked_out(*line.to, piece.bytes);
   }
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
-  std::memcpy(to, piece.in, piece.bytes);
+  take(line, piece, to);
   commit(line, piece, flags);
   return true;
 }
@@ -132,7 +145,7 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
   if (to == nullptr) return false;
   std::memcpy(to, from, piece.bytes);
   commit(line, piece, kPlain);
-  std::memcpy(piece.out, from, piece.bytes);
+  if (piece.out != nullptr) std::memcpy(piece.out, from, piece.bytes);
   line.from->release();
   return true;
 }
@@ -178,7 +191,7 @@ bool Executor::receive_answer(Line& line, const Piece& piece) {
 }
 
 void Executor::answer_held(Line& line, const Piece& piece) {
-  std::memcpy(line.held->bytes, piece.in, piece.bytes);
+  take(line, piece, line.held->bytes);
   answer(line);
 }
 
@@ -187,16 +200,66 @@ void Executor::answer(Line& line) {
   line.from->answer();
 }
 
+void Executor::reduce_locally(const Line& line, const Piece& piece) const {
+  reduce(line, piece, piece.out, nullptr, piece.out);
+}
+
+bool Executor::reduce_send(Line& line, const Piece& piece) {
+  std::byte* to = slot(line, piece);
+  if (to == nullptr) return false;
+  reduce(line, piece, to, nullptr, piece.out);
+  commit(line, piece, kPlain);
+  return true;
+}
+
 void Executor::update(const Line& line, const Piece& piece, std::size_t segment) const {
   if (update_ == nullptr) return;
   const std::size_t begin = parts_[line.chunk].begin + segment * segment_bytes_;
   (*update_)(begin / element_bytes_, {piece.out, piece.bytes});
 }
 
+// out = in, scaled where that is to be done.
+void Executor::take(const Line& line, const Piece& piece, std::byte* out) const {
+  if (scales(line)) return multiply_(out, piece.in, piece.bytes / element_bytes_, scale_);
+  if (out != piece.in) std::memcpy(out, piece.in, piece.bytes);
+}
+
 void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kept,
                       const std::byte* incoming) const {
-  kernel_(out, kept, piece.in, incoming, piece.bytes / element_bytes_,
-          line.is_final ? divisor_ : 1);
+  if (scales(line)) return reduce_scaled(line, piece, out, kept, incoming);
+  const std::byte* left = line.is_in_last ? incoming : piece.in;
+  const std::byte* right = line.is_in_last ? piece.in : incoming;
+  if (reducer_ != nullptr) return combine(piece, out, kept, left, right);
+  kernel_(out, kept, left, right, piece.bytes / element_bytes_, line.is_final ? divisor_ : 1);
+}
+
+// Block by block: a scaled block of the input is rounded to the type, and stays in the first level
+// of cache until it is added.
+void Executor::reduce_scaled(const Line& line, const Piece& piece, void* out, void* kept,
+                             const std::byte* incoming) const {
+  alignas(kSegmentAlignment) std::byte scaled[4096];
+  auto* const outs = static_cast<std::byte*>(out);
+  auto* const keeps = static_cast<std::byte*>(kept);
+  for (std::size_t begin = 0; begin < piece.bytes; begin += sizeof(scaled)) {
+    const std::size_t count = std::min(sizeof(scaled), piece.bytes - begin) / element_bytes_;
+    multiply_(scaled, piece.in + begin, count, scale_);
+    const std::byte* left = line.is_in_last ? incoming + begin : scaled;
+    const std::byte* right = line.is_in_last ? scaled : incoming + begin;
+    kernel_(outs + begin, keeps == nullptr ? nullptr : keeps + begin, left, right, count, 1);
+  }
+}
+
+// By the caller's function. Whatever it throws is told apart from what this library throws.
+void Executor::combine(const Piece& piece, void* out, void* kept, const std::byte* left,
+                       const std::byte* right) const {
+  try {
+    reducer_->combine(out, left, right, piece.bytes / element_bytes_);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("the user function threw: {}", error.what()));
+  } catch (...) {
+    throw std::runtime_error("the user function threw what is no std::exception");
+  }
+  if (kept != nullptr && kept != out) std::memcpy(kept, out, piece.bytes);
 }
 
 // --- segments, of which the first on a channel has the header before it or in it ---
@@ -208,7 +271,7 @@ std::byte* Executor::slot(Line& line, const Piece& piece) {
     if (out.payload > 0) {
       std::byte* opening = line.to->reserve(kOpeningBytes);
       if (opening == nullptr) return blocked_out(*line.to, piece.bytes), nullptr;
-      std::memcpy(opening, &header_, sizeof(header_));
+      write_header(opening, header_of(out));
       return opening + sizeof(header_);
     }
     if (!open_out(out)) return nullptr;
@@ -222,20 +285,20 @@ void Executor::commit(Line& line, const Piece& piece, unsigned flags) {
   line.to->commit(flags);
   if (!piece.opens_out) return;
   Direction& out = out_[line.out_index];
-  if (!out.is_open) header_bytes_sent_ += kOpeningBytes - piece.bytes;
-  out.is_open = true;
+  if (!is_open(out)) header_bytes_sent_ += kOpeningBytes - piece.bytes;
+  out.opened = operation_;
 }
 
 // Sends the header on its own, ahead of a segment that follows at once.
 bool Executor::open_out(Direction& out, unsigned flags) {
-  if (out.is_open) return true;
+  if (is_open(out)) return true;
   std::byte* opening = out.channel->reserve(kOpeningBytes);
   if (opening == nullptr) return blocked_out(*out.channel, kOpeningBytes);
-  std::memcpy(opening, &header_, sizeof(header_));
+  write_header(opening, header_of(out));
   std::memset(opening + sizeof(header_), 0, kOpeningPayload);
   out.channel->commit(flags);
   header_bytes_sent_ += kOpeningBytes;
-  out.is_open = true;
+  out.opened = operation_;
   return true;
 }
 
@@ -266,26 +329,46 @@ std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
 // True once the header has come and is right; where it has no payload with it, its segment is then
 // released.
 bool Executor::open_in(Direction& in) {
-  if (in.is_open) return true;
+  if (is_open(in)) return true;
   const std::byte* opening = in.channel->view(kOpeningBytes);
   if (opening == nullptr) return blocked_in(*in.channel, kOpeningBytes);
-  CallHeader theirs;
-  std::memcpy(&theirs, opening, sizeof(theirs));
-  if (theirs != header_) throw mismatch(in.channel->peer(), theirs);
+  const CallHeader mine = header_of(in);
+  static_assert(std::has_unique_object_representations_v<CallHeader>);
+  if (std::memcmp(opening, &mine, sizeof(mine)) != 0) {
+    CallHeader theirs;
+    std::memcpy(&theirs, opening, sizeof(theirs));
+    throw mismatch(in.channel->peer(), theirs, mine);
+  }
   if (in.payload == 0) in.channel->release();
   header_bytes_received_ += kOpeningBytes - in.payload;
-  in.is_open = true;
+  in.opened = operation_;
   return true;
 }
 
-Error Executor::mismatch(int peer, const CallHeader& theirs) const {
+// What opens a channel: the operation's header, with the channel's own count where ranks know no
+// other.
+CallHeader Executor::header_of(const Direction& direction) const {
+  CallHeader header = header_;
+  if (has_own_lengths_)
+    header.count_and_plan = static_cast<std::uint64_t>(direction.elements) << 16;
+  return header;
+}
+
+bool Executor::receives_on(const Channel& channel) const {
+  for (const Direction& in : in_) {
+    if (in.channel == &channel) return true;
+  }
+  return false;
+}
+
+Error Executor::mismatch(int peer, const CallHeader& theirs, const CallHeader& mine) const {
   if (theirs.magic != header_.magic) {
     return {ErrorCode::kProtocol, peer,
             fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do all "
                         "ranks run the same build?",
                         schedule_.rank, peer)};
   }
-  return {ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, header_)};
+  return {ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, mine)};
 }
 
 void Executor::check_arrivals() {
@@ -302,10 +385,10 @@ void Executor::check_arrivals() {
 // out.
 bool Executor::finish() {
   for (Direction& out : out_) {
-    if (!out.is_open && !open_out(out, kPlain)) return false;
+    if (!is_open(out) && !open_out(out, kPlain)) return false;
   }
   for (Direction& in : in_) {
-    if (!in.is_open && !open_in(in)) return false;
+    if (!is_open(in) && !open_in(in)) return false;
   }
   for (Direction& out : out_) {
     if (!out.channel->is_drained()) return blocked_out(*out.channel, 0);

@@ -12,6 +12,9 @@
 // was that send (a reduction comes back complete, and cannot be without our part). Every other case
 // is found when the table is made, and such a step sends a copy from a slot.
 //
+// A scaled sum scales what it reads of the caller's input, and nothing else: each contribution
+// once, where it enters, as the checker proves. A send from there is then a copy from a slot.
+//
 // Threading: one thread at a time, the one that drives the transport.
 #pragma once
 
@@ -25,6 +28,8 @@
 
 #include "collectives/call_header.h"
 #include "collectives/element.h"
+#include "collectives/layout.h"
+#include "collectives/reducer.h"
 #include "collectives/schedule.h"
 #include "transports/error.h"
 #include "transports/transport.h"
@@ -40,6 +45,13 @@ struct Binding {
   void* out = nullptr;
   CallHeader header;               // count, type, op and segment length are taken from it
   const Update* update = nullptr;  // null or empty: nothing to call
+  // Elements of every chunk; empty: the header's count, split evenly.
+  std::span<const std::size_t> lengths = {};
+  // The lengths are this rank's alone (each knows what it sends to whom), so that the headers'
+  // count is that of their channel.
+  bool has_own_lengths = false;
+  const Reducer* reducer = nullptr;  // of a user function
+  double scale = 1;                  // of a scaled sum: this rank's factor
 };
 
 // Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, so that a chunk has several
@@ -66,6 +78,9 @@ class Executor {
   // is blocked.
   void check_arrivals();
 
+  // Whether the schedule receives on `channel`.
+  bool receives_on(const Channel& channel) const;
+
   // Grows with every segment handled: tells whether an advance() moved anything.
   std::uint64_t moves() const { return moves_; }
 
@@ -82,11 +97,15 @@ class Executor {
  private:
   static constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
 
+  struct Line;
+
   // A channel in one direction, during one operation.
   struct Direction {
     Channel* channel = nullptr;
-    bool is_open = false;     // the header went out, or came in and was right
-    std::size_t payload = 0;  // bytes of payload that travel in the opening segment
+    std::uint64_t opened = 0;  // the operation whose header went out, or came in and was right
+    std::size_t payload = 0;   // bytes of payload that travel in the opening segment
+    std::size_t elements = 0;  // of the operation, on this channel
+    Line* first = nullptr;     // whose segment opens it; null: no segment at all
   };
 
   // A chunk of this operation.
@@ -109,9 +128,11 @@ class Executor {
     std::uint8_t slice = 0;
     bool is_final = false;
     bool is_held = false;
-    bool must_copy = false;  // a send that may not leave the memory in use
-    bool is_direct = false;  // a receive-send through memory, as the channels copy nothing
-    bool opens_out = false;  // this operation's first segment on `out_index`, or `in_index`
+    bool is_in_last = false;
+    bool reads_input = false;  // which a scaled sum scales on the way
+    bool must_copy = false;    // a send that may not leave the memory in use
+    bool is_direct = false;    // a receive-send through memory, as the channels copy nothing
+    bool opens_out = false;    // this operation's first segment on `out_index`, or `in_index`
     bool opens_in = false;
     std::uint16_t chunk = 0;
     std::size_t question = 0;  // of a kReceiveAnswer: the line that sent what is answered
@@ -125,8 +146,8 @@ class Executor {
 
     std::size_t segments = 0;  // of the chunk
     std::size_t bytes = 0;     // of the chunk
-    const std::byte* in = nullptr;
-    std::byte* out = nullptr;
+    std::size_t in_begin = 0;  // where segment 0 lies, from the beginning of its place
+    std::size_t out_begin = 0;
     std::size_t in_stride = 0;  // from segment to segment
     std::size_t out_stride = 0;
   };
@@ -142,15 +163,17 @@ class Executor {
 
   // Making the table: executor_table.cpp.
   void compile(std::span<Channel* const> channels);
-  Line compile(std::size_t index, std::span<Channel* const> channels);
-  bool must_copy(std::size_t index) const;
+  Line compile(const Step& step, std::span<Channel* const> channels);
   void measure();
+  void measure_lines();
   void find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
                     bool Line::*opens);
-  std::byte* resolve(const Line& line, const Operand& operand, const std::byte* in, std::byte* out);
+  std::size_t begin_of(const ChunkRange& held) const;
+  std::size_t begin_of(const Line& line, const Operand& operand) const;
 
   // Running it: executor.cpp.
   bool run(Line& line, std::size_t turn);
+  std::byte* address(const Operand& operand, std::size_t offset) const;
   bool send(Line& line, const Piece& piece, unsigned flags);
   bool receive(Line& line, const Piece& piece);
   bool receive_send(Line& line, const Piece& piece);
@@ -160,17 +183,27 @@ class Executor {
   bool receive_answer(Line& line, const Piece& piece);
   void answer_held(Line& line, const Piece& piece);
   void answer(Line& line);
+  bool reduce_send(Line& line, const Piece& piece);
+  void reduce_locally(const Line& line, const Piece& piece) const;
   void update(const Line& line, const Piece& piece, std::size_t segment) const;
   void reduce(const Line& line, const Piece& piece, void* out, void* kept,
               const std::byte* incoming) const;
+  void reduce_scaled(const Line& line, const Piece& piece, void* out, void* kept,
+                     const std::byte* incoming) const;
+  bool scales(const Line& line) const { return multiply_ != nullptr && line.reads_input; }
+  void take(const Line& line, const Piece& piece, std::byte* out) const;
+  void combine(const Piece& piece, void* out, void* kept, const std::byte* left,
+               const std::byte* right) const;
 
   std::byte* slot(Line& line, const Piece& piece);
   void commit(Line& line, const Piece& piece, unsigned flags);
   const std::byte* view(Line& line, const Piece& piece);
   std::byte* view_to_answer(Line& line, const Piece& piece);
+  bool is_open(const Direction& direction) const { return direction.opened == operation_; }
   bool open_out(Direction& out, unsigned flags = kMore);
   bool open_in(Direction& in);
-  Error mismatch(int peer, const CallHeader& theirs) const;
+  CallHeader header_of(const Direction& direction) const;
+  Error mismatch(int peer, const CallHeader& theirs, const CallHeader& mine) const;
   bool blocked_out(const Channel& to, std::size_t bytes);
   bool blocked_in(const Channel& from, std::size_t bytes);
   bool finish();
@@ -179,6 +212,7 @@ class Executor {
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;
+  Layout layout_;
   std::vector<Part> parts_;
   std::vector<Held> held_;  // by rank
   struct alignas(kSegmentAlignment) Block {
@@ -190,14 +224,20 @@ class Executor {
       scratch_index_;  // by chunk: 1 + that of its first slice, the others follow
 
   CallHeader header_;
-  bool is_measured_ = false;  // lines hold the lengths of header_
+  bool is_measured_ = false;  // lines hold the lengths of header_, split evenly
+  bool has_own_lengths_ = false;
   const Update* update_ = nullptr;
   ReduceKernel kernel_ = nullptr;
+  const Reducer* reducer_ = nullptr;   // instead of kernel_
+  MultiplyKernel multiply_ = nullptr;  // of a scaled sum whose factor is not 1
+  double scale_ = 1;
   int divisor_ = 1;
   std::size_t element_bytes_ = 4;
   std::size_t segment_bytes_ = kSegmentAlignment;
   std::size_t turns_ = 0;
 
+  std::byte* places_[4] = {};    // of this operation, by Place; null: there is none
+  std::uint64_t operation_ = 0;  // counts them
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
   bool is_half_done_ = false;  // the step at hand has received, and is yet to send

@@ -2,6 +2,8 @@
 // lengths change.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "collectives/executor.h"
 
@@ -11,7 +13,7 @@ namespace {
 bool sends_segments(StepKind kind) {
   return kind == StepKind::kSend || kind == StepKind::kReceiveSend ||
          kind == StepKind::kReceiveReduceSend || kind == StepKind::kReceiveReduceCopySend ||
-         kind == StepKind::kSendForAnswer;
+         kind == StepKind::kReduceSend || kind == StepKind::kSendForAnswer;
 }
 
 bool receives_segments(StepKind kind) {
@@ -26,8 +28,9 @@ bool is_plain_receive(StepKind kind) {
 }
 
 // Sends whose bytes leave from where the operand lies.
-bool sends_from_memory(StepKind kind) {
-  return kind == StepKind::kSend || kind == StepKind::kReceiveSend;
+bool sends_from_memory(const Step& step) {
+  return step.kind == StepKind::kSend ||
+         (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone);
 }
 
 const Operand& sent_operand(const Step& step) {
@@ -38,31 +41,70 @@ bool is_same_data(const Step& one, const Step& other) {
   return one.chunk == other.chunk && one.slice == other.slice;
 }
 
-bool is_later(const Step& one, std::size_t one_index, const Step& other, std::size_t other_index) {
-  return one.stage != other.stage ? one.stage > other.stage : one_index > other_index;
-}
+// When a step runs, among all that work on the same segments: its stage, then its place.
+using Moment = std::pair<int, std::size_t>;
 
-// The step whose segments `answered` (a kReceiveAnswer) reads back; it comes before.
-std::size_t question_of(const Schedule& schedule, const Step& answered) {
+// What becomes of a slice of a chunk in the caller's memory.
+struct Fate {
+  Moment received{-1, 0};  // when it is last overwritten with what a peer sends
+  Moment reduced{-1, 0};   // when it is last overwritten with anything else
+  int ways_out = 0;        // how often it is sent before it is received
+};
+
+std::vector<Fate> fates_of(const Schedule& schedule) {
+  std::vector<Fate> fates(static_cast<std::size_t>(schedule.chunks * schedule.slices));
+  const auto fate_of = [&](const Step& step) -> Fate& {
+    return fates[static_cast<std::size_t>(step.chunk * schedule.slices + step.slice)];
+  };
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
-    if (step.kind == StepKind::kSendForAnswer && step.to == answered.to &&
-        is_same_data(step, answered)) {
-      return i;
-    }
+    if (step.out.place == Place::kNone || step.out.place == Place::kScratch) continue;
+    if (step.kind == StepKind::kCopy) continue;  // of the same data: in place it changes nothing
+    Moment& last = is_plain_receive(step.kind) ? fate_of(step).received : fate_of(step).reduced;
+    last = std::max(last, {step.stage, i});
+  }
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    Fate& fate = fate_of(step);
+    if (step.kind == StepKind::kSend && Moment{step.stage, i} < fate.received) ++fate.ways_out;
+  }
+  return fates;
+}
+
+// True where memory that step `index` sends may be overwritten before it has left; see executor.h.
+bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
+  if (sending.is_copied) return true;
+  if (!sends_from_memory(sending)) return false;
+  if (sent_operand(sending).place == Place::kScratch) return true;
+  const Moment sent{sending.stage, index};
+  return fate.reduced > sent || (fate.received > sent && fate.ways_out > 1);
+}
+
+// The step whose segments `answered` (a kReceiveAnswer) reads back; it comes before. `likely` is
+// looked at first, so that a chunk's only question need not be searched for among all steps.
+std::size_t question_of(const Schedule& schedule, const Step& answered, std::size_t likely) {
+  const auto asks = [&](const Step& step) {
+    return step.kind == StepKind::kSendForAnswer && step.to == answered.to &&
+           is_same_data(step, answered);
+  };
+  if (asks(schedule.steps[likely])) return likely;
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    if (asks(schedule.steps[i])) return i;
   }
   throw std::invalid_argument("a schedule reads an answer to what it never sends: " +
                               describe(schedule));
 }
 
-// Where `directions` has `channel`; added if absent.
+// Where `directions` has the channel to `peer`; added if absent. `known`: by rank.
 template <typename Directions>
-std::size_t index_of(Directions& directions, Channel* channel) {
-  for (std::size_t i = 0; i < directions.size(); ++i) {
-    if (directions[i].channel == channel) return i;
+std::size_t index_of(Directions& directions, std::vector<std::size_t>& known, int peer,
+                     Channel* channel) {
+  std::size_t& index = known[static_cast<std::size_t>(peer)];
+  if (index > directions.size()) {
+    index = directions.size();
+    directions.emplace_back().channel = channel;
   }
-  directions.emplace_back().channel = channel;
-  return directions.size() - 1;
+  return index;
 }
 
 }  // namespace
@@ -94,11 +136,33 @@ void Executor::compile(std::span<Channel* const> channels) {
   }
   scratches_ = scratches;
   lines_.reserve(schedule_.steps.size());
-  for (std::size_t i = 0; i < schedule_.steps.size(); ++i) lines_.push_back(compile(i, channels));
+  std::vector<std::size_t> outs(channels.size(), kNoDirection);
+  std::vector<std::size_t> ins(channels.size(), kNoDirection);
+  const std::vector<Fate> fates = fates_of(schedule_);
+  std::vector<std::size_t> asked(fates.size(), 0);  // the last step that asked, by slice of a chunk
+  for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const Step& step = schedule_.steps[i];
+    Line line = compile(step, channels);
+    const auto data = static_cast<std::size_t>(step.chunk * schedule_.slices + step.slice);
+    line.must_copy = must_copy(step, i, fates[data]);
+    if (step.kind == StepKind::kSendForAnswer) asked[data] = i;
+    if (sends_segments(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);
+    if (receives_segments(step.kind)) line.in_index = index_of(in_, ins, step.from, line.from);
+    if (step.kind == StepKind::kReceiveAnswer) {
+      line.question = question_of(schedule_, step, asked[data]);
+      line.out_index = lines_[line.question].out_index;
+    }
+    if (step.kind == StepKind::kReceiveSend && sends_from_memory(step) && !line.must_copy) {
+      const std::size_t zero_copy = std::min(line.to->capabilities().zero_copy_bytes,
+                                             line.from->capabilities().zero_copy_bytes);
+      line.is_direct = zero_copy <= line.to->capabilities().preferred_segment_bytes;
+    }
+    lines_.push_back(line);
+  }
 }
 
-Executor::Line Executor::compile(std::size_t index, std::span<Channel* const> channels) {
-  const Step& step = schedule_.steps[index];
+// All of a line that follows from its step alone.
+Executor::Line Executor::compile(const Step& step, std::span<Channel* const> channels) {
   Line line;
   line.kind = step.kind;
   line.stage = step.stage;
@@ -108,137 +172,132 @@ Executor::Line Executor::compile(std::size_t index, std::span<Channel* const> ch
   line.chunk = step.chunk;
   line.in_operand = step.in;
   line.out_operand = step.out;
-  line.must_copy = sends_from_memory(step.kind) && must_copy(index);
+  line.is_in_last = step.is_in_last;
+  line.reads_input = step.in.place == Place::kInput;
   if (step.to != kNobody) line.to = channels[static_cast<std::size_t>(step.to)];
   if (step.from != kNobody) {
     line.from = channels[static_cast<std::size_t>(step.from)];
     line.held = &held_[static_cast<std::size_t>(step.from)];
   }
   line.out_index = line.in_index = kNoDirection;
-  if (sends_segments(step.kind)) line.out_index = index_of(out_, line.to);
-  if (receives_segments(step.kind)) line.in_index = index_of(in_, line.from);
-  if (step.kind == StepKind::kReceiveAnswer) {
-    line.question = question_of(schedule_, step);
-    line.out_index = lines_[line.question].out_index;
-  }
-  if (step.kind == StepKind::kReceiveSend && !line.must_copy) {
-    const std::size_t zero_copy = std::min(line.to->capabilities().zero_copy_bytes,
-                                           line.from->capabilities().zero_copy_bytes);
-    line.is_direct = zero_copy <= line.to->capabilities().preferred_segment_bytes;
-  }
   return line;
 }
 
-// True where memory that step `index` sends may be overwritten before it has left; see executor.h.
-bool Executor::must_copy(std::size_t index) const {
-  const Step& sending = schedule_.steps[index];
-  const Operand& sent = sent_operand(sending);
-  if (sent.place == Place::kScratch) return true;
-  int ways_out = 0;
-  bool is_overwritten = false;
-  for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
-    const Step& step = schedule_.steps[i];
-    if (!is_same_data(step, sending)) continue;
-    if (step.kind == StepKind::kSend) ++ways_out;
-    if (i == index || step.out.place == Place::kNone || step.out.place == Place::kScratch) continue;
-    if (!is_later(step, i, sending, index)) continue;
-    if (step.kind == StepKind::kCopy) continue;  // of the same data: in place it changes nothing
-    if (!is_plain_receive(step.kind)) return true;
-    is_overwritten = true;
-  }
-  return is_overwritten && ways_out > 1;
-}
-
 void Executor::start(const Binding& binding) {
-  const bool is_same_shape = is_measured_ && header_.count() == binding.header.count() &&
+  const bool is_even = binding.lengths.empty();
+  const bool is_same_shape = is_even && is_measured_ && header_.count() == binding.header.count() &&
                              header_.type == binding.header.type &&
+                             header_.is_user() == binding.header.is_user() &&
                              header_.segment_units == binding.header.segment_units;
   header_ = binding.header;
   kernel_ = reduce_kernel(header_.type, header_.op);
+  reducer_ = binding.reducer;
+  scale_ = binding.scale;
+  multiply_ = scale_ == 1 ? nullptr : multiply_kernel(header_.type);
   divisor_ = header_.op == ReduceOp::kAverage ? schedule_.contributions : 1;
   update_ = binding.update != nullptr && *binding.update ? binding.update : nullptr;
-  if (!is_same_shape) measure();
-  const auto* in = static_cast<const std::byte*>(binding.in);
-  auto* out = static_cast<std::byte*>(binding.out);
-  for (Line& line : lines_) {
-    line.in = resolve(line, line.in_operand, in, out);
-    line.out = resolve(line, line.out_operand, in, out);
+  has_own_lengths_ = binding.has_own_lengths;
+  if (!is_same_shape) {
+    if (is_even) {
+      layout_.split(header_.count(), schedule_.chunks, schedule_.spans);
+    } else {
+      layout_.assign(binding.lengths);
+    }
+    measure();
+    is_measured_ = is_even;
   }
-  for (Direction& direction : out_) direction.is_open = false;
-  for (Direction& direction : in_) direction.is_open = false;
+  // The language reads from const memory and writes to the other; one pointer serves.
+  places_[static_cast<std::size_t>(Place::kInput)] =
+      static_cast<std::byte*>(const_cast<void*>(binding.in));
+  places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
+  places_[static_cast<std::size_t>(Place::kScratch)] =
+      scratch_.empty() ? nullptr : scratch_.front().bytes;
+  ++operation_;
   turn_ = step_ = 0;
   is_half_done_ = false;
 }
 
 void Executor::measure() {
-  element_bytes_ = element_bytes(header_.type);
-  segment_bytes_ = header_.segment_units * kSegmentAlignment;
-  const std::size_t blocks = scratches_ * header_.segment_units;
+  element_bytes_ = header_.bytes_of_element();
+  segment_bytes_ = header_.segment_bytes();
+  const std::size_t blocks = scratches_ * header_.units();
   if (scratch_.size() < blocks) scratch_.resize(blocks);
   for (std::size_t c = 0; c < parts_.size(); ++c) {
     const int chunk = static_cast<int>(c);
     Part& part = parts_[c];
-    part.begin = chunk_begin(header_.count(), schedule_.chunks, chunk) * element_bytes_;
-    part.bytes = chunk_count(header_.count(), schedule_.chunks, chunk) * element_bytes_;
+    part.begin = layout_.begin(chunk) * element_bytes_;
+    part.bytes = layout_.length(chunk) * element_bytes_;
     part.segments = (part.bytes + segment_bytes_ - 1) / segment_bytes_;
   }
+  measure_lines();
+  find_opening(out_, &Line::out_index, &Line::opens_out);
+  find_opening(in_, &Line::in_index, &Line::opens_in);
+  for (Line& line : lines_) {
+    if (line.kind == StepKind::kReceiveAnswer) line.opens_out = lines_[line.question].opens_out;
+  }
+}
+
+void Executor::measure_lines() {
+  for (Direction& direction : out_) direction.elements = 0;
+  for (Direction& direction : in_) direction.elements = 0;
   const auto slices = static_cast<std::size_t>(schedule_.slices);
   turns_ = 0;
   for (Line& line : lines_) {
     const Part& part = parts_[line.chunk];
     line.bytes = part.bytes;
     line.segments = part.segments;
+    line.in_begin = begin_of(line, line.in_operand);
+    line.out_begin = begin_of(line, line.out_operand);
     line.in_stride = line.in_operand.place == Place::kScratch ? 0 : segment_bytes_;
     line.out_stride = line.out_operand.place == Place::kScratch ? 0 : segment_bytes_;
     if (part.segments == 0) continue;
     turns_ = std::max(turns_, line.stage + (part.segments + slices - 1) / slices);
+    // Own lengths go with one slice: a line streams its whole chunk.
+    if (line.out_index != kNoDirection) out_[line.out_index].elements += layout_.length(line.chunk);
+    if (line.in_index != kNoDirection) in_[line.in_index].elements += layout_.length(line.chunk);
   }
-  find_opening(out_, &Line::out_index, &Line::opens_out);
-  find_opening(in_, &Line::in_index, &Line::opens_in);
-  for (Line& line : lines_) {
-    if (line.kind == StepKind::kReceiveAnswer) line.opens_out = lines_[line.question].opens_out;
-  }
-  is_measured_ = true;
 }
 
 // Which line opens each channel: the first in time that has a segment at all.
 void Executor::find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
                             bool Line::*opens) {
-  for (Line& line : lines_) line.*opens = false;
-  for (std::size_t d = 0; d < directions.size(); ++d) {
-    Line* first = nullptr;
-    for (Line& line : lines_) {
-      if (line.*index != d || line.segments <= line.slice) continue;
-      if (line.kind == StepKind::kReceiveAnswer) continue;
-      if (first == nullptr || line.stage < first->stage) first = &line;
-    }
-    directions[d].payload = 0;
-    if (first == nullptr) continue;
-    first->*opens = true;
-    const std::size_t begin = first->slice * segment_bytes_;
-    const std::size_t payload = std::min(first->bytes - begin, segment_bytes_);
-    if (payload <= kOpeningPayload) directions[d].payload = payload;
+  for (Direction& direction : directions) {
+    direction.first = nullptr;
+    direction.payload = 0;
+  }
+  for (Line& line : lines_) {
+    line.*opens = false;
+    if (line.*index == kNoDirection || line.segments <= line.slice) continue;
+    if (line.kind == StepKind::kReceiveAnswer) continue;
+    Line*& first = directions[line.*index].first;
+    if (first == nullptr || line.stage < first->stage) first = &line;
+  }
+  for (Direction& direction : directions) {
+    if (direction.first == nullptr) continue;
+    direction.first->*opens = true;
+    const std::size_t begin = direction.first->slice * segment_bytes_;
+    const std::size_t payload = std::min(direction.first->bytes - begin, segment_bytes_);
+    if (payload <= kOpeningPayload) direction.payload = payload;
   }
 }
 
-// Where an operand's segment 0 lies. The language reads from const memory and writes to the other;
-// one pointer serves.
-std::byte* Executor::resolve(const Line& line, const Operand& operand, const std::byte* in,
-                             std::byte* out) {
-  const std::size_t begin = parts_[operand.place == Place::kNone ? 0 : operand.chunk].begin;
+std::size_t Executor::begin_of(const ChunkRange& held) const {
+  return layout_.begin(held.first) * element_bytes_;
+}
+
+// Where an operand's segment 0 lies, from the beginning of its place.
+std::size_t Executor::begin_of(const Line& line, const Operand& operand) const {
   switch (operand.place) {
     case Place::kNone:
-      return nullptr;
+      return 0;
     case Place::kInput:
-      return in == nullptr ? nullptr
-                           : const_cast<std::byte*>(in) + (schedule_.input_chunk >= 0 ? 0 : begin);
+      return parts_[operand.chunk].begin - begin_of(schedule_.input);
     case Place::kOutput:
-      return out == nullptr ? nullptr : out + (schedule_.output_chunk >= 0 ? 0 : begin);
+      return parts_[operand.chunk].begin - begin_of(schedule_.output);
     case Place::kScratch:
-      return scratch_[(scratch_index_[operand.chunk] - 1 + line.slice) * header_.segment_units]
-          .bytes;
+      return (scratch_index_[operand.chunk] - 1 + line.slice) * header_.units() * kSegmentAlignment;
   }
-  return nullptr;
+  return 0;
 }
 
 }  // namespace kolo

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "collectives/calls.h"
 #include "collectives/executor.h"
 #include "transports/error.h"
 #include "transports/transport.h"
@@ -12,6 +14,12 @@
 namespace kolo {
 
 class Engine;
+
+// A call to be issued again and again, with all that it refers to but the buffers.
+struct Plan {
+  Call call;
+  ServerPlan servers;
+};
 
 // Written by whoever issues it, then by whoever drives the engine, until is_done; read-only
 // afterwards. Blocking calls keep it on their stack, asynchronous ones share it with the Work that
@@ -21,10 +29,16 @@ class Operation {
   Executor* executor = nullptr;
   Binding binding;
   Update update;
-  Deadline deadline{};  // zero: not yet needed
+  std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it
+  std::vector<std::size_t> lengths;        // what the binding's lengths are a view of
+  Deadline deadline{};                     // zero: not yet needed
   bool is_started = false;
-  bool has_compared = false;  // who waits for long compares, once, what others say they called
+  Deadline next_words{};      // when who waits for long says so in the store; zero: not yet known
+  bool has_compared = false;  // and compares, once, what others say they called
 
+  std::unique_ptr<Plan> plan;  // of a persistent one
+
+  std::vector<WorkCallback> callbacks;  // under the engine's lock
   std::atomic<bool> is_done{false};
   std::optional<Error> failure;  // set before is_done
 

@@ -1,42 +1,54 @@
 #include "collectives/plan_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "collectives/algorithm_table.h"
 
 namespace kolo {
 namespace {
 
-// Up to here a segment travels with its header, in a cache line; an answer in place would need a
-// slot beside it.
-constexpr std::size_t kLeastAnswered = 2 * kOpeningPayload;
-
 bool is_same(const ServerPlan& one, const ServerPlan& other) {
   return one.everywhere == other.everywhere && one.servers == other.servers;
 }
 
-}  // namespace
-
 // FNV-1a, folded.
-std::uint64_t hash(const ServerPlan& plan) {
-  std::uint32_t sum = 2166136261U ^ static_cast<std::uint32_t>(plan.everywhere);
-  for (const int server : plan.servers) {
-    sum = (sum ^ static_cast<std::uint32_t>(server)) * 16777619U;
+template <typename Numbers>
+std::uint64_t hash(std::uint64_t sum, const Numbers& numbers) {
+  for (const auto number : numbers) {
+    sum = (sum ^ static_cast<std::uint64_t>(number)) * 1099511628211U;
   }
+  sum ^= sum >> 32;
   return (sum ^ sum >> 16) & 0xffff;
 }
 
-PlanCache::PlanCache(int rank, std::span<Channel* const> channels)
-    : rank_(rank), channels_(channels) {
+constexpr std::uint64_t kHashBasis = 14695981039346656037U;
+
+}  // namespace
+
+std::uint64_t hash(const ServerPlan& plan) {
+  return hash(kHashBasis ^ static_cast<std::uint64_t>(plan.everywhere), plan.servers);
+}
+
+std::uint64_t hash(std::span<const std::size_t> lengths) { return hash(kHashBasis, lengths); }
+
+PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts)
+    : rank_(rank), channels_(channels), hosts_(hosts) {
   bool is_first = true;
   for (const Channel* channel : channels) {
     if (channel == nullptr) continue;
     const Capabilities& can = channel->capabilities();
     can_answer_ = can_answer_ && can.can_answer;
-    preferred_ =
-        is_first ? can.preferred_segment_bytes : std::min(preferred_, can.preferred_segment_bytes);
-    longest_ = is_first ? can.segment_bytes : std::min(longest_, can.segment_bytes);
+    if (is_first) {
+      segments_ = {can.preferred_segment_bytes, can.segment_bytes};
+      credit_ = can.credit_segments;
+    }
+    segments_.preferred = std::min(segments_.preferred, can.preferred_segment_bytes);
+    segments_.longest = std::min(segments_.longest, can.segment_bytes);
+    credit_ = std::min(credit_, can.credit_segments);
     is_first = false;
   }
 }
@@ -46,13 +58,13 @@ Executor& PlanCache::find(const Key& key) {
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
   const bool can_answer = can_answer_ && key.data_bytes > kLeastAnswered;
   for (const Plan& plan : plans_) {
-    if (plan.algorithm == key.algorithm && plan.root == key.root &&
+    if (plan.algorithm == key.algorithm && plan.root == key.root && plan.peer == key.peer &&
         plan.has_update == key.has_update && plan.can_answer == can_answer &&
         is_same(plan.servers, servers)) {
       return *plan.executor;
     }
   }
-  Plan plan{key.algorithm, key.root, key.has_update, can_answer, servers, nullptr};
+  Plan plan{key.algorithm, key.root, key.peer, key.has_update, can_answer, servers, nullptr};
   make(plan);
   plans_.push_back(std::move(plan));
   return *plans_.back().executor;
@@ -61,7 +73,7 @@ Executor& PlanCache::find(const Key& key) {
 void PlanCache::make(Plan& plan) const {
   PlanRequest request;
   const int size = static_cast<int>(channels_.size());
-  request.ranks = {rank_, size, plan.root, plan.can_answer};
+  request.ranks = {rank_, size, plan.root, plan.peer, plan.can_answer, hosts_};
   request.servers.rank = rank_;
   request.servers.size = size;
   request.servers.can_answer = plan.can_answer;
@@ -76,14 +88,18 @@ void PlanCache::make(Plan& plan) const {
   plan.executor = std::make_unique<Executor>(std::move(schedule), channels_);
 }
 
-std::size_t PlanCache::segment_bytes(const Executor& executor, std::size_t count, ElementType type,
-                                     std::size_t asked) const {
-  if (asked == 0) {
-    const std::size_t chunk = chunk_count(count, executor.schedule().chunks, 0);
-    return std::min(choose_segment_bytes(chunk * element_bytes(type), preferred_), longest_);
-  }
+std::size_t SegmentRule::bytes(std::size_t chunk_bytes, std::size_t asked) const {
+  if (asked == 0) return std::min(choose_segment_bytes(chunk_bytes, preferred), longest);
   const std::size_t whole = asked / kSegmentAlignment * kSegmentAlignment;
-  return std::clamp(whole, kSegmentAlignment, longest_);
+  return std::clamp(whole, kSegmentAlignment, longest);
+}
+
+void PlanCache::require_carried(std::size_t element_bytes) const {
+  if (element_bytes <= segments_.longest) return;
+  throw std::invalid_argument(fmt::format(
+      "an element of {} bytes is longer than the {} bytes that a segment of these channels has at "
+      "most; a larger KOLO_SEGMENT_BYTES makes it longer",
+      element_bytes, segments_.longest));
 }
 
 std::uint64_t PlanCache::header_bytes_sent() const {

@@ -12,19 +12,35 @@
 
 namespace kolo {
 
-// 16 bits that tell server plans apart.
+// 16 bits that tell server plans apart, and lists of lengths.
 std::uint64_t hash(const ServerPlan& plan);
+std::uint64_t hash(std::span<const std::size_t> lengths);
+
+// Up to here a segment travels with its header, in a cache line; an answer in place would need a
+// slot beside it.
+inline constexpr std::size_t kLeastAnswered = 2 * kOpeningPayload;
+
+// How long segments are, as the channels have it.
+struct SegmentRule {
+  std::size_t preferred = 64 * 1024;  // the least of all channels
+  std::size_t longest = 64 * 1024;
+
+  // For chunks of so many bytes; `asked` 0 leaves it to the channels' preference.
+  std::size_t bytes(std::size_t chunk_bytes, std::size_t asked) const;
+};
 
 class PlanCache {
  public:
-  // `channels`: by rank, null for `rank` itself. Borrowed.
-  PlanCache(int rank, std::span<Channel* const> channels);
+  // `channels`: by rank, null for `rank` itself; `hosts`: by rank, as in ScheduleRequest. Both
+  // borrowed.
+  PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts);
 
   // What tells one schedule from another, `data_bytes` apart: small data is not worth an answer in
   // place.
   struct Key {
     std::uint8_t algorithm = 0;
     int root = 0;
+    int peer = 0;
     bool has_update = false;
     const ServerPlan* servers = nullptr;  // of push_pull
     std::size_t data_bytes = 0;           // the same on all ranks
@@ -34,10 +50,12 @@ class PlanCache {
   // schedule can serve.
   Executor& find(const Key& key);
 
-  // Bytes per segment of an operation over `executor`; `asked` 0 leaves it to the channels'
-  // preference.
-  std::size_t segment_bytes(const Executor& executor, std::size_t count, ElementType type,
-                            std::size_t asked) const;
+  const SegmentRule& segments() const { return segments_; }
+  bool can_answer() const { return can_answer_; }  // every channel
+  int credit() const { return credit_; }           // the least of all channels
+
+  // std::invalid_argument where no segment of these channels holds an element of so many bytes.
+  void require_carried(std::size_t element_bytes) const;
 
   std::uint64_t header_bytes_sent() const;
   std::uint64_t header_bytes_received() const;
@@ -46,6 +64,7 @@ class PlanCache {
   struct Plan {
     std::uint8_t algorithm = 0;
     int root = 0;
+    int peer = 0;
     bool has_update = false;
     bool can_answer = false;
     ServerPlan servers;
@@ -56,9 +75,10 @@ class PlanCache {
 
   int rank_;
   std::span<Channel* const> channels_;
+  std::span<const int> hosts_;
   bool can_answer_ = true;
-  std::size_t preferred_ = 64 * 1024;  // the least of all channels
-  std::size_t longest_ = 64 * 1024;
+  int credit_ = kMinimumCredit;
+  SegmentRule segments_;
   std::vector<Plan> plans_;
 };
 

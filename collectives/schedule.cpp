@@ -28,6 +28,10 @@ std::string_view to_string(StepKind kind) {
       return "receive-answer";
     case StepKind::kCopy:
       return "copy";
+    case StepKind::kReduce:
+      return "reduce";
+    case StepKind::kReduceSend:
+      return "reduce-send";
     case StepKind::kUpdate:
       return "update";
   }
@@ -48,6 +52,20 @@ std::string_view to_string(Collective collective) {
       return "barrier";
     case Collective::kPushPull:
       return "push_pull";
+    case Collective::kReduce:
+      return "reduce";
+    case Collective::kGather:
+      return "gather";
+    case Collective::kScatter:
+      return "scatter";
+    case Collective::kAllToAll:
+      return "all_to_all";
+    case Collective::kScan:
+      return "scan";
+    case Collective::kExclusiveScan:
+      return "exclusive_scan";
+    case Collective::kMessage:
+      return "message";
   }
   return "unknown collective";
 }
@@ -78,6 +96,8 @@ std::string describe(const Step& step) {
   if (step.out.place != Place::kNone) line += fmt::format(" out {}", describe(step.out));
   if (step.is_final) line += " final";
   if (step.is_held) line += " held";
+  if (step.is_copied) line += " copied";
+  if (step.is_in_last) line += " in-last";
   return line;
 }
 

@@ -11,8 +11,8 @@
 // run in order; so the order of segments on every channel is fixed, the same on both ends, and
 // known without a word on the wire.
 //
-// The length of a program is O(size) at the most, whatever the bytes: segments are turns, not
-// steps. One program serves every count.
+// The length of a program is O(size) as a rule (Bruck's all-to-all has O(size log size)), whatever
+// the bytes: segments are turns, not steps. One program serves every count.
 //
 // From one text come the executor (executor.h), the checker that proves it for all ranks
 // (checker.h), and whatever else wants to know who sends what when. Compare NCCL's primitives
@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ namespace kolo {
 enum class StepKind : std::uint8_t {
   kSend,                   // to <- in
   kReceive,                // out = from
-  kReceiveSend,            // out = to <- from
+  kReceiveSend,            // out = to <- from; without an `out` it is passed on and not kept
   kReceiveReduce,          // out = in op from
   kReceiveReduceSend,      // to <- in op from                  (not kept)
   kReceiveReduceCopySend,  // out = to <- in op from
@@ -42,6 +43,8 @@ enum class StepKind : std::uint8_t {
   kAnswer,               // the held segment from `from` = in, and back it goes
   kReceiveAnswer,        // out = to's answer
   kCopy,                 // out = in
+  kReduce,               // out = in op out
+  kReduceSend,           // to <- in op out                      (out stays as it is)
   kUpdate,               // the caller's hook works on in (= out) in place: a server's optimizer
 };
 
@@ -62,8 +65,12 @@ struct Step {
   StepKind kind = StepKind::kSend;
   std::uint8_t stage = 0;
   std::uint8_t slice = 0;
-  bool is_final = false;      // the reduction is complete after this step: an average divides here
-  bool is_held = false;       // kReceive, kReceiveReduce: kept for a kAnswer later in this turn
+  bool is_final = false;   // the reduction is complete after this step: an average divides here
+  bool is_held = false;    // kReceive, kReceiveReduce: kept for a kAnswer later in this turn
+  bool is_copied = false;  // kSend: a copy leaves, so the memory may be written at once
+  // Reductions: `in` is the right operand and not the left (from op in, out op in). Partners who
+  // both reduce what they exchange need it: min of +0 and -0 depends on the order.
+  bool is_in_last = false;
   std::uint16_t chunk = 0;    // whose segments the step streams: gives the length
   std::int16_t to = kNobody;  // a rank
   std::int16_t from = kNobody;
@@ -80,12 +87,38 @@ enum class Collective : std::uint8_t {
   kBroadcast,      // input: count at the root; output: count at every rank
   kBarrier,        // nobody leaves before everybody has come; no data
   kPushPull,  // as all_reduce over the workers' inputs, through servers, who may update in between
+  kReduce,    // input: count at every rank; output: count, the reduction, at the root
+  kGather,    // input: rank r gives chunk r; output: count at the root
+  kScatter,   // input: count at the root; output: rank r gets chunk r
+  kAllToAll,  // of 2 n chunks, rank r gives chunk p to rank p, and gets chunk n + p from it
+  kScan,      // input: count; output: the reduction over the ranks up to this one, it included
+  kExclusiveScan,  // over the ranks before this one; rank 0 gets nothing
+  kMessage,        // one rank's input is another's output; the others know nothing of it
 };
 
 std::string_view to_string(Collective collective);
 
-// The program of one rank. Chunk c of `chunks` holds elements chunk_begin(count, chunks, c) up to
-// that of c + 1.
+// Those that combine elements of several ranks.
+constexpr bool is_reduction(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kPushPull || collective == Collective::kReduce ||
+         collective == Collective::kScan || collective == Collective::kExclusiveScan;
+}
+
+// Those in which one rank gives or gets all.
+constexpr bool has_root(Collective collective) {
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kGather || collective == Collective::kScatter;
+}
+
+// Chunks in a row: what a buffer holds, packed.
+struct ChunkRange {
+  int first = 0;
+  int count = 0;
+};
+
+// The program of one rank. How long a chunk is says the operation (layout.h); as a rule chunk c of
+// `chunks` holds elements chunk_begin(count, chunks, c) up to that of c + 1.
 struct Schedule {
   Collective collective = Collective::kBarrier;
   std::string algorithm;
@@ -94,8 +127,9 @@ struct Schedule {
   int chunks = 1;
   int slices = 1;         // segments of a chunk that one turn handles
   int contributions = 1;  // how many inputs a complete reduction has: the divisor of an average
-  int input_chunk = -1;   // where >= 0, the caller's input holds only this chunk, at its beginning
-  int output_chunk = -1;  // likewise the output
+  int spans = 1;          // how often the chunks go through the count: twice in all_to_all
+  ChunkRange input;       // what the caller's buffers hold
+  ChunkRange output;
   std::vector<Step> steps;
 };
 
@@ -115,8 +149,11 @@ constexpr std::size_t chunk_count(std::size_t count, int chunks, int chunk) {
 struct ScheduleRequest {
   int rank = 0;
   int size = 1;
-  int root = 0;             // broadcast
+  int root = 0;             // of those that have one
+  int peer = 0;             // message: who receives; root is who sends
   bool can_answer = false;  // every channel has Capabilities::can_answer
+  // By rank: which host it is on, hosts numbered in the order of their first ranks. Empty: one.
+  std::span<const int> hosts = {};
 };
 
 // One line per step, for people.

@@ -25,4 +25,20 @@ void Work::wait(Deadline deadline) {
   }
 }
 
+void Work::when_done(WorkCallback callback) {
+  check(is_valid(), "when_done() on a Work of no operation");
+  check(callback != nullptr, "when_done() with no function to call");
+  const auto engine = operation_->engine.lock();
+  const bool is_kept = engine && engine->call_when_done(*operation_, callback);
+  if (!is_kept) callback(operation_->failure ? &*operation_->failure : nullptr);
+}
+
+void Work::start() {
+  check(is_valid() && operation_->plan != nullptr,
+        "start() on a Work that is not persistent; ask for CallOptions::is_persistent");
+  const auto engine = operation_->engine.lock();
+  check(engine != nullptr, "start() on a Work whose communicator is gone");
+  engine->restart(operation_);
+}
+
 }  // namespace kolo

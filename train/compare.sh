@@ -11,34 +11,35 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build/release
 log=$build/build.log
 
-case " $* " in
-  *" --help "* | *" -h "*)
-    if [ -x "$build/bin/kolo-train" ]; then exec "$build/bin/kolo-train" compare --help; fi
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
-    echo "(kolo-train is not built yet; run this without --help once, and --help will list its options)"
-    exit 0
-    ;;
-esac
+for word in "$@"; do
+  case "$word" in --help | -h) ;; *) continue ;; esac
+  if [ -x "$build/bin/kolo-train" ]; then exec "$build/bin/kolo-train" compare --help; fi
+  sed -n '2,7s/^# \{0,1\}//p' "$0"
+  echo "(kolo-train is not built yet; run this without --help once, and --help will list its options)"
+  exit 0
+done
 
 "$root/cmake/setup.sh" --with plots
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
 fi
 
-# Runs what it is given into the log, and shows how far ninja has come, in one line that is replaced.
+# What it reads goes into the log; how far ninja has come is shown in one line that is replaced.
+log_and_show() {
+  while IFS= read -r line || [ -n "$line" ]; do
+    printf '%s\n' "$line" >>"$log"
+    case "$line" in
+      "["*/*"]"*) [ ! -t 2 ] || printf '\rkolo: building %s] ' "${line%%]*}" >&2 ;;
+    esac
+  done
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+# Runs what it is given, logged; true where that went well. A pipe's status is that of its end, so the command's comes by
+# another way, where its output cannot be taken for it.
 logged() {
-  { "$@" 2>&1 && echo "status 0" || echo "status $?"; } | {
-    last=""
-    while IFS= read -r line; do
-      printf '%s\n' "$line" >>"$log"
-      last=$line
-      case "$line" in
-        "["*/*"]"*) [ ! -t 2 ] || printf '\rkolo: building %s] ' "${line%%]*}" >&2 ;;
-      esac
-    done
-    [ ! -t 2 ] || printf '\r\033[K' >&2
-    [ "$last" = "status 0" ]
-  }
+  went=$({ { if "$@" 2>&1 3>&-; then echo well >&3; fi; } | log_and_show; } 3>&1 >&2)
+  [ "$went" = well ]
 }
 
 mkdir -p "$build"

@@ -133,9 +133,9 @@ Performance conduct(const Options& options, const std::vector<std::string>& argu
       progress.clear();
       const std::string reason =
           result.message.empty() ? "its ranks ended without a result" : result.message;
-      return {{},
-              result.exit_code != 0 ? result.exit_code : 1,
-              fmt::format("{}: {}", run.place.name, reason)};
+      performance.exit_code = result.exit_code != 0 ? result.exit_code : 1;
+      performance.message = fmt::format("{}: {}", run.place.name, reason);
+      break;
     }
     performance.runs.push_back(*listener.record());
     require_comparable(performance.runs);

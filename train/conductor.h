@@ -11,9 +11,9 @@
 namespace kolo::train {
 
 struct Performance {
-  std::vector<RunRecord> runs;  ///< empty when something failed
+  std::vector<RunRecord> runs;  ///< those that were finished
   int exit_code = 0;            ///< of the rank that failed first, or of what ended it
-  std::string message;          ///< which arm, which rank, how
+  std::string message;          ///< which arm, which rank, how; empty when nothing failed
 };
 
 /// Everything that can be wrong before a process is started: data that is not there, more ranks

@@ -1,9 +1,11 @@
 // kolo-train: trains a model data-parallel, with one strategy or with several to be compared.
 //
-// Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag that
-// is wrong.
+// Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag, a
+// variable or a data set that is wrong, and nothing was started.
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,22 @@
 #include "train/options.h"
 #include "train/publish.h"
 #include "train/rank.h"
-#include "transports/rendezvous.h"
+#include "transports/launch.h"
 
 namespace {
 
 using namespace kolo::train;
+
+// What some arms have come to is worth having when another fails, but who interrupts a comparison
+// wants no report in the place of an older one.
+void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
+                           const Performance& performance) {
+  if (performance.runs.empty()) return;
+  const bool is_interrupted =
+      performance.exit_code == 128 + SIGINT || performance.exit_code == 128 + SIGTERM;
+  if (is_interrupted) options.report.clear();
+  publish(options, arguments, performance.runs, performance.message);
+}
 
 int run(const std::vector<std::string>& arguments) {
   const ParsedOptions parsed = parse_options(arguments);
@@ -25,36 +38,33 @@ int run(const std::vector<std::string>& arguments) {
     std::fputs(parsed.text.c_str(), stdout);
     return 0;
   }
+  check_transport(options);
   if (is_launched()) {
     if (options.command == Command::compare) {
       throw UsageError("compare starts its ranks itself; run it without a launcher, or run train");
     }
-    run_as_rank(options, arguments);
-    return 0;
+    return run_as_rank(options, arguments);
   }
-  if (!options.report.empty()) require_writable(options.report);
   check_data(options);
-  Performance performance = conduct(options, arguments);
+  check_report_folder(options);
+  const Performance performance = conduct(options, arguments);
   if (performance.exit_code != 0) {
     std::fprintf(stderr, "kolo-train: %s\n", performance.message.c_str());
-    return performance.exit_code;
   }
-  publish(options, arguments, std::move(performance.runs));
-  return 0;
+  publish_what_there_is(options, arguments, performance);
+  return performance.exit_code;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
+  kolo::open_standard_descriptors();
   try {
     return run(std::vector<std::string>(words + 1, words + count));
-  } catch (const UsageError& error) {
+  } catch (const std::invalid_argument& error) {  // UsageError among them
     std::fprintf(stderr, "kolo-train: %s\n", error.what());
     return 2;
   } catch (const DataError& error) {
-    std::fprintf(stderr, "kolo-train: %s\n", error.what());
-    return 2;
-  } catch (const ReportError& error) {
     std::fprintf(stderr, "kolo-train: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {

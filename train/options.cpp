@@ -9,6 +9,7 @@
 
 #include "tensor/kernels/kernels.h"
 #include "train/buckets.h"
+#include "train/flag_values.h"
 #include "train/models/model.h"
 #include "transports/registry.h"
 
@@ -27,9 +28,18 @@ struct Raw {
 
 [[noreturn]] void refuse(const std::string& message) { throw UsageError(message); }
 
-template <typename... Arguments>
-void require(bool holds, fmt::format_string<Arguments...> message, Arguments&&... arguments) {
-  if (!holds) refuse(fmt::format(message, std::forward<Arguments>(arguments)...));
+std::vector<std::string> with_auto(const auto& names) {
+  std::vector<std::string> words{"auto"};
+  for (const auto& name : names) words.emplace_back(name);
+  return words;
+}
+
+std::vector<std::string> names_between_processes() {
+  std::vector<std::string> names;
+  for (const std::string_view name : transport_names()) {
+    if (joins_processes(name)) names.emplace_back(name);
+  }
+  return names;
 }
 
 void add_comparison_flags(CLI::App& app, Raw& raw) {
@@ -40,16 +50,20 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
                      "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
                      "ps:optimizer=server [compare: ring,ps; train: ring]")
       ->group(group);
-  app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")->group(group);
+  app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")
+      ->check(whole_number(1, 1024))
+      ->group(group);
   app.add_option("--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
                  "where a bare 'ps' has its servers: dedicated, sharded, everywhere [dedicated]")
       ->group(group);
   app.add_option("--servers", raw.arm_defaults.servers, "dedicated servers of a bare 'ps' [1]")
+      ->check(whole_number(1, 64))
       ->group(group);
   app.add_option("--ps-optimizer,--ps_optimizer", raw.arm_defaults.ps_optimizer,
                  "who applies the optimizer of a bare 'ps': worker, server [worker]")
       ->group(group);
   app.add_option("--seeds", o.seeds, "repetitions, with seeds S, S+1, ...: shows the spread [1]")
+      ->check(whole_number(1, 1000))
       ->group(group);
 }
 
@@ -60,66 +74,97 @@ void add_work_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,
                  "training samples [digits: 4096; files: all]")
+      ->check(whole_number(1))
       ->group(group);
   app.add_option("--test-size,--test_size", o.test_size, "test samples [digits: 1000; files: all]")
+      ->check(whole_number(1))
       ->group(group);
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
+      ->check(one_of("model", model_names()))
       ->group(group);
-  app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")->group(group);
+  app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")
+      ->check(one_of("stem", {"imagenet", "cifar"}))
+      ->group(group);
   app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [64]")
+      ->check(whole_number(1, 1 << 24))
       ->group(group);
-  app.add_option("--global-batch,--global_batch", o.global_batch,
-                 "samples of all ranks together per iteration; instead of --batch-size")
+  app.add_option(
+         "--global-batch,--global_batch", o.global_batch,
+         "samples of all ranks together per iteration; which --batch-size then does not say")
+      ->check(whole_number(1, 1 << 24))
       ->group(group);
-  app.add_option("--epochs", o.epochs, "passes over the training data [8]")->group(group);
+  app.add_option("--epochs", o.epochs, "passes over the training data [8]")
+      ->check(whole_number(1))
+      ->group(group);
   app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")
+      ->check(whole_number(0))
       ->group(group);
-  app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")->group(group);
+  app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")
+      ->check(whole_number(0))
+      ->group(group);
 }
 
 void add_optimizer_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The optimizer (SGD with momentum), the same for every arm";
   app.add_option("--lr", o.lr, "learning rate at a global batch of 256, scaled linearly [0.01]")
+      ->check(real_number(0, Least::excluded))
       ->group(group);
-  app.add_option("--momentum", o.momentum, "[0.9]")->group(group);
-  app.add_option("--weight-decay,--weight_decay", o.weight_decay, "[1e-4]")->group(group);
+  app.add_option("--momentum", o.momentum, "[0.9]")
+      ->check(real_number(0, Least::included, 1))
+      ->group(group);
+  app.add_option("--weight-decay,--weight_decay", o.weight_decay, "[1e-4]")
+      ->check(real_number(0, Least::included))
+      ->group(group);
   app.add_option("--warmup-epochs,--warmup_epochs", o.warmup_epochs,
                  "epochs in which the learning rate grows from near 0 [1]")
+      ->check(real_number(0, Least::included, 1e6))
       ->group(group);
   app.add_option("--lr-schedule,--lr_schedule", o.lr_schedule, "constant, cosine [cosine]")
+      ->check(one_of("lr-schedule", {"constant", "cosine"}))
       ->group(group);
 }
 
 void add_running_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "How it runs, the same for every arm";
-  app.add_option("--transport", o.transport, "auto, or one of this build's [auto]")->group(group);
+  app.add_option("--transport", o.transport, "auto, or one of this build's [auto]")
+      ->check(one_of("transport", with_auto(transport_names())))
+      ->group(group);
   app.add_option("--backend", o.backend, "what computes: auto, or one of this build's [auto]")
+      ->check(one_of("backend", with_auto(tensor::backend_names())))
       ->group(group);
   app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks")
+      ->check(whole_number(0, 4096))
       ->group(group);
   app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes, "gradients sent together")
+      ->check(whole_number(1))
       ->group(group);
   app.add_option("--first-bucket-bytes,--first_bucket_bytes", o.first_bucket_bytes,
                  "size of the first bucket of each iteration")
+      ->check(whole_number(1))
       ->group(group);
   app.add_flag("--progress-thread,!--no-progress-thread", o.progress_thread,
                "drive communication from a thread of its own")
       ->group(group);
-  app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")->group(group);
+  app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")
+      ->check(real_number(0, Least::excluded, 1e6))
+      ->group(group);
 }
 
 void add_watching_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "What is watched, and where it goes";
   app.add_option("--eval-every,--eval_every", o.eval_every, "epochs between evaluations [1]")
+      ->check(whole_number(1))
       ->group(group);
   app.add_option("--hash-every,--hash_every", o.hash_every,
                  "iterations between proofs that the replicas are equal; 0: only at the end [20]")
+      ->check(whole_number(0))
       ->group(group);
   app.add_option("--skip-steps,--skip_steps", o.skip_steps,
                  "iterations at the start that do not count for speeds [5]")
+      ->check(whole_number(0))
       ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
@@ -128,53 +173,13 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
 }
 
-template <typename Names>
-std::string in_a_line(const Names& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-void check_one_of(std::string_view flag, const std::string& value,
-                  const std::vector<std::string>& known) {
-  require(std::find(known.begin(), known.end(), value) != known.end(),
-          "{}: unknown {} '{}'; there are {}", flag, flag.substr(2), value, in_a_line(known));
-}
-
-void check_names(const Options& o) {
-  check_one_of("--model", o.model, model_names());
-  check_one_of("--stem", o.stem, {"imagenet", "cifar"});
-  check_one_of("--lr-schedule", o.lr_schedule, {"constant", "cosine"});
-  std::vector<std::string> transports{"auto"};
-  for (const std::string_view name : transport_names()) transports.emplace_back(name);
-  check_one_of("--transport", o.transport, transports);
-  std::vector<std::string> backends{"auto"};
-  for (const std::string& name : tensor::backend_names()) backends.push_back(name);
-  check_one_of("--backend", o.backend, backends);
-}
-
-void check_numbers(const Options& o) {
-  require(o.ranks >= 1 && o.ranks <= 1024, "--ranks: expected 1 to 1024, got {}", o.ranks);
-  require(o.seeds >= 1, "--seeds: expected at least 1, got {}", o.seeds);
-  require(o.train_size >= 0, "--train-size: expected at least 1, got {}", o.train_size);
-  require(o.test_size >= 0, "--test-size: expected at least 1, got {}", o.test_size);
-  require(o.batch_size >= 0, "--batch-size: expected at least 1, got {}", o.batch_size);
-  require(o.global_batch >= 0, "--global-batch: expected at least 1, got {}", o.global_batch);
-  require(o.global_batch == 0 || o.global_batch >= o.ranks,
-          "--global-batch: {} samples leave some of {} ranks without any; give at least one each",
-          o.global_batch, o.ranks);
-  require(o.epochs >= 0, "--epochs: expected at least 1, got {}", o.epochs);
-  require(o.steps >= 0, "--steps: expected at least 1, got {}", o.steps);
-  require(std::isfinite(o.lr) && o.lr >= 0, "--lr: expected a positive number, got {}", o.lr);
-  require(o.momentum >= 0 && o.momentum < 1, "--momentum: expected 0 to below 1, got {}",
-          o.momentum);
-  require(o.weight_decay >= 0, "--weight-decay: expected at least 0, got {}", o.weight_decay);
-  require(o.warmup_epochs >= 0, "--warmup-epochs: expected at least 0, got {}", o.warmup_epochs);
-  require(o.threads >= 0, "--threads: expected at least 1, got {}", o.threads);
-  require(o.bucket_bytes >= 0, "--bucket-bytes: expected at least 1, got {}", o.bucket_bytes);
-  require(o.first_bucket_bytes >= 0, "--first-bucket-bytes: expected at least 1, got {}",
-          o.first_bucket_bytes);
-  require(o.eval_every >= 1, "--eval-every: expected at least 1, got {}", o.eval_every);
-  require(o.hash_every >= 0, "--hash-every: expected at least 0, got {}", o.hash_every);
-  require(o.skip_steps >= 0, "--skip-steps: expected at least 0, got {}", o.skip_steps);
+// What two flags together rule out; each alone is checked where it is declared.
+void check_together(const Options& o) {
+  if (o.global_batch > 0 && o.global_batch < o.ranks) {
+    refuse(fmt::format(
+        "--global-batch: {} samples leave some of {} ranks without any; give at least one each",
+        o.global_batch, o.ranks));
+  }
 }
 
 constexpr int kUntilSteps = 1'000'000;  // epochs, where --steps is the limit
@@ -200,12 +205,7 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
 
 Options finish(Raw& raw) {
   Options& o = raw.options;
-  check_numbers(o);
-  check_names(o);
-  require(raw.arm_defaults.servers >= 0 && raw.arm_defaults.servers <= 64,
-          "--servers: expected 1 to 64, got {}", raw.arm_defaults.servers);
-  require(std::isfinite(raw.timeout_s) && raw.timeout_s > 0 && raw.timeout_s < 1e6,
-          "--timeout: expected a positive number of seconds, got {}", raw.timeout_s);
+  check_together(o);
   o.timeout = std::chrono::milliseconds(std::llround(raw.timeout_s * 1000));
   if (raw.strategies.empty()) {
     raw.strategies = o.command == Command::compare ? "ring,ps" : "ring";
@@ -215,9 +215,10 @@ Options finish(Raw& raw) {
   } catch (const std::invalid_argument& error) {
     refuse(error.what());
   }
-  require(o.command == Command::compare || o.arms.size() == 1,
-          "train runs one arm, and --strategies '{}' has {}; use compare", raw.strategies,
-          o.arms.size());
+  if (o.command == Command::train && o.arms.size() > 1) {
+    refuse(fmt::format("train runs one arm, and --strategies '{}' has {}; use compare",
+                       raw.strategies, o.arms.size()));
+  }
   fill_defaults(o, raw.is_report_given, raw.has_no_report);
   return o;
 }
@@ -268,15 +269,26 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   return parsed;
 }
 
+void check_transport(const Options& options) {
+  try {
+    const std::string name = resolve_transport(options.transport);
+    if (joins_processes(name)) return;
+    refuse(
+        fmt::format("--transport {}: it joins the threads of one process, and kolo-train's ranks "
+                    "are processes; there are {}",
+                    name, fmt::join(names_between_processes(), ", ")));
+  } catch (const std::invalid_argument& error) {
+    refuse(error.what());
+  }
+}
+
 std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,
                                            std::uint64_t seed, int events_fd) {
   std::vector<std::string> arguments{"train"};
   arguments.insert(arguments.end(), given.begin() + 1, given.end());
-  // The last one counts, so these win; an arm's name says what its own words do not.
+  // The last one counts, so these win; an arm's own words win over --ps-mode and the like.
   for (const std::string& word :
-       {std::string("--ps-mode=dedicated"), std::string("--servers=0"),
-        std::string("--ps-optimizer=worker"), "--strategies=" + arm.name(),
-        fmt::format("--seed={}", seed), std::string("--seeds=1"),
+       {"--strategies=" + arm.full_name(), fmt::format("--seed={}", seed), std::string("--seeds=1"),
         fmt::format("--events-fd={}", events_fd)}) {
     arguments.push_back(word);
   }

@@ -93,6 +93,10 @@ struct ParsedOptions {
 /// that nothing below has to know one. Throws UsageError.
 ParsedOptions parse_options(const std::vector<std::string>& arguments);
 
+/// Throws UsageError where kolo-train's ranks, which are processes, cannot meet over the transport
+/// that the flag or, for auto, the environment names. Reads the environment.
+void check_transport(const Options& options);
+
 /// The arguments that make a process run one arm with one seed: what was given, and then what
 /// overrides it.
 std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,

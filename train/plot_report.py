@@ -121,9 +121,9 @@ def draw_iteration(report, folder):
             axis.barh(y, value, 0.6, left=left, color=PART_COLOURS.get(part, "#000000"), edgecolor="white", linewidth=0.5,
                       label=PART_LABELS.get(part, part) if y == 0 else None)
             if value > 0.04 * longest:
-                axis.text(left + value / 2, y, f"{value:.0f}", ha="center", va="center", color="white", fontsize=8)
+                axis.text(left + value / 2, y, f"{value:.3g}", ha="center", va="center", color="white", fontsize=8)
             left += value
-        axis.text(left, y, f" {left:.0f} ms", va="center", fontsize=9, fontweight="bold")
+        axis.text(left, y, f" {left:.3g} ms", va="center", fontsize=9, fontweight="bold")
     axis.set_yticks(range(len(arms)), list(arms))
     axis.invert_yaxis()
     axis.set_xlabel("ms per iteration")
@@ -136,7 +136,7 @@ def draw_iteration(report, folder):
 
 def draw_learning(report, folder):
     arms = arms_of(report)
-    figure, axes = new_plot("Learning: the same curve over epochs, at each strategy's own speed over seconds",
+    figure, axes = new_plot("Learning, over epochs and over seconds of training",
                             subtitle(report), size=(9.6, 6.4), panels=(2, 2))
     styles = ["-", "--", ":", "-."]
     for index, (arm, runs) in enumerate(arms.items()):
@@ -176,7 +176,7 @@ def draw_bytes(report, folder):
     for x, (_, measured, formula) in enumerate(rows):
         axis.bar(x - 0.2, measured, 0.38, color=COLOURS[0], label="counted" if x == 0 else None)
         axis.bar(x + 0.2, formula, 0.38, color="white", edgecolor=COLOURS[1], hatch="///", label="formula" if x == 0 else None)
-        axis.text(x, max(measured, formula), f"{measured:.1f}", ha="center", va="bottom", fontsize=9)
+        axis.text(x, max(measured, formula), f"{measured:.4g}", ha="center", va="bottom", fontsize=9)
     axis.set_xticks(range(len(rows)), [row[0] for row in rows], fontsize=9)
     axis.set_ylabel("MiB")
     axis.grid(axis="y", alpha=0.3)

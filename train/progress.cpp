@@ -15,6 +15,8 @@ namespace {
 constexpr double kLineSeconds = 20;  // between two lines of a log,
 constexpr double kEpochSeconds = 1;  // unless an epoch begins
 constexpr int kBarCells = 24;
+constexpr int kNarrowCells = 8;  // on lines shorter than
+constexpr int kRoomyWidth = 100;
 
 int width_of(std::FILE* out) {
   winsize size{};
@@ -27,20 +29,21 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// What is known of training so far: nothing before the first iteration.
-std::string numbers(const ProgressNote& note) {
+// What is known of training so far, the most wanted first: a narrow terminal cuts the end.
+std::string numbers(const ProgressNote& note, double seconds_left) {
   std::string text;
+  if (seconds_left >= 0) text += fmt::format(", {} left", clock_text(seconds_left));
   if (note.iteration > 0) {
-    text = fmt::format("{:.1f} images/s, loss {:.3f}", note.images_per_second, note.loss);
+    text += fmt::format(", {:.1f} images/s, loss {:.3f}", note.images_per_second, note.loss);
   }
-  if (note.test_accuracy >= 0) {
-    text += fmt::format(", test {:.1f} %", 100 * note.test_accuracy);
-  }
+  if (note.test_accuracy >= 0) text += fmt::format(", test {:.1f} %", 100 * note.test_accuracy);
   return text;
 }
 
-std::string left_text(double seconds_left) {
-  return seconds_left >= 0 ? fmt::format(", {} left", clock_text(seconds_left)) : "";
+std::string bar(double fraction, int cells) {
+  const int full = static_cast<int>(fraction * cells);
+  return std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(cells - full), '.');
 }
 
 }  // namespace
@@ -55,17 +58,14 @@ double fraction_done(const RunPlace& place, const ProgressNote& note) {
 std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
                           int width) {
   const double fraction = std::clamp(fraction_done(place, note), 0.0, 1.0);
-  const int full = static_cast<int>(fraction * kBarCells);
-  std::string line =
-      fmt::format("[{}{}] {:3.0f} %  {} ({}/{}) ", std::string(static_cast<std::size_t>(full), '#'),
-                  std::string(static_cast<std::size_t>(kBarCells - full), '.'), 100 * fraction,
-                  place.name, place.index + 1, place.runs);
-  if (note.activity == "training") {
-    line += fmt::format("epoch {}/{}: ", note.epoch, note.epochs);
-  } else {
-    line += note.activity + ": ";
-  }
-  line += numbers(note) + left_text(seconds_left);
+  const std::string doing = note.activity == "training"
+                                ? fmt::format("epoch {}/{}", note.epoch, note.epochs)
+                                : note.activity;
+  const std::string text =
+      fmt::format("] {:3.0f} %  {} ({}/{}) {}{}", 100 * fraction, place.name, place.index + 1,
+                  place.runs, doing, numbers(note, seconds_left));
+  const std::string line =
+      "[" + bar(fraction, width < kRoomyWidth ? kNarrowCells : kBarCells) + text;
   return line.substr(0, static_cast<std::size_t>(std::max(1, width)));
 }
 
@@ -73,10 +73,10 @@ std::string progress_words(const RunPlace& place, const ProgressNote& note, doub
   std::string text =
       fmt::format("{} (run {} of {}): {}", place.name, place.index + 1, place.runs, note.activity);
   if (note.iteration > 0) {
-    text += fmt::format(", epoch {} of {}, iteration {} of {}, ", note.epoch, note.epochs,
+    text += fmt::format(", epoch {} of {}, iteration {} of {}", note.epoch, note.epochs,
                         note.iteration, note.iterations);
   }
-  return text + numbers(note) + left_text(seconds_left);
+  return text + numbers(note, seconds_left);
 }
 
 Progress::Progress(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}

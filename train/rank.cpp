@@ -28,7 +28,7 @@ class OwnTerminal final : public Observer {
   }
   void finished(const RunRecord& record) override {
     progress_.clear();
-    publish(options_, arguments_, {record});
+    publish(options_, arguments_, {record}, "");
   }
 
  private:
@@ -43,6 +43,13 @@ std::unique_ptr<Observer> observer_of(const Options& options,
   return std::make_unique<OwnTerminal>(options, arguments);
 }
 
+// The cause that all ranks share says whose it is: "rank 2 (node1): ...".
+bool is_told_by_another(const Error& error, int rank) {
+  const std::string text = error.what();
+  return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
+         !text.starts_with(fmt::format("rank {} ", rank));
+}
+
 void check_size(const Options& options, int size) {
   const Arm& arm = options.arms.front();
   if (size == options.ranks + arm.servers) return;
@@ -55,11 +62,11 @@ void check_size(const Options& options, int size) {
 
 bool is_launched() { return read_settings().rank.has_value(); }
 
-void run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
+int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of events that is gone
   const int rank = launch_environment().rank;
   check_size(options, launch_environment().size);
-  if (rank == 0 && !options.report.empty()) require_writable(options.report);
+  if (rank == 0) check_report_folder(options);
   CommunicatorOptions how;
   how.transport = options.transport;
   how.timeout = options.timeout;
@@ -70,12 +77,14 @@ void run_as_rank(const Options& options, const std::vector<std::string>& argumen
     Trainer trainer(options, communicator, *observer);
     trainer.run();
     communicator.barrier();  // nobody's end is taken for a death
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (options.events_fd >= 0 && is_told_by_another(error, rank)) return 1;
     throw;  // known to all already
   } catch (const std::exception& error) {
     communicator.abort(error.what());
     throw;
   }
+  return 0;
 }
 
 }  // namespace kolo::train

@@ -26,11 +26,14 @@ struct Report {
   std::string command;                         ///< as it was typed
   std::map<std::string, std::string> machine;  ///< machine_facts()
   std::vector<RunRecord> runs;                 ///< all arms of a seed, then those of the next
-  std::int64_t skipped_iterations = 0;         ///< at the start, not counted for speeds
+  std::string incomplete;  ///< why there are not more runs; empty: all are there
+
+  /// At the start of every run, not counted for speeds.
+  std::int64_t skipped_iterations() const;
 };
 
-/// Makes the folder if it is not there, and proves that files can be made in it. Called before
-/// anything is trained. Throws ReportError.
+/// Proves that the folder can be made, if it is not there, and that files can be made in it; leaves
+/// everything as it was. Called before anything is trained. Throws ReportError.
 void require_writable(const std::string& folder);
 
 /// Writes report.json and report.md. Throws ReportError.

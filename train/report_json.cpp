@@ -28,7 +28,8 @@ std::string report_json(const Report& report) {
   json["format"] = "kolo-report-1";
   json["command"] = report.command;
   json["machine"] = report.machine;
-  json["skipped_iterations"] = report.skipped_iterations;
+  if (!report.incomplete.empty()) json["incomplete"] = report.incomplete;
+  json["skipped_iterations"] = report.skipped_iterations();
   json["part_names"] = kPartNames;
   json["runs"] = nlohmann::json::array();
   for (const RunRecord& run : report.runs) json["runs"].push_back(with_summary(run));

@@ -14,7 +14,10 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 11> kMeanings{{
+constexpr std::array<Meaning, 13> kMeanings{{
+    {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
+    {"seconds of training",
+     "all iterations from the first, without start-up, evaluation and proofs of equality"},
     {"images/s",
      "samples over the seconds of the counted iterations, summed over workers. Not counted: the "
      "first {skipped} iterations, "
@@ -69,7 +72,7 @@ std::string meaning_markdown(const Report& report) {
   for (const Meaning& meaning : kMeanings) {
     text += fmt::format(
         "| {} | {} |\n", meaning.number,
-        fmt::format(fmt::runtime(meaning.how), fmt::arg("skipped", report.skipped_iterations)));
+        fmt::format(fmt::runtime(meaning.how), fmt::arg("skipped", report.skipped_iterations())));
   }
   return text + fmt::format("\n{}\n", kOneMachine);
 }

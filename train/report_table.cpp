@@ -90,6 +90,9 @@ class TableMaker {
 
 void add_speed(TableMaker& table) {
   table.add(
+      "iterations counted",
+      [](const RunRecord& r) { return static_cast<double>(r.counted_iterations); }, 0);
+  table.add(
       "images/s, all workers", [](const RunRecord& r) { return r.images_per_second(); }, 1);
   table.add("  each worker", of_workers([](const RankRecord& r) { return r.images_per_second; }),
             1);
@@ -162,6 +165,16 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string finding_on_replicas(const Report& report) {
+  if (report.runs.front().workers == 1) return "";  // nobody to be equal to
+  std::int64_t checks = 0;
+  for (const RunRecord& run : report.runs) checks += run.replica_checks;
+  return fmt::format(
+      "The replicas were compared {} time{} (by a hash of all parameters), and never differed.",
+      checks, checks == 1 ? "" : "s");
+}
+
+// Empty where there is one arm.
 std::string finding_on_weights(const Report& report) {
   const RunRecord& first = report.runs.front();
   std::vector<std::string> equal, different;
@@ -172,6 +185,7 @@ std::string finding_on_weights(const Report& report) {
     widest =
         std::max(widest, std::abs(run.epochs.back().train_loss - first.epochs.back().train_loss));
   }
+  if (equal.size() + different.size() == 1) return "";
   if (different.empty()) {
     return fmt::format("The final parameters are the same, bit for bit, in all arms ({}).",
                        joined(equal));
@@ -214,10 +228,22 @@ Table make_table(const Report& report) {
 
 std::vector<std::string> findings(const Report& report) {
   if (report.runs.empty()) return {};
-  std::int64_t checks = 0;
-  for (const RunRecord& run : report.runs) checks += run.replica_checks;
-  return {fmt::format("The replicas were proved equal {} times, and never differed.", checks),
-          finding_on_weights(report), finding_on_bytes(report)};
+  std::vector<std::string> sentences;
+  constexpr std::int64_t kFew = 20;
+  if (report.runs.front().counted_iterations < kFew) {
+    sentences.push_back(fmt::format(
+        "WARNING: speeds and times are those of {} counted iterations, too few to compare by.",
+        report.runs.front().counted_iterations));
+  }
+  if (!report.incomplete.empty()) {
+    sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),
+                                    report.incomplete));
+  }
+  for (std::string sentence :
+       {finding_on_replicas(report), finding_on_weights(report), finding_on_bytes(report)}) {
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  }
+  return sentences;
 }
 
 }  // namespace kolo::train

@@ -242,8 +242,8 @@ void Trainer::collect() {
   record_.formula = formula_of(place_.arm());
   record_.terms = place_.terms();
   record_.terms["order of the data"] = "hash " + hex(order);
-  record_.terms["transport"] = std::string(communicator_.transport());
-  record_.transport = record_.terms["transport"];
+  record_.transport = std::string(communicator_.transport());
+  if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;  // one has nobody
   record_.workers = o.ranks;
   record_.servers = place_.arm().servers;
   // Chunks of a bucket differ by one element: two of them can be off, each way, in each bucket.

@@ -120,7 +120,7 @@ std::map<std::string, std::string> Workplace::terms() const {
       "{:g} per {} samples, peak {:g}, {} warm-up iterations, then {}", o.lr, rate.reference_batch,
       learning_rate_->peak(), rate.warmup_iterations, o.lr_schedule);
   terms["precision"] = "float32";
-  terms["compute"] = fmt::format("{}, {} threads per worker", o.backend, o.threads);
+  terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
   terms["buckets"] = fmt::format("{} bytes, the first {}", o.bucket_bytes, o.first_bucket_bytes);
   terms["progress"] = o.progress_thread ? "a thread of its own" : "the training thread";
   return terms;

@@ -7,6 +7,7 @@
 // then. So a rank that is killed before we signal any overrides one that may have followed it.
 #include "transports/launch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -28,6 +29,7 @@
 #include "transports/launch/rank_process.h"
 #include "transports/launch/signals.h"
 #include "transports/posix/descriptor.h"
+#include "transports/registry.h"
 #include "transports/rendezvous.h"
 
 namespace kolo {
@@ -262,7 +264,15 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
     throw std::invalid_argument(
         fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
   }
+  resolve_transport("auto");  // what no rank could read is said once, here
   return Job(request).run();
+}
+
+void open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (open("/dev/null", O_RDWR) < 0) return;  // the lowest number that is free: this one
+  }
 }
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }

@@ -39,9 +39,14 @@ struct LaunchResult {
 };
 
 // Runs the job to its end. To be called from the main thread of a program that has no children of
-// its own: it waits for signals meanwhile. std::invalid_argument for an empty command or less than
-// one rank; Error kSystem where processes or pipes run out.
+// its own: it waits for signals meanwhile. std::invalid_argument for an empty command, less than
+// one rank, and settings (settings.h) that the ranks could not use; Error kSystem where processes
+// or pipes run out.
 LaunchResult launch_ranks(const LaunchRequest& request);
+
+// Opens /dev/null in the place of standard input, output and error where a program was started
+// without them: the next socket would get the number, and the program's words. First thing in main.
+void open_standard_descriptors();
 
 // The path of the running program, to start it again as a rank.
 std::string own_program();

@@ -1,6 +1,9 @@
 // RANK, WORLD_SIZE, ... and the store they lead to.
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 
 #include "transports/error.h"
 #include "transports/posix/socket.h"
@@ -123,9 +126,42 @@ LaunchEnvironment launch_environment() {
   return who;
 }
 
+namespace {
+
+// The stores of this process that are in use, by what the environment says of them. A second
+// communicator joins the first one's: where this rank serves, there is one server and one port.
+class StoresInUse {
+ public:
+  std::shared_ptr<Store> find(const std::string& place) {
+    const std::lock_guard lock(mutex_);
+    return stores_[place].lock();
+  }
+  void add(const std::string& place, const std::shared_ptr<Store>& store) {
+    const std::lock_guard lock(mutex_);
+    stores_[place] = store;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Store>> stores_;
+};
+
+std::string place_of(const LaunchEnvironment& who) {
+  const Settings settings = read_settings();
+  return fmt::format("{} of {} at {} {} {}", who.rank, who.size, settings.store,
+                     settings.master_host, settings.master_port);
+}
+
+}  // namespace
+
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline) {
+  static StoresInUse in_use;
   try {
-    return find_store(who, deadline);
+    const std::string place = place_of(who);
+    if (auto store = in_use.find(place)) return store;
+    auto store = joined_once(find_store(who, deadline));
+    in_use.add(place, store);
+    return store;
   } catch (const Error& error) {
     throw Error(error.code(), error.peer(), fmt::format("rank {}: {}", who.rank, error.what()));
   }

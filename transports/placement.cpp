@@ -1,5 +1,5 @@
-// A place is published as four lines: host, process, the cores of the affinity mask, the quota in
-// cores ("-": none).
+// A place is published as five lines: machine, process, the cores of the affinity mask, the quota
+// in cores ("-": none), and as which host of the machine the rank counts (nothing: the only one).
 #include "transports/placement.h"
 
 #include <fmt/format.h>
@@ -18,10 +18,13 @@ namespace kolo {
 namespace {
 
 struct Place {
-  std::string host;
+  std::string machine;
   std::string process;
   std::set<int> cores;
   double quota = 1e9;
+  std::string host_id;
+
+  std::string host() const { return machine + "\n" + host_id; }
 };
 
 Place parse_place(const std::string& text) {
@@ -29,8 +32,9 @@ Place parse_place(const std::string& text) {
   Place place;
   std::string cores;
   std::string quota;
-  if (!std::getline(lines, place.host) || !std::getline(lines, place.process) ||
-      !std::getline(lines, cores) || !std::getline(lines, quota)) {
+  if (!std::getline(lines, place.machine) || !std::getline(lines, place.process) ||
+      !std::getline(lines, cores) || !std::getline(lines, quota) ||
+      !std::getline(lines, place.host_id)) {
     throw Error(ErrorCode::kProtocol, kNoPeer,
                 "a rank published an unreadable place: is it another version of kolo?");
   }
@@ -42,11 +46,11 @@ Place parse_place(const std::string& text) {
 
 }  // namespace
 
-std::string describe_place() {
+std::string describe_place(std::string_view host_id) {
   const auto quota = posix::cgroup_quota_cores();
-  return fmt::format("{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
                      fmt::join(posix::affinity_cores(), " "),
-                     quota ? fmt::format("{:.3f}", *quota) : "-");
+                     quota ? fmt::format("{:.3f}", *quota) : "-", host_id);
 }
 
 Placement placement_from(const std::vector<std::string>& places, int rank) {
@@ -55,13 +59,15 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
   result.local_ranks = 0;
   std::set<int> cores;
   double quota = own.quota;
+  std::vector<std::string> names;  // of hosts, in the order of their numbers
   for (std::size_t peer = 0; peer < places.size(); ++peer) {
     const Place place = parse_place(places[peer]);
-    if (place.process != own.process) result.is_one_process = false;
-    if (place.host != own.host) {
-      result.is_one_host = false;
-      continue;
-    }
+    const auto name = std::ranges::find(names, place.host());
+    result.hosts.push_back(static_cast<int>(name - names.begin()));
+    if (name == names.end()) names.push_back(place.host());
+    if (place.host() != own.host()) result.is_one_host = false;
+    if (place.process != own.process || !result.is_one_host) result.is_one_process = false;
+    if (place.machine != own.machine) continue;
     if (static_cast<int>(peer) < rank) ++result.local_index;
     ++result.local_ranks;
     cores.insert(place.cores.begin(), place.cores.end());
@@ -73,10 +79,11 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
 }
 
 Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view key) {
-  if (size == 1) return placement_from({describe_place()}, 0);
-  return placement_from(
-      exchange(store, rank, size, key, describe_place(), deadline, "join the job"), rank);
+                         std::string_view host_id) {
+  const std::string own = describe_place(host_id);
+  if (size == 1) return placement_from({own}, 0);
+  return placement_from(exchange(store, rank, size, "placement", own, deadline, "join the job"),
+                        rank);
 }
 
 }  // namespace kolo

@@ -12,18 +12,19 @@ namespace kolo {
 struct Placement {
   bool is_one_process = true;  // all ranks are threads of this process
   bool is_one_host = true;     // all ranks can share memory
-  int local_ranks = 1;         // ranks on this host, this one included
+  int local_ranks = 1;         // ranks on this machine, which may play several hosts; this one too
   int local_index = 0;         // this rank among them, in order of rank
-  int local_cores = 1;  // cores that these may use together: union of affinity masks, bounded by
-                        // the cgroup's quota
+  int local_cores = 1;     // cores that these may use together: union of affinity masks, bounded by
+                           // the cgroup's quota
+  std::vector<int> hosts;  // by rank: hosts are numbered in the order of their first ranks
 };
 
-// Collective over all ranks of the store; `key` keeps one use apart from the next.
+// Collective over all ranks of the store, once. `host_id`: as Settings::host_id.
 Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view key = "placement");
+                         std::string_view host_id = {});
 
 // The same from the texts that ranks publish of themselves; find_placement exchanges these.
-std::string describe_place();
+std::string describe_place(std::string_view host_id = {});
 Placement placement_from(const std::vector<std::string>& places, int rank);
 
 }  // namespace kolo

@@ -81,7 +81,7 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
 const TransportKind& choose(const std::vector<TransportKind>& kinds,
                             const TransportRequest& request) {
   const auto placement =
-      find_placement(*request.store, request.rank, request.size, request.deadline);
+      find_placement(*request.store, request.rank, request.size, request.deadline, request.host_id);
   const auto usable =
       exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
                request.deadline, "say which transports they can use");
@@ -97,17 +97,40 @@ const TransportKind& choose(const std::vector<TransportKind>& kinds,
                           request.rank, request.size, usable_names(kinds)));
 }
 
+// What a rank asks for, in two lines.
+struct Asked {
+  std::string name;
+  std::string host_id;
+};
+
+Asked parse_asked(const std::string& text) {
+  const auto line = std::min(text.find('\n'), text.size());
+  return {text.substr(0, line), text.substr(std::min(line + 1, text.size()))};
+}
+
 // Ranks that were told different things would wait for one another's addresses, or misread them.
-void agree_on(std::string_view name, const TransportRequest& request) {
-  const auto asked = exchange(*request.store, request.rank, request.size, "asked", name,
-                              request.deadline, "join the job");
-  for (std::size_t peer = 1; peer < asked.size(); ++peer) {
-    if (asked[peer] == asked[0]) continue;
+// `kind`: null where it is yet to be chosen.
+void agree_on(std::string_view name, const TransportKind* kind, const TransportRequest& request) {
+  const auto texts =
+      exchange(*request.store, request.rank, request.size, "asked",
+               fmt::format("{}\n{}", name, request.host_id), request.deadline, "join the job");
+  const Asked first = parse_asked(texts[0]);
+  for (std::size_t peer = 1; peer < texts.size(); ++peer) {
+    const Asked asked = parse_asked(texts[peer]);
     const int other = static_cast<int>(peer) == request.rank ? 0 : static_cast<int>(peer);
-    throw Error(ErrorCode::kMismatch, other,
-                fmt::format("rank 0 asked for transport {}, rank {} for {}: ask for the same on "
-                            "every rank",
-                            asked[0], peer, asked[peer]));
+    if (asked.name != first.name) {
+      throw Error(ErrorCode::kMismatch, other,
+                  fmt::format("rank 0 asked for transport {}, rank {} for {}: ask for the same on "
+                              "every rank",
+                              first.name, peer, asked.name));
+    }
+    if (asked.host_id != first.host_id && kind != nullptr && kind->reach != Reach::kNetwork) {
+      throw Error(
+          ErrorCode::kUnavailable, other,
+          fmt::format("rank 0 counts as host '{}', rank {} as host '{}' (KOLO_HOST_ID), and "
+                      "{} does not reach from one to another: ask for auto",
+                      first.host_id, peer, asked.host_id, name));
+    }
   }
 }
 
@@ -119,6 +142,29 @@ std::vector<std::string_view> transport_names() {
   return names;
 }
 
+std::string resolve_transport(std::string_view name) {
+  const auto settings = read_settings();
+  const bool is_from_environment = name == "auto" && !settings.transport.empty();
+  if (is_from_environment) name = settings.transport;
+  const auto kinds = transport_kinds();
+  if (name != "auto" && find(kinds, name) == nullptr) {
+    throw std::invalid_argument(fmt::format("{}unknown transport '{}': this build has {} (or auto)",
+                                            is_from_environment ? "KOLO_TRANSPORT: " : "", name,
+                                            fmt::join(transport_names(), ", ")));
+  }
+  for (const auto& kind : kinds) {
+    if (kind.check_settings != nullptr && (name == "auto" || name == kind.name))
+      kind.check_settings(settings);
+  }
+  return std::string(name);
+}
+
+bool joins_processes(std::string_view name) {
+  const auto kinds = transport_kinds();
+  const TransportKind* kind = find(kinds, name);
+  return kind == nullptr || kind->reach != Reach::kProcess;
+}
+
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request) {
   check(request.size >= 1 && request.rank >= 0 && request.rank < request.size,
         "make_transport: a rank must be from 0 to size - 1");
@@ -126,17 +172,14 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   const auto settings = read_settings();
   TransportRequest complete = request;
   if (complete.segment_bytes == 0) complete.segment_bytes = settings.segment_bytes;
+  if (complete.host_id.empty()) complete.host_id = settings.host_id;
   complete.segment_bytes =
       (complete.segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 
   const auto kinds = transport_kinds();
-  if (name == "auto" && !settings.transport.empty()) name = settings.transport;
-  const TransportKind* kind = find(kinds, name);
-  if (kind == nullptr && name != "auto") {
-    throw std::invalid_argument(fmt::format("unknown transport '{}': this build has {} (or auto)",
-                                            name, fmt::join(transport_names(), ", ")));
-  }
-  agree_on(name, complete);
+  const std::string resolved = resolve_transport(name);
+  const TransportKind* kind = find(kinds, resolved);
+  agree_on(resolved, kind, complete);
   return make_or_tell_why(kind == nullptr ? choose(kinds, complete) : *kind, complete);
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,15 +19,25 @@ struct TransportRequest {
   std::shared_ptr<Store> store;   // already prefixed: keys are this transport's own
   Deadline deadline;              // for finding the others
   std::size_t segment_bytes = 0;  // 0: the transport's default
-  int local_ranks = 0;            // ranks on this host, for waiting policies; 0: unknown
+  int local_ranks = 0;            // ranks on this machine, for waiting policies; 0: unknown
+  std::string host_id = {};       // as which host this rank counts; empty: as the settings say
 };
 
 // Names of the transports compiled in, in order of preference on one host.
 std::vector<std::string_view> transport_names();
 
+// What `name` comes to before ranks have met: "auto" is what KOLO_TRANSPORT says, where it says
+// something. std::invalid_argument for an unknown name, listing those there are, and for settings
+// that cannot be read or that this machine cannot do.
+std::string resolve_transport(std::string_view name);
+
+// Whether ranks that are processes of their own can meet over `name`, or only threads of one.
+bool joins_processes(std::string_view name);
+
 // Builds the transport `name` for this rank; collective over all ranks of the request. "auto" takes
 // the best one that all ranks can use. std::invalid_argument for an unknown name, listing those
-// there are; Error kMismatch where ranks ask for different ones.
+// there are; Error kMismatch where ranks ask for different ones, kUnavailable where they count as
+// different hosts and it does not reach from one to another.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request);
 
 }  // namespace kolo

@@ -1,28 +1,26 @@
-// The store with every key prefixed.
+// Stores over a store: with every key prefixed, and with one membership for many.
 #include "transports/rendezvous.h"
 
+#include <mutex>
 #include <utility>
 
 namespace kolo {
 
 namespace {
 
-class PrefixedStore final : public Store {
+// Passes everything on.
+class StoreOverStore : public Store {
  public:
-  PrefixedStore(std::shared_ptr<Store> store, std::string prefix)
-      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+  explicit StoreOverStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  void set(std::string_view key, std::string_view value) override { store_->set(full(key), value); }
-  std::optional<std::string> try_get(std::string_view key) override {
-    return store_->try_get(full(key));
-  }
+  void set(std::string_view key, std::string_view value) override { store_->set(key, value); }
+  std::optional<std::string> try_get(std::string_view key) override { return store_->try_get(key); }
   std::string get(std::string_view key, Deadline deadline) override {
-    return store_->get(full(key), deadline);
+    return store_->get(key, deadline);
   }
   std::int64_t add(std::string_view key, std::int64_t delta) override {
-    return store_->add(full(key), delta);
+    return store_->add(key, delta);
   }
-
   // Life, death and failure concern the whole job.
   void join(int rank) override { store_->join(rank); }
   void leave() override { store_->leave(); }
@@ -32,16 +30,60 @@ class PrefixedStore final : public Store {
   std::string describe() const override { return store_->describe(); }
 
  private:
+  std::shared_ptr<Store> store_;
+};
+
+class PrefixedStore final : public StoreOverStore {
+ public:
+  PrefixedStore(std::shared_ptr<Store> store, std::string prefix)
+      : StoreOverStore(std::move(store)), prefix_(std::move(prefix)) {}
+
+  void set(std::string_view key, std::string_view value) override {
+    StoreOverStore::set(full(key), value);
+  }
+  std::optional<std::string> try_get(std::string_view key) override {
+    return StoreOverStore::try_get(full(key));
+  }
+  std::string get(std::string_view key, Deadline deadline) override {
+    return StoreOverStore::get(full(key), deadline);
+  }
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    return StoreOverStore::add(full(key), delta);
+  }
+
+ private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
 
-  std::shared_ptr<Store> store_;
   std::string prefix_;
+};
+
+class JoinedOnce final : public StoreOverStore {
+ public:
+  using StoreOverStore::StoreOverStore;
+
+  void join(int rank) override {
+    const std::lock_guard lock(mutex_);
+    if (members_ == 0) StoreOverStore::join(rank);
+    ++members_;
+  }
+  void leave() override {
+    const std::lock_guard lock(mutex_);
+    if (members_ > 0 && --members_ == 0) StoreOverStore::leave();
+  }
+
+ private:
+  std::mutex mutex_;
+  int members_ = 0;
 };
 
 }  // namespace
 
 std::shared_ptr<Store> prefixed(std::shared_ptr<Store> store, std::string prefix) {
   return std::make_shared<PrefixedStore>(std::move(store), std::move(prefix));
+}
+
+std::shared_ptr<Store> joined_once(std::shared_ptr<Store> store) {
+  return std::make_shared<JoinedOnce>(std::move(store));
 }
 
 }  // namespace kolo

@@ -61,6 +61,10 @@ class Store {
 // The same store, with every key prefixed: how two communicators of one job keep apart.
 std::shared_ptr<Store> prefixed(std::shared_ptr<Store> store, std::string prefix);
 
+// The same store for several users in one process, of which the first join() and the last leave()
+// count: this process is one rank of the job, however many communicators it has.
+std::shared_ptr<Store> joined_once(std::shared_ptr<Store> store);
+
 std::shared_ptr<Store> make_local_store();
 
 // A store in a file that every rank can open; made if absent. The last rank that leaves removes it.
@@ -103,7 +107,7 @@ LaunchEnvironment launch_environment();
 
 // The job's store as the environment says: KOLO_STORE (tcp://host:port or file:PATH) if set; else
 // MASTER_ADDR and MASTER_PORT, where rank 0 serves; else, for one rank alone, a local one. The
-// server lives as long as the store.
+// server lives as long as the store. While a store is in use, who asks again gets the same one.
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
 }  // namespace kolo

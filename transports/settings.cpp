@@ -1,6 +1,7 @@
 #include "transports/settings.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -73,7 +74,20 @@ void read_ports(const Reader& reader, Settings& settings) {
   settings.tcp_port_high = static_cast<std::uint16_t>(*high);
 }
 
+std::string read_host_id(const Reader& reader) {
+  const auto text = reader.text("KOLO_HOST_ID");
+  if (text && !is_host_id(*text)) {
+    fail("KOLO_HOST_ID", *text, "a name of at most 64 visible characters, without blanks");
+  }
+  return text.value_or("");
+}
+
 }  // namespace
+
+bool is_host_id(std::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
 
 std::string_view to_string(WaitKind kind) {
   switch (kind) {
@@ -104,8 +118,10 @@ Settings read_settings(const Variables& variables) {
   settings.spin = std::chrono::microseconds(
       reader.number("KOLO_SPIN_US", 0, 60'000'000).value_or(settings.spin.count()));
   settings.transport = reader.text("KOLO_TRANSPORT").value_or("");
+  settings.host_id = read_host_id(reader);
   settings.segment_bytes =
       static_cast<std::size_t>(reader.number("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0));
+  settings.tuning = reader.text("KOLO_TUNING").value_or("");
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");

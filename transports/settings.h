@@ -20,7 +20,8 @@ enum class WaitKind : std::uint8_t { kAuto, kSpin, kYield, kBlock };
 std::string_view to_string(WaitKind kind);
 
 struct Settings {
-  // --- who am I: set by launchers (kolo-run, torchrun, ...), all or none of the first two ---
+  // --- who am I: set by launchers (kolo-run, torchrun (which needs KOLO_STORE, too), ...), all or
+  // none of the first two ---
   std::optional<int> rank;        // RANK
   std::optional<int> size;        // WORLD_SIZE
   std::optional<int> local_rank;  // LOCAL_RANK
@@ -38,8 +39,16 @@ struct Settings {
 
   // --- all transports ---
   std::string transport;  // KOLO_TRANSPORT: what "auto" means; empty: the best that all ranks have
+  // KOLO_HOST_ID: the host as which this process counts on its machine, so that one machine can
+  // play several, whose processes then share no memory; empty: all are on one. It cannot make one
+  // host of two machines.
+  std::string host_id;
   std::size_t segment_bytes =
       0;  // KOLO_SEGMENT_BYTES: longest segment; 0: the transport's default; same on all ranks
+
+  // --- collectives ---
+  std::string tuning;  // KOLO_TUNING: a table of measured choices, as kolo-bench tune writes it;
+                       // read by rank 0
 
   // --- tcp ---
   std::string tcp_host;  // KOLO_TCP_HOST: the address to listen on and publish; empty: the one that
@@ -59,5 +68,8 @@ Settings read_settings();
 // The same from any table of variables: what tests use.
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 Settings read_settings(const Variables& variables);
+
+// Whether a host may be called so: 1 to 64 visible characters.
+bool is_host_id(std::string_view text);
 
 }  // namespace kolo

@@ -30,8 +30,10 @@ using namespace std::chrono_literals;
 using store_wire::Kind;
 using store_wire::Message;
 
-// For calls that have no deadline of their own: the server answers these at once, or it is gone.
-constexpr auto kCallTimeout = 30s;
+// For calls that have no deadline of their own: the server answers these at once, or it hangs. Who
+// gave less to connecting would not wait that long later either; a busy machine needs the least.
+constexpr Clock::duration kMostPatience = 30s;
+constexpr Clock::duration kLeastPatience = 3s;
 constexpr auto kRetryEvery = 50ms;
 
 int milliseconds_until(Deadline deadline) {
@@ -52,7 +54,9 @@ class TcpStore final : public Store {
  public:
   TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
            Clock::time_point start)
-      : socket_(std::move(socket)), address_(std::move(address)) {
+      : socket_(std::move(socket)),
+        address_(std::move(address)),
+        patience_(std::clamp(deadline - start, kLeastPatience, kMostPatience)) {
     posix::set_low_latency(socket_);
     posix::set_keepalive(socket_);
     watched_.add(socket_.get(), EPOLLIN, 0);
@@ -100,7 +104,7 @@ class TcpStore final : public Store {
 
   void leave() override {
     const std::lock_guard lock(mutex_);
-    if (!is_over_) write({Kind::kLeave, 0, 0, {}, {}}, Clock::now() + kCallTimeout);
+    if (!is_over_) write({Kind::kLeave, 0, 0, {}, {}}, Clock::now() + patience_);
   }
 
   std::optional<std::string> failure() override {
@@ -116,10 +120,11 @@ class TcpStore final : public Store {
     }
     const Message message{
         Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
-    const auto reply = call(message, Clock::now() + kCallTimeout);
+    const auto reply = call(message, Clock::now() + patience_);
     const std::lock_guard lock(mutex_);
-    if (reply) fail(reply->value);
-    return failure_ ? *failure_ : std::string(text);
+    fail(reply ? reply->value : std::string(text));
+    if (!reply) give_up();
+    return *failure_;
   }
 
   int descriptor() const override { return watched_.descriptor(); }
@@ -127,17 +132,17 @@ class TcpStore final : public Store {
 
  private:
   Message call_now(Message message) {
-    auto reply = call(std::move(message), Clock::now() + kCallTimeout);
+    auto reply = call(std::move(message), Clock::now() + patience_);
     if (reply) return std::move(*reply);
-    throw Error(ErrorCode::kDeadline, kNoPeer,
-                fmt::format("{} has not answered for {} s: its process hangs or the network is cut",
-                            describe(), kCallTimeout.count()));
+    const std::lock_guard lock(mutex_);
+    give_up();
+    throw Error(ErrorCode::kDeadline, kNoPeer, *failure_);
   }
 
   void tell(const Message& message) {
     const std::lock_guard lock(mutex_);
     throw_if_over(message.kind);
-    write(message, Clock::now() + kCallTimeout);
+    write(message, Clock::now() + patience_);
   }
 
   // The reply, or nothing once the deadline has passed. Error kAborted where a kGet waits and the
@@ -153,7 +158,7 @@ class TcpStore final : public Store {
       throw_if_over(message.kind);
       if (Clock::now() >= deadline) {
         if (message.kind == Kind::kGet)
-          write({Kind::kForget, message.id, 0, {}, {}}, Clock::now() + kCallTimeout);
+          write({Kind::kForget, message.id, 0, {}, {}}, Clock::now() + patience_);
         return std::nullopt;
       }
       if (has_reader_) {
@@ -213,6 +218,16 @@ class TcpStore final : public Store {
                     describe()));
   }
 
+  // A server that has not answered once is not asked again: each call would wait as long.
+  void give_up() {
+    is_over_ = true;
+    const std::chrono::duration<double> patience = patience_;
+    fail(
+        fmt::format("{} is gone: the process that serves it (the launcher or rank 0) has not "
+                    "answered for {:.1f} s, so it hangs, or the network is cut",
+                    describe(), patience.count()));
+  }
+
   void fail(const std::string& text) {
     if (!failure_) {
       failure_ = text;
@@ -251,6 +266,7 @@ class TcpStore final : public Store {
 
   posix::Descriptor socket_;
   const std::string address_;
+  const Clock::duration patience_;
   posix::Epoll watched_;
   posix::Event failed_;
 

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <array>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -39,15 +40,16 @@ bool set_congestion(const posix::Descriptor& socket, const std::string& name) {
                       static_cast<socklen_t>(name.size())) == 0;
 }
 
+constexpr const char* kNoCongestion =
+    "KOLO_TCP_CONGESTION='{}': this kernel does not have it, or not for everybody; "
+    "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what it has";
+
 void choose_congestion(const tcp::Peer& peer, const TcpSettings& settings) {
   if (settings.congestion == "system") return;
   if (!settings.congestion.empty()) {
     if (set_congestion(peer.socket, settings.congestion)) return;
-    throw Error(
-        ErrorCode::kUnavailable, kNoPeer,
-        fmt::format("KOLO_TCP_CONGESTION='{}': this kernel does not have it, or not for everybody; "
-                    "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what it has",
-                    settings.congestion));
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format(fmt::runtime(kNoCongestion), settings.congestion));
   }
   if (!peer.is_on_this_host) return;
   if (!set_congestion(peer.socket, "reno")) set_congestion(peer.socket, "cubic");
@@ -136,6 +138,23 @@ class TcpTransport final : public Transport {
   std::vector<std::unique_ptr<tcp::TcpChannel>> channels_;
 };
 
+// What every rank of this host would find, before there are any.
+void check_settings(const Settings& settings) {
+  const std::string& congestion = settings.tcp_congestion;
+  if (!congestion.empty() && congestion != "system") {
+    const posix::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.is_open() && !set_congestion(socket, congestion))
+      throw std::invalid_argument(fmt::format(fmt::runtime(kNoCongestion), congestion));
+  }
+  if (settings.tcp_host.empty()) return;
+  try {
+    posix::listen_on(settings.tcp_host, 0);
+  } catch (const Error& error) {
+    throw std::invalid_argument(fmt::format("KOLO_TCP_HOST='{}' is no address of this machine: {}",
+                                            settings.tcp_host, error.what()));
+  }
+}
+
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   TcpSettings settings = tcp_settings(read_settings());
   if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
@@ -162,6 +181,6 @@ std::unique_ptr<Transport> make_tcp(const TransportRequest& request, const TcpSe
   return std::make_unique<TcpTransport>(request, settings);
 }
 
-TransportKind tcp_transport() { return {"tcp", Reach::kNetwork, nullptr, make}; }
+TransportKind tcp_transport() { return {"tcp", Reach::kNetwork, nullptr, make, check_settings}; }
 
 }  // namespace kolo

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "transports/registry.h"
+#include "transports/settings.h"
 
 namespace kolo {
 
@@ -25,6 +26,10 @@ struct TransportKind {
   std::string (*why_unusable)() = nullptr;
 
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
+
+  // std::invalid_argument, naming the variable, where this machine cannot do what a setting asks.
+  // Null: nothing to check.
+  void (*check_settings)(const Settings& settings) = nullptr;
 };
 
 }  // namespace kolo

@@ -26,8 +26,8 @@ class LimitReport {
     table_ << fmt::format("# kolo-bench limits\n# {}; a cache line's round trip {:.2f} us ({})\n",
                           describe_machine(), line_us_, regime(line_us_));
     table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what", "how",
-                          "size", "time us", "p10", "p90", "GB/s", "line")
-           << std::flush;
+                          "size", "time us", "p10", "p90", "GB/s", "line");
+    flush_or_throw(table_, kTable);
   }
 
   void add(const Limit& limit) {
@@ -54,14 +54,13 @@ class LimitReport {
 
  private:
   void print(const Limit& limit) const {
-    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n",
-                          limit.what, limit.variant, format_bytes(limit.bytes),
-                          limit.time_us.median, limit.time_us.p10, limit.time_us.p90,
-                          limit.gigabytes_per_second > 0
-                              ? fmt::format("{:.1f}", limit.gigabytes_per_second)
-                              : "-",
-                          line_us_)
-           << std::flush;
+    table_ << fmt::format(
+        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n", limit.what,
+        limit.variant, format_bytes(limit.bytes), limit.time_us.median, limit.time_us.p10,
+        limit.time_us.p90,
+        limit.gigabytes_per_second > 0 ? fmt::format("{:.1f}", limit.gigabytes_per_second) : "-",
+        line_us_);
+    flush_or_throw(table_, kTable);
   }
 
   JsonLines json_;

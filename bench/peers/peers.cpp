@@ -8,7 +8,9 @@
 
 namespace kolo::bench {
 
-#define KOLO_ROW(name) std::unique_ptr<Library> make_##name(const LibraryRequest& request);
+#define KOLO_ROW(name)                                                 \
+  std::unique_ptr<Library> make_##name(const LibraryRequest& request); \
+  std::vector<std::string_view> algorithms_of_##name(Collective collective);
 #include "peer_table.inc"
 #undef KOLO_ROW
 
@@ -17,14 +19,15 @@ namespace {
 struct Row {
   std::string_view name;
   std::unique_ptr<Library> (*make)(const LibraryRequest&);
+  std::vector<std::string_view> (*algorithms)(Collective);
 };
 
 // The last row ends the table, which may be empty otherwise.
 constexpr Row kPeers[] = {
-#define KOLO_ROW(name) {#name, make_##name},
+#define KOLO_ROW(name) {#name, make_##name, algorithms_of_##name},
 #include "peer_table.inc"
 #undef KOLO_ROW
-    {"", nullptr}};
+    {"", nullptr, nullptr}};
 
 const Row& find_peer(std::string_view name) {
   const std::string_view base = name.substr(0, name.find(':'));
@@ -36,6 +39,11 @@ const Row& find_peer(std::string_view name) {
       fmt::format("'{}' is not among the peers in this build ({})", base,
                   names.empty() ? "none: libgloo-dev was absent when it was configured"
                                 : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+std::string_view algorithm_of(std::string_view name) {
+  const auto colon = name.find(':');
+  return colon == std::string_view::npos ? "" : name.substr(colon + 1);
 }
 
 }  // namespace
@@ -50,11 +58,20 @@ std::vector<std::string_view> peer_names() {
 
 std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request) {
   const Row& row = find_peer(name);
-  const auto colon = name.find(':');
-  request.algorithm = colon == std::string_view::npos ? "" : name.substr(colon + 1);
+  request.algorithm = algorithm_of(name);
   return row.make(request);
 }
 
-void require_peer(std::string_view name) { find_peer(name); }
+void require_peer(std::string_view name, Collective collective) {
+  const Row& row = find_peer(name);
+  if (name == row.name) return;
+  const auto names = row.algorithms(collective);
+  const std::string_view algorithm = algorithm_of(name);
+  if (std::find(names.begin(), names.end(), algorithm) != names.end()) return;
+  throw std::invalid_argument(fmt::format(
+      "--against {}: {} has no algorithm '{}' for {}; {}", name, row.name, algorithm,
+      to_string(collective),
+      names.empty() ? "it offers no choice" : fmt::format("it has {}", fmt::join(names, ", "))));
+}
 
 }  // namespace kolo::bench

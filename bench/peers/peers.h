@@ -12,11 +12,12 @@ namespace kolo::bench {
 
 std::vector<std::string_view> peer_names();
 
-// "gloo", or "gloo:bcube" for one of its algorithms. std::invalid_argument for a name that is not
-// in this build.
+// "gloo", or "gloo:bcube" for one of its algorithms. std::invalid_argument where
+// require_peer would throw.
 std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request);
 
-// Throws as make_peer would for an unknown name.
-void require_peer(std::string_view name);
+// std::invalid_argument for a name that is not in this build, and for an algorithm that it does not
+// have for this collective.
+void require_peer(std::string_view name, Collective collective);
 
 }  // namespace kolo::bench

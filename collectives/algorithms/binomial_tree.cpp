@@ -1,25 +1,33 @@
-// Binomial-tree broadcast, pipelined.
+// Binomial tree: broadcast, reduce, gather and scatter, pipelined.
 //
 // Ranks are numbered from the root. Whoever has the data passes it on to the rank whose number
 // differs in one higher bit: so the parent of v is v without its lowest set bit, and its children
-// are v + 1, v + 2, v + 4, ... below that bit. The child with the largest subtree is served first.
-// The data streams through the tree segment by segment: a rank passes a segment on while its parent
-// sends it the next.
+// are v + 1, v + 2, v + 4, ... below that bit. The child with the largest subtree is served first,
+// as its data has the longest way to go; in a reduce it is heard last. The data streams through the
+// tree segment by segment: a rank passes a segment on while the next one comes.
 //
-// log2(n) hops for the first segment; the root sends at most ceil(log2(n)) times the data. (A chain
-// sends it once, but takes n - 1 hops.)
+// log2(n) hops for the first segment. Broadcast: the root sends at most ceil(log2(n)) times the
+// data. (A chain sends it once, but takes n - 1 hops.) Reduce: every rank but the root sends the
+// data once. Gather and scatter: a rank passes on the chunks of its whole subtree; the root talks
+// to log2(n) ranks instead of n - 1.
 //
 // Source: as old as message passing; the pipelined form is in Open MPI's coll/base and in Traeff
 // and Ripke, "Optimal broadcast for fully connected networks", 2005.
 #include "collectives/algorithms/binomial_tree.h"
 
+#include <utility>
 #include <vector>
+
+#include "collectives/algorithms/knomial_tree.h"
+#include "collectives/algorithms/steps.h"
 
 namespace kolo {
 namespace {
 
-// Children of `v` in a tree over `size` numbers, the largest subtree first.
-std::vector<int> children(int v, int size) {
+using namespace steps;
+
+// Children of number `v` in a tree over `size` numbers, the largest subtree first.
+std::vector<int> children_of(int v, int size) {
   std::vector<int> found;
   int limit = v & -v;
   if (v == 0) {
@@ -32,39 +40,126 @@ std::vector<int> children(int v, int size) {
   return found;
 }
 
-int from_root(int rank, int size, int root) { return (rank - root + size) % size; }
-std::int16_t to_rank(int v, int size, int root) {
-  return static_cast<std::int16_t>((v + root) % size);
+// Where one rank stands in the tree; peers are ranks, not numbers.
+class Seat {
+ public:
+  Seat(int rank, int size, int root)
+      : size_(size), root_(root), number_((rank - root + size) % size) {}
+  explicit Seat(const ScheduleRequest& request) : Seat(request.rank, request.size, request.root) {}
+
+  bool is_root() const { return number_ == 0; }
+  int parent() const { return rank_of(number_ & (number_ - 1)); }
+  std::vector<int> children() const { return ranks_of(children_of(number_, size_)); }
+
+  // The ranks of the tree below `rank`, itself first, in the order in which their chunks travel.
+  std::vector<int> below(int rank) const {
+    std::vector<int> numbers;
+    collect((rank - root_ + size_) % size_, numbers);
+    return ranks_of(std::move(numbers));
+  }
+
+ private:
+  void collect(int number, std::vector<int>& numbers) const {
+    numbers.push_back(number);
+    for (const int child : children_of(number, size_)) collect(child, numbers);
+  }
+
+  int rank_of(int number) const { return (number + root_) % size_; }
+  std::vector<int> ranks_of(std::vector<int> numbers) const {
+    for (int& number : numbers) number = rank_of(number);
+    return numbers;
+  }
+
+  int size_;
+  int root_;
+  int number_;
+};
+
+Schedule begin(const ScheduleRequest& request, Collective collective, int chunks) {
+  Schedule schedule;
+  schedule.collective = collective;
+  schedule.algorithm = "binomial_tree";
+  schedule.rank = request.rank;
+  schedule.size = request.size;
+  schedule.chunks = chunks;
+  return schedule;
+}
+
+// Broadcast and reduce are those of the k-nomial tree.
+constexpr int kRadix = 2;
+
+Schedule renamed(Schedule schedule) {
+  schedule.algorithm = "binomial_tree";
+  return schedule;
 }
 
 }  // namespace
 
 Schedule binomial_tree_broadcast(const ScheduleRequest& request) {
-  Schedule schedule;
-  schedule.collective = Collective::kBroadcast;
-  schedule.algorithm = "binomial_tree";
-  schedule.rank = request.rank;
-  schedule.size = request.size;
-  const int v = from_root(request.rank, request.size, request.root);
-  if (v != 0) {
-    Step receive;
-    receive.kind = StepKind::kReceive;
-    receive.from = to_rank(v & (v - 1), request.size, request.root);
-    receive.out = {Place::kOutput, 0};
-    schedule.steps.push_back(receive);
-  }
-  for (const int child : children(v, request.size)) {
-    Step send;
-    send.kind = StepKind::kSend;
-    send.to = to_rank(child, request.size, request.root);
-    send.in = {Place::kOutput, 0};
-    schedule.steps.push_back(send);
+  return renamed(knomial_tree_broadcast(request, kRadix));
+}
+
+Schedule binomial_tree_reduce(const ScheduleRequest& request) {
+  return renamed(knomial_tree_reduce(request, kRadix));
+}
+
+Schedule binomial_tree_gather(const ScheduleRequest& request) {
+  Schedule schedule = begin(request, Collective::kGather, request.size);
+  schedule.input = {request.rank, 1};
+  const Seat seat(request);
+  if (seat.is_root()) schedule.output = {0, request.size};
+  const Operand mine = input(request.rank);
+  schedule.steps.push_back(seat.is_root() ? copy(mine, output(request.rank))
+                                          : send(seat.parent(), mine));
+  for (const int child : seat.children()) {
+    for (const int rank : seat.below(child)) {
+      schedule.steps.push_back(seat.is_root() ? receive(child, output(rank))
+                                              : pass_on(child, seat.parent(), rank));
+    }
   }
   return schedule;
 }
 
+Schedule binomial_tree_scatter(const ScheduleRequest& request) {
+  Schedule schedule = begin(request, Collective::kScatter, request.size);
+  schedule.output = {request.rank, 1};
+  const Seat seat(request);
+  if (seat.is_root()) schedule.input = {0, request.size};
+  const Operand mine = output(request.rank);
+  if (!seat.is_root()) schedule.steps.push_back(receive(seat.parent(), mine));
+  for (const int child : seat.children()) {
+    for (const int rank : seat.below(child)) {
+      schedule.steps.push_back(seat.is_root() ? send(child, input(rank))
+                                              : pass_on(seat.parent(), child, rank));
+    }
+  }
+  if (seat.is_root()) schedule.steps.push_back(copy(input(request.rank), mine));
+  return schedule;
+}
+
 std::size_t binomial_tree_broadcast_sent(int rank, int size, int root, std::size_t count) {
-  return children(from_root(rank, size, root), size).size() * count;
+  return knomial_tree_broadcast_sent(rank, size, root, kRadix, count);
+}
+
+std::size_t binomial_tree_reduce_sent(int rank, int root, std::size_t count) {
+  return knomial_tree_reduce_sent(rank, root, count);
+}
+
+std::size_t binomial_tree_gather_sent(int rank, int size, int root, std::size_t count) {
+  if (rank == root) return 0;
+  std::size_t sent = 0;
+  for (const int below : Seat(rank, size, root).below(rank)) {
+    sent += chunk_count(count, size, below);
+  }
+  return sent;
+}
+
+std::size_t binomial_tree_scatter_sent(int rank, int size, int root, std::size_t count) {
+  std::size_t sent = 0;
+  for (const int below : Seat(rank, size, root).below(rank)) {
+    if (below != rank) sent += chunk_count(count, size, below);
+  }
+  return sent;
 }
 
 }  // namespace kolo

@@ -13,8 +13,9 @@
 // every rank all move 2 (w - 1) / w n, as in a ring, in two steps rather than 2 (w - 1), but over w
 // - 1 channels each.
 //
-// The order of a sum is that of `servers`' workers by rank (a server that works begins with its own
-// share), so the result has the same bits in every run, and on every worker.
+// The order of a sum is that of the workers by rank, ((0 op 1) op 2) ...; a server that works
+// begins with its own share, which spares it a pass over the first push, unless it is told to keep
+// the order too. So the result has the same bits in every run, and on every worker.
 //
 // Where channels can answer, a pushed segment stays open at the server and is overwritten in place
 // with the result. Stages: push at 0, serve at 1, pull at 2, so that two more segments are on their
@@ -64,11 +65,11 @@ void require(const ParameterServerRequest& request) {
 }
 
 std::vector<int> workers_of(const ParameterServerRequest& request) {
+  std::vector<bool> serves(static_cast<std::size_t>(request.size), false);
+  for (const int server : request.servers) serves[static_cast<std::size_t>(server)] = true;
   std::vector<int> workers;
   for (int rank = 0; rank < request.size; ++rank) {
-    const bool serves =
-        std::find(request.servers.begin(), request.servers.end(), rank) != request.servers.end();
-    if (request.servers_work || !serves) workers.push_back(rank);
+    if (request.servers_work || !serves[static_cast<std::size_t>(rank)]) workers.push_back(rank);
   }
   return workers;
 }
@@ -84,11 +85,13 @@ class Writer {
   explicit Writer(const ParameterServerRequest& request)
       : request_(request), workers_(workers_of(request)), mine_(served_chunk(request)) {
     schedule_.collective = Collective::kPushPull;
-    schedule_.algorithm = "parameter_server";
+    schedule_.algorithm = request.in_rank_order ? "ordered_parameter_server" : "parameter_server";
     schedule_.rank = request.rank;
     schedule_.size = request.size;
     schedule_.chunks = static_cast<int>(request.servers.size());
     schedule_.contributions = static_cast<int>(workers_.size());
+    const bool works = mine_ < 0 || request.servers_work;
+    if (works) schedule_.input = schedule_.output = {0, schedule_.chunks};
   }
 
   Schedule write() {
@@ -172,11 +175,15 @@ class Writer {
   // and the input is read once. True if the last push was answered in the same sweep.
   bool sum(const std::vector<int>& others, Operand sums) {
     const Operand partial = at(Place::kScratch, mine_);
-    bool has_sum = request_.servers_work;
-    Operand so_far = request_.servers_work ? at(Place::kInput, mine_) : partial;
+    const Operand own = at(Place::kInput, mine_);
+    const int before = pushes_before_own(others);  // one of them is met by the own share at once
+    const bool own_is_last = before > 1 && before == static_cast<int>(others.size());
+    bool has_sum = request_.servers_work && before <= 1;
+    Operand so_far = has_sum ? own : partial;
     bool is_answered = false;
+    int pushes = 0;
     for (const int worker : others) {
-      const bool is_last = worker == others.back();
+      const bool is_last = worker == others.back() && !own_is_last;
       is_answered = is_last && has_sum && request_.can_answer && !request_.has_update;
       const auto kind = is_answered ? StepKind::kReceiveReduceAnswer
                         : has_sum   ? StepKind::kReceiveReduce
@@ -186,10 +193,34 @@ class Writer {
       step.out = is_last ? sums : partial;
       step.is_final = is_last;
       step.is_held = request_.can_answer && !is_answered;
+      step.is_in_last = before == 1 && pushes == 0;
       has_sum = true;
       so_far = partial;
+      if (++pushes == before && before > 1) add_own(own_is_last, partial, sums);
     }
     return is_answered;
+  }
+
+  // How many pushes come before a working server's own share, in the order that is asked for.
+  int pushes_before_own(const std::vector<int>& others) const {
+    if (!request_.servers_work || !request_.in_rank_order) return 0;
+    return static_cast<int>(
+        std::ranges::count_if(others, [&](int rank) { return rank < request_.rank; }));
+  }
+
+  // After the partial sum: into it, or with it into the complete one.
+  void add_own(bool is_last, Operand partial, Operand sums) {
+    const Operand own = at(Place::kInput, mine_);
+    if (is_last) {
+      Step& copy = add(StepKind::kCopy, kServeStage, mine_, kNobody, kNobody);
+      copy.in = own;
+      copy.out = sums;
+    }
+    Step& step = add(StepKind::kReduce, kServeStage, mine_, kNobody, kNobody);
+    step.in = is_last ? partial : own;
+    step.out = is_last ? sums : partial;
+    step.is_in_last = !is_last;
+    step.is_final = is_last;
   }
 
   const ParameterServerRequest& request_;

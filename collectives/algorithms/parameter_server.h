@@ -13,9 +13,10 @@ struct ParameterServerRequest {
   int rank = 0;
   int size = 1;
   bool can_answer = false;
-  bool has_update = false;    // somebody works on the sums between push and pull
-  std::vector<int> servers;   // server i holds chunk i
-  bool servers_work = false;  // servers are workers too: then every rank is one of `servers`
+  bool has_update = false;     // somebody works on the sums between push and pull
+  std::vector<int> servers;    // server i holds chunk i
+  bool servers_work = false;   // servers are workers too: then every rank is one of `servers`
+  bool in_rank_order = false;  // a server that works adds its share in its place, not first
 };
 
 // Workers: input and output of `count` elements in servers.size() chunks. Dedicated servers:

@@ -78,6 +78,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
   schedule.rank = request.rank;
   schedule.size = request.size;
   schedule.chunks = request.size;
+  schedule.input = schedule.output = {0, request.size};
   schedule.contributions = request.size;
   return schedule;
 }
@@ -131,7 +132,7 @@ Schedule ring_all_reduce(const ScheduleRequest& request) {
 
 Schedule ring_reduce_scatter(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kReduceScatter);
-  schedule.output_chunk = request.rank;
+  schedule.output = {request.rank, 1};
   const int n = request.size;
   if (n == 1) {
     copy_only(schedule);
@@ -149,7 +150,7 @@ Schedule ring_reduce_scatter(const ScheduleRequest& request) {
 
 Schedule ring_all_gather(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kAllGather);
-  schedule.input_chunk = request.rank;
+  schedule.input = {request.rank, 1};
   const int n = request.size;
   if (n == 1) {
     copy_only(schedule);

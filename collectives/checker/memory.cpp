@@ -10,21 +10,35 @@ bool is_server(const CheckOptions& options, int rank) {
   return std::find(options.servers.begin(), options.servers.end(), rank) != options.servers.end();
 }
 
-std::pair<std::size_t, std::size_t> held_range(const Schedule& schedule, int chunk,
-                                               std::size_t count) {
-  if (chunk < 0) return {0, count};
-  return {chunk_begin(count, schedule.chunks, chunk),
-          chunk_begin(count, schedule.chunks, chunk + 1)};
+std::string to_string(const Element& element) {
+  return fmt::format("{} of chunk {}", element.offset, element.chunk);
+}
+
+namespace {
+
+// The finalizer of splitmix64 (Steele, Lea and Flood 2014).
+std::uint64_t mix(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+  return bits ^ bits >> 31;
+}
+
+}  // namespace
+
+std::uint64_t order_of(int rank) { return mix(static_cast<std::uint64_t>(rank) + 1) | 1; }
+
+std::uint64_t order_of(std::uint64_t left, std::uint64_t right) {
+  return mix(3 * left + mix(right)) | 1;
 }
 
 std::size_t segments_of(const Rank& self, int chunk, const CheckOptions& options) {
-  const std::size_t elements = chunk_count(options.count, self.schedule->chunks, chunk);
+  const std::size_t elements = self.layout.length(chunk);
   return (elements + options.segment_elements - 1) / options.segment_elements;
 }
 
 std::size_t length_of(const Rank& self, const Step& step, std::size_t segment,
                       const CheckOptions& options) {
-  const std::size_t elements = chunk_count(options.count, self.schedule->chunks, step.chunk);
+  const std::size_t elements = self.layout.length(step.chunk);
   return std::min(options.segment_elements, elements - segment * options.segment_elements);
 }
 
@@ -48,17 +62,25 @@ Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options) 
   self.schedule = &schedule;
   self.clock.assign(static_cast<std::size_t>(size), 0);
   self.arrived.set(static_cast<std::size_t>(schedule.rank));
-  const bool is_broadcast = schedule.collective == Collective::kBroadcast;
-  self.output_base = options.is_in_place || is_broadcast ? 0 : options.count;
-  self.cells.resize(self.output_base + options.count);
-  const bool has_input =
-      is_broadcast ? schedule.rank == options.root : !is_server(options, schedule.rank);
-  const auto [first, last] = held_range(schedule, schedule.input_chunk, options.count);
-  for (std::size_t element = first; has_input && element < last; ++element) {
-    Value& value = self.cells[element].value;
-    value.from.set(static_cast<std::size_t>(schedule.rank));
-    value.element = element;
-    value.is_defined = true;
+  if (options.lengths.empty()) {
+    self.layout.split(options.count, schedule.chunks, schedule.spans);
+  } else {
+    self.layout.assign(options.lengths[static_cast<std::size_t>(schedule.rank)]);
+  }
+  const std::size_t all = self.layout.begin(schedule.chunks);
+  const bool is_one_memory = options.is_in_place || schedule.collective == Collective::kBroadcast;
+  self.output_base = is_one_memory ? 0 : all;
+  self.cells.resize(self.output_base + all);
+  for (int k = 0; k < schedule.input.count; ++k) {
+    const int chunk = schedule.input.first + k;
+    for (std::size_t offset = 0; offset < self.layout.length(chunk); ++offset) {
+      Value& value = self.cells[self.layout.begin(chunk) + offset].value;
+      value.from.set(static_cast<std::size_t>(schedule.rank));
+      value.order = order_of(schedule.rank);
+      value.first_rank = value.last_rank = schedule.rank;
+      value.element = {chunk, offset};
+      value.is_defined = true;
+    }
   }
   self.turns = turns_of(self, options);
   return self;
@@ -77,10 +99,10 @@ std::vector<Cell*> cells_of(Rank& self, const Step& step, Operand operand, std::
   }
   if (operand.place == Place::kNone) throw fault(self, step, "has no operand where it needs one");
   const bool is_input = operand.place == Place::kInput;
-  const int only = is_input ? self.schedule->input_chunk : self.schedule->output_chunk;
-  const auto [first, last] = held_range(*self.schedule, only, options.count);
-  const std::size_t begin =
-      chunk_begin(options.count, self.schedule->chunks, operand.chunk) + offset;
+  const ChunkRange& held = is_input ? self.schedule->input : self.schedule->output;
+  const std::size_t first = self.layout.begin(held.first);
+  const std::size_t last = self.layout.begin(held.first + held.count);
+  const std::size_t begin = self.layout.begin(operand.chunk) + offset;
   if (begin < first || begin + length > last) {
     throw fault(self, step, "reaches outside the caller's buffer");
   }
@@ -88,6 +110,20 @@ std::vector<Cell*> cells_of(Rank& self, const Step& step, Operand operand, std::
   for (std::size_t i = 0; i < length; ++i) cells.push_back(&self.cells[base + begin + i]);
   return cells;
 }
+
+namespace {
+
+// A scaled sum scales what is read of the caller's input, and trusts that all else is scaled.
+void scale(const Rank& self, const Step& step, std::vector<Value>& values) {
+  const bool is_input = step.in.place == Place::kInput;
+  for (Value& value : values) {
+    if (is_input && value.is_scaled) throw fault(self, step, "scales a contribution twice");
+    if (!is_input && !value.is_scaled) throw fault(self, step, "leaves a contribution unscaled");
+    value.is_scaled = true;
+  }
+}
+
+}  // namespace
 
 std::vector<Value> read(Rank& self, const Step& step, std::size_t segment,
                         const CheckOptions& options) {
@@ -98,6 +134,7 @@ std::vector<Value> read(Rank& self, const Step& step, std::size_t segment,
     }
     values.push_back(cell->value);
   }
+  if (is_reduction(self.schedule->collective)) scale(self, step, values);
   return values;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectives/checker.h"
+#include "collectives/layout.h"
 #include "collectives/schedule.h"
 
 namespace kolo::checking {
@@ -18,12 +19,28 @@ namespace kolo::checking {
 inline constexpr int kMostRanks = 256;
 using Contributions = std::bitset<kMostRanks>;
 
+// Which element of the operation a value belongs to: the same name on every rank.
+struct Element {
+  int chunk = 0;
+  std::size_t offset = 0;
+  friend bool operator==(const Element&, const Element&) = default;
+};
+std::string to_string(const Element& element);
+
+// The order of a rank's own contribution, and of `left op right`. Never 0.
+std::uint64_t order_of(int rank);
+std::uint64_t order_of(std::uint64_t left, std::uint64_t right);
+
 struct Value {
   Contributions from;
-  std::size_t element = 0;
+  std::uint64_t order = 0;  // a hash of who was combined with whom, left and right told apart
+  int first_rank = 0;       // of the contributions, which is what an order of ranks asks
+  int last_rank = 0;
+  Element element;
   bool is_defined = false;
   bool is_final = false;
   bool is_updated = false;
+  bool is_scaled = false;  // a contribution that was read of the caller's input
 };
 
 // A send that reads a cell: the cell must not change before the receiver has the segment.
@@ -64,6 +81,7 @@ struct Fault {
 // One rank's memory and its place in its program.
 struct Rank {
   const Schedule* schedule = nullptr;
+  Layout layout;
   std::vector<Cell> cells;  // input, then output; output lies on the input where in place
   std::size_t output_base = 0;
   std::map<std::pair<int, int>, std::vector<Cell>> scratch;  // by (chunk, slice)
@@ -92,10 +110,6 @@ class Queues {
 Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options);
 
 bool is_server(const CheckOptions& options, int rank);
-
-// The elements that a buffer holds which has only `chunk`, or all where that is -1.
-std::pair<std::size_t, std::size_t> held_range(const Schedule& schedule, int chunk,
-                                               std::size_t count);
 
 std::size_t segments_of(const Rank& self, int chunk, const CheckOptions& options);
 

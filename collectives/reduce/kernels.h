@@ -10,6 +10,7 @@ struct Kernels {
   const char* name;  // the instruction set
   ReduceKernel (*reduce)(ElementType, ReduceOp);
   ScaleKernel (*scale)(ElementType);
+  MultiplyKernel (*multiply)(ElementType);
 };
 
 // Runs on any machine that this build is for.

@@ -1,10 +1,10 @@
-// The reduction kernels, compiled for x86-64 with AVX2; CMakeLists.txt sets the flags.
+// The reduction kernels, compiled for x86-64 with AVX2 and F16C; CMakeLists.txt sets the flags.
 #include "collectives/reduce/kernels.inc"
 
 namespace kolo::reduce {
 
 const Kernels* avx2_kernels() {
-  static constexpr Kernels kKernels{"avx2", find_reduce, find_scale};
+  static constexpr Kernels kKernels{"avx2", find_reduce, find_scale, find_multiply};
   return &kKernels;
 }
 

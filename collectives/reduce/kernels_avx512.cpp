@@ -5,7 +5,7 @@
 namespace kolo::reduce {
 
 const Kernels* avx512_kernels() {
-  static constexpr Kernels kKernels{"avx512", find_reduce, find_scale};
+  static constexpr Kernels kKernels{"avx512", find_reduce, find_scale, find_multiply};
   return &kKernels;
 }
 

@@ -5,7 +5,7 @@
 namespace kolo::reduce {
 
 const Kernels& baseline() {
-  static constexpr Kernels kKernels{"baseline", find_reduce, find_scale};
+  static constexpr Kernels kKernels{"baseline", find_reduce, find_scale, find_multiply};
   return kKernels;
 }
 

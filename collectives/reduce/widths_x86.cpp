@@ -1,5 +1,7 @@
 // The vector widths of x86-64. Compiled without any special flag: it decides before they are
 // called.
+#include <cpuid.h>
+
 #include "collectives/reduce/kernels.h"
 
 namespace kolo::reduce {
@@ -7,7 +9,19 @@ namespace kolo::reduce {
 const Kernels* avx2_kernels();
 const Kernels* avx512_kernels();
 
-const Kernels* avx2() { return __builtin_cpu_supports("avx2") ? avx2_kernels() : nullptr; }
+namespace {
+
+// __builtin_cpu_supports knows the name "f16c" in newer compilers only.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+}  // namespace
+
+const Kernels* avx2() {
+  return __builtin_cpu_supports("avx2") && has_f16c() ? avx2_kernels() : nullptr;
+}
 
 const Kernels* avx512() {
   const bool has_it = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -106,6 +106,44 @@ TEST_CASE("an option that a collective has no use for is remembered, and ignored
   REQUIRE(parsed({"allreduce", "--op", "max"}).without_meaning.empty());
 }
 
+TEST_CASE("explain takes sizes as a list, or as a sweep") {
+  const Arguments listed = parsed({"explain", "allreduce", "--bytes", "4K,1M,10", "--ranks", "8"});
+  REQUIRE(listed.command == "explain");
+  REQUIRE(listed.problem.collective == Collective::kAllReduce);
+  REQUIRE(listed.sizes == std::vector<std::size_t>{4096, 1 << 20, 8});
+  REQUIRE(listed.min_bytes == 8);
+  REQUIRE(listed.max_bytes == 1 << 20);
+  REQUIRE(listed.ranks == 8);
+  const Arguments swept = parsed({"explain", "scan", "--min-bytes", "8", "--max-bytes", "128"});
+  REQUIRE(swept.sizes == std::vector<std::size_t>{8, 128});
+}
+
+TEST_CASE("tune takes a grid, each of its words once") {
+  const Arguments found = parsed({"tune", "--out", "table", "--ranks", "4,2,4", "--transport",
+                                  "inproc", "--collectives", "alltoall,broadcast"});
+  REQUIRE(found.tune.ranks == std::vector<int>{4, 2});
+  REQUIRE(found.tune.transports == std::vector<std::string>{"inproc"});
+  REQUIRE(found.tune.collectives == std::vector<std::string>{"alltoall", "broadcast"});
+  REQUIRE(found.ranks == 4);
+  const Arguments all = parsed({"tune", "--out", "table"});
+  REQUIRE(all.tune.collectives.size() > 5);
+  REQUIRE(all.tune.transports == std::vector<std::string>{"shm", "tcp"});
+  REQUIRE(parsed({"allreduce"}).passes != all.passes);
+}
+
+TEST_CASE("an algorithm that invariant results refuse is refused where the order matters") {
+  const auto with = [](const char* algorithm, const char* type, const char* ranks = "3") {
+    return complaint({"allreduce", "--ranks", ranks, "--reproducibility", "invariant",
+                      "--algorithm", algorithm, "--type", type});
+  };
+  REQUIRE(mentions(with("ring", "float32"), {"--algorithm ring", "two_shot, one_shot"}));
+  REQUIRE(with("two_shot", "float32") == "nothing");
+  REQUIRE(with("ring", "int64") == "nothing");
+  REQUIRE(with("ring", "float32", "2") == "nothing");
+  REQUIRE(parsed({"scan", "--reproducibility", "ordered"}).reproducibility ==
+          Reproducibility::kOrdered);
+}
+
 TEST_CASE("a launcher says how many ranks there are") {
   const char* const words[] = {"kolo-bench", "push_pull", "--servers", "2"};
   Arguments found;
@@ -130,8 +168,9 @@ TEST_CASE("what cannot be is refused, naming the flag") {
                    {"--transport pigeon", "inproc"}));
   REQUIRE(
       mentions(complaint({"allreduce", "--algorithm", "guess"}), {"--algorithm guess", "ring"}));
-  REQUIRE(mentions(complaint({"allreduce", "--type", "float8"}), {"--type float8", "bfloat16"}));
-  REQUIRE(mentions(complaint({"allreduce", "--op", "product"}), {"--op product", "average"}));
+  REQUIRE(mentions(complaint({"allreduce", "--type", "float8"}), {"--type float8", "float8_e4m3"}));
+  REQUIRE(mentions(complaint({"allreduce", "--op", "bit_or"}), {"--op bit_or", "integers"}));
+  REQUIRE(mentions(complaint({"allreduce", "--op", "median"}), {"--op median", "average"}));
   REQUIRE(mentions(complaint({"allreduce", "--min-bytes", "many"}), {"'many'"}));
   REQUIRE(mentions(complaint({"allreduce", "--min-bytes", "2M", "--max-bytes", "1M"}),
                    {"--min-bytes"}));

@@ -152,6 +152,14 @@ class Endings(unittest.TestCase):
             self.assertEqual(code, 2, words)
             self.assertEqual(len(errors.splitlines()), 1, errors)
 
+    def test_a_mistake_is_named_with_what_is_expected(self):
+        for words, about in ((["-n", "two", "true"], "--ranks: 'two' is no number from 1 to 4096"),
+                             (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is no number from 0 to 3600"),
+                             (["true"], "-n N says it"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'"),
+                             (["-n", "2"], "there is no command to run")):
+            _, _, errors = run(*words)
+            self.assertIn(about, errors)
+
     def test_options_behind_the_command_are_the_commands(self):
         self.assertEqual(run("-n", "1", "echo", "-n", "3", "--help")[1], "[0] 3 --help\n")
         self.assertEqual(run("-n", "1", "--", "echo", "--", "x")[1], "[0] -- x\n")

@@ -32,7 +32,7 @@ class TestLibrary : public Library {
 
   std::string name() const override { return "test"; }
   std::string transport() const override { return "table"; }
-  std::string algorithm(Collective) const override { return "gather"; }
+  std::string algorithm(const Problem&) const override { return "gather"; }
   std::string objection(const Problem&) const override { return {}; }
 
   void run(const Problem& problem, const void* in, void* out) override {

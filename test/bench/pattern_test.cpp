@@ -52,15 +52,18 @@ void require_right_result(ReduceOp op, int ranks) {
 
 }  // namespace
 
-TEST_CASE("the right result has nothing wrong, in every type, for every operation") {
-  const auto op = GENERATE(ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax);
-  const auto ranks = GENERATE(2, 3, 4, 7);
-  INFO(to_string(op) << " of " << ranks << " ranks");
-  require_right_result<float>(op, ranks);
-  require_right_result<double>(op, ranks);
-  require_right_result<BFloat16>(op, ranks);
-  require_right_result<std::int32_t>(op, ranks);
-  require_right_result<std::int64_t>(op, ranks);
+TEMPLATE_TEST_CASE("the right result has nothing wrong, in every type, for every operation", "",
+                   float, double, BFloat16, Float16, Float8E4M3, Float8E5M2, std::int8_t,
+                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+                   std::uint32_t, std::uint64_t) {
+  for (const ReduceOp op : kReduceOps) {
+    for (const int ranks : {2, 3, 4, 7}) {
+      if (!is_defined(kElementTypeOf<TestType>, op)) continue;
+      if (op == ReduceOp::kAverage && sizeof(TestType) == 1 && ranks > 2) continue;  // not exact
+      INFO(to_string(op) << " of " << ranks << " ranks");
+      require_right_result<TestType>(op, ranks);
+    }
+  }
 }
 
 TEST_CASE("one wrong element is found, wherever it is") {

@@ -19,6 +19,8 @@ struct Mistake {
   const char* said;
 };
 
+using Lengths = std::vector<std::size_t>;
+
 constexpr auto kFloat = ElementType::kFloat32;
 constexpr auto kSum = ReduceOp::kSum;
 
@@ -39,6 +41,19 @@ const Mistake kMistakes[] = {
        c.all_reduce(data, data, std::numeric_limits<std::size_t>::max() / 2, kFloat, kSum);
      },
      "more than memory can hold"},
+    {[](Communicator& c, float* data) { c.broadcast(data, 4, static_cast<ElementType>(99), 0); },
+     "broadcast: 99 is the number of no element type"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 4, static_cast<ElementType>(99), kSum);
+     },
+     "all_reduce: 99 is the number of no element type"},
+    {[](Communicator& c, float*) { c.algorithm(static_cast<Collective>(99), 8); },
+     "99 is the number of no collective"},
+    {[](Communicator& c, float* data) {
+       c.barrier_async().when_done(nullptr);
+       c.all_reduce(data, data, 4, kFloat, kSum);
+     },
+     "when_done() with no function to call"},
     {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 2); },
      "broadcast: root 2 is not a rank; there are 0 to 1"},
     {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, -1); }, "root -1"},
@@ -46,6 +61,24 @@ const Mistake kMistakes[] = {
        c.all_reduce(data, data, 4, kFloat, kSum, {.algorithm = "rnig", .segment_bytes = 0});
      },
      "all_reduce: no algorithm 'rnig'; there are: ring"},
+    {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, ReduceOp::kBitXor); },
+     "all_reduce: bit_xor is not defined for float32; it is for integers"},
+    {[](Communicator& c, float* data) {
+       c.reduce_scatter(data, data, 4, ElementType::kFloat8E4M3, ReduceOp::kBitAnd);
+     },
+     "reduce_scatter: bit_and is not defined for float8_e4m3"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 4, ElementType::kInt32, ReduceOp::kScaledSum);
+     },
+     "all_reduce: scaled_sum is not defined for int32; it is for floats"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 4, kFloat, ReduceOp::kScaledSum, {.scale = 1e39});
+     },
+     "all_reduce: a scale of 1e+39 is not finite in float32"},
+    {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, kSum, {.scale = 2}); },
+     "all_reduce: a scale of 2 has a meaning for scaled_sum only"},
+    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 0, {.scale = 0.5}); },
+     "broadcast: a scale of 0.5 has a meaning for scaled_sum only"},
     {[](Communicator& c, float* data) { c.push_pull(data, data, 4, kFloat, kSum, {}); },
      "no server"},
     {[](Communicator& c, float* data) {
@@ -73,6 +106,35 @@ const Mistake kMistakes[] = {
        c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = true, .servers = {0}});
      },
      "choose"},
+    {[](Communicator& c, float* data) { c.reduce(data, data + 4, 4, kFloat, kSum, 2); },
+     "reduce: root 2 is not a rank; there are 0 to 1"},
+    {[](Communicator& c, float* data) { c.gather(data, nullptr, 4, kFloat, c.rank()); },
+     "gather: 'out' is null"},
+    {[](Communicator& c, float* data) { c.scatter(nullptr, data, 4, kFloat, c.rank()); },
+     "scatter: 'in' is null"},
+    {[](Communicator& c, float* data) { c.all_to_all(data, data + 8, 5, kFloat); },
+     "all_to_all: 5 elements are not the same for each of 2 ranks; use all_to_all_v"},
+    {[](Communicator& c, float* data) { c.all_to_all(data, data, 4, kFloat); },
+     "cannot work in place"},
+    {[](Communicator& c, float* data) { c.scan(data, data, 4, kFloat, ReduceOp::kAverage); },
+     "scan: an average has no meaning here"},
+    {[](Communicator& c, float* data) { c.all_gather_v(data, data + 8, Lengths{1}, kFloat); },
+     "all_gather: 'counts' has 1 entries for 2 ranks; give one for each"},
+    {[](Communicator& c, float* data) {
+       c.gather_v(data, 3, data + 8, Lengths{2, 2}, kFloat, c.rank());
+     },
+     "gather: 'counts' says that this rank has 2 elements, 'count' that it has 3"},
+    {[](Communicator& c, float* data) {
+       c.all_to_all_v(data, Lengths{1, 2}, data + 8, Lengths{2, 1}, kFloat);
+     },
+     "this rank gives itself"},
+    {[](Communicator& c, float* data) {
+       c.gather_v(data, 2, data + 8, Lengths{2, 2}, kFloat, c.rank(), {"binomial_tree", 0});
+     },
+     "algorithm 'binomial_tree' needs the counts of all ranks; 'direct' does not"},
+    {[](Communicator& c, float* data) { c.send(data, 3, kFloat, c.rank()); }, "message: rank "},
+    {[](Communicator& c, float* data) { c.receive(data, 3, kFloat, 2); },
+     "message: rank 2 is not another rank; there are 0 to 1"},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // What goes wrong ends on every rank, within its deadline, with the same root cause.
 #include <chrono>
+#include <future>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -83,6 +85,11 @@ const Difference kDifferences[] = {
        c.broadcast(data.data(), 1000, ElementType::kFloat32, 0);
      },
      "broadcast #1 of 1000 float32 from root 0"},
+    {"a scale",
+     [](Communicator& c, std::vector<float>& data) {
+       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kScaledSum);
+     },
+     "all_reduce #1 of 8 float32 scaled_sum"},
     {"segment length",
      [](Communicator& c, std::vector<float>& data) {
        c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kSum,
@@ -123,6 +130,80 @@ TEST_CASE("two ranks that wait for each other's broadcast hear of it before the 
   require_same_cause(outcomes, ErrorCode::kMismatch, "broadcast #0 of 1 float32 from root 1");
 }
 
+// The odd one is not the root that it names, so that what it expects need not meet what comes.
+TEST_CASE("one rank that names another root is heard of by all") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(3, 5);
+  for (const Collective collective :
+       {Collective::kBroadcast, Collective::kReduce, Collective::kGather, Collective::kScatter}) {
+    for (const std::string_view algorithm : algorithm_names(collective)) {
+      INFO(to_string(collective) << " by " << algorithm << ", " << size << " over " << transport);
+      const auto outcomes = run_to_failure(size, transport, 20s, [&](Communicator& communicator) {
+        std::vector<float> in(static_cast<std::size_t>(size));
+        std::vector<float> out(in.size());
+        const int root = communicator.rank() == size - 1 ? 1 : 0;
+        const CallOptions options{.algorithm = algorithm};
+        communicator.barrier();
+        const std::size_t count = in.size();
+        const auto type = ElementType::kFloat32;
+        if (collective == Collective::kBroadcast) {
+          communicator.broadcast(out.data(), count, type, root, options);
+        } else if (collective == Collective::kReduce) {
+          communicator.reduce(in.data(), out.data(), count, type, ReduceOp::kSum, root, options);
+        } else if (collective == Collective::kGather) {
+          communicator.gather(in.data(), out.data(), count, type, root, options);
+        } else {
+          communicator.scatter(in.data(), out.data(), count, type, root, options);
+        }
+        while (true) communicator.barrier();
+      });
+      require_same_cause(outcomes, ErrorCode::kMismatch, "every rank must issue the same");
+    }
+  }
+}
+
+TEST_CASE("two roots that only send hear of each other") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(2, 3);
+  const auto outcomes = run_to_failure(size, transport, 20s, [](Communicator& communicator) {
+    float value = 0;
+    const int root = communicator.rank() == 0 ? 0 : 1;
+    while (true) communicator.broadcast(&value, 1, ElementType::kFloat32, root);
+  });
+  require_same_cause(outcomes, ErrorCode::kMismatch, "from root 1");
+}
+
+namespace {
+
+void push_pull(Communicator& communicator, const ServerUpdate& update) {
+  std::vector<float> data(1000);
+  communicator.push_pull(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                         ReduceOp::kSum, {.everywhere = true, .servers = {}}, update);
+  communicator.barrier();
+}
+
+}  // namespace
+
+TEST_CASE("a server's update may abort, and look at the statistics") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
+    push_pull(communicator, [&](std::size_t, std::span<std::byte>) {
+      expect(communicator.statistics().operations == 0, "none has ended yet");
+      if (communicator.rank() == 1) communicator.abort("the update has had enough");
+    });
+  });
+  require_same_cause(outcomes, ErrorCode::kAborted, "the update has had enough");
+}
+
+TEST_CASE("a server's update that would wait for itself is told so") {
+  const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
+    push_pull(communicator, [&](std::size_t, std::span<std::byte>) {
+      if (communicator.rank() == 1) communicator.barrier();
+    });
+  });
+  require_same_cause(outcomes, ErrorCode::kAborted, "would wait for itself");
+}
+
 TEST_CASE("a timeout says who waited for whom, how long, and where, to the late one too") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto start = Clock::now();
@@ -141,6 +222,21 @@ TEST_CASE("a timeout says who waited for whom, how long, and where, to the late 
                      "timed out after 0.3 s in all_reduce #1, ring step");
   REQUIRE(outcomes[0].text.find("rank 0 (") == 0);
   REQUIRE(outcomes[0].text.find("rank 1 (" + transport + ")") != std::string::npos);
+}
+
+TEST_CASE("a timeout names the rank that holds up all others, not one that waits for it as well") {
+  const auto outcomes = run_threads(4, [&](int rank, const std::shared_ptr<Store>& store) {
+    // Of all that wait, the one that is farthest from the cause loses patience first.
+    Communicator communicator(rank, 4, store, options_for("inproc", rank == 0 ? 3s : 60s));
+    std::vector<float> data(4096);
+    communicator.barrier();
+    if (rank == 1) {
+      while (!store->failure()) std::this_thread::yield();
+    }
+    communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                            ReduceOp::kSum);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 1 alive");
 }
 
 TEST_CASE("a rank that never comes is named, on every rank that waits for it") {
@@ -224,8 +320,9 @@ TEST_CASE("a rank that leaves too early fails the others at once") {
 
 TEST_CASE("a communicator destroyed with work in flight ends the job with that cause") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
-    static_cast<void>(communicator.size());
+  std::promise<void> destroyed;  // until then rank 0 takes no part, and the work is in flight
+  auto is_destroyed = destroyed.get_future();
+  const auto outcomes = run_to_failure(2, transport, 20s, [&](Communicator& communicator) {
     std::vector<float> data(100'000);
     communicator.barrier();
     if (communicator.rank() == 1) {
@@ -235,13 +332,14 @@ TEST_CASE("a communicator destroyed with work in flight ends the job with that c
         work = const_cast<Communicator&>(dying).all_reduce_async(
             data.data(), data.data(), data.size(), ElementType::kFloat32, ReduceOp::kSum);
       }
+      destroyed.set_value();
       work.wait();
     } else {
+      is_destroyed.wait();
       communicator.all_reduce(std::span<float>(data));
       communicator.barrier();
     }
   });
-  if (outcomes[1].text.empty()) return;  // it was done before it was destroyed
   require_same_cause(outcomes, ErrorCode::kAborted, "destroyed with all_reduce #1");
 }
 

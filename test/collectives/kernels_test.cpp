@@ -1,18 +1,26 @@
-// The reduction kernels of every vector width against plain arithmetic.
+// The reduction kernels of every vector width against plain arithmetic, one element at a time.
+//
+// Operands are random bits, special values and ordinary ones; results must be right to the bit,
+// except that any NaN serves where a NaN is due.
+#include "collectives/reduce/kernels.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
-#include "collectives/element.h"
-#include "collectives/reduce/kernels.h"
 #include "test/support/catch.h"
 
 namespace kolo {
 namespace {
 
 constexpr unsigned kSeed = 20;
+
+#define KOLO_EVERY_TYPE                                                                \
+  float, double, BFloat16, Float16, Float8E4M3, Float8E5M2, std::int8_t, std::int16_t, \
+      std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t
 
 std::vector<const reduce::Kernels*> tables() {
   std::vector<const reduce::Kernels*> found{&reduce::baseline()};
@@ -22,171 +30,316 @@ std::vector<const reduce::Kernels*> tables() {
   return found;
 }
 
-// How a type is written and read as a double; all values used here are exact in it.
+// --- what is expected ---
+
+// A value as the type that it is computed in.
 template <typename T>
-T make(double value) {
+auto opened(T value) {
+  if constexpr (std::is_class_v<T>) {
+    return to_float(value);
+  } else {
+    return value;
+  }
+}
+
+template <typename T>
+T closed(float value) {
   return static_cast<T>(value);
 }
 template <>
-BFloat16 make<BFloat16>(double value) {
-  return to_bfloat16(static_cast<float>(value));
-}
-template <typename T>
-double read(T value) {
-  return static_cast<double>(value);
+BFloat16 closed<BFloat16>(float value) {
+  return to_bfloat16(value);
 }
 template <>
-double read(BFloat16 value) {
-  return static_cast<double>(to_float(value));
+Float16 closed<Float16>(float value) {
+  return to_float16(value);
+}
+template <>
+Float8E4M3 closed<Float8E4M3>(float value) {
+  return to_float8_e4m3(value);
+}
+template <>
+Float8E5M2 closed<Float8E5M2>(float value) {
+  return to_float8_e5m2(value);
 }
 
-double expected(ReduceOp op, double a, double b, int divisor, bool is_integer) {
-  double value = 0;
+template <typename F>
+F reduced_float(ReduceOp op, F a, F b, int divisor) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<F>::quiet_NaN();
+  const bool is_a_less = a < b || (a == b && std::signbit(a));
   switch (op) {
     case ReduceOp::kSum:
+      return a + b;
     case ReduceOp::kAverage:
-      value = a + b;
-      break;
+      return (a + b) / static_cast<F>(divisor);
     case ReduceOp::kMin:
-      value = std::min(a, b);
-      break;
+      return is_a_less ? a : b;
     case ReduceOp::kMax:
-      value = std::max(a, b);
+      return is_a_less ? b : a;
+    default:
+      return a * b;
+  }
+}
+
+// In 64 bits, of which the result is the lower part.
+template <typename T>
+T reduced_integer(ReduceOp op, T a, T b, int divisor) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  const auto x = static_cast<std::uint64_t>(a);
+  const auto y = static_cast<std::uint64_t>(b);
+  switch (op) {
+    case ReduceOp::kSum:
+      return static_cast<T>(x + y);
+    case ReduceOp::kAverage:
+      return static_cast<T>(static_cast<Wide>(static_cast<T>(x + y)) / static_cast<Wide>(divisor));
+    case ReduceOp::kMin:
+      return std::min(a, b);
+    case ReduceOp::kMax:
+      return std::max(a, b);
+    case ReduceOp::kProduct:
+      return static_cast<T>(x * y);
+    case ReduceOp::kBitAnd:
+      return static_cast<T>(x & y);
+    case ReduceOp::kBitOr:
+      return static_cast<T>(x | y);
+    case ReduceOp::kBitXor:
+      return static_cast<T>(x ^ y);
+    case ReduceOp::kScaledSum:
+    case ReduceOp::kUser:
       break;
   }
-  if (divisor > 1) value /= divisor;
-  return is_integer ? std::trunc(value) : value;
+  return T{};
 }
+
+template <typename T>
+T reduced(ReduceOp op, T a, T b, int divisor) {
+  if constexpr (std::is_integral_v<T>) {
+    return reduced_integer(op, a, b, divisor);
+  } else if constexpr (std::is_class_v<T>) {
+    return closed<T>(reduced_float(op, to_float(a), to_float(b), divisor));
+  } else {
+    return reduced_float(op, a, b, divisor);
+  }
+}
+
+template <typename T>
+T multiplied(T value, double factor) {
+  if constexpr (std::is_same_v<T, double>) {
+    return value * factor;
+  } else {
+    return closed<T>(opened(value) * static_cast<float>(factor));
+  }
+}
+
+template <typename T>
+bool is_nan(T value) {
+  return opened(value) != opened(value);
+}
+
+template <typename T>
+bool is_same(T a, T b) {
+  return (is_nan(a) && is_nan(b)) || std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+// --- operands ---
+
+template <typename T>
+T special(unsigned which) {
+  if constexpr (std::is_integral_v<T>) {
+    const T values[] = {T{0}, T{1}, static_cast<T>(-1), std::numeric_limits<T>::min(),
+                        std::numeric_limits<T>::max()};
+    return values[which % 5];
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const float values[] = {0.0F,          -0.0F,    1.0F,   -1.0F,     kInfinity, -kInfinity,
+                            std::nanf(""), 65504.0F, 448.0F, -57344.0F, 3e38F,     1e-7F};
+    return closed<T>(values[which % 12]);
+  }
+}
+
+template <typename T>
+std::vector<T> operands(std::size_t count, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, 10);
+  std::vector<T> values(count);
+  for (T& value : values) {
+    const std::uint64_t bits = random();
+    std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
+    if (bits >> 62 == 1) value = special<T>(static_cast<unsigned>(bits >> 32));
+    if (bits >> 62 >= 2) value = closed<T>(std::abs(normal(random)));
+    if constexpr (std::is_signed_v<T> || std::is_class_v<T>) {
+      if (bits >> 62 == 3) value = closed<T>(normal(random));
+    }
+  }
+  return values;
+}
+
+// --- passes ---
 
 enum class Alias { kNone, kOutIsLocal, kOutIsIncoming, kOutIsLocalCopyIsIncoming };
 
-// One call on `count` elements that begin `shift` elements into their buffers; nothing around them
-// may change.
-template <typename T>
-void check_pass(const reduce::Kernels& table, ReduceOp op, std::size_t count, std::size_t shift,
-                int divisor, Alias alias) {
-  constexpr bool kIsInteger = std::is_integral_v<T>;
-  std::mt19937 random(kSeed);
-  std::uniform_int_distribution<int> small(-8, 8);
-  const T guard = make<T>(77);
-  std::vector<T> local(count + shift + 8, guard), incoming(local), out(local), copy(local);
-  for (std::size_t i = 0; i < count; ++i) {
-    local[shift + i] = make<T>(small(random) * 4);
-    incoming[shift + i] = make<T>(small(random) * 4);
-  }
-  const std::vector<T> a = local, b = incoming;
-  T* o = (alias == Alias::kNone            ? out.data()
-          : alias == Alias::kOutIsIncoming ? incoming.data()
-                                           : local.data()) +
-         shift;
-  T* c = alias == Alias::kNone                       ? copy.data() + shift
-         : alias == Alias::kOutIsLocalCopyIsIncoming ? incoming.data() + shift
-                                                     : nullptr;
-  table.reduce(kElementTypeOf<T>, op)(o, c, local.data() + shift, incoming.data() + shift, count,
-                                      divisor);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double want = expected(op, read(a[shift + i]), read(b[shift + i]), divisor, kIsInteger);
-    if (read(o[i]) != read(make<T>(want)) ||
-        (c != nullptr && std::memcmp(&c[i], &o[i], sizeof(T)))) {
-      FAIL(table.name << " " << to_string(kElementTypeOf<T>) << " " << to_string(op) << " count "
-                      << count << " shift " << shift << " divisor " << divisor << " element " << i
-                      << ": " << read(o[i]) << ", expected " << want);
-    }
-  }
-  for (std::size_t i = 0; i < 8; ++i) REQUIRE(read(o[count + i]) == 77.0);
-  if (shift > 0) REQUIRE(read(*(o - 1)) == 77.0);
-}
+// Elements before and after those of a pass, which nothing may change.
+constexpr std::size_t kMargin = 8;
+
+struct Pass {
+  ReduceOp op;
+  std::size_t count;
+  std::size_t shift;  // where in their buffers the elements begin
+  int divisor;
+  Alias alias;
+};
 
 template <typename T>
-void check_type() {
+void check_pass(const reduce::Kernels& table, const Pass& pass, const std::vector<T>& a,
+                const std::vector<T>& b) {
+  const std::size_t length = pass.shift + pass.count + kMargin;
+  std::vector<T> local(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(length));
+  std::vector<T> incoming(b.begin(), b.begin() + static_cast<std::ptrdiff_t>(length));
+  std::vector<T> apart(local), copied(incoming);
+  const bool has_copy =
+      pass.alias == Alias::kNone || pass.alias == Alias::kOutIsLocalCopyIsIncoming;
+  std::vector<T>& out = pass.alias == Alias::kNone            ? apart
+                        : pass.alias == Alias::kOutIsIncoming ? incoming
+                                                              : local;
+  const bool is_copy_apart = pass.alias == Alias::kNone || pass.alias == Alias::kOutIsIncoming;
+  std::vector<T>& copy = is_copy_apart ? copied : incoming;
+  std::vector<T> expected_out(out), expected_copy(copy);
+  for (std::size_t i = pass.shift; i < pass.shift + pass.count; ++i) {
+    expected_out[i] = reduced(pass.op, a[i], b[i], pass.divisor);
+    if (has_copy) expected_copy[i] = expected_out[i];
+  }
+  table.reduce(kElementTypeOf<T>, pass.op)(
+      out.data() + pass.shift, has_copy ? copy.data() + pass.shift : nullptr,
+      local.data() + pass.shift, incoming.data() + pass.shift, pass.count, pass.divisor);
+  for (std::size_t i = 0; i < length; ++i) {
+    if (is_same(out[i], expected_out[i]) && is_same(copy[i], expected_copy[i])) continue;
+    FAIL(table.name << " " << to_string(kElementTypeOf<T>) << " " << to_string(pass.op) << " count "
+                    << pass.count << " shift " << pass.shift << " divisor " << pass.divisor
+                    << " alias " << static_cast<int>(pass.alias) << " element " << i << ": "
+                    << +opened(a[i]) << " with " << +opened(b[i]) << " gives " << +opened(out[i])
+                    << ", copied as " << +opened(copy[i]) << ", expected "
+                    << +opened(expected_out[i]));
+  }
+}
+
+// Around the widths of vectors, and around the blocks of narrow floats.
+std::vector<std::size_t> counts() {
+  std::vector<std::size_t> counts{255, 256, 257, 511, 512, 513, 1030};
+  for (std::size_t count = 0; count < 140; count += count < 70 ? 1 : 23) counts.push_back(count);
+  return counts;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("kernels agree with plain arithmetic at every length and alignment", "",
+                   KOLO_EVERY_TYPE) {
+  const auto a = operands<TestType>(1100, kSeed), b = operands<TestType>(1100, kSeed + 1);
   for (const reduce::Kernels* table : tables()) {
-    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
-      for (std::size_t count = 0; count < 140; count += count < 70 ? 1 : 23) {
+    for (const ReduceOp op : kReduceOps) {
+      if (!is_defined(kElementTypeOf<TestType>, op)) continue;
+      for (const std::size_t count : counts()) {
         for (const Alias alias : {Alias::kNone, Alias::kOutIsLocal, Alias::kOutIsIncoming,
                                   Alias::kOutIsLocalCopyIsIncoming}) {
-          check_pass<T>(*table, op, count, count % 5, op == ReduceOp::kAverage ? 4 : 1, alias);
+          const int divisor = op == ReduceOp::kAverage ? 1 + static_cast<int>(count % 4) : 1;
+          check_pass<TestType>(*table, {op, count, count % 5, divisor, alias}, a, b);
         }
       }
     }
   }
 }
 
-TEST_CASE("float32 kernels agree with plain arithmetic at every length and alignment") {
-  check_type<float>();
-}
-TEST_CASE("float64 kernels agree with plain arithmetic at every length and alignment") {
-  check_type<double>();
-}
-TEST_CASE("bfloat16 kernels agree with plain arithmetic at every length and alignment") {
-  check_type<BFloat16>();
-}
-TEST_CASE("int32 kernels agree with plain arithmetic at every length and alignment") {
-  check_type<std::int32_t>();
-}
-TEST_CASE("int64 kernels agree with plain arithmetic at every length and alignment") {
-  check_type<std::int64_t>();
-}
-
-TEST_CASE("an average over three divides, it does not multiply by a rounded third") {
+TEMPLATE_TEST_CASE("averages divide as the type does, by any number of ranks", "",
+                   KOLO_EVERY_TYPE) {
+  const auto a = operands<TestType>(1100, kSeed + 2), b = operands<TestType>(1100, kSeed + 3);
   for (const reduce::Kernels* table : tables()) {
-    float a = 2.0F;
-    const float b = 5.0F;
-    table->reduce(ElementType::kFloat32, ReduceOp::kAverage)(&a, nullptr, &a, &b, 1, 3);
-    REQUIRE(a == 7.0F / 3.0F);
-    std::int32_t i = -4;
-    const std::int32_t j = -3;
-    table->reduce(ElementType::kInt32, ReduceOp::kAverage)(&i, nullptr, &i, &j, 1, 3);
-    REQUIRE(i == -2);
-  }
-}
-
-TEST_CASE("integer sums wrap") {
-  for (const reduce::Kernels* table : tables()) {
-    std::int32_t a = std::numeric_limits<std::int32_t>::max();
-    const std::int32_t one = 1;
-    table->reduce(ElementType::kInt32, ReduceOp::kSum)(&a, nullptr, &a, &one, 1, 1);
-    REQUIRE(a == std::numeric_limits<std::int32_t>::min());
-  }
-}
-
-TEST_CASE("NaN in either place comes out of min and max") {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const reduce::Kernels* table : tables()) {
-    for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
-      std::vector<float> a(40, 1.0F), b(40, 2.0F);
-      a[3] = b[7] = b[35] = nan;
-      table->reduce(ElementType::kFloat32, op)(a.data(), nullptr, a.data(), b.data(), a.size(), 1);
-      for (const std::size_t i : {3, 7, 35}) REQUIRE(std::isnan(a[i]));
-      REQUIRE(a[0] == (op == ReduceOp::kMin ? 1.0F : 2.0F));
+    for (const int divisor : {1, 2, 3, 5, 8, 127, 128, 200, 256, 300, 65537}) {
+      check_pass<TestType>(*table, {ReduceOp::kAverage, 1000, 0, divisor, Alias::kNone}, a, b);
+      std::vector<TestType> out(a.size());
+      table->scale(kElementTypeOf<TestType>)(out.data(), a.data(), a.size(), divisor);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const TestType expected = reduced(ReduceOp::kAverage, a[i], TestType{}, divisor);
+        INFO(table->name << " " << +opened(a[i]) << " / " << divisor);
+        if (opened(a[i]) != 0 && !is_same(out[i], expected)) FAIL(+opened(out[i]));
+      }
     }
   }
 }
 
-TEST_CASE("bfloat16 rounds to nearest even and keeps NaN and infinity") {
-  REQUIRE(to_float(to_bfloat16(1.0F)) == 1.0F);
-  REQUIRE(to_float(to_bfloat16(1.0F + 1.0F / 256)) == 1.0F);               // a tie, to even
-  REQUIRE(to_float(to_bfloat16(1.0F + 3.0F / 256)) == 1.0F + 4.0F / 256);  // a tie, to even
-  REQUIRE(to_float(to_bfloat16(1.0F + 1.1F / 256)) == 1.0F + 2.0F / 256);
-  REQUIRE(std::isnan(to_float(to_bfloat16(std::numeric_limits<float>::quiet_NaN()))));
-  REQUIRE(std::isinf(to_float(to_bfloat16(std::numeric_limits<float>::infinity()))));
-  REQUIRE(std::isinf(to_float(to_bfloat16(std::numeric_limits<float>::max()))));
-}
-
-TEST_CASE("all vector widths give the same bits") {
-  std::mt19937 random(kSeed);
-  std::normal_distribution<float> normal;
-  std::vector<float> a(1000), b(1000);
-  for (float& value : a) value = normal(random);
-  for (float& value : b) value = normal(random);
-  std::vector<float> first;
+TEMPLATE_TEST_CASE("products with a factor are rounded once, at every length, in place too", "",
+                   float, double, BFloat16, Float16, Float8E4M3, Float8E5M2) {
+  const auto a = operands<TestType>(1100, kSeed + 6);
   for (const reduce::Kernels* table : tables()) {
-    std::vector<float> out(a.size());
-    table->reduce(ElementType::kFloat32, ReduceOp::kAverage)(out.data(), nullptr, a.data(),
-                                                             b.data(), a.size(), 3);
-    if (first.empty()) first = out;
-    REQUIRE(std::memcmp(first.data(), out.data(), out.size() * sizeof(float)) == 0);
+    const MultiplyKernel multiply = table->multiply(kElementTypeOf<TestType>);
+    for (const double factor : {1.0, -0.5, 0.1, 1e-3, 3e7, 0.0, -1.0 / 3}) {
+      for (const std::size_t count : counts()) {
+        const std::size_t shift = count % 5;
+        std::vector<TestType> in_place(a), apart(a);
+        multiply(in_place.data() + shift, in_place.data() + shift, count, factor);
+        multiply(apart.data() + shift, a.data() + shift, count, factor);
+        for (std::size_t i = 0; i < shift + count + kMargin; ++i) {
+          const bool is_inside = i >= shift && i < shift + count;
+          const TestType expected = is_inside ? multiplied(a[i], factor) : a[i];
+          if (is_same(in_place[i], expected) && is_same(apart[i], expected)) continue;
+          FAIL(table->name << " " << to_string(kElementTypeOf<TestType>) << " count " << count
+                           << " element " << i << ": " << +opened(a[i]) << " * " << factor
+                           << " gives " << +opened(apart[i]) << ", in place "
+                           << +opened(in_place[i]));
+        }
+      }
+    }
   }
 }
 
-}  // namespace
+TEST_CASE("float16 has the same bits by instructions as by portable code") {
+  std::vector<Float16> all(65536), out(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
+  std::mt19937 random(kSeed);
+  for (const reduce::Kernels* table : tables()) {
+    for (int divisor = 1; divisor < 60; ++divisor) {  // quotients have all bits that a float has
+      table->scale(ElementType::kFloat16)(out.data(), all.data(), all.size(), divisor);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const float value = to_float(all[i]) / static_cast<float>(divisor);
+        if (out[i].bits != to_float16(value).bits) FAIL(table->name << ": " << i << "/" << divisor);
+      }
+    }
+    for (int round = 0; round < 60; ++round) {  // products overflow and underflow
+      const std::vector<Float16> by(all.size(), all[random() % 0x7c00]);
+      table->reduce(ElementType::kFloat16, ReduceOp::kProduct)(out.data(), nullptr, all.data(),
+                                                               by.data(), all.size(), 1);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const Float16 expected = to_float16(to_float(all[i]) * to_float(by[i]));
+        if (!is_same(out[i], expected)) FAIL(table->name << ": " << i << " * " << by[i].bits);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("all vector widths give the same bits", "", KOLO_EVERY_TYPE) {
+  const auto a = operands<TestType>(5000, kSeed + 4), b = operands<TestType>(5000, kSeed + 5);
+  for (const ReduceOp op : kReduceOps) {
+    if (!is_defined(kElementTypeOf<TestType>, op)) continue;
+    std::vector<TestType> first(a.size()), out(a.size());
+    const int divisor = op == ReduceOp::kAverage ? 3 : 1;
+    for (const reduce::Kernels* table : tables()) {
+      table->reduce(kElementTypeOf<TestType>, op)(out.data(), nullptr, a.data(), b.data(), a.size(),
+                                                  divisor);
+      if (table == &reduce::baseline()) first = out;
+      for (std::size_t i = 0; i < a.size(); ++i) REQUIRE(is_same(out[i], first[i]));
+    }
+  }
+}
+
+TEST_CASE("min and max see -0 below 0, in whichever order") {
+  for (const reduce::Kernels* table : tables()) {
+    for (const bool is_first : {false, true}) {
+      const std::vector<float> a(40, is_first ? -0.0F : 0.0F), b(40, is_first ? 0.0F : -0.0F);
+      std::vector<float> out(40);
+      for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+        table->reduce(ElementType::kFloat32, op)(out.data(), nullptr, a.data(), b.data(), 40, 1);
+        for (const float value : out) REQUIRE(std::signbit(value) == (op == ReduceOp::kMin));
+      }
+    }
+  }
+}
+
 }  // namespace kolo

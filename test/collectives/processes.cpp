@@ -24,7 +24,9 @@ std::vector<std::string> environment_of(int rank, int size, int port) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
-    if (!text.starts_with("KOLO_STORE=")) variables.push_back(text);
+    if (!text.starts_with("KOLO_STORE=") && !text.starts_with("KOLO_HOST_ID=")) {
+      variables.push_back(text);
+    }
   }
   variables.push_back("RANK=" + std::to_string(rank));
   variables.push_back("WORLD_SIZE=" + std::to_string(size));
@@ -76,11 +78,16 @@ int exit_code_of(pid_t process) {
 
 }  // namespace
 
-std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command) {
+std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command,
+                                          const std::vector<std::string>& host_ids) {
   const TcpStoreServer server("127.0.0.1", 0);
   std::vector<Child> children;
   for (int rank = 0; rank < size; ++rank) {
-    children.push_back(start(command, environment_of(rank, size, server.port())));
+    auto environment = environment_of(rank, size, server.port());
+    if (!host_ids.empty()) {
+      environment.push_back("KOLO_HOST_ID=" + host_ids.at(static_cast<std::size_t>(rank)));
+    }
+    children.push_back(start(command, environment));
   }
   std::vector<ProcessOutcome> outcomes;
   for (const Child& child : children) {

@@ -11,7 +11,9 @@ struct ProcessOutcome {
   std::string output;
 };
 
-// Runs `command` as ranks 0 to size - 1, and waits for all of them.
-std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command);
+// Runs `command` as ranks 0 to size - 1, and waits for all of them. `host_ids`: by rank, as which
+// host it counts; empty: all as this machine.
+std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command,
+                                          const std::vector<std::string>& host_ids = {});
 
 }  // namespace kolo::test

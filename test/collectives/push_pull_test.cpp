@@ -2,6 +2,7 @@
 // and without an update.
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -97,7 +98,8 @@ TEST_CASE("push_pull gives every worker what the servers made of all pushes") {
   std::atomic<std::size_t> updated{0};
   std::size_t expected = 0;
   std::vector<Run> runs;
-  for (const std::size_t count : {0, 1, 2, 3, 31, 32, 33, 64, 65, 997}) {
+  for (const std::size_t count :
+       std::initializer_list<std::size_t>{0, 1, 2, 3, 31, 32, 33, 64, 65, 997}) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
       for (const bool is_in_place : {false, true}) {
         for (const bool has_update : {false, true}) {

@@ -29,20 +29,23 @@ TEST_CASE("each rank moves exactly the bytes of the formula") {
     const int rank = communicator.rank();
     std::vector<float> in(count);
     std::vector<float> out(count);
+    const CallOptions by_ring{.algorithm = "ring"};
     const auto sent = [&] { return communicator.statistics().payload_bytes_sent; };
     auto before = sent();
-    communicator.all_reduce(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum);
+    communicator.all_reduce(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
+                            by_ring);
     expect_sent(communicator, before, ring_all_reduce_sent(rank, size, count), "all_reduce");
     before = sent();
-    communicator.reduce_scatter(in.data(), out.data(), count, ElementType::kFloat32,
-                                ReduceOp::kSum);
+    communicator.reduce_scatter(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
+                                by_ring);
     expect_sent(communicator, before, ring_reduce_scatter_sent(rank, size, count),
                 "reduce_scatter");
     before = sent();
-    communicator.all_gather(in.data(), out.data(), count, ElementType::kFloat32);
+    communicator.all_gather(in.data(), out.data(), count, ElementType::kFloat32, by_ring);
     expect_sent(communicator, before, ring_all_gather_sent(rank, size, count), "all_gather");
     before = sent();
-    communicator.broadcast(out.data(), count, ElementType::kFloat32, size - 1);
+    communicator.broadcast(out.data(), count, ElementType::kFloat32, size - 1,
+                           {.algorithm = "binomial_tree"});
     expect_sent(communicator, before, binomial_tree_broadcast_sent(rank, size, size - 1, count),
                 "broadcast");
     before = sent();

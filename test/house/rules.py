@@ -202,6 +202,8 @@ HABITS = (
     ("exit", r"\bstd::(?:exit|quick_exit|abort)\s*\(|(?<![\w.>:\s])\s*exit\s*\(", ("collectives", "transports", "tensor"), (),
      "a library does not end its host program: throw kolo::Error"),
     ("format", r"\bstd::(?:format|print|println|vformat)\b", _EVERYWHERE, (), "g++ 12 has no <format>: use fmt, in a .cpp"),
+    ("catch", r"\bCatch::(?:(?:Matchers::)?Contains|StartsWith|EndsWith|Equals|Matches)\s*\(", ("test",), ("test/support/catch.h",),
+     "Catch2 2 and 3 agree on ContainsSubstring (test/support/catch.h) and on Catch::Matchers::StartsWith and the like"),
     ("using-namespace", r"\busing\s+namespace\s+std\b(?!::)", _EVERYWHERE, (), "name what you use"),
     ("feature-test", r"#\s*(?:el)?if.*(?:KOLO_(?:HAVE|WITH|USE)_|__has_include)", _EVERYWHERE,
      ("test/support/catch.h", "tensor/kernels/onednn/"),

@@ -110,6 +110,7 @@ class Rules(unittest.TestCase):
                 found = {finding.rule for finding in findings_in(cpp_file(body))}
                 self.assertEqual(found, {rule})
         self.assert_one(cpp_file("void f() { std::this_thread::sleep_for(x); }", "test/x.cpp"), "sleep", "do not sleep")
+        self.assert_one(cpp_file('auto x = Catch::Contains("y");', "test/x.cpp"), "catch", "ContainsSubstring")
 
     def test_comments_and_strings_are_not_code(self):
         self.assert_clean(cpp_file('// new things, as with tcp; assert(x)\nauto x = "new Thing, assert(x)";'))

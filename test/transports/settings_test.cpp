@@ -1,14 +1,17 @@
 // What the environment says, and what it may not say.
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "test/support/catch.h"
 #include "test/transports/store_table.h"
 #include "transports/error.h"
-#include "transports/placement.h"
 #include "transports/posix/cores.h"
 #include "transports/posix/socket.h"
 #include "transports/settings.h"
@@ -84,6 +87,7 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_WAIT", "block"},
                                          {"KOLO_SPIN_US", "7"},
                                          {"KOLO_TRANSPORT", "tcp"},
+                                         {"KOLO_HOST_ID", "rack-1"},
                                          {"KOLO_SEGMENT_BYTES", "4096"},
                                          {"KOLO_TCP_HOST", "::1"},
                                          {"KOLO_TCP_PORTS", "100-200"},
@@ -99,6 +103,7 @@ TEST_CASE("every setting is read") {
   CHECK(settings.wait == WaitKind::kBlock);
   CHECK(settings.spin == std::chrono::microseconds(7));
   CHECK(settings.transport == "tcp");
+  CHECK(settings.host_id == "rack-1");
   CHECK(settings.segment_bytes == 4096);
   CHECK(settings.tcp_host == "::1");
   CHECK((settings.tcp_port_low == 100 && settings.tcp_port_high == 200));
@@ -114,6 +119,7 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"MASTER_PORT", {"0", "65536", "http"}},
       {"KOLO_WAIT", {"sleep"}},
       {"KOLO_SPIN_US", {"-1"}},
+      {"KOLO_HOST_ID", {"two words", "\n", std::string(65, 'x')}},
       {"KOLO_SEGMENT_BYTES", {"1", "64k"}},
       {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
       {"KOLO_HELLO_TIMEOUT_MS", {"0"}}};
@@ -225,6 +231,27 @@ TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other 
   CHECK_FALSE(rank_1->failure());  // it ended in good order
 }
 
+TEST_CASE("who asks again gets the store that is in use, with one server and one membership") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto first = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto again = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto other = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  CHECK(first == again);
+  CHECK(first != other);
+  first->join(0);
+  again->join(0);
+  other->join(1);
+  first->leave();  // one of two communicators has ended: this rank is still there
+  first.reset();
+  again->set("key", "value");
+  CHECK(other->get("key", in_seconds(20)) == "value");
+  CHECK_FALSE(other->failure());
+  other->leave();
+  again->leave();
+}
+
 TEST_CASE("a port in use is said to be") {
   const TcpStoreServer first("127.0.0.1", 0);
   try {
@@ -263,23 +290,22 @@ TEST_CASE("a rank that finds another program at the store's port says who it is"
   }
 }
 
-TEST_CASE("ranks know who shares their host, their process and their cores") {
-  const std::string here = "host A\nprocess 1\n0 1\n-\n";
-  const std::string sibling = "host A\nprocess 2\n1 2\n-\n";
-  const std::string limited = "host A\nprocess 3\n0 1 2 3\n1.500\n";
-  const std::string away = "host B\nprocess 1\n0 1 2 3\n-\n";
-  const auto one = placement_from({here, here}, 1);
-  CHECK((one.is_one_process && one.is_one_host && one.local_ranks == 2 && one.local_index == 1 &&
-         one.local_cores == 2));
-  const auto two = placement_from({here, sibling}, 0);
-  CHECK((!two.is_one_process && two.is_one_host && two.local_cores == 3));
-  const auto three = placement_from({here, away, sibling}, 2);
-  CHECK((!three.is_one_host && three.local_ranks == 2 && three.local_index == 1 &&
-         three.local_cores == 3));
-  CHECK(placement_from({limited, here}, 0).local_cores == 1);
-  CHECK_THROWS_AS(placement_from({"nonsense", here}, 1), Error);
-  const auto own = placement_from({describe_place(), describe_place()}, 0);
-  CHECK((own.is_one_process && own.local_cores >= 1));
+TEST_CASE("every variable that is read is in the README's table") {
+  std::ifstream file(KOLO_TRANSPORTS_README);
+  std::string table;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("| ")) table += line + '\n';
+  }
+  std::set<std::string> names;
+  read_settings([&](const char* name) -> std::optional<std::string> {
+    names.insert(name);
+    return std::nullopt;
+  });
+  CHECK(names.size() > 10);
+  for (const std::string& name : names) {
+    INFO(name);
+    CHECK(table.find(name) != std::string::npos);
+  }
 }
 
 TEST_CASE("a cgroup's quota is read as cores") {

@@ -34,7 +34,7 @@ BatchPlan::BatchPlan(std::int64_t samples, std::int64_t global_batch, int ranks)
   if (ranks > samples) {
     throw DataError(fmt::format(
         "more ranks than samples: {} ranks, but {} samples; use fewer ranks, or more samples "
-        "(--train_size)",
+        "(--train-size, --test-size)",
         ranks, samples));
   }
   if (global_batch < ranks) {

@@ -108,9 +108,14 @@ std::string MatArray::text() const {
 
 void check_mat_framing(const std::filesystem::path& path) {
   const std::string name = path.string();
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  using Type = std::filesystem::file_type;
+  if (kind == Type::fifo || kind == Type::socket || kind == Type::character) {
+    throw DataError(fmt::format("'{}' is no file: reading it could wait for ever", name));
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw DataError(fmt::format("'{}' cannot be opened: {}", name, std::strerror(errno)));
-  std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   if (error) throw DataError(fmt::format("'{}' cannot be read: {}", name, error.message()));
   Framing(std::move(file), name, static_cast<std::int64_t>(size)).check();

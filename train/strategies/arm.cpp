@@ -143,6 +143,13 @@ std::string Arm::name() const {
   return text;
 }
 
+std::string Arm::full_name() const {
+  if (placement == Placement::none) return strategy;
+  const std::string update = update_at == UpdateAt::server ? "server" : "worker";
+  if (placement == Placement::everywhere) return strategy + ":everywhere:optimizer=" + update;
+  return fmt::format("{}:dedicated:servers={}:optimizer={}", strategy, servers, update);
+}
+
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {
   if (defaults.ps_mode != "dedicated" && defaults.ps_mode != "sharded" &&
       defaults.ps_mode != "everywhere") {

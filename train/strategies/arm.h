@@ -31,6 +31,8 @@ struct Arm {
 
   /// As it is written on the command line, in its shortest form: equal arms have equal names.
   std::string name() const;
+  /// With every word written out: parses to this arm whatever the defaults are.
+  std::string full_name() const;
   friend bool operator==(const Arm&, const Arm&) = default;
 };
 

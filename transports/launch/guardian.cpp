@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,9 +42,12 @@ constexpr pid_t kGoodbye = 0;
 Guardian::Guardian(int ranks) {
   std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) posix::throw_system("launcher: pipe");
+  // Not a pipe: who writes to a guardian that was killed must not die of SIGPIPE.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    posix::throw_system("launcher: socketpair");
+  }
   const posix::Descriptor read_end(ends[0]);
-  pipe_ = posix::Descriptor(ends[1]);
+  line_ = posix::Descriptor(ends[1]);
   pid_ = fork();
   if (pid_ == 0) guard(ends[0], groups);
   if (pid_ < 0) posix::throw_system("launcher: fork");
@@ -56,7 +60,7 @@ Guardian::~Guardian() {
 }
 
 void Guardian::report(pid_t group) const {
-  while (write(pipe_.get(), &group, sizeof group) < 0 && errno == EINTR) {
+  while (send(line_.get(), &group, sizeof group, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
 }
 

@@ -23,7 +23,7 @@ class Guardian {
   void report(pid_t group) const;
 
  private:
-  posix::Descriptor pipe_;
+  posix::Descriptor line_;
   pid_t pid_ = -1;
 };
 

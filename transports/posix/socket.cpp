@@ -108,12 +108,25 @@ std::string host_and_port(const std::string& host, std::uint16_t port) {
   return fmt::format(fmt::runtime(is_v6 ? "[{}]:{}" : "{}:{}"), host, port);
 }
 
+namespace {
+
+std::vector<Address> both(std::vector<Address> some, const std::vector<Address>& others) {
+  some.insert(some.end(), others.begin(), others.end());
+  return some;
+}
+
+}  // namespace
+
 std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0) {
+    // The name that always means this machine (RFC 6761), also where nothing says so: a bare system
+    // has no /etc/hosts.
+    if (host == "localhost")
+      return both(resolve("127.0.0.1", port, why), resolve("::1", port, why));
     why = ::gai_strerror(error);
     return {};
   }

@@ -370,7 +370,8 @@ void ShmChannel::kill(ErrorCode code, std::string why) {
 }
 
 void ShmChannel::fail() {
-  if (failure_.empty()) kill(ErrorCode::kPeerLost, end_text_);
+  // A peer that ended in order has left what it sent and answered: the next call may find it.
+  if (failure_.empty()) throw Error(ErrorCode::kPeerLost, pair_.peer, end_text_);
   throw Error(failure_code_, pair_.peer, failure_);
 }
 

@@ -84,7 +84,7 @@ TEST_CASE(
 TEST_CASE("plans that leave ranks without work are refused") {
   CHECK_THROWS_WITH(BatchPlan(3, 64, 4),
                     "more ranks than samples: 4 ranks, but 3 samples; use fewer ranks, or more "
-                    "samples (--train_size)");
+                    "samples (--train-size, --test-size)");
   CHECK_THROWS_WITH(BatchPlan(100, 2, 4),
                     "a global batch of 2 leaves some of 4 ranks without work; it must be at least "
                     "one sample a rank");

@@ -31,15 +31,15 @@ const MatBytes& two_variables() {
 
 TEST_CASE("a MATLAB 5 file is told from everything else") {
   CHECK(fault(two_variables().bytes()) == "");
-  CHECK_THAT(
-      fault(""),
-      Catch::StartsWith("is not a MATLAB 5 file: it does not begin with 'MATLAB 5.0 MAT-file'"));
-  CHECK_THAT(fault(std::string(4096, 'x')), Catch::StartsWith("is not a MATLAB 5 file"));
+  CHECK_THAT(fault(""),
+             Catch::Matchers::StartsWith(
+                 "is not a MATLAB 5 file: it does not begin with 'MATLAB 5.0 MAT-file'"));
+  CHECK_THAT(fault(std::string(4096, 'x')), Catch::Matchers::StartsWith("is not a MATLAB 5 file"));
   CHECK_THAT(fault("MATLAB 7.3 MAT-file" + std::string(500, ' ')),
-             Catch::StartsWith("is not a MATLAB 5 file"));
+             Catch::Matchers::StartsWith("is not a MATLAB 5 file"));
   std::string no_order = two_variables().bytes();
   no_order[126] = 'Q';
-  CHECK_THAT(fault(no_order), Catch::Contains("the mark of the byte order"));
+  CHECK_THAT(fault(no_order), ContainsSubstring("the mark of the byte order"));
 }
 
 TEST_CASE("a file that is cut anywhere but between variables is called truncated") {
@@ -52,7 +52,7 @@ TEST_CASE("a file that is cut anywhere but between variables is called truncated
     if (size == second) {
       CHECK(message == "");
     } else {
-      CHECK_THAT(message, Catch::StartsWith("is truncated"));
+      CHECK_THAT(message, Catch::Matchers::StartsWith("is truncated"));
     }
   }
 }

@@ -13,7 +13,7 @@ TEST_CASE("without matio, svhn says what to install") {
       .write(folder.path() / "train_32x32.mat");
   CHECK_THROWS_WITH(
       open_dataset("svhn:" + folder.path().string(), Split::train),
-      Catch::Contains("install libmatio-dev, configure with cmake again and rebuild"));
+      ContainsSubstring("install libmatio-dev, configure with cmake again and rebuild"));
 }
 
 }  // namespace

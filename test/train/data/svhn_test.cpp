@@ -86,24 +86,25 @@ TEST_CASE("svhn takes labels of type double, and the first samples where fewer a
 TEST_CASE("svhn finds a subset under another name, unless there are two") {
   const TemporaryFolder folder;
   const std::string argument = folder.path().string();
-  CHECK_THROWS_WITH(open_svhn(argument, Split::train, {}),
-                    Catch::Contains("there is neither train_32x32.mat nor *train_32x32*.mat in '" +
-                                    argument + "'"));
+  CHECK_THROWS_WITH(
+      open_svhn(argument, Split::train, {}),
+      ContainsSubstring("there is neither train_32x32.mat nor *train_32x32*.mat in '" + argument +
+                        "'"));
   good_file().write(folder.path() / "train_32x32.subset.mat");
   CHECK(open_svhn(argument, Split::train, {})->size() == 4);
   CHECK_THROWS_WITH(open_svhn(argument, Split::test, {}),
-                    Catch::Contains("neither test_32x32.mat"));
+                    ContainsSubstring("neither test_32x32.mat"));
   good_file().write(folder.path() / "my_train_32x32.mat");
   CHECK_THROWS_WITH(open_svhn(argument, Split::train, {}),
-                    Catch::Contains("my_train_32x32.mat, train_32x32.subset.mat; leave one"));
+                    ContainsSubstring("my_train_32x32.mat, train_32x32.subset.mat; leave one"));
   good_file().write(folder.path() / "train_32x32.mat");
   CHECK(open_svhn(argument, Split::train, {})->size() == 4);
 }
 
 TEST_CASE("svhn names a directory that is not there") {
-  CHECK_THROWS_WITH(
-      open_svhn("/nowhere/svhn", Split::train, {}),
-      Catch::StartsWith("data set 'svhn:/nowhere/svhn': '/nowhere/svhn' is not a directory"));
+  CHECK_THROWS_WITH(open_svhn("/nowhere/svhn", Split::train, {}),
+                    Catch::Matchers::StartsWith(
+                        "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' is not a directory"));
 }
 
 TEST_CASE("svhn says what is wrong with a file") {
@@ -116,8 +117,8 @@ TEST_CASE("svhn says what is wrong with a file") {
   CHECK(refusal(labels({1, 0})) ==
         "'train_32x32.mat': the label of sample 1 is 0, but 1 to 10 were expected (10 means the "
         "digit 0)");
-  CHECK_THAT(refusal(labels({11, 1})), Catch::Contains("the label of sample 0 is 11"));
-  CHECK_THAT(refusal(labels({1.5, 1})), Catch::Contains("the label of sample 0 is 1.5"));
+  CHECK_THAT(refusal(labels({11, 1})), ContainsSubstring("the label of sample 0 is 11"));
+  CHECK_THAT(refusal(labels({1.5, 1})), ContainsSubstring("the label of sample 0 is 1.5"));
   CHECK(refusal(labels({1, 1, 1})) ==
         "variable 'y' of 'train_32x32.mat' is 3x1 double, but 2 labels of uint8 or double were "
         "expected, as X has 2 "
@@ -125,11 +126,11 @@ TEST_CASE("svhn says what is wrong with a file") {
   CHECK(refusal(MatBytes().add("X", kMatUint8, {32, 32, 6, 1}, pixels(2))) ==
         "variable 'X' of 'train_32x32.mat' is 32x32x6x1 uint8, but 32x32x3xN uint8 was expected");
   CHECK_THAT(refusal(MatBytes().add<std::int16_t>("X", kMatInt16, {2, 2}, {1, 2, 3, 4})),
-             Catch::Contains("is 2x2 int16, but 32x32x3xN uint8 was expected"));
+             ContainsSubstring("is 2x2 int16, but 32x32x3xN uint8 was expected"));
   CHECK_THAT(refusal(MatBytes().add("X", kMatUint8, {32, 32, 3, 2}, pixels(2))),
-             Catch::Contains("variable 'y' of 'train_32x32.mat' does not exist"));
+             ContainsSubstring("variable 'y' of 'train_32x32.mat' does not exist"));
   CHECK_THAT(refusal(MatBytes().add<double>("z", kMatDouble, {1, 1}, {1})),
-             Catch::Contains("variable 'X' of"));
+             ContainsSubstring("variable 'X' of"));
   CHECK(refusal(good_file(), {.train_size = 5}) ==
         "'train_32x32.mat' has 4 samples, but 5 were asked for");
 }

@@ -131,11 +131,37 @@ TEST_CASE("numbers that make no sense are refused by the name of their flag") {
                            "--bucket-bytes", "--skip-steps", "--timeout", "--servers"}) {
     refuses(flag, "-1");
   }
+  // Nothing that was given is taken for "not given".
+  for (const char* flag :
+       {"--batch-size", "--global-batch", "--epochs", "--train-size", "--test-size", "--lr",
+        "--bucket-bytes", "--first-bucket-bytes", "--servers"}) {
+    refuses(flag, "0");
+  }
   refuses("--momentum", "1");
   refuses("--timeout", "0");
   refuses("--epochs", "many");
   refuses("--global-batch", "1");
   refuses("--lr", "nan");
+}
+
+TEST_CASE("a refusal says what was expected and what there is") {
+  CHECK_THROWS_WITH(parse_options({"train", "--epochs=0"}),
+                    "--epochs: expected a whole number of at least 1, got '0'");
+  CHECK_THROWS_WITH(parse_options({"train", "--ranks=2000"}),
+                    "--ranks: expected a whole number from 1 to 1024, got '2000'");
+  CHECK_THROWS_WITH(parse_options({"train", "--lr=fast"}),
+                    "--lr: expected a number above 0, got 'fast'");
+  CHECK_THROWS_WITH(parse_options({"train", "--warmup-epochs=1e300"}),
+                    ContainsSubstring("below 1000000"));
+  CHECK_THROWS_WITH(parse_options({"train", "--momentum=1"}),
+                    "--momentum: expected a number of at least 0 and below 1, got '1'");
+}
+
+TEST_CASE("a transport between threads cannot join kolo-train's ranks") {
+  CHECK_THROWS_WITH(check_transport(parse({"train", "--transport=inproc"})),
+                    Catch::Matchers::StartsWith("--transport inproc: ") &&
+                        ContainsSubstring("there are shm, tcp"));
+  CHECK_NOTHROW(check_transport(parse({"train", "--transport=tcp"})));
 }
 
 TEST_CASE("an arm that differs in more than its strategy is refused") {

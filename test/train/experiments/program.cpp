@@ -6,15 +6,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
 namespace kolo::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 // A file of a process below /proc; empty where it is gone.
 std::string text_of(pid_t process, const char* name) {
@@ -25,18 +30,14 @@ std::string text_of(pid_t process, const char* name) {
   return text.str();
 }
 
-// State and parent from /proc/PID/stat; the name in brackets may have spaces.
-struct Stat {
-  char state = 'X';
-  pid_t parent = 0;
-};
-Stat stat_of(pid_t process) {
+// Gone, or a zombie. The name in brackets, before the state, may have spaces.
+bool is_over(pid_t process) {
   const std::string text = text_of(process, "stat");
   const std::size_t end = text.rfind(')');
-  Stat stat;
-  if (end != std::string::npos)
-    std::istringstream(text.substr(end + 1)) >> stat.state >> stat.parent;
-  return stat;
+  if (end == std::string::npos) return true;
+  char state = 'X';
+  std::istringstream(text.substr(end + 1)) >> state;
+  return state == 'X' || state == 'Z';
 }
 
 std::vector<pid_t> all_processes() {
@@ -49,26 +50,56 @@ std::vector<pid_t> all_processes() {
   return processes;
 }
 
+// `variable` is NAME=value, as the kernel shows it: between the ends of two others.
+bool has_variable(pid_t process, const std::string& variable) {
+  std::string variables(1, '\0');
+  variables.append(text_of(process, "environ"));
+  std::string wanted(1, '\0');
+  wanted.append(variable).push_back('\0');
+  return variables.find(wanted) != std::string::npos;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// In the new process. A test has one thread, so all calls are allowed here.
+[[noreturn]] void become(const Start& start, int writing) {
+  std::vector<std::string> words{start.file};
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  for (const auto& [name, value] : start.variables) setenv(name.c_str(), value.c_str(), 1);
+  // Whoever runs the tests in the background ignores these, and it would be inherited.
+  for (const int number : {SIGINT, SIGQUIT}) std::signal(number, SIG_DFL);
+  dup2(writing, STDOUT_FILENO);
+  dup2(writing, STDERR_FILENO);
+  if (chdir(start.folder.c_str()) != 0 || !start.prepare()) _exit(126);
+  execv(start.file.c_str(), pointers(words).data());
+  _exit(127);
+}
+
 }  // namespace
 
-Program::Program(const std::vector<std::string>& arguments, const std::string& folder) {
-  std::vector<std::string> words{KOLO_TRAIN};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+std::string program_under_test() { return KOLO_TRAIN; }
+
+Program::Program(const Start& start) {
+  static int count = 0;
+  const std::string mark = std::to_string(getpid()) + "." + std::to_string(++count);
+  mark_ = "KOLO_TEST_PROGRAM=" + mark;
+  Start marked = start;
+  marked.variables["KOLO_TEST_PROGRAM"] = mark;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   process_ = fork();
-  if (process_ == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    dup2(ends[1], STDERR_FILENO);
-    if (chdir(folder.c_str()) == 0) execv(KOLO_TRAIN, pointers.data());
-    _exit(127);
-  }
+  if (process_ == 0) become(marked, ends[1]);
   close(ends[1]);
   reading_ = ends[0];
 }
+
+Program::Program(const std::vector<std::string>& arguments, const std::string& folder)
+    : Program(Start{.arguments = arguments, .folder = folder, .variables = {}}) {}
 
 Program::~Program() {
   if (!is_over_) {
@@ -84,7 +115,7 @@ bool Program::read_some() {
   pollfd waiting{reading_, POLLIN, 0};
   if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count())) <= 0) {
     throw std::runtime_error(
-        std::string("still running after a minute; so far:\n").append(output_));
+        std::string("still running after four minutes; so far:\n").append(output_));
   }
   std::array<char, 4096> block{};
   const ssize_t count = read(reading_, block.data(), block.size());
@@ -111,47 +142,51 @@ int Program::wait() {
 
 void Program::signal(int number) const { kill(process_, number); }
 
-std::vector<pid_t> Program::descendants() const {
+std::vector<pid_t> Program::marked() const {
   std::vector<pid_t> found;
-  const std::vector<pid_t> processes = all_processes();
-  std::vector<pid_t> parents{process_};
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    for (const pid_t process : processes) {
-      if (stat_of(process).parent != parent) continue;
-      found.push_back(process);
-      parents.push_back(process);
-    }
+  for (const pid_t process : all_processes()) {
+    if (has_variable(process, mark_) && !is_over(process)) found.push_back(process);
   }
   return found;
 }
 
 pid_t Program::rank_process(int rank) const {
-  std::string wanted("\0RANK=", 6);  // between the ends of two variables
-  wanted.append(std::to_string(rank)).push_back('\0');
-  for (const pid_t process : descendants()) {
-    std::string variables(1, '\0');
-    variables.append(text_of(process, "environ"));
-    if (variables.find(wanted) != std::string::npos) return process;
+  const std::string wanted = "RANK=" + std::to_string(rank);
+  for (const pid_t process : marked()) {
+    if (has_variable(process, wanted)) return process;
   }
   throw std::runtime_error(std::string("no process is rank ").append(std::to_string(rank)));
 }
 
-bool is_gone(pid_t process) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::chrono::steady_clock::now() < deadline) {
-    const char state = stat_of(process).state;
-    if (state == 'X' || state == 'Z') return true;
-    sched_yield();
+pid_t Program::wait_for_rank(int rank) const {
+  while (true) {
+    try {
+      return rank_process(rank);
+    } catch (const std::runtime_error&) {
+      if (std::chrono::steady_clock::now() > deadline_) throw;
+      sched_yield();
+    }
   }
-  return false;
+}
+
+std::vector<pid_t> Program::left_behind() const {
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  std::vector<pid_t> left = marked();
+  while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
+    sched_yield();
+    left = marked();
+  }
+  return left;
+}
+
+Ended run_program(const Start& start) {
+  Program program(start);
+  const int code = program.wait();
+  return {code, program.output()};
 }
 
 Ended run_program(const std::vector<std::string>& arguments, const std::string& folder) {
-  Program program(arguments, folder);
-  const int code = program.wait();
-  return {code, program.output()};
+  return run_program(Start{.arguments = arguments, .folder = folder, .variables = {}});
 }
 
 }  // namespace kolo::test

@@ -1,50 +1,20 @@
 // kolo-train as its users run it: processes, transports, reports, and what goes wrong.
 #include "test/train/experiments/program.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "test/support/catch.h"
+#include "test/train/experiments/small_run.h"
 #include "test/train/real_data.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace kolo::test;
-using Words = std::vector<std::string>;
-
-// A folder to run in, gone afterwards.
-struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("kolo_train_test_" + std::to_string(getpid()))) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string text() const { return path.string(); }
-  fs::path path;
-};
-
-// Seconds rather than minutes: the small model, and few samples of which the last batch is uneven.
-Words small(Words words, int epochs = 2) {
-  for (const std::string& word : {std::string("--model=small"), std::string("--train-size=101"),
-                                  std::string("--test-size=33"), std::string("--batch-size=16"),
-                                  "--epochs=" + std::to_string(epochs),
-                                  std::string("--hash-every=2"), std::string("--timeout=30")}) {
-    words.push_back(word);
-  }
-  return words;
-}
-
-bool leaves_nothing(const std::vector<pid_t>& processes) {
-  bool is_clean = true;
-  for (const pid_t process : processes) is_clean = is_gone(process) && is_clean;
-  return is_clean;
-}
 
 void check_run(const nlohmann::json& run) {
   CHECK(run["bytes_match_formula"] == true);
@@ -93,37 +63,6 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
   CHECK_THAT(ended.output, ContainsSubstring("ps:sharded:optimizer=server"));
   CHECK_THAT(ended.output, ContainsSubstring("["));  // a spread
   CHECK_FALSE(fs::exists(folder.path / "report"));
-}
-
-TEST_CASE("a rank that is killed in the middle ends all, is named, and nothing is left") {
-  const Folder folder;
-  const std::string strategy = GENERATE("ring", "ps");
-  Program program(small({"compare", "--strategies", strategy, "--report", "out"}, 100'000),
-                  folder.text());
-  program.wait_for(", test ");  // an epoch is over
-  const std::vector<pid_t> processes = program.descendants();
-  const int victim = strategy == "ring" ? 1 : 2;  // a worker; the server
-  kill(program.rank_process(victim), SIGKILL);
-  const int code = program.wait();
-  INFO(program.output());
-  CHECK(code == 128 + SIGKILL);
-  CHECK_THAT(program.output(), ContainsSubstring(strategy + ": rank " + std::to_string(victim) +
-                                                 " was killed by signal 9"));
-  CHECK(leaves_nothing(processes));
-  CHECK_FALSE(fs::exists(folder.path / "out/report.json"));
-}
-
-TEST_CASE("an interrupt ends all and writes nothing") {
-  const Folder folder;
-  Program program(small({"compare", "--report", "out"}, 100'000), folder.text());
-  program.wait_for("starting");
-  const std::vector<pid_t> processes = program.descendants();
-  program.signal(SIGINT);
-  const int code = program.wait();
-  INFO(program.output());
-  CHECK(code == 128 + SIGINT);
-  CHECK(leaves_nothing(processes));
-  CHECK(fs::is_empty(folder.path / "out"));
 }
 
 TEST_CASE("training that diverges ends with the iteration and what to do") {

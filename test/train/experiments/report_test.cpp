@@ -56,7 +56,6 @@ Report made_up_report() {
   report.command = "kolo-train compare";
   report.machine = {{"cores", "2"}};
   report.runs = {made_up_run("ring", 1, 0), made_up_run("ps", 1, 1)};
-  report.skipped_iterations = 1;
   return report;
 }
 
@@ -85,6 +84,8 @@ TEST_CASE("report.json is valid and has what was measured") {
   CHECK(run["images_per_second"] == Approx(160));
   CHECK(run["bytes_match_formula"] == true);
   CHECK(run["ranks"].size() == 3);
+  CHECK(json["skipped_iterations"] == 1);
+  CHECK_FALSE(json.contains("incomplete"));
   CHECK(run["step_seconds_median"] == Approx(0.25));
   CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
 }
@@ -103,7 +104,9 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
   report.runs.push_back(made_up_run("ps", 2, 1));
   const Table table = make_table(report);
   CHECK(table.columns == std::vector<std::string>{"ring", "ps"});
-  CHECK(table.rows[0].cells[0] == "180.0 [160.0, 200.0]");
+  CHECK(table.rows[0].cells[0] == "2 [2, 2]");
+  CHECK(table.rows[1].cells[0] == "180.0 [160.0, 200.0]");
+  CHECK_THAT(report_text(report), ContainsSubstring("those of 2 counted iterations"));
   CHECK_THAT(report_text(report), ContainsSubstring("cores busy, all servers"));
   CHECK_THAT(report_markdown(report),
              ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
@@ -111,7 +114,7 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
 
 TEST_CASE("bytes that are not those of the formula are flagged") {
   Report report = made_up_report();
-  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING: the bytes"));
   report.runs[0].ranks[1].bytes_sent += 1000;
   CHECK_FALSE(report.runs[0].bytes_match());
   CHECK_THAT(report_text(report), ContainsSubstring("WARNING: the bytes"));
@@ -126,8 +129,45 @@ TEST_CASE(
                     ContainsSubstring("learning rate is '0.1' in 'ring' and '0.2' in 'ps'"));
   runs[1].terms.erase("learning rate");
   CHECK_THROWS_AS(require_comparable(runs), ComparisonRefused);
+  auto alone = made_up_report().runs;  // one worker: the ring has nobody to talk to
+  alone[0].workers = alone[1].workers = 1;
+  alone[0].terms.erase("transport");
+  CHECK_NOTHROW(require_comparable(alone));
+  alone[0].workers = 2;
+  CHECK_THROWS_AS(require_comparable(alone), ComparisonRefused);
   runs[1].seed = 2;  // another seed may have other terms
   CHECK_NOTHROW(require_comparable(runs));
+}
+
+TEST_CASE("what is left of a comparison says that it is not all, and why") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), !ContainsSubstring("INCOMPLETE"));
+  report.runs.pop_back();
+  report.incomplete = "ps: rank 2 was killed by signal 9";
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("INCOMPLETE") && ContainsSubstring("rank 2 was killed by signal 9"));
+  CHECK_THAT(report_markdown(report), ContainsSubstring("- INCOMPLETE"));
+  CHECK(nlohmann::json::parse(report_json(report))["incomplete"] == report.incomplete);
+}
+
+TEST_CASE("nothing is said of what one arm or one worker cannot show") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
+  CHECK_THAT(report_text(report), ContainsSubstring("replicas were compared 8 times"));
+  report.runs.pop_back();
+  CHECK_THAT(report_text(report), !ContainsSubstring("final parameters"));
+  report.runs[0].workers = 1;
+  CHECK_THAT(report_text(report), !ContainsSubstring("replicas"));
+}
+
+TEST_CASE("a folder is tried without a trace") {
+  const Folder folder("kolo_report_test_");
+  std::filesystem::create_directory(folder.path);
+  const auto below = folder.path / "made" / "for" / "this";
+  require_writable(below.string());
+  require_writable((folder.path / "made" / "").string());
+  require_writable(folder.path.string());
+  CHECK(std::filesystem::is_empty(folder.path));
 }
 
 TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
@@ -179,5 +219,12 @@ TEST_CASE("progress fits its line and knows how far the whole is") {
   CHECK_THAT(line, ContainsSubstring(" 75 %"));
   CHECK_THAT(line, ContainsSubstring("epoch 2/4"));
   CHECK_THAT(line, ContainsSubstring("1:01 left"));
+  const std::string narrow = progress_line({"ps", 1, 2}, note, 61, 60);
+  CHECK_THAT(narrow, ContainsSubstring("[######..] ") && ContainsSubstring("1:01 left"));
+  CHECK(narrow.size() <= 60);
   CHECK(progress_line({"ps", 1, 2}, note, 61, 40).size() == 40);
+  note.activity = "starting";
+  note.iteration = 0;
+  CHECK_THAT(progress_line({"ps", 1, 2}, note, -1, 200),
+             Catch::Matchers::EndsWith("ps (2/2) starting"));
 }

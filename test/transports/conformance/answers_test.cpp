@@ -112,6 +112,31 @@ TEST_CASE("an answered segment keeps its credit until its answer is released") {
   });
 }
 
+// Who looks for more in vain may still read what it asked for.
+TEST_CASE("the last answers of a rank that is done outlive it") {
+  for_each_that_answers([](const TransportRow& row) {
+    run_ranks(row, 2, [](Rank& rank) {
+      constexpr std::size_t kBytes = 5000;
+      if (rank.rank() == 1) {
+        answer_next(rank, 0, 0, kBytes);
+        rank.drop_transport();
+        return;
+      }
+      rank.send_pattern(1, 0, kBytes, Out::kSlot, kAnswered);
+      rank.until(
+          [&] {
+            try {
+              return rank.to(1).view(8) != nullptr;
+            } catch (const Error& error) {
+              return error.code() == ErrorCode::kPeerLost;
+            }
+          },
+          "the end of rank 1");
+      expect_answer(rank, 1, 0, kBytes);
+    });
+  });
+}
+
 TEST_CASE("a channel says what it has answered in its counts") {
   for_each_that_answers([](const TransportRow& row) {
     run_ranks(row, 2, [](Rank& rank) {

@@ -103,7 +103,7 @@ TEST_CASE("a peer that is killed is named, spinning or asleep") {
     CHECK(error.code() == ErrorCode::kPeerLost);
     CHECK(error.peer() == 1);
     CHECK_THAT(error.what(),
-               Catch::Matchers::Contains("rank 1 (process " + std::to_string(child) + ") is gone"));
+               ContainsSubstring("rank 1 (process " + std::to_string(child) + ") is gone"));
     CHECK(error_of([&] { transport->channel(1).reserve(8); }).code() == ErrorCode::kPeerLost);
     CHECK(error_of([&] { transport->channel(1).view(8); }).code() == ErrorCode::kPeerLost);
   }

@@ -77,9 +77,8 @@ TEST_CASE("memory that a peer could shrink, or that is too short, is refused") {
   posix::Descriptor loose(::memfd_create("kolo-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(loose.is_open());
   REQUIRE(::ftruncate(loose.get(), 8192) == 0);
-  CHECK_THROWS_WITH(posix::SharedMemory(std::move(loose), 8192),
-                    Catch::Matchers::Contains("not sealed"));
+  CHECK_THROWS_WITH(posix::SharedMemory(std::move(loose), 8192), ContainsSubstring("not sealed"));
   const posix::SharedMemory shorter(4096);
   CHECK_THROWS_WITH(posix::SharedMemory(posix::Descriptor(::dup(shorter.descriptor())), 8192),
-                    Catch::Matchers::Contains("4096 bytes long where 8192"));
+                    ContainsSubstring("4096 bytes long where 8192"));
 }

@@ -1,11 +1,8 @@
-// Which loops this processor can run. Compiled without any special flag: it decides before they are
-// called.
-
+// Which loops this x86-64 processor can run. Compiled without any special flag: it decides before
+// they are called.
 #include "tensor/kernels/onednn/loops.h"
 
 namespace kolo::tensor::onednn {
-
-#if defined(KOLO_X86_LOOPS)
 
 const Loops& avx2_loops();
 const Loops& avx512_loops();
@@ -18,11 +15,5 @@ const Loops& best_loops() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2_loops()
                                                                          : baseline_loops();
 }
-
-#else
-
-const Loops& best_loops() { return baseline_loops(); }
-
-#endif
 
 }  // namespace kolo::tensor::onednn

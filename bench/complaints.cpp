@@ -1,0 +1,91 @@
+#include "bench/complaints.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+namespace kolo::bench {
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+// CLI11 lists everything from the first unknown word on, backwards. This finds that word.
+std::string first_unexpected(const CLI::App& command, int argc, const char* const* argv) {
+  std::string stray;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.size() < 2 || word[0] != '-') {
+      if (stray.empty()) stray = word;
+      continue;
+    }
+    const bool is_long = word[1] == '-';
+    const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) return fmt::format("has no option '{}'", name);
+    if (option->get_items_expected_max() > 0 && name == word) ++i;  // its value
+  }
+  return fmt::format("does not expect '{}'", stray);
+}
+
+// The first word of CLI11's text that is a flag of `command`; null where there is none.
+const CLI::Option* named_option(const CLI::App& command, std::string_view text) {
+  const auto begin = text.find('-');
+  if (begin == std::string_view::npos) return nullptr;
+  const std::string_view word = text.substr(begin);
+  return command.get_option_no_throw(std::string(word.substr(0, word.find_first_of(" :,"))));
+}
+
+std::string what_it_takes(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type.find("INT") != std::string::npos) return "a whole number";
+  return type.find("FLOAT") != std::string::npos ? "a number" : "another value";
+}
+
+std::string explain_value(const CLI::ParseError& error, const CLI::App& command) {
+  const std::string text = error.what();
+  const CLI::Option* option = named_option(command, text);
+  if (option == nullptr) return text;
+  const std::string name = option->get_name();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return name + " needs a value";
+  const auto equals = text.find(" = ");
+  if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr || equals == std::string::npos)
+    return text;
+  return fmt::format("{} {}: expected {}", name, text.substr(equals + 3), what_it_takes(*option));
+}
+
+}  // namespace
+
+void require_command(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc >= 2 && argv[1][0] == '-') return;
+  const auto names = command_names(app);
+  if (argc >= 2 && std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  throw std::invalid_argument(fmt::format(
+      "{}; there are {}; see kolo-bench --help",
+      argc < 2 ? "a command is missing" : fmt::format("there is no command '{}'", argv[1]),
+      fmt::join(names, ", ")));
+}
+
+std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
+                    const char* const* argv) {
+  const auto commands = app.get_subcommands();
+  if (commands.empty()) return fmt::format("{}; see kolo-bench --help", error.what());
+  const CLI::App& command = *commands.front();
+  const std::string& name = command.get_name();
+  std::string what = ": " + explain_value(error, command);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    what = " " + first_unexpected(command, argc, argv);
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    what = name == "plot" ? " needs a file of JSON lines, as --json writes them"
+                          : " needs a collective, as allreduce";
+  return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,68 @@
+#include "bench/failure.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "transports/error.h"
+
+namespace kolo::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long news of a rank's death may be under way when a library that knows nothing of our store
+// has noticed a closed connection already.
+constexpr auto kCauseTakes = 200ms;
+
+// kolo's communicator posts "text [code]".
+std::string without_code(std::string text) {
+  const auto bracket = text.rfind(" [");
+  if (bracket == std::string::npos || text.back() != ']') return text;
+  const std::string code = text.substr(bracket + 2, text.size() - bracket - 3);
+  for (int i = 0; i <= static_cast<int>(ErrorCode::kSystem); ++i) {
+    if (code == to_string(static_cast<ErrorCode>(i))) return text.substr(0, bracket);
+  }
+  return text;
+}
+
+void wait_for_news(Store& store) {
+  const auto deadline = Clock::now() + kCauseTakes;
+  while (!store.failure() && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
+}
+
+std::string first_cause(Store& store, int rank, const std::exception& failure) {
+  const bool is_ours = dynamic_cast<const Error*>(&failure) != nullptr ||
+                       dynamic_cast<const std::invalid_argument*>(&failure) != nullptr;
+  const std::string own =
+      is_ours ? failure.what() : fmt::format("rank {}: {}", rank, failure.what());
+  try {
+    if (!is_ours) wait_for_news(store);
+    return without_code(store.post_failure(own));
+  } catch (const Error&) {
+    return own;  // the store is gone as well
+  }
+}
+
+bool is_first_to_speak(Store& store) {
+  try {
+    return store.add("failure is said", 1) == 1;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+void fail_together(Store& store, int rank, Audience audience, const std::exception& failure) {
+  const std::string cause = first_cause(store, rank, failure);
+  if (audience == Audience::kOneForAll && !is_first_to_speak(store)) throw SaidByAnotherRank();
+  if (dynamic_cast<const std::invalid_argument*>(&failure) != nullptr)
+    throw std::invalid_argument(cause);
+  throw std::runtime_error(cause);
+}
+
+}  // namespace kolo::bench

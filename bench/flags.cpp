@@ -1,0 +1,97 @@
+#include "bench/flags.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "bench/sizes.h"
+
+namespace kolo::bench {
+
+void add_ranks(CLI::App& command, Arguments& result) {
+  command.add_option("-n,--ranks", result.ranks, "Ranks to start on this host")
+      ->capture_default_str();
+  command.add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
+      ->capture_default_str();
+}
+
+void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
+  command.add_option("-b,--min-bytes", typed.min_bytes, "Smallest size: 8, 32K, 256M")
+      ->capture_default_str();
+  command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")->capture_default_str();
+  command.add_option("-f,--factor", result.factor, "Each size is so many times the one before")
+      ->capture_default_str();
+}
+
+void add_type(CLI::App& command, Typed& typed) {
+  command.add_option("-d,--type", typed.type, names_of(kElementTypes))->capture_default_str();
+}
+
+void add_operation(CLI::App& command, Typed& typed) {
+  command.add_option("-o,--op", typed.op, names_of(kReduceOps))->capture_default_str();
+  command.add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
+}
+
+void add_reproducibility(CLI::App& command, Typed& typed) {
+  command
+      .add_option("--reproducibility", typed.reproducibility,
+                  names_of(kReproducibilities) + ": which bits a sum of floats may have")
+      ->capture_default_str();
+}
+
+void add_timing(CLI::App& command, Arguments& result, Typed& typed) {
+  command.add_option("--segment-bytes", typed.segment_bytes,
+                     "Longest piece on its way at once, 64 to 1G; 0: the transport's choice");
+  command
+      .add_option("-i,--iterations", result.iterations,
+                  "Per size and library; 0: as many as fit into --seconds")
+      ->capture_default_str();
+  command.add_option("-w,--warmup", result.warmup, "Iterations before each pass, not counted")
+      ->capture_default_str();
+  command.add_option("--passes", result.passes, "How often the libraries take turns")
+      ->capture_default_str();
+  command.add_option("--seconds", result.seconds, "Per size and library, where --iterations is 0")
+      ->capture_default_str();
+  command.add_flag("--no-check", typed.is_unchecked, "Do not check the results");
+  command.add_option("--json", result.json,
+                     "Append a JSON line per row to this file; -: standard output");
+  command
+      .add_option("--timeout", typed.timeout_s,
+                  "Seconds until a rank that others wait for counts as lost")
+      ->capture_default_str();
+}
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw std::invalid_argument(message);
+}
+
+void require_seconds(const char* flag, double seconds, double most) {
+  require(seconds > 0 && seconds <= most,
+          fmt::format("{}: expected more than 0 and at most {} seconds", flag, most));
+}
+
+std::size_t parse_size(const char* flag, const std::string& text) {
+  try {
+    return parse_bytes(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", flag, error.what()));
+  }
+}
+
+void refuse_name(const std::string& text, const std::string& names, const std::string& flag) {
+  throw std::invalid_argument(fmt::format("{} {}: there are {}", flag, text, names));
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ',') {
+      words.emplace_back();
+    } else {
+      words.back().push_back(c);
+    }
+  }
+  return words;
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,88 @@
+// Pieces of the command line that several commands share: options, and checks that name the flag.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/arguments.h"
+
+namespace kolo::bench {
+
+// Options as they are typed; what needs a second look is turned into Arguments afterwards.
+struct Typed {
+  std::string bytes;  // of explain: a list
+  std::string min_bytes = "8";
+  std::string max_bytes = "256M";
+  std::string segment_bytes = "0";
+  std::string type = "float32";
+  std::string op = "sum";
+  std::string reproducibility = "fast";
+  std::string draw_bytes = "96K";
+  std::string draw_segment_bytes = "16K";
+  std::string draw_hosts;
+  std::string collectives;  // of tune: lists
+  std::string ranks = "2,4,8";
+  std::string transports = "shm,tcp";
+  double timeout_s = 60;
+  bool is_out_of_place = false;
+  bool is_unchecked = false;
+};
+
+inline constexpr Reproducibility kReproducibilities[] = {
+    Reproducibility::kFast, Reproducibility::kOrdered, Reproducibility::kInvariant};
+
+void add_ranks(CLI::App& command, Arguments& result);
+void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
+void add_type(CLI::App& command, Typed& typed);
+void add_operation(CLI::App& command, Typed& typed);
+void add_reproducibility(CLI::App& command, Typed& typed);
+// How often, how long, how exactly, and where to.
+void add_timing(CLI::App& command, Arguments& result, Typed& typed);
+
+void require(bool holds, const std::string& message);
+
+// Also refuses what is no number: it compares with nothing.
+void require_seconds(const char* flag, double seconds, double most);
+
+std::size_t parse_size(const char* flag, const std::string& text);
+
+// "a,b" is a and b; "" is one empty word.
+std::vector<std::string> split_list(const std::string& text);
+
+// "sum, average, min"
+template <typename Value, std::size_t kCount>
+std::string names_of(const Value (&values)[kCount]) {
+  std::string names;
+  for (const Value value : values) {
+    names += (names.empty() ? "" : ", ") + std::string(to_string(value));
+  }
+  return names;
+}
+
+// Throws, saying which there are.
+[[noreturn]] void refuse_name(const std::string& text, const std::string& names,
+                              const std::string& flag);
+
+// Finds a value by the name that to_string gives it.
+template <typename Value, std::size_t kCount>
+Value by_name(const std::string& text, const Value (&values)[kCount], const std::string& flag) {
+  for (const Value value : values) {
+    if (to_string(value) == text) return value;
+  }
+  refuse_name(text, names_of(values), flag);
+}
+
+template <typename Names>
+void require_name(const std::string& text, const Names& names, const std::string& flag) {
+  std::string all;
+  for (const auto& name : names) {
+    if (name == text) return;
+    all += (all.empty() ? "" : ", ") + std::string(name);
+  }
+  refuse_name(text, all, flag);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,59 @@
+#include "bench/interpreter/interpreter.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "bench/cache_line.h"
+#include "bench/cores.h"
+#include "bench/sizes.h"
+
+namespace kolo::bench {
+namespace {
+
+std::string verdict_of(double value, double limit) {
+  return limit < 0 ? "-" : fmt::format("{:g} {}", limit, value <= limit ? "ok" : "over");
+}
+
+// Enough digits for what is small, and none behind the point for what is not.
+std::string number(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : 0); }
+
+void print(const char* about, const std::vector<InterpreterRow>& rows) {
+  fmt::print("\n# {}\n{:<32} {:>10} {:>10} {:>10} {:<3} {:>9} {:<8} {}\n", about, "what", "size",
+             "by hand", "kolo", "", "judged", "", "limit");
+  for (const InterpreterRow& row : rows) {
+    fmt::print("{:<32} {:>10} {:>10} {:>10} {:<3} {:>9} {:<8} {}\n", row.what, row.size,
+               row.by_hand < 0 ? "-" : number(row.by_hand), number(row.interpreted), row.unit,
+               row.measure == "ratio" ? fmt::format("{:.3f}", row.judged) : number(row.judged),
+               row.measure, verdict_of(row.judged, row.limit));
+  }
+  std::fflush(stdout);
+}
+
+void print(const char* about, const std::vector<PlanRow>& rows) {
+  fmt::print("\n# {}\n{:<38} {:>6} {:>9} {:<12} {:>12} {:>12} {}\n", about, "what", "ranks", "us",
+             "limit", "for 1 KiB", "for 1 GiB", "limit");
+  for (const PlanRow& row : rows) {
+    fmt::print("{:<38} {:>6} {:>9} {:<12} {:>12} {:>12} same {}\n", row.what, row.ranks,
+               number(row.us), verdict_of(row.us, row.most_us), format_bytes(row.small),
+               format_bytes(row.large), row.small == row.large ? "ok" : "over");
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int run_interpreter(const InterpreterRequest& request) {
+  const double line_us = cache_line_round_trip();
+  fmt::print("# kolo-bench interpreter\n# {}; a cache line's round trip {:.2f} us ({})\n",
+             describe_machine(), line_us, regime(line_us));
+  print("streaming: medians; the ratio is the median of the rounds' ratios",
+        streaming_rows(request));
+  print("fixed cost, per operation and rank", fixed_rows(request));
+  print("cached: find a plan and start it", cached_rows(request));
+  print("planning: write and compile one rank's schedule, and the memory of the plan",
+        planning_rows(request));
+  return 0;
+}
+
+}  // namespace kolo::bench

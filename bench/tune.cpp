@@ -1,0 +1,207 @@
+#include "bench/tune.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "bench/contest.h"
+#include "bench/cores.h"
+#include "bench/planner_flags.h"
+#include "bench/ranks.h"
+#include "bench/whole_file.h"
+#include "collectives/tuning.h"
+#include "transports/settings.h"
+
+namespace kolo::bench {
+namespace {
+
+// Where the jobs put their points down, a temporary file; gone with this object.
+class PointsFile {
+ public:
+  explicit PointsFile(const std::string& table) {
+    if (std::filesystem::is_directory(table)) {
+      throw std::invalid_argument(
+          fmt::format("--out {}: cannot write: {}", table, std::strerror(EISDIR)));
+    }
+    try {  // before any rank has started
+      if (std::error_code code; !std::filesystem::is_other(table, code)) {
+        std::filesystem::remove(scratch_beside(table, "--out"));
+      }
+      path_ = scratch_beside(std::filesystem::temp_directory_path() / "kolo-tune", "TMPDIR");
+    } catch (const std::runtime_error& error) {
+      throw std::invalid_argument(error.what());
+    }
+  }
+  ~PointsFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PointsFile(const PointsFile&) = delete;
+  PointsFile& operator=(const PointsFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  std::vector<nlohmann::json> read() const {
+    std::vector<nlohmann::json> points;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) points.push_back(nlohmann::json::parse(line));
+    return points;
+  }
+
+ private:
+  std::string path_;
+};
+
+class TuneReport : public ContestReport {
+ public:
+  TuneReport(const Arguments& arguments, std::ostream& table, JsonLines& json)
+      : points_(arguments.tune.points), table_(table), json_(json) {}
+
+  void begin(const Communicator& communicator, double cache_line_us) override {
+    transport_ = communicator.transport();
+    ranks_ = communicator.size();
+    table_ << fmt::format("# {} ranks over {}; {}\n", ranks_, transport_,
+                          distance_text(cache_line_us));
+  }
+
+  void add(const Contest& contest) override {
+    const Row& fastest = contest.fastest().row;
+    const Row& chosen = contest.chosen().row;
+    table_ << fmt::format(" {:>14} {:>5} {:>6} {:>11} {:>20} {:>9} {:>20} {:>9} {:>8} {:>7}\n",
+                          fastest.collective, ranks_, transport_, fastest.bytes, fastest.algorithm,
+                          time_text(fastest.time_us.median), chosen.algorithm,
+                          time_text(chosen.time_us.median),
+                          fmt::format("{:.1f} %", 100 * contest.distance()),
+                          fmt::format("{:.1f} %", 100 * contest.spread()));
+    flush_or_throw(table_, kTable);
+    for (const std::string& line : json_lines(contest)) json_.add(line);
+    points_.add(nlohmann::json{{"collective", to_string(fastest.problem.collective)},
+                               {"ranks", ranks_},
+                               {"transport", transport_},
+                               {"bytes", fastest.bytes},
+                               {"algorithm", fastest.algorithm},
+                               {"distance", contest.distance()},
+                               {"spread", contest.spread()}}
+                    .dump());
+  }
+
+  void end() override {}
+
+ private:
+  JsonLines points_;
+  std::ostream& table_;
+  JsonLines& json_;
+  std::string transport_;
+  int ranks_ = 0;
+};
+
+// JSON lines on standard output are for a program: nothing else comes between them.
+std::ostream& table_of(const Arguments& arguments) {
+  return arguments.json == "-" ? std::cerr : std::cout;
+}
+
+void begin_table(const Arguments& arguments) {
+  std::ostream& table = table_of(arguments);
+  const std::string tuning = read_settings().tuning;
+  const std::string who =
+      tuning.empty() ? "the planner's choice" : fmt::format("the choice by {}", tuning);
+  table << fmt::format("# kolo-bench tune: all algorithms in turn, beside {}\n", who);
+  table << fmt::format("# {}\n", describe_machine());
+  table << "# time in us: the median over the iterations of the longest over the ranks; away: how "
+           "much longer the choice takes;\n# spread: how far apart the fastest one's own passes "
+           "are (the middle half of their medians)\n";
+  table << fmt::format("#{:>14} {:>5} {:>6} {:>11} {:>20} {:>9} {:>20} {:>9} {:>8} {:>7}\n",
+                       "collective", "ranks", "over", "bytes", "fastest", "time", "choice", "time",
+                       "away", "spread");
+  flush_or_throw(table, kTable);
+}
+
+// One job of the grid: this program again, with its own ranks and transport, as the last of an
+// option counts.
+int run_job(const Arguments& arguments, const std::string& transport, int ranks,
+            const std::string& points, int argc, const char* const* argv) {
+  Arguments job = arguments;
+  job.transport = transport;
+  job.ranks = ranks;
+  job.tune.points = points;
+  const std::string number = fmt::format("{}", ranks);
+  std::vector<const char*> words(argv, argv + argc);
+  for (const char* word :
+       {"--transport", transport.c_str(), "--ranks", number.c_str(), kPointsFlag, points.c_str()}) {
+    words.push_back(word);
+  }
+  return run_collective(job, static_cast<int>(words.size()), words.data());
+}
+
+std::string heading(int argc, const char* const* argv) {
+  std::string command = "kolo-bench";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  std::ranges::replace(command, '\n', ' ');
+  std::ranges::replace(command, '\r', ' ');
+  return fmt::format("# {}\n# {}\n# {:%Y-%m-%d %H:%M} UTC, kolo {}\n", command, describe_machine(),
+                     fmt::gmtime(std::time(nullptr)), KOLO_VERSION);
+}
+
+TuningTable table_from(const std::vector<nlohmann::json>& points) {
+  std::ostringstream text;
+  for (const nlohmann::json& point : points) {
+    text << point["collective"].get<std::string>() << ' ' << point["ranks"] << ' '
+         << point["transport"].get<std::string>() << ' ' << point["bytes"] << ' '
+         << point["algorithm"].get<std::string>() << '\n';
+  }
+  return TuningTable::parse(text.str(), "what was measured");
+}
+
+void summarize(const std::vector<nlohmann::json>& points, const Arguments& arguments) {
+  const auto count = [&](const auto& holds) { return std::ranges::count_if(points, holds); };
+  const auto near = count([](const auto& point) { return point["distance"] <= kNear; });
+  const auto noisy = count([](const auto& point) { return point["spread"] > kNear; });
+  const char* whose = read_settings().tuning.empty() ? "planner" : "table";
+  std::ostream& table = table_of(arguments);
+  table << fmt::format(
+      "# the {}'s choice is within {:.0f} % of the best candidate on {} of {} points ({:.1f} %)\n",
+      whose, 100 * kNear, near, points.size(),
+      100 * static_cast<double>(near) / static_cast<double>(points.size()));
+  table << fmt::format(
+      "# on {} of them the fastest one's own passes were more than {:.0f} % apart\n", noisy,
+      100 * kNear);
+  table << arguments.tune.out << '\n';
+  flush_or_throw(table, kTable);
+}
+
+}  // namespace
+
+std::unique_ptr<ContestReport> make_tune_report(const Arguments& arguments, std::ostream& table,
+                                                JsonLines& json) {
+  return std::make_unique<TuneReport>(arguments, table, json);
+}
+
+int run_tune(const Arguments& arguments, int argc, const char* const* argv) {
+  const TuneRequest& tune = arguments.tune;
+  const PointsFile file(tune.out);
+  begin_table(arguments);
+  for (const std::string& transport : tune.transports) {
+    for (const int ranks : tune.ranks) {
+      const int code = run_job(arguments, transport, ranks, file.path(), argc, argv);
+      if (code != 0) return code;
+    }
+  }
+  const auto points = file.read();
+  write_whole(tune.out, heading(argc, argv) + table_from(points).format(), "--out");
+  summarize(points, arguments);
+  return 0;
+}
+
+}  // namespace kolo::bench

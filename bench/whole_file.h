@@ -1,0 +1,17 @@
+// Files that are written whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kolo::bench {
+
+// A new, empty file beside `file`, of a name that nobody has.
+std::string scratch_beside(const std::string& file, std::string_view flag);
+
+// Under another name first, then renamed; with the permissions of what was there. What a link leads
+// to is replaced, not the link; a device or a pipe is written to. std::runtime_error says which
+// flag named the file and why it cannot be.
+void write_whole(const std::string& file, std::string_view text, std::string_view flag);
+
+}  // namespace kolo::bench

@@ -1,0 +1,27 @@
+// Ring algorithms that use both directions at once: see bidirectional_ring.cpp for the idea.
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+// Input and output: `count` elements in `size` chunks.
+Schedule bidirectional_ring_all_reduce(const ScheduleRequest& request);
+
+// Input: `count` elements; output: chunk `rank`.
+Schedule bidirectional_ring_reduce_scatter(const ScheduleRequest& request);
+
+// Input: chunk `rank`; output: `count` elements.
+Schedule bidirectional_ring_all_gather(const ScheduleRequest& request);
+
+// The elements that one rank sends, with segments of `segment` elements: an all-gather does not
+// send what the neighbour gave, and each neighbour gave other segments.
+std::size_t bidirectional_ring_all_reduce_sent(int rank, int size, std::size_t count,
+                                               std::size_t segment);
+std::size_t bidirectional_ring_reduce_scatter_sent(int rank, int size, std::size_t count);
+std::size_t bidirectional_ring_all_gather_sent(int rank, int size, std::size_t count,
+                                               std::size_t segment);
+
+}  // namespace kolo

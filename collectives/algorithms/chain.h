@@ -1,0 +1,32 @@
+// Scans, broadcast and reduce along a chain of ranks: see chain.cpp for the idea.
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+// Output: the reduction over ranks 0 to `rank`.
+Schedule chain_scan(const ScheduleRequest& request);
+
+// Over ranks 0 to `rank` - 1; rank 0 has no output.
+Schedule chain_exclusive_scan(const ScheduleRequest& request);
+
+// Input of the root and output of all: `count` elements, one chunk. Input and output are one
+// memory.
+Schedule chain_broadcast(const ScheduleRequest& request);
+
+// Input of all and output of the root: `count` elements, one chunk.
+Schedule chain_reduce(const ScheduleRequest& request);
+
+// The same with the operands in the order of the ranks, ((0 op 1) op 2) ..., whoever is the root.
+Schedule ordered_chain_reduce(const ScheduleRequest& request);
+
+// The elements that one rank sends, in both scans.
+std::size_t chain_scan_sent(int rank, int size, std::size_t count);
+std::size_t chain_broadcast_sent(int rank, int size, int root, std::size_t count);
+std::size_t chain_reduce_sent(int rank, int root, std::size_t count);
+std::size_t ordered_chain_reduce_sent(int rank, int size, int root, std::size_t count);
+
+}  // namespace kolo

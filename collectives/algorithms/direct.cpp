@@ -1,0 +1,87 @@
+// Direct: gather and scatter in which everybody talks to the root, and nobody else; and a message.
+//
+// The root works on all ranks' chunks at once, a segment of each in a turn, so that a slow rank's
+// chunk does not hold up the others by more than a segment; it begins with the rank after it.
+//
+// The root receives (or sends) everything once, which no algorithm can avoid; n - 1 messages at the
+// root where a tree takes log2(n), so many ranks with little data prefer the tree. A rank has to
+// know the length of its own chunk only: that is why the forms with uneven chunks run here.
+//
+// Source: the "linear" gather and scatter of Open MPI's coll/base.
+#include "collectives/algorithms/direct.h"
+
+#include "collectives/algorithms/steps.h"
+
+namespace kolo {
+namespace {
+
+using namespace steps;
+
+Schedule begin(const ScheduleRequest& request, Collective collective) {
+  Schedule schedule;
+  schedule.collective = collective;
+  schedule.algorithm = "direct";
+  schedule.rank = request.rank;
+  schedule.size = request.size;
+  schedule.chunks = request.size;
+  return schedule;
+}
+
+}  // namespace
+
+Schedule direct_gather(const ScheduleRequest& request) {
+  Schedule schedule = begin(request, Collective::kGather);
+  const int mine = request.rank;
+  schedule.input = {mine, 1};
+  if (mine != request.root) {
+    schedule.steps.push_back(send(request.root, input(mine)));
+    return schedule;
+  }
+  schedule.output = {0, request.size};
+  schedule.steps.push_back(copy(input(mine), output(mine)));
+  for (int k = 1; k < request.size; ++k) {
+    const int peer = (mine + k) % request.size;
+    schedule.steps.push_back(receive(peer, output(peer)));
+  }
+  return schedule;
+}
+
+Schedule direct_scatter(const ScheduleRequest& request) {
+  Schedule schedule = begin(request, Collective::kScatter);
+  const int mine = request.rank;
+  schedule.output = {mine, 1};
+  if (mine != request.root) {
+    schedule.steps.push_back(receive(request.root, output(mine)));
+    return schedule;
+  }
+  schedule.input = {0, request.size};
+  for (int k = 1; k < request.size; ++k) {
+    const int peer = (mine + k) % request.size;
+    schedule.steps.push_back(send(peer, input(peer)));
+  }
+  schedule.steps.push_back(copy(input(mine), output(mine)));
+  return schedule;
+}
+
+Schedule direct_message(const ScheduleRequest& request) {
+  Schedule schedule = begin(request, Collective::kMessage);
+  schedule.chunks = 1;
+  if (request.rank == request.root) {
+    schedule.input = {0, 1};
+    schedule.steps.push_back(send(request.peer, input(0)));
+  } else {
+    schedule.output = {0, 1};
+    schedule.steps.push_back(receive(request.root, output(0)));
+  }
+  return schedule;
+}
+
+std::size_t direct_gather_sent(int rank, int root, std::size_t mine) {
+  return rank == root ? 0 : mine;
+}
+
+std::size_t direct_scatter_sent(int rank, int root, std::size_t roots, std::size_t all) {
+  return rank == root ? all - roots : 0;
+}
+
+}  // namespace kolo

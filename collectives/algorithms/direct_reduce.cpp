@@ -1,0 +1,137 @@
+// Direct: everybody talks to everybody at once, and no data is passed on.
+//
+// *One-shot* all-reduce: every rank sends all of its data to all others, and reduces what they
+// send. *Two-shot*: every rank sends chunk p to rank p, who reduces it (a direct reduce-scatter)
+// and sends the result to all (a direct all-gather).
+//
+// All reduce in the order of the ranks, ((0 op 1) op 2) op ...: so all have the same bits in one
+// shot, and the same as with two. A rank sends to those after it first, so that nobody is flooded.
+//
+// One hop, and (n - 1) times the data from every rank: the least latency there is, for very short
+// data and few ranks. Two hops, and 2 (n - 1) / n of the data, as much as a ring, but n - 1
+// messages at once: for links that all can be busy together, as in shared memory or behind one
+// switch. Each hop takes a turn (a receive is staged one behind its send), so segments stream.
+//
+// Source: one-shot and two-shot all-reduce are named in TensorRT-LLM and PyTorch's symmetric
+// memory; the direct reduce-scatter is the "pairwise" one of MPICH (Thakur et al. 2005).
+#include "collectives/algorithms/direct_reduce.h"
+
+#include <utility>
+
+#include "collectives/algorithms/steps.h"
+
+namespace kolo {
+namespace {
+
+using namespace steps;
+
+class Writer {
+ public:
+  Writer(const ScheduleRequest& request, Collective collective, const char* algorithm, int chunks)
+      : mine_(request.rank), size_(request.size) {
+    schedule_.collective = collective;
+    schedule_.algorithm = algorithm;
+    schedule_.rank = mine_;
+    schedule_.size = size_;
+    schedule_.chunks = chunks;
+    schedule_.input = schedule_.output = {0, chunks};
+    schedule_.contributions = size_;
+  }
+
+  Schedule& schedule() { return schedule_; }
+  int after(int k) const { return (mine_ + k) % size_; }
+  void add(int stage, Step step) { schedule_.steps.push_back(at_stage(stage, step)); }
+
+  // `mine` and all others' chunk of the same number, in the order of the ranks, into `out`.
+  void reduce_in_order(int stage, Operand mine, Operand out) {
+    const Operand partial = scratch(mine.chunk);
+    if (size_ == 1) return add(stage, final(copy(mine, out)));
+    Operand so_far = mine;
+    if (mine_ > 0) so_far = reduce_before(stage, mine, out);
+    for (int rank = mine_ + 1; rank < size_; ++rank) {
+      const bool is_last = rank + 1 == size_;
+      add(stage, final_if(is_last, receive_reduce(rank, so_far, is_last ? out : partial)));
+      so_far = partial;
+    }
+  }
+
+  void scatter(int stage) {
+    for (int k = 1; k < size_; ++k) add(stage, send(after(k), input(after(k))));
+  }
+
+  void gather(int stage, Operand mine) {
+    for (int k = 1; k < size_; ++k) add(stage, send(after(k), mine));
+    for (int k = size_ - 1; k > 0; --k) add(stage + 1, receive(after(k), output(after(k))));
+  }
+
+ private:
+  // Those of the ranks before this one, and then its own. Where no rank follows, that is the
+  // result.
+  Operand reduce_before(int stage, Operand mine, Operand out) {
+    const Operand partial = scratch(mine.chunk);
+    add(stage, receive(0, partial));
+    for (int rank = 1; rank < mine_; ++rank) add(stage, receive_reduce(rank, partial, partial));
+    if (mine_ + 1 < size_) {
+      add(stage, in_last(reduce(mine, partial)));
+    } else {
+      add(stage, copy(mine, out));
+      add(stage, final(reduce(partial, out)));
+    }
+    return partial;
+  }
+
+  int mine_;
+  int size_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule one_shot_all_reduce(const ScheduleRequest& request) {
+  Writer writer(request, Collective::kAllReduce, "one_shot", 1);
+  for (int k = 1; k < request.size; ++k) writer.add(0, copied(send(writer.after(k), input(0))));
+  writer.reduce_in_order(1, input(0), output(0));
+  return std::move(writer.schedule());
+}
+
+Schedule two_shot_all_reduce(const ScheduleRequest& request) {
+  Writer writer(request, Collective::kAllReduce, "two_shot", request.size);
+  writer.scatter(0);
+  writer.reduce_in_order(1, input(request.rank), output(request.rank));
+  writer.gather(1, output(request.rank));
+  return std::move(writer.schedule());
+}
+
+Schedule direct_reduce_scatter(const ScheduleRequest& request) {
+  Writer writer(request, Collective::kReduceScatter, "direct", request.size);
+  writer.schedule().output = {request.rank, 1};
+  writer.scatter(0);
+  writer.reduce_in_order(1, input(request.rank), output(request.rank));
+  return std::move(writer.schedule());
+}
+
+Schedule direct_all_gather(const ScheduleRequest& request) {
+  Writer writer(request, Collective::kAllGather, "direct", request.size);
+  writer.schedule().input = {request.rank, 1};
+  writer.gather(0, input(request.rank));
+  writer.add(0, copy(input(request.rank), output(request.rank)));
+  return std::move(writer.schedule());
+}
+
+std::size_t one_shot_all_reduce_sent(int, int size, std::size_t count) {
+  return static_cast<std::size_t>(size - 1) * count;
+}
+
+std::size_t direct_reduce_scatter_sent(int rank, int size, std::size_t count) {
+  return count - chunk_count(count, size, rank);
+}
+
+std::size_t direct_all_gather_sent(int rank, int size, std::size_t count) {
+  return static_cast<std::size_t>(size - 1) * chunk_count(count, size, rank);
+}
+
+std::size_t two_shot_all_reduce_sent(int rank, int size, std::size_t count) {
+  return direct_reduce_scatter_sent(rank, size, count) + direct_all_gather_sent(rank, size, count);
+}
+
+}  // namespace kolo

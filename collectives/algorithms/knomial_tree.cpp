@@ -1,0 +1,124 @@
+// K-nomial tree: broadcast and reduce over a tree that is flatter than a binomial one.
+//
+// Ranks are numbered from the root, and the numbers written in base k, the *radix*. The parent of a
+// number is the number without its lowest digit that is not 0; so its children differ from it in
+// one digit below that. With radix 2 it is the binomial tree. As there, the child with the largest
+// subtree is served first in a broadcast and heard last in a reduce, and data streams through
+// segment by segment.
+//
+// ceil(log_k(n)) hops for the first segment, but up to (k - 1) ceil(log_k(n)) sends at the root:
+// worth it where latency is long against the time that a segment takes, or where many ranks read
+// one memory. Reduce: every rank but the root sends the data once.
+//
+// Source: the k-nomial trees of Open MPI's coll/base and of MPICH's "tree" algorithms.
+#include "collectives/algorithms/knomial_tree.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "collectives/algorithms/steps.h"
+
+namespace kolo {
+namespace {
+
+using namespace steps;
+
+// Where one rank stands in the tree; peers are ranks, not numbers.
+class Seat {
+ public:
+  Seat(int rank, int size, int root, int radix)
+      : size_(size), root_(root), radix_(radix), number_((rank - root + size) % size) {
+    if (radix < 2) throw std::invalid_argument("a k-nomial tree has a radix of 2 at the least");
+  }
+
+  bool is_root() const { return number_ == 0; }
+
+  int parent() const {
+    const int unit = lowest_unit();
+    return rank_of(number_ - number_ / unit % radix_ * unit);
+  }
+
+  // The largest subtree first.
+  std::vector<int> children() const {
+    std::vector<int> found;
+    const int end = is_root() ? size_ : lowest_unit();
+    for (int unit = 1; unit < end; unit *= radix_) {
+      for (int digit = 1; digit < radix_ && number_ + digit * unit < size_; ++digit) {
+        found.push_back(rank_of(number_ + digit * unit));
+      }
+    }
+    std::reverse(found.begin(), found.end());
+    return found;
+  }
+
+ private:
+  // What the lowest digit that is not 0 counts; only the root has none.
+  int lowest_unit() const {
+    int unit = 1;
+    while (number_ / unit % radix_ == 0) unit *= radix_;
+    return unit;
+  }
+  int rank_of(int number) const { return (number + root_) % size_; }
+
+  int size_;
+  int root_;
+  int radix_;
+  int number_;
+};
+
+Schedule begin(const ScheduleRequest& request, Collective collective) {
+  Schedule schedule;
+  schedule.collective = collective;
+  schedule.algorithm = "knomial_tree";
+  schedule.rank = request.rank;
+  schedule.size = request.size;
+  schedule.contributions = request.size;
+  return schedule;
+}
+
+}  // namespace
+
+Schedule knomial_tree_broadcast(const ScheduleRequest& request, int radix) {
+  Schedule schedule = begin(request, Collective::kBroadcast);
+  const Seat seat(request.rank, request.size, request.root, radix);
+  schedule.output = {0, 1};
+  if (seat.is_root()) schedule.input = {0, 1};
+  if (!seat.is_root()) schedule.steps.push_back(receive(seat.parent(), output(0)));
+  for (const int child : seat.children()) schedule.steps.push_back(send(child, output(0)));
+  return schedule;
+}
+
+Schedule knomial_tree_reduce(const ScheduleRequest& request, int radix) {
+  Schedule schedule = begin(request, Collective::kReduce);
+  schedule.input = {0, 1};
+  const Seat seat(request.rank, request.size, request.root, radix);
+  if (seat.is_root()) schedule.output = {0, 1};
+  std::vector<int> children = seat.children();
+  std::reverse(children.begin(), children.end());
+  if (children.empty()) {
+    schedule.steps.push_back(seat.is_root() ? final(copy(input(0), output(0)))
+                                            : send(seat.parent(), input(0)));
+    return schedule;
+  }
+  Operand partial = input(0);
+  for (std::size_t k = 0; k + 1 < children.size(); ++k) {
+    schedule.steps.push_back(receive_reduce(children[k], partial, scratch(0)));
+    partial = scratch(0);
+  }
+  const int last = children.back();
+  schedule.steps.push_back(seat.is_root() ? final(receive_reduce(last, partial, output(0)))
+                                          : receive_reduce_send(last, seat.parent(), partial));
+  return schedule;
+}
+
+std::size_t knomial_tree_broadcast_sent(int rank, int size, int root, int radix,
+                                        std::size_t count) {
+  return Seat(rank, size, root, radix).children().size() * count;
+}
+
+std::size_t knomial_tree_reduce_sent(int rank, int root, std::size_t count) {
+  return rank == root ? 0 : count;
+}
+
+}  // namespace kolo

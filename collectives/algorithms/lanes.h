@@ -1,0 +1,51 @@
+// Who is where, as the hierarchical algorithms see it.
+//
+// The ranks of a host have *indices* in it, in the order of ranks. *Lane* c is made of the ranks
+// with index c, one on every host: there are as many lanes as the smallest host has ranks, and on a
+// larger host some ranks are in no lane. Where there is a root, the indices of its host begin with
+// it, so that it is in lane 0.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+inline constexpr int kNoLane = -1;
+
+class Lanes {
+ public:
+  // std::invalid_argument where `request.hosts` is neither empty nor a host for every rank, or
+  // where hosts are not numbered from 0 on.
+  explicit Lanes(const ScheduleRequest& request, bool has_root = false);
+
+  int hosts() const { return static_cast<int>(ranks_.size()); }
+  int lanes() const { return lanes_; }
+
+  // Of a host, by index.
+  const std::vector<int>& ranks(int host) const { return ranks_[at(host)]; }
+  int size(int host) const { return static_cast<int>(ranks(host).size()); }
+  int rank(int host, int index) const { return ranks(host)[at(index)]; }
+
+  int host_of(int rank) const { return host_of_[at(rank)]; }
+  int index_of(int rank) const { return index_of_[at(rank)]; }
+  int lane_of(int rank) const { return index_of(rank) < lanes_ ? index_of(rank) : kNoLane; }
+
+  // The others of the rank's host, beginning with the one after it.
+  std::vector<int> neighbours(int rank) const;
+
+  // `places` hosts after `host`, in a circle.
+  int after(int host, int places) const { return (host + places) % hosts(); }
+
+ private:
+  static std::size_t at(int number) { return static_cast<std::size_t>(number); }
+
+  std::vector<std::vector<int>> ranks_;
+  std::vector<int> host_of_;
+  std::vector<int> index_of_;
+  int lanes_ = 0;
+};
+
+}  // namespace kolo

@@ -1,0 +1,16 @@
+// All-reduce by recursive doubling: see recursive_doubling.cpp for the idea.
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+// Input and output: `count` elements, one chunk.
+Schedule recursive_doubling_all_reduce(const ScheduleRequest& request);
+
+// The elements that one rank sends.
+std::size_t recursive_doubling_all_reduce_sent(int rank, int size, std::size_t count);
+
+}  // namespace kolo

@@ -1,0 +1,82 @@
+// A call of the communicator before it is issued: the arguments, validated.
+//
+// Each function takes what the caller gives and returns the Call, or throws std::invalid_argument
+// that names the collective, the argument and what is wrong with it. Nothing is sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/reducer.h"
+
+namespace kolo {
+
+// In the place of an algorithm's row: the planner says, once the call is issued.
+inline constexpr std::uint8_t kToBeChosen = 0xff;
+
+struct Call {
+  Collective collective = Collective::kBarrier;
+  std::uint8_t algorithm = kToBeChosen;  // a row of algorithms()
+  ElementType type = ElementType::kInt32;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  int peer = 0;           // of a message: who receives it; root is who sends it
+  std::size_t count = 0;  // elements that all ranks agree on
+  const void* in = nullptr;
+  void* out = nullptr;
+  const ServerPlan* servers = nullptr;
+  std::vector<std::size_t> lengths;  // of chunks; empty: count, split evenly
+  bool has_own_lengths = false;      // ranks know different lengths, and no common count
+  std::size_t segment_bytes = 0;     // 0: as the communicator chooses
+  bool is_persistent = false;
+  const Reducer* reducer = nullptr;  // of a user function; borrowed
+  std::size_t element_bytes = 4;
+  double scale = 1;  // of a scaled sum
+};
+
+namespace calls {
+
+// Who calls.
+struct Caller {
+  int rank;
+  int size;
+};
+
+// What every call ends with.
+struct Elements {
+  ElementType type;
+  const CallOptions& options;
+  const Reducer* reducer = nullptr;  // instead of a type, with kUser
+};
+
+Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op);
+Call reduce_scatter(Caller who, const void* in, void* out, std::size_t count, Elements of,
+                    ReduceOp op);
+Call all_gather(Caller who, const void* in, void* out, std::size_t count, Elements of);
+Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root);
+Call barrier(const CallOptions& options);
+Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+               const ServerPlan& plan);
+Call reduce(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+            int root);
+Call gather(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
+Call scatter(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
+Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elements of);
+Call scan(Collective which, Caller who, const void* in, void* out, std::size_t count, Elements of,
+          ReduceOp op);
+
+Call reduce_scatter_v(Caller who, const void* in, void* out, Counts counts, Elements of,
+                      ReduceOp op);
+Call all_gather_v(Caller who, const void* in, void* out, Counts counts, Elements of);
+Call gather_v(Caller who, const void* in, std::size_t count, void* out, Counts counts, Elements of,
+              int root);
+Call scatter_v(Caller who, const void* in, Counts counts, void* out, std::size_t count, Elements of,
+               int root);
+Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts gets, Elements of);
+Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
+             int to);
+
+}  // namespace calls
+}  // namespace kolo

@@ -1,0 +1,308 @@
+#include "collectives/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "collectives/algorithms/dissemination.h"
+#include "collectives/call_header.h"
+#include "collectives/costs_text.h"
+#include "collectives/element.h"
+#include "collectives/simulator.h"
+#include "transports/error.h"
+
+namespace kolo {
+namespace {
+
+constexpr int kBatches = 3;         // of which the shortest counts: what disturbs only adds
+constexpr int kRoundsPerBatch = 8;  // of ping-pong, and of the barrier
+constexpr int kSegmentsPerBatch = 12;
+constexpr double kMostBusy = 0.4;  // of a message's way, its sender; as much its receiver
+constexpr std::size_t kShortSegment = 4 * 1024;
+constexpr std::size_t kLongSegment = 64 * 1024;
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+// The shortest of some runs of `work`, after one that warms up.
+template <typename Work>
+double shortest(const Work& work) {
+  work();
+  double best = 1e300;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = Clock::now();
+    work();
+    best = std::min(best, microseconds_since(begin));
+  }
+  return best;
+}
+
+// Two ranks that measure their channel; both call the same functions.
+class Pair {
+ public:
+  Pair(const ProbeRequest& request, int peer)
+      : request_(request),
+        channel_(*request.channels[static_cast<std::size_t>(peer)]),
+        is_first_(request.rank < peer) {}
+
+  Link measure() {
+    const std::size_t longest =
+        std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
+    const std::size_t shorter = std::min(kShortSegment, longest / 2);
+    const double there_and_back = shortest([&] { ping_pong(); }) / kRoundsPerBatch;
+    const double short_us = streamed(shorter);
+    const double long_us = streamed(longest);
+    const double way_us = there_and_back / 2;
+    Link link;
+    link.send_us_per_byte = link.receive_us_per_byte =
+        std::max(0.0, (long_us - short_us) / static_cast<double>(longest - shorter));
+    // What keeps a sender busy keeps a receiver as long, and a message cannot keep both for longer
+    // than it takes.
+    const double busy_us = std::min(send_one(), kMostBusy * way_us);
+    link.send_us = link.receive_us = busy_us;
+    link.latency_us = way_us - 2 * busy_us;
+    return link;
+  }
+
+ private:
+  void ping_pong() {
+    for (int i = 0; i < kRoundsPerBatch; ++i) {
+      if (is_first_) say();
+      hear();
+      if (!is_first_) say();
+    }
+  }
+
+  // What one message takes of its sender, who has nothing else to do. (A stream of many would not
+  // say it: it waits for credit, and a system call may take several of its segments.)
+  double send_one() {
+    double least = 1e300;
+    for (int i = 0; i < 2 * kRoundsPerBatch; ++i) {
+      if (!is_first_) say();
+      hear();
+      const auto begin = Clock::now();
+      if (is_first_) say();
+      least = std::min(least, microseconds_since(begin));
+    }
+    return least;
+  }
+
+  // Microseconds per segment, of a stream to the second that ends with a word back.
+  double streamed(std::size_t bytes) {
+    memory_.resize(std::max(memory_.size(), bytes));
+    return shortest([&] {
+             for (int i = 0; i < kSegmentsPerBatch; ++i) {
+               if (is_first_) {
+                 until([&] { return channel_.send({memory_.data(), bytes}); });
+               } else {
+                 until([&] { return channel_.receive({memory_.data(), bytes}); });
+               }
+             }
+             if (!is_first_) say();
+             if (is_first_) hear();
+             until([&] { return channel_.is_drained(); });
+           }) /
+           kSegmentsPerBatch;
+  }
+
+  void say();
+  void hear();
+  template <typename Attempt>
+  void until(const Attempt& attempt);
+
+  const ProbeRequest& request_;
+  Channel& channel_;
+  bool is_first_;
+  std::vector<std::byte> memory_;
+};
+
+// Tries until it works, letting the transport make progress.
+template <typename Attempt>
+void wait_until(const ProbeRequest& request, int peer, const Attempt& attempt) {
+  while (!attempt()) {
+    request.transport->progress();
+    if (attempt()) break;
+    if (request.policy->pause(*request.transport, *request.store, request.deadline)) continue;
+    throw Error(
+        ErrorCode::kDeadline, peer,
+        fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in time; is "
+                    "rank {} alive?",
+                    request.rank, peer, request.transport->name(), peer));
+  }
+  request.policy->moved();
+}
+
+// One small segment, as long as what opens an operation.
+void say_to(const ProbeRequest& request, int peer) {
+  Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
+  wait_until(request, peer, [&] {
+    std::byte* slot = channel.reserve(kOpeningBytes);
+    if (slot == nullptr) return false;
+    std::memset(slot, 0, kOpeningBytes);
+    channel.commit();
+    return true;
+  });
+}
+
+void hear_from(const ProbeRequest& request, int peer) {
+  Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
+  wait_until(request, peer, [&] {
+    if (channel.view(kOpeningBytes) == nullptr) return false;
+    channel.release();
+    return true;
+  });
+}
+
+void Pair::say() { say_to(request_, channel_.peer()); }
+void Pair::hear() { hear_from(request_, channel_.peer()); }
+template <typename Attempt>
+void Pair::until(const Attempt& attempt) {
+  wait_until(request_, channel_.peer(), attempt);
+}
+
+// The first two ranks of which `is_pair` holds.
+struct Two {
+  int first = kNoPeer;
+  int second = kNoPeer;
+};
+template <typename IsPair>
+Two find_pair(std::span<const int> hosts, const IsPair& is_pair) {
+  for (std::size_t one = 0; one < hosts.size(); ++one) {
+    for (std::size_t other = one + 1; other < hosts.size(); ++other) {
+      if (is_pair(hosts[one], hosts[other]))
+        return {static_cast<int>(one), static_cast<int>(other)};
+    }
+  }
+  return {};
+}
+
+// Those two measure; the first tells the others.
+void measure_pair(const ProbeRequest& request, Two pair, std::string_view key) {
+  if (request.rank != pair.first && request.rank != pair.second) return;
+  const int peer = request.rank == pair.first ? pair.second : pair.first;
+  Costs costs;
+  costs.local = Pair(request, peer).measure();
+  if (request.rank == pair.first) request.store->set(key, to_text(costs));
+}
+
+// Passes over memory that a cache holds, per byte.
+void measure_passes(Costs& costs) {
+  std::vector<float> one(kLongSegment / sizeof(float), 1.0F);
+  std::vector<float> other(one.size(), 2.0F);
+  const auto bytes = static_cast<double>(kLongSegment);
+  costs.copy_us_per_byte =
+      shortest([&] { std::memcpy(one.data(), other.data(), kLongSegment); }) / bytes;
+  const ReduceKernel sum = reduce_kernel(ElementType::kFloat32, ReduceOp::kSum);
+  costs.reduce_us_per_byte =
+      shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
+}
+
+// All ranks, again and again, each step as in dissemination.h. Microseconds for one barrier.
+double measure_barrier(const ProbeRequest& request) {
+  const auto barrier = [&] {
+    for (int i = 0; i < kRoundsPerBatch; ++i) {
+      for (int distance = 1; distance < request.size; distance *= 2) {
+        say_to(request, (request.rank + distance) % request.size);
+        hear_from(request, (request.rank - distance + request.size) % request.size);
+      }
+    }
+  };
+  return shortest(barrier) / kRoundsPerBatch;
+}
+
+// What a change of ranks on a core must cost for the simulated barrier to take as long as the
+// measured one.
+double fit_switch(const ProbeRequest& request, Costs costs, double barrier_us) {
+  std::vector<Schedule> program;
+  for (int rank = 0; rank < request.size; ++rank) {
+    program.push_back(dissemination_barrier({rank, request.size}));
+  }
+  SimulationOptions options;
+  options.count = kBarrierCount;
+  options.keeps_events = false;
+  options.hosts = request.hosts;
+  const auto takes = [&](double switch_us) {
+    costs.switch_us = switch_us;
+    return simulate(program, costs, options).total_us;
+  };
+  double low = 0;
+  double high = barrier_us;
+  constexpr int kHalvings = 12;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (takes(middle) < barrier_us ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+int most_ranks_of_a_host(std::span<const int> hosts) {
+  std::vector<int> ranks(hosts.size());
+  for (const int host : hosts) ++ranks[static_cast<std::size_t>(host)];
+  return *std::ranges::max_element(ranks);
+}
+
+// The pair's costs, less the pass that sender and receiver make over memory anyway.
+Link beside_passes(Link link, double copy_us_per_byte) {
+  link.send_us_per_byte = std::max(0.0, link.send_us_per_byte - copy_us_per_byte);
+  link.receive_us_per_byte = std::max(0.0, link.receive_us_per_byte - copy_us_per_byte);
+  return link;
+}
+
+// What rank 0 says to all.
+std::string hear_of(const ProbeRequest& request, std::string_view key, std::string_view what) {
+  try {
+    return request.store->get(key, request.deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeadline) throw;
+    throw Error(
+        ErrorCode::kDeadline, 0,
+        fmt::format("rank {}: rank 0 has not said {}: it, or one of the ranks that measure, "
+                    "has stopped as the job began; {}",
+                    request.rank, what, error.what()));
+  }
+}
+
+// On rank 0, from what the pairs said.
+Costs put_together(const ProbeRequest& request, Two local, Two remote) {
+  Costs costs;
+  measure_passes(costs);
+  costs.overhead_us = 0.02;  // the interpreter's own, per segment: see kolo-bench interpreter
+  const auto link_of = [&](std::string_view key) {
+    return beside_passes(costs_from(request.store->get(key, request.deadline)).local,
+                         costs.copy_us_per_byte);
+  };
+  if (local.first != kNoPeer) costs.local = link_of("probe/local");
+  if (remote.first != kNoPeer) costs.remote = link_of("probe/remote");
+  if (local.first == kNoPeer) costs.local = costs.remote;
+  if (remote.first == kNoPeer) costs.remote = costs.local;
+  costs.cores = request.cores;
+  return costs;
+}
+
+}  // namespace
+
+Costs measure_costs(const ProbeRequest& request) {
+  if (request.size == 1) return {};
+  const Two local = find_pair(request.hosts, [](int one, int other) { return one == other; });
+  const Two remote = find_pair(request.hosts, [](int one, int other) { return one != other; });
+  if (local.first != kNoPeer) measure_pair(request, local, "probe/local");
+  if (remote.first != kNoPeer) measure_pair(request, remote, "probe/remote");
+  Costs costs;
+  if (request.rank == 0) {
+    costs = put_together(request, local, remote);
+    const bool has_crowd = most_ranks_of_a_host(request.hosts) > costs.cores;
+    request.store->set("probe/crowd", has_crowd ? "yes" : "no");
+  }
+  if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
+    const double barrier_us = measure_barrier(request);
+    if (request.rank == 0) costs.switch_us = fit_switch(request, costs, barrier_us);
+  }
+  if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
+  return costs_from(hear_of(request, "probe/costs", "what channels cost"));
+}
+
+}  // namespace kolo

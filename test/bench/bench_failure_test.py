@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""What kolo-bench says where something goes wrong: once, clearly, with a code, and leaves nothing behind.
+
+  bench_failure_test.py KOLO_BENCH [test...]
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BENCH = ""
+PATIENCE_S = 60
+FEW = ["--max-bytes", "8", "--iterations", "4", "--passes", "2", "--warmup", "1"]
+FOREVER = ["--max-bytes", "8", "--iterations", "100000000", "--passes", "100"]
+
+
+def start(words, environment=None, program=None):
+    return subprocess.Popen([*(program or [BENCH]), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, **(environment or {})})
+
+
+def run(*words, program=None, **environment):
+    process = start(words, environment, program)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, output, errors
+
+
+def by_hand(rank, size, **more):
+    """The environment of one rank that no launcher of ours started."""
+    return {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size), **more}
+
+
+def shared_memory_files():
+    return {entry.name for entry in Path("/dev/shm").iterdir() if "kolo" in entry.name}
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
+        os.sched_yield()
+
+
+class Complaint(unittest.TestCase):
+    def assert_complains(self, code, about, *words, **environment):
+        found, _, errors = run(*words, **environment)
+        self.assertEqual(found, code, errors)
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn(about, errors)
+
+
+class Mistakes(Complaint):
+    def test_a_flag_is_named_with_what_it_takes(self):
+        for about, words in {
+            "a command is missing; there are": [],
+            "--ranks 0: expected 1 to 1024": ["allreduce", "--ranks", "0"],
+            "--ranks 2.5: expected a whole number": ["allreduce", "--ranks", "2.5"],
+            "--factor x: expected a whole number": ["allreduce", "--factor", "x"],
+            "--seconds soon: expected a number": ["allreduce", "--seconds", "soon"],
+            "--max-bytes needs a value": ["allreduce", "--max-bytes"],
+            "--max-bytes: '3x' is no size": ["allreduce", "--max-bytes", "3x"],
+            "--segment-bytes 7: expected 0 or 64 to": ["allreduce", "--segment-bytes", "7"],
+            "--timeout: expected": ["allreduce", "--timeout", "nan"],
+            "--seconds: expected": ["allreduce", "--seconds", "inf"],
+            "--json: expected a file": ["allreduce", "--json", ""],
+            "this machine has": ["allreduce", "--max-bytes", "1000000G"],
+            "plot needs a file of JSON lines": ["plot"],
+        }.items():
+            with self.subTest(words=words):
+                self.assert_complains(2, about, *words)
+
+    def test_the_last_of_an_option_counts(self):
+        code, output, errors = run("allreduce", *FEW, "--ranks", "3", "--ranks", "2")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("# kolo-bench allreduce: 2 ranks", output)
+
+    def test_an_algorithm_that_the_peer_lacks_is_refused_before_ranks_start(self):
+        if "not among the peers" in run("allreduce", "--against", "gloo", *FEW)[2]:
+            self.skipTest("gloo is not in this build")
+        self.assert_complains(2, "gloo has no algorithm 'pigeon' for all_reduce; it has ring, bcube", "allreduce", "--against",
+                              "gloo:pigeon")
+        self.assert_complains(2, "gloo has no algorithm 'bcube' for broadcast; it offers no choice", "broadcast", "--against", "gloo:bcube")
+
+    def test_limits_are_not_measured_by_several_ranks_at_once(self):
+        self.assert_complains(2, "limits measures the whole machine", "limits", "--quick", **by_hand(0, 2))
+
+    def test_what_cannot_be_written_is_no_success(self):
+        code, _, errors = run("allreduce", *FEW, "--json", "/dev/full")
+        self.assertEqual(code, 1, errors)
+        self.assertIn("--json /dev/full: cannot write: No space left on device", errors)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([BENCH, "allreduce", *FEW], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S,
+                                  check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the table: cannot write: No space left on device", done.stderr)
+
+    def test_files_that_hold_no_rows_are_named_by_plot(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for text, about in ((b"", "nothing to draw"), (b"\xff\xfe", "is no text"), (b"{", ":1: is no JSON line"),
+                                (b'{"library": "kolo", "bytes": 8}', ":1: lacks 'transport'"),
+                                (b'{"library": "kolo", "bytes": "8"}', ":1: lacks"), (b"[1]\n7\nnull", "nothing to draw")):
+                path = Path(folder) / "lines.jsonl"
+                path.write_bytes(text)
+                with self.subTest(text=text):
+                    self.assert_complains(1, about, "plot", str(path), "--out", folder + "/plots")
+            self.assert_complains(1, "absent: No such file or directory", "plot", folder + "/absent")
+
+
+class Settings(Complaint):
+    BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64k",
+           "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_CONGESTION": "nonesuch"}
+
+    def test_a_variable_that_is_wrong_is_refused_once_before_ranks_start(self):
+        for name, value in self.BAD.items():
+            with self.subTest(name=name):
+                self.assert_complains(2, name, "allreduce", *FEW, **{name: value})
+
+    def test_kolo_run_refuses_it_too(self):
+        for name, value in self.BAD.items():
+            with self.subTest(name=name):
+                code, output, errors = run("-n", "2", "echo", "started", program=[str(Path(BENCH).parent / "kolo-run")], **{name: value})
+                self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+                self.assertIn(name, errors)
+
+    def test_a_transport_of_threads_is_one_wherever_it_is_named(self):
+        code, output, errors = run("allreduce", *FEW, KOLO_TRANSPORT="inproc")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("inproc", output)
+        self.assert_complains(2, "inproc: it joins the threads of one process", "allreduce", "--transport", "inproc", **by_hand(0, 2))
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        self.shared_memory = shared_memory_files()
+
+    def tearDown(self):
+        self.assertEqual(shared_memory_files() - self.shared_memory, set())
+
+    def start_running(self, *words):
+        """A benchmark under way, and its ranks' process ids."""
+        process = start(["allreduce", *FOREVER, *words])
+        for line in process.stdout:
+            if "bytes" in line:
+                break
+        number = int(words[words.index("--ranks") + 1]) if "--ranks" in words else 2
+        wait_until(lambda: len(self.ranks_of(process)) == number, "all ranks to be there")
+        return process, self.ranks_of(process)
+
+    @staticmethod
+    def ranks_of(process):
+        ranks = {}
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            try:
+                variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+            except ProcessLookupError:
+                continue
+            for variable in variables:
+                if variable.startswith(b"RANK="):
+                    ranks[int(variable[5:])] = int(child)
+        return ranks
+
+    def end_of(self, process, ranks):
+        """Its code and the lines of the program itself, after all its ranks have gone."""
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        wait_until(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks.values()), "the ranks to go")
+        return process.returncode, [line for line in errors.splitlines() if "kolo-bench: " in line]
+
+    def test_a_killed_rank_is_said_once_and_summed_up(self):
+        for transport, more in (("shm", []), ("tcp", []), ("shm", ["--ranks", "3"])):
+            with self.subTest(transport=transport, more=more):
+                process, ranks = self.start_running("--transport", transport, *more)
+                os.kill(ranks[1], signal.SIGKILL)
+                code, lines = self.end_of(process, ranks)
+                self.assertEqual(code, 128 + signal.SIGKILL, lines)
+                self.assertIn("rank 1 was killed by signal 9 (Killed)", lines[-1])
+                self.assertLessEqual(len(lines), 2, lines)
+                self.assertTrue(all("rank 1" in line for line in lines), lines)
+
+    def test_a_stopped_rank_is_named_by_one_that_waited_for_it(self):
+        for transport in ("shm", "tcp"):
+            with self.subTest(transport=transport):
+                process, ranks = self.start_running("--transport", transport, "--timeout", "4")
+                os.kill(ranks[1], signal.SIGSTOP)
+                code, lines = self.end_of(process, ranks)
+                self.assertEqual((code, len(lines)), (1, 1), lines)
+                self.assertRegex(lines[0], r"rank 0.* rank 1.*(alive|stopped)")
+
+    def test_closed_standard_descriptors_are_not_given_to_sockets(self):
+        for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):
+            for transport in ("inproc", "shm", "tcp"):
+                with self.subTest(closed=closed, transport=transport), tempfile.TemporaryDirectory() as folder:
+                    words = f'"{BENCH}" allreduce {" ".join(FEW)} --transport {transport} --json {folder}/lines.jsonl {closed}'
+                    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    self.assertGreater(len(Path(folder, "lines.jsonl").read_text().splitlines()), 0)
+
+    def test_a_killed_guardian_takes_nobody_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            gate = Path(folder) / "gate"
+            gate.touch()
+            process = start(["-n", "2", "sh", "-c", f"while test -e {gate}; do :; done"], program=[str(Path(BENCH).parent / "kolo-run")])
+            wait_until(lambda: len(self.ranks_of(process)) == 2, "both ranks to be there")
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            guardians = [child for child in children if Path(f"/proc/{child}/comm").read_text().strip() == "kolo-guardian"]
+            self.assertEqual(len(guardians), 1)
+            os.kill(int(guardians[0]), signal.SIGKILL)
+            gate.unlink()
+            _, errors = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual((process.returncode, errors), (0, ""))
+
+    def test_threads_say_it_once(self):
+        process = start(["allreduce", *FEW, "--transport", "inproc", "--ranks", "3", "--json", "/dev/full"])
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual((process.returncode, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn("No space left", errors)
+
+    def test_ranks_of_a_launcher_say_once_what_one_of_them_met(self):
+        code, _, errors = run("-n", "3", BENCH, "allreduce", *FEW, "--json", "/no/such/folder/file",
+                              program=[str(Path(BENCH).parent / "kolo-run")])
+        said = [line for line in errors.splitlines() if "kolo-bench: " in line]
+        self.assertNotEqual(code, 0)
+        self.assertEqual(len(said), 1, errors)
+        self.assertIn("/no/such/folder/file: cannot write there", said[0])
+
+    def test_ranks_of_a_launcher_say_once_that_their_arguments_are_wrong(self):
+        for words, about in ((["allreduce", "--rank", "3"], "no option '--rank'"), (["allreduce", "--ranks", "2"], "contradicts"),
+                             (["allreduce", "--transport", "inproc"], "joins the threads of one process")):
+            with self.subTest(words=words):
+                code, _, errors = run("-n", "3", BENCH, *words, program=[str(Path(BENCH).parent / "kolo-run")])
+                said = [line for line in errors.splitlines() if "kolo-bench: " in line]
+                self.assertEqual((code, len(said)), (2, 1), errors)
+                self.assertIn(about, said[0])
+
+    def test_a_rank_that_never_comes_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, errors = run("allreduce", "--timeout", "0.2", **by_hand(0, 2, KOLO_STORE=f"file:{folder}/store"))
+        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn("rank 1 of 2 to join the benchmark", errors)
+        self.assertIn("start them", errors)
+
+    def test_a_rank_that_never_comes_to_a_master_port_is_named(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        code, _, errors = run("allreduce", "--timeout", "0.2", **by_hand(0, 2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
+        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn("rank 1 of 2 to join the benchmark", errors)
+
+    def test_a_rank_0_that_never_comes_is_where_the_store_would_be(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        code, _, errors = run("allreduce", "--timeout", "0.2", **by_hand(1, 2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
+        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn(f"127.0.0.1:{port}", errors)
+        self.assertIn("start rank 0", errors)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            code, _, errors = run("allreduce", "--timeout", "5", **by_hand(0, 2, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)))
+        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn(f"cannot listen on port {port} of 127.0.0.1", errors)
+        self.assertIn("another program has it, choose another port", errors)
+
+
+if __name__ == "__main__":
+    BENCH = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,85 @@
+// Where the ranks of a benchmark meet, when one of them does not come; and how they say so
+// together.
+#include "bench/meeting.h"
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/cache_line.h"
+#include "bench/failure.h"
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+constexpr std::chrono::milliseconds kSoon{50};
+
+// What each of `size` ranks, as threads, throws in `body`; "" where it throws nothing.
+std::vector<std::string> failures_of(int size, const std::function<void(int, Store&)>& body) {
+  const auto store = make_local_store();
+  std::vector<std::string> texts(static_cast<std::size_t>(size));
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        body(rank, *store);
+      } catch (const std::exception& error) {
+        texts[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("who does not come to a meeting is named by those who wait") {
+  const auto texts = failures_of(3, [](int rank, Store& store) {
+    Meeting meeting(rank, 3, store, kSoon);
+    if (rank != 2) meeting.wait();
+  });
+  for (const int rank : {0, 1}) {
+    INFO(texts[static_cast<std::size_t>(rank)]);
+    CHECK(texts[static_cast<std::size_t>(rank)].find("s for rank 2 before") != std::string::npos);
+  }
+}
+
+TEST_CASE("who waits at a meeting hears of a failure that the store knows") {
+  const auto texts = failures_of(2, [](int rank, Store& store) {
+    Meeting meeting(rank, 2, store, std::chrono::minutes(10));
+    if (rank == 1) store.post_failure("rank 1 has had enough");
+    if (rank == 0) meeting.wait();
+  });
+  CHECK(texts[0] == "rank 1 has had enough");
+}
+
+TEST_CASE("a game whose other side is gone lasts as long as patience does") {
+  Line lines[2];
+  int looks = 0;
+  const auto patience = [&looks] {
+    if (++looks == 3) throw std::runtime_error("enough");
+  };
+  REQUIRE_THROWS_AS(quickest_ping_pong(lines[0], lines[1], 0, patience), std::runtime_error);
+}
+
+TEST_CASE("of ranks with one audience one says the first cause, without its code") {
+  const auto store = make_local_store();
+  store->post_failure("rank 2 is gone [peer lost]");
+  const std::runtime_error own("a connection was closed");
+  const auto said = [&](Audience audience) {
+    try {
+      fail_together(*store, 0, audience, own);
+    } catch (const std::exception& failure) {
+      return std::string(failure.what());
+    }
+  };
+  CHECK(said(Audience::kOneForAll) == "rank 2 is gone");
+  CHECK(said(Audience::kOneForAll) == SaidByAnotherRank().what());
+  CHECK(said(Audience::kOneEachRank) == "rank 2 is gone");
+}

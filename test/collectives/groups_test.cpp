@@ -1,0 +1,166 @@
+// Groups of ranks: who is in them, that they work beside each other and beside their parent, that
+// they outlive it, and that a failure in one is everybody's.
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The ranks of the job that the group has, in its order.
+std::vector<std::int32_t> members_of(Communicator& group, int job_rank) {
+  std::vector<std::int32_t> members(static_cast<std::size_t>(group.size()));
+  const std::int32_t mine = job_rank;
+  group.all_gather(&mine, members.data(), members.size(), ElementType::kInt32);
+  return members;
+}
+
+using Members = std::vector<std::int32_t>;
+
+}  // namespace
+
+TEST_CASE("split puts ranks of one color together, in the order of their keys") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(5, transport, [](Communicator& world) {
+    const int rank = world.rank();
+    auto group = world.split(rank % 2, -rank);
+    expect(group.has_value(), "every color makes a group");
+    expect(members_of(*group, rank) == (rank % 2 == 0 ? Members{4, 2, 0} : Members{3, 1}),
+           "members of color " + std::to_string(rank % 2));
+    auto alone = world.split(rank == 3 ? 7 : -1);
+    expect(alone.has_value() == (rank == 3), "a color below 0 is no group");
+    if (alone) expect(members_of(*alone, rank) == Members{3}, "one rank is a group, too");
+  });
+}
+
+TEST_CASE("a subset is made by its members alone, again and again") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(4, transport, [](Communicator& world) {
+    const std::array ranks{3, 1};
+    for (int time = 0; time < 3 && world.rank() % 2 == 1; ++time) {
+      auto pair = world.subset(ranks);
+      expect(members_of(pair, world.rank()) == Members{3, 1}, "subset 3, 1");
+    }
+    world.barrier();
+  });
+}
+
+TEST_CASE("groups of groups know their ranks") {
+  run_ranks(4, "inproc", [](Communicator& world) {
+    auto half = world.split(world.rank() / 2);
+    auto single = half->split(half->rank());
+    expect(members_of(*single, world.rank()) == Members{world.rank()}, "a group of a group");
+    auto twin = half->duplicate();
+    expect(members_of(twin, world.rank()) == members_of(*half, world.rank()), "a duplicate");
+  });
+}
+
+TEST_CASE("a duplicate's operations do not wait for the parent's") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(2, transport, [](Communicator& world) {
+    auto other = world.duplicate();
+    std::int32_t a = 1, b = 10;
+    // Crosswise: in one communicator this would be a mismatch.
+    const auto first = [&] {
+      return world.all_reduce_async(&a, &a, 1, ElementType::kInt32, ReduceOp::kSum);
+    };
+    const auto second = [&] {
+      return other.all_reduce_async(&b, &b, 1, ElementType::kInt32, ReduceOp::kSum);
+    };
+    Work one, two;
+    if (world.rank() == 0) {
+      one = first();
+      two = second();
+    } else {
+      two = second();
+      one = first();
+    }
+    two.wait();
+    one.wait();
+    expect(a == 2 && b == 20, "both sums");
+  });
+}
+
+TEST_CASE("a group outlives its parent, and its members stay watched") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    std::optional<Communicator> world(std::in_place, rank, 2, store, options);
+    auto group = world->duplicate();
+    world->barrier();
+    world.reset();
+    std::int32_t sum = 1;
+    group.all_reduce(&sum, &sum, 1, ElementType::kInt32, ReduceOp::kSum);
+    expect(sum == 2, "all_reduce of the group");
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
+}
+
+TEST_CASE("threads drive groups of one process at once") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(3, transport, [](Communicator& world) {
+    std::vector<Communicator> groups;
+    for (int i = 0; i < 3; ++i) groups.push_back(world.duplicate());
+    std::vector<std::thread> threads;
+    std::array<RankOutcome, 3> outcomes;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      threads.emplace_back([&, i] {
+        outcomes[i] = outcome_of([&] {
+          for (int time = 0; time < 50; ++time) {
+            std::vector<std::int32_t> data(1000 * i + 1, 1);
+            groups[i].all_reduce(data.data(), data.data(), data.size(), ElementType::kInt32,
+                                 ReduceOp::kSum);
+            expect(data.front() == 3 && data.back() == 3, "a group's sum");
+          }
+        });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const RankOutcome& outcome : outcomes) expect(outcome.text.empty(), outcome.text);
+  });
+}
+
+TEST_CASE("a failure in a group is everybody's, and says whose ranks it speaks of") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    options.timeout = 20s;
+    Communicator world(rank, 3, store, options);
+    auto group = world.split(rank == 0 ? 0 : 1);
+    std::int32_t data = 0;
+    if (rank == 1) group->barrier();
+    if (rank == 2) group->broadcast(&data, 1, ElementType::kInt32, 0);
+    world.barrier();
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    CHECK(outcome.code == ErrorCode::kMismatch);
+    CHECK_THAT(outcome.text, ContainsSubstring("broadcast #0") &&
+                                 ContainsSubstring("whose ranks 0 to 1 are the job's ranks 1, 2"));
+  }
+}
+
+TEST_CASE("a subset that cannot be is refused") {
+  run_ranks(2, "inproc", [](Communicator& world) {
+    const auto said = [&](std::vector<int> ranks) {
+      return outcome_of([&] { world.subset(ranks); }).text;
+    };
+    const int mine = world.rank();
+    expect(said({mine, mine}).find("named twice") != std::string::npos, said({mine, mine}));
+    expect(said({1 - mine}).find("not in") != std::string::npos, said({1 - mine}));
+    expect(said({mine, 2}).find("0 to 1") != std::string::npos, said({mine, 2}));
+    expect(said({}).find("not in") != std::string::npos, said({}));
+  });
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,156 @@
+// The planner: what it chooses when costs are such that anybody can say what is right; that all
+// ranks choose alike; and that a measured table or the caller overrules it.
+#include "collectives/planner.h"
+
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithm_table.h"
+#include "collectives/costs_text.h"
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+Situation of_ranks(int size) {
+  Situation situation;
+  situation.size = size;
+  situation.transport = "tcp";
+  return situation;
+}
+
+// Messages dear, bytes cheap; and the other way round.
+constexpr Costs kFarAway{{1000.0}, {1000.0}, 0.1, 1e-6, 1e-6};
+constexpr Costs kNarrow{{0.001}, {0.001}, 0.001, 1e-2, 1e-2};
+
+std::string chosen(Planner& planner, Collective collective, std::size_t bytes) {
+  return std::string(algorithm_name(planner.choose(collective, bytes)));
+}
+
+}  // namespace
+
+TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes") {
+  for (const int size : {4, 8, 16}) {
+    INFO(size);
+    Planner far_away(of_ranks(size), kFarAway, {});
+    CHECK(chosen(far_away, Collective::kAllReduce, 8) == "one_shot");
+    CHECK(chosen(far_away, Collective::kGather, 64) == "direct");
+    CHECK(chosen(far_away, Collective::kScan, 64) == "chain");
+    Planner narrow(of_ranks(size), kNarrow, {});
+    const std::string all_reduce = chosen(narrow, Collective::kAllReduce, 1 << 26);
+    CHECK(all_reduce != "one_shot");
+    CHECK(all_reduce != "recursive_doubling");
+    CHECK(chosen(narrow, Collective::kAllToAll, 1 << 24) == "pairwise");
+    CHECK(chosen(narrow, Collective::kBroadcast, 1 << 26) != "binomial_tree");
+  }
+}
+
+TEST_CASE("every candidate has a price, which grows with the bytes") {
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == Collective::kPushPull ||
+        algorithm.collective == Collective::kMessage) {
+      continue;
+    }
+    INFO(to_string(algorithm.collective) << " by " << algorithm.name);
+    const auto row = find_algorithm(algorithm.collective, algorithm.name);
+    for (const int size : {2, 5, 16, 17, 100, 1000}) {
+      INFO(size << " ranks");
+      const Planner planner(of_ranks(size), Costs{}, {});
+      double before = 0;
+      for (std::size_t bytes = 4096; bytes <= std::size_t{1} << 34; bytes *= 8) {
+        const double price = planner.price(row, bytes);
+        CHECK(price > 0);
+        CHECK(std::isfinite(price));
+        // Of more ranks a price is extrapolated, by rules that may differ from size to size.
+        if (size <= 16) CHECK(price >= 0.99 * before);
+        before = price;
+      }
+    }
+  }
+}
+
+TEST_CASE("prices of many ranks are near those that are played in full") {
+  Costs costs;
+  costs.local.latency_us = 5;
+  const auto ring = find_algorithm(Collective::kAllReduce, "ring");
+  const auto doubling = find_algorithm(Collective::kAllReduce, "recursive_doubling");
+  const auto price = [&](int size, std::uint8_t row) {
+    return Planner(of_ranks(size), costs, {}).price(row, 64);
+  };
+  // 2 (n - 1) rounds, and log2(n).
+  CHECK(price(256, ring) / price(16, ring) == Approx(255.0 / 15).epsilon(0.1));
+  CHECK(price(256, doubling) / price(16, doubling) == Approx(2).epsilon(0.1));
+}
+
+TEST_CASE("a measured choice stands before a price, where it is a candidate") {
+  Planner planner(of_ranks(4), kFarAway,
+                  TuningTable::parse("all_reduce 4 tcp 64 ring\n"
+                                     "all_reduce 4 tcp 65536 two_shot\n"
+                                     "all_reduce 8 tcp 64 double_tree\n",
+                                     "here"));
+  CHECK(chosen(planner, Collective::kAllReduce, 8) == "ring");
+  CHECK(chosen(planner, Collective::kAllReduce, 1 << 20) == "two_shot");
+  CHECK(algorithm_name(planner.choose(Collective::kAllReduce, 8, RankOrder::kFold)) != "ring");
+  // Also between two powers of two.
+  Planner close(
+      of_ranks(4), kFarAway,
+      TuningTable::parse("all_reduce 4 tcp 1100 ring\nall_reduce 4 tcp 2000 two_shot\n", "here"));
+  CHECK(chosen(close, Collective::kAllReduce, 1024) == "ring");
+  CHECK(chosen(close, Collective::kAllReduce, 2000) == "two_shot");
+  CHECK(chosen(close, Collective::kAllReduce, 1400) == "ring");
+  CHECK(chosen(close, Collective::kAllReduce, 1500) == "two_shot");
+}
+
+TEST_CASE("costs come back from their text to the bit") {
+  Costs costs;
+  costs.local = {0.1, 1.0 / 3, 1e-300, 1e22, 5};
+  costs.remote = {1e9, 0.7, 0, 0, 2.5e-5};
+  costs.switch_us = 1.0 / 7;
+  costs.cores = 3;
+  CHECK(costs_from(to_text(costs)) == costs);
+  CHECK_THROWS_WITH(costs_from("1 2 three"), ContainsSubstring("another version"));
+}
+
+TEST_CASE("all ranks choose alike, in all communicators of the job and its groups") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(1, 2, 3, 5);
+  std::mutex mutex;
+  std::set<std::vector<std::string>> choices;
+  run_ranks(size, transport, [&](Communicator& communicator) {
+    Communicator group = communicator.duplicate();
+    std::vector<std::string> mine;
+    for (std::size_t bytes = 4; bytes <= 1 << 22; bytes = 3 * bytes + 4) {
+      for (const Collective collective :
+           {Collective::kAllReduce, Collective::kBroadcast, Collective::kAllToAll}) {
+        const std::string_view choice = communicator.algorithm(collective, bytes);
+        mine.emplace_back(choice);
+        expect(group.algorithm(collective, bytes) == choice, "the group chooses as its parent");
+        int chosen = 0;
+        for (const Prediction& prediction : communicator.predict(collective, bytes)) {
+          chosen += prediction.is_chosen ? 1 : 0;
+          expect(prediction.is_chosen == (prediction.algorithm == choice), "one is marked");
+          expect(size == 1 || prediction.time_us > 0, "it has a price");
+        }
+        expect(chosen == 1, "one is chosen");
+      }
+    }
+    const std::lock_guard lock(mutex);
+    choices.insert(mine);
+  });
+  CHECK(choices.size() == 1);
+}
+
+TEST_CASE("what the probe moves is not counted as payload") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(3, transport, [](Communicator& communicator) {
+    expect(communicator.statistics().payload_bytes_sent == 0, "nothing was sent");
+    expect(communicator.statistics().payload_bytes_received == 0, "nothing was received");
+    communicator.barrier();
+  });
+}
+
+}  // namespace kolo::test

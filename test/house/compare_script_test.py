@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""What train/compare.sh does around kolo-train, in a tree where set-up, CMake and kolo-train are stand-ins."""
+
+import os
+import pty
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "train/compare.sh"
+
+CMAKE = r"""#!/bin/sh
+# Configures and builds by writing down how it was called; the build leaves a kolo-train.
+printf '%s\n' "$@" >>"$CALLS"
+case "$1" in
+  -S) echo "-- Configuring done"; exit "${CONFIGURE_STATUS:-0}" ;;
+  --build) ;;
+  *) exit 64 ;;
+esac
+for step in 1 2 3; do echo "[$step/3] Building part $step"; done
+[ "${BUILD_STATUS:-0}" -eq 0 ] || for line in $(seq 40); do echo "error $line of 40" >&2; done
+mkdir -p "$2/bin"
+[ "${BUILD_STATUS:-0}" -ne 0 ] || cp "$STAND_IN" "$2/bin/kolo-train"
+printf '%s' "${LAST_WORDS-}"
+exit "${BUILD_STATUS:-0}"
+"""
+
+KOLO_TRAIN = r"""#!/bin/sh
+echo "in $PWD"
+printf 'word %s\n' "$@"
+exit "${TRAIN_STATUS:-0}"
+"""
+
+SETUP = r"""#!/bin/sh
+printf 'setup %s\n' "$*" >>"$CALLS"
+exit "${SETUP_STATUS:-0}"
+"""
+
+
+def write_program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+class CompareScript(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.tree = self.folder / "a clone"
+        self.script = self.tree / "train/compare.sh"
+        self.log = self.tree / "build/release/build.log"
+        self.calls = self.folder / "calls"
+        self.elsewhere = self.folder / "else where"
+        self.elsewhere.mkdir()
+        self.script.parent.mkdir(parents=True)
+        shutil.copy(SCRIPT, self.script)
+        write_program(self.tree / "cmake/setup.sh", SETUP)
+        write_program(self.folder / "bin/cmake", CMAKE)
+        write_program(self.folder / "stand-in", KOLO_TRAIN)
+
+    def environment(self, variables):
+        return os.environ | {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls),
+                             "STAND_IN": str(self.folder / "stand-in")} | variables
+
+    def run_script(self, *words, **variables):
+        return subprocess.run([self.script, *words], cwd=self.elsewhere, env=self.environment(variables), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+
+    def assert_trained(self, ended, *words, status=0):
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.assertEqual(ended.stdout.splitlines(),
+                         [f"in {self.elsewhere}", "word compare"] + [f"word {word}" for word in words])
+
+    def assert_refused(self, ended, status=1):
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.assertEqual(ended.stdout, "")
+
+    def test_a_good_build_is_followed_by_the_comparison_where_the_caller_is(self):
+        words = ["--dataset", "svhn:../house numbers", "--report=my report", "", "*", "--ranks", "3"]
+        self.assert_trained(self.run_script(*words), *words)
+        calls = self.calls.read_text().splitlines()
+        self.assertEqual(calls[:5], ["setup --with plots", "-S", str(self.tree), "--preset", "release"])
+        self.assertEqual(calls[5:7], ["--build", str(self.tree / "build/release")])
+        self.assertEqual(calls[-2:], ["--target", "kolo-train"])
+
+    def test_the_exit_code_is_that_of_kolo_train(self):
+        for status in (2, 130):
+            self.assert_trained(self.run_script("--frobnicate", TRAIN_STATUS=str(status)), "--frobnicate", status=status)
+
+    def test_a_good_build_is_one_whatever_its_last_words_are(self):
+        for last_words in ("", "\n", "status 1\n", "no end of the line", "trailing backslash \\", "  ", "%s %d\n"):
+            with self.subTest(last_words=last_words):
+                self.assert_trained(self.run_script(LAST_WORDS=last_words))
+                self.assertIn(last_words.strip(), self.log.read_text())
+
+    def test_a_failing_build_shows_the_end_of_its_log_and_where_the_rest_is(self):
+        for last_words in ("", "status 0\n", "no end of the line"):
+            with self.subTest(last_words=last_words):
+                ended = self.run_script(BUILD_STATUS="9", LAST_WORDS=last_words)
+                self.assert_refused(ended)
+                self.assertIn("error 40 of 40", ended.stderr)
+                self.assertNotIn("error 2 of 40", ended.stderr)
+                self.assertIn(f"kolo: the build failed; all of it is in {self.log}", ended.stderr)
+                self.assertIn("error 2 of 40", self.log.read_text())
+
+    def test_a_build_that_cannot_be_configured_is_not_tried(self):
+        ended = self.run_script(CONFIGURE_STATUS="1")
+        self.assert_refused(ended)
+        self.assertIn("-- Configuring done", ended.stderr)
+        self.assertNotIn("--build", self.calls.read_text())
+
+    def test_a_set_up_that_fails_ends_all(self):
+        self.assert_refused(self.run_script(SETUP_STATUS="3"), status=3)
+        self.assertEqual(self.calls.read_text(), "setup --with plots\n")
+
+    def test_a_log_holds_the_last_build_alone(self):
+        self.run_script(BUILD_STATUS="1")
+        self.assert_trained(self.run_script())
+        self.assertNotIn("error", self.log.read_text())
+
+    def test_help_before_the_build_says_what_the_script_does_and_builds_nothing(self):
+        for word in ("--help", "-h"):
+            ended = self.run_script("--ranks", "2", word)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertIn("train/compare.sh [options of kolo-train compare]", ended.stdout)
+            self.assertIn("not built yet", ended.stdout)
+            self.assertFalse(self.calls.exists())
+
+    def test_help_after_the_build_is_that_of_kolo_train(self):
+        self.run_script()
+        self.calls.unlink()
+        self.assert_trained(self.run_script("--help"), "--help")
+        self.assertFalse(self.calls.exists())
+
+    def test_help_within_a_path_is_no_question(self):
+        words = ["--report", "no --help here"]
+        self.assert_trained(self.run_script(*words), *words)
+
+    def test_a_terminal_shows_how_far_the_build_is_in_one_line_that_goes_away(self):
+        master, terminal = pty.openpty()
+        with subprocess.Popen([self.script], cwd=self.elsewhere, env=self.environment({}), stdout=subprocess.PIPE,
+                              stderr=terminal, text=True) as process:
+            os.close(terminal)
+            shown = b""
+            while True:
+                try:
+                    block = os.read(master, 4096)
+                except OSError:  # nobody writes any more
+                    break
+                if not block:
+                    break
+                shown += block
+            output = process.stdout.read()
+        os.close(master)
+        self.assertEqual(process.returncode, 0, shown)
+        self.assertIn("word compare", output)
+        self.assertIn(b"\rkolo: building [2/3] ", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
+        self.assertNotIn(b"\n", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+#include "train/flag_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace kolo::train {
+namespace {
+
+template <typename Number>
+std::optional<Number> parsed(const std::string& text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+ValueRule whole_number(std::int64_t least, std::int64_t most) {
+  return [least, most](const std::string& text) -> std::string {
+    const auto value = parsed<std::int64_t>(text);
+    if (value && *value >= least && *value <= most) return "";
+    const bool is_bounded = most < std::numeric_limits<std::int64_t>::max();
+    const std::string range = is_bounded ? fmt::format("from {} to {}", least, most)
+                                         : fmt::format("of at least {}", least);
+    return fmt::format("expected a whole number {}, got '{}'", range, text);
+  };
+}
+
+ValueRule real_number(double least, Least is, double limit) {
+  return [least, is, limit](const std::string& text) -> std::string {
+    const auto value = parsed<double>(text);
+    const bool is_enough = value && std::isfinite(*value) &&
+                           (is == Least::included ? *value >= least : *value > least);
+    if (is_enough && *value < limit) return "";
+    return fmt::format("expected a number {} {}{}, got '{}'",
+                       is == Least::included ? "of at least" : "above", least,
+                       std::isfinite(limit) ? fmt::format(" and below {}", limit) : "", text);
+  };
+}
+
+ValueRule one_of(std::string what, std::vector<std::string> names) {
+  return
+      [what = std::move(what), names = std::move(names)](const std::string& text) -> std::string {
+        if (std::ranges::find(names, text) != names.end()) return "";
+        return fmt::format("unknown {} '{}'; there are {}", what, text, fmt::join(names, ", "));
+      };
+}
+
+}  // namespace kolo::train
