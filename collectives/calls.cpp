@@ -132,6 +132,11 @@ Call begin(Collective collective, std::size_t count, Elements of) {
   call.segment_bytes = of.options.segment_bytes;
   call.is_persistent = of.options.is_persistent;
   call.scale = of.options.scale;
+  call.timeout = of.options.timeout;
+  if (call.timeout.count() < 0) {
+    reject(call, fmt::format("a timeout of {} ms: give more than 0, or 0 for the communicator's",
+                             call.timeout.count()));
+  }
   if (!is_reduction(collective)) require_scale(call);
   require_count(call, count);
   return call;

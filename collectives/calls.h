@@ -4,6 +4,7 @@
 // that names the collective, the argument and what is wrong with it. Nothing is sent.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -33,7 +34,8 @@ struct Call {
   bool is_persistent = false;
   const Reducer* reducer = nullptr;  // of a user function; borrowed
   std::size_t element_bytes = 4;
-  double scale = 1;  // of a scaled sum
+  double scale = 1;                      // of a scaled sum
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's
 };
 
 namespace calls {

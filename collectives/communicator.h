@@ -90,6 +90,9 @@ struct CallOptions {
   // The ..._async form plans the operation and does not issue it: Work::start() does, as often as
   // one likes, with the same buffers.
   bool is_persistent = false;
+  // From the issue to the end of the operation; 0: the communicator's. Ranks may differ: the
+  // shortest ends it for all.
+  std::chrono::milliseconds timeout{0};
   // Of kScaledSum, and of nothing else: what this rank's elements are multiplied by before they are
   // summed, which may differ from rank to rank (as in NCCL's ncclRedOpCreatePreMulSum). Finite in
   // float32, for float64 in float64.

@@ -49,15 +49,20 @@ void describe_user(CallHeader& header, const Reducer& reducer, std::uint64_t pla
   if (!has_root(header.collective)) header.root = static_cast<std::uint16_t>(plan);
 }
 
-// Of which a deadline can be made: 0 and less are refused, "for ever" is a century.
+// Of which a deadline can be made: "for ever" is a century.
+std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::hours kCentury(24 * 36'525);
+  return std::min<std::chrono::milliseconds>(timeout, kCentury);
+}
+
+// 0 and less are refused.
 CommunicatorOptions sensible(CommunicatorOptions options) {
   check(options.timeout.count() > 0,
         fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
   check(options.reproducibility <= Reproducibility::kInvariant,
         fmt::format("{} is the number of no mode of reproducibility",
                     static_cast<int>(options.reproducibility)));
-  constexpr std::chrono::hours kCentury(24 * 36'525);
-  options.timeout = std::min<std::chrono::milliseconds>(options.timeout, kCentury);
+  options.timeout = bounded(options.timeout);
   return options;
 }
 
@@ -168,6 +173,7 @@ void Engine::push(Call& call, Operation& operation) {
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
   choose(call);
   operation.executor = &executor_of(call, static_cast<bool>(operation.update));
+  operation.timeout = call.timeout.count() > 0 ? bounded(call.timeout) : options_.timeout;
   operation.lengths = call.lengths;
   const CallHeader header = header_of(call, operation.executor->schedule());
   operation.binding = {call.in,           call.out,          header,
@@ -182,7 +188,7 @@ void Engine::run(Call& call, Operation& operation) {
   std::unique_lock lock(mutex_);
   push(call, operation);
   if (has_driver_ || head_ != &operation) {
-    operation.deadline = Clock::now() + options_.timeout;
+    operation.deadline = Clock::now() + operation.timeout;
     lock.unlock();
     wait(operation, kNever);
     return;
@@ -194,9 +200,9 @@ void Engine::run(Call& call, Operation& operation) {
 }
 
 void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
-  operation->deadline = Clock::now() + options_.timeout;
   const std::lock_guard lock(mutex_);
   push(call, *operation);
+  operation->deadline = Clock::now() + operation->timeout;
   operation->self = operation;
   changed_.notify_all();
 }
@@ -365,13 +371,13 @@ void Engine::release_role() {
 
 // False once `limit` has passed; throws where the operation's own deadline has.
 bool Engine::pause(Operation& operation, Deadline limit) {
-  if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + options_.timeout;
+  if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + operation.timeout;
   if (++idle_rounds_ > kRoundsBeforeLook) {
     operation.executor->check_arrivals();
     look_for_strays_before(operation);
   }
   if (operation.next_words == Deadline{}) {
-    operation.next_words = operation.deadline - options_.timeout + kPatience;
+    operation.next_words = operation.deadline - operation.timeout + kPatience;
   }
   const Deadline until = std::min({operation.deadline, limit, operation.next_words});
   if (policy_->pause(*transport_, *store_, until)) return true;

@@ -79,7 +79,7 @@ int Engine::end_of_waiting(int peer) const {
 
 Error Engine::timed_out(const Operation& operation) const {
   const Executor& executor = *operation.executor;
-  const std::chrono::duration<double> timeout = options_.timeout;
+  const std::chrono::duration<double> timeout = operation.timeout;
   const CallHeader& header = operation.binding.header;
   const int awaited = executor.awaited_peer();
   const int last = end_of_waiting(awaited);

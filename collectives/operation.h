@@ -31,6 +31,7 @@ class Operation {
   Update update;
   std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it
   std::vector<std::size_t> lengths;        // what the binding's lengths are a view of
+  std::chrono::milliseconds timeout{};     // from its issue on
   Deadline deadline{};                     // zero: not yet needed
   bool is_started = false;
   Deadline next_words{};      // when who waits for long says so in the store; zero: not yet known
