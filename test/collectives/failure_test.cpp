@@ -235,6 +235,7 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that waits
       while (!store->failure()) std::this_thread::yield();
     }
     CallOptions call;
+    call.algorithm = "ring";  // in which nobody is done without the others
     if (rank == 0) call.timeout = 3s;
     communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
                             ReduceOp::kSum, call);
@@ -246,18 +247,20 @@ TEST_CASE("a call's own timeout is the one that counts, whichever form it is iss
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for("inproc", 60s));
     communicator.barrier();
-    std::int32_t value = 0;
+    std::vector<std::int32_t> data(1000);
     CallOptions call;
+    call.algorithm = "ring";
     call.timeout = 300ms;
     call.is_persistent = true;
-    Work work = communicator.broadcast_async(&value, 1, ElementType::kInt32, 1, call);
+    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
+                                              ElementType::kInt32, ReduceOp::kSum, call);
     if (rank == 1) {
       while (!store->failure()) std::this_thread::yield();
     }
     work.start();
     work.wait();
   });
-  require_same_cause(outcomes, ErrorCode::kDeadline, "timed out after 0.3 s in broadcast #1");
+  require_same_cause(outcomes, ErrorCode::kDeadline, "timed out after 0.3 s in all_reduce #1");
 }
 
 TEST_CASE("a call's timeout below 0 is refused") {
