@@ -26,5 +26,5 @@ function(kolo_test name)
   kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
   catch_discover_tests(${name} TEST_PREFIX "${name}."
-                       PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
+                       PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
 endfunction()

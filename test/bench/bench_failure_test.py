@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 BENCH = ""
-PATIENCE_S = 60
+PATIENCE_S = 180
 FEW = ["--max-bytes", "8", "--iterations", "4", "--passes", "2", "--warmup", "1"]
 FOREVER = ["--max-bytes", "8", "--iterations", "100000000", "--passes", "100"]
 

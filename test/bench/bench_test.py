@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from pathlib import Path
 
 BENCH = ""
-PATIENCE_S = 120
+PATIENCE_S = 300
 COLLECTIVES = ["allreduce", "broadcast", "reduce_scatter", "allgather", "barrier", "push_pull", "reduce", "gather",
                "scatter", "alltoall", "scan", "exclusive_scan"]
 ALGORITHMS = {"allreduce": "ring", "broadcast": "binomial_tree", "reduce_scatter": "ring", "allgather": "ring",

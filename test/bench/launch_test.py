@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 KOLO_RUN = ""
-PATIENCE_S = 30
+PATIENCE_S = 180
 
 
 def start(*words, **options):
