@@ -54,10 +54,11 @@ struct Binding {
   double scale = 1;                  // of a scaled sum: this rank's factor
 };
 
-// Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, so that a chunk has several
-// turns to overlap. A multiple of kSegmentAlignment; the same on all ranks, as it follows from what
-// they agree on.
-std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred);
+// Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, down to `shortest`, so that
+// a chunk has several turns to overlap. A multiple of kSegmentAlignment; the same on all ranks, as
+// it follows from what they agree on.
+std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
+                                 std::size_t shortest);
 
 class Executor {
  public:

@@ -109,11 +109,11 @@ std::size_t index_of(Directions& directions, std::vector<std::size_t>& known, in
 
 }  // namespace
 
-std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred) {
+std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
+                                 std::size_t shortest) {
   constexpr std::size_t kTurns = 4;
-  constexpr std::size_t kShortest = 8 * 1024;  // below that a turn costs more than it hides
   const std::size_t quarter = (chunk_bytes + kTurns - 1) / kTurns;
-  const std::size_t wanted = std::clamp(quarter, std::min(kShortest, preferred), preferred);
+  const std::size_t wanted = std::clamp(quarter, std::min(shortest, preferred), preferred);
   return (wanted + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 

@@ -43,11 +43,12 @@ PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<con
     const Capabilities& can = channel->capabilities();
     can_answer_ = can_answer_ && can.can_answer;
     if (is_first) {
-      segments_ = {can.preferred_segment_bytes, can.segment_bytes};
+      segments_ = {can.preferred_segment_bytes, can.segment_bytes, can.shortest_segment_bytes};
       credit_ = can.credit_segments;
     }
     segments_.preferred = std::min(segments_.preferred, can.preferred_segment_bytes);
     segments_.longest = std::min(segments_.longest, can.segment_bytes);
+    segments_.shortest = std::max(segments_.shortest, can.shortest_segment_bytes);
     credit_ = std::min(credit_, can.credit_segments);
     is_first = false;
   }
@@ -89,7 +90,7 @@ void PlanCache::make(Plan& plan) const {
 }
 
 std::size_t SegmentRule::bytes(std::size_t chunk_bytes, std::size_t asked) const {
-  if (asked == 0) return std::min(choose_segment_bytes(chunk_bytes, preferred), longest);
+  if (asked == 0) return std::min(choose_segment_bytes(chunk_bytes, preferred, shortest), longest);
   const std::size_t whole = asked / kSegmentAlignment * kSegmentAlignment;
   return std::clamp(whole, kSegmentAlignment, longest);
 }

@@ -24,6 +24,7 @@ inline constexpr std::size_t kLeastAnswered = 2 * kOpeningPayload;
 struct SegmentRule {
   std::size_t preferred = 64 * 1024;  // the least of all channels
   std::size_t longest = 64 * 1024;
+  std::size_t shortest = 8 * 1024;  // the most of all channels
 
   // For chunks of so many bytes; `asked` 0 leaves it to the channels' preference.
   std::size_t bytes(std::size_t chunk_bytes, std::size_t asked) const;

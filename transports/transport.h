@@ -66,7 +66,9 @@ struct Capabilities {
   MemoryKind segment_memory = MemoryKind::kHost;               // where slots and views lie
   std::size_t segment_bytes = 64 * 1024;  // the longest segment; a multiple of kSegmentAlignment
   std::size_t preferred_segment_bytes = 64 * 1024;  // best for streaming
-  int credit_segments = kMinimumCredit;             // full segments in flight per direction
+  // Data is not cut into shorter segments to overlap their work: each costs more than that hides.
+  std::size_t shortest_segment_bytes = 8 * 1024;
+  int credit_segments = kMinimumCredit;  // full segments in flight per direction
   // From here on send and receive copy nothing.
   std::size_t zero_copy_bytes = std::numeric_limits<std::size_t>::max();
   double latency_us = 0;      // estimates, before anything is measured

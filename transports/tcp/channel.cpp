@@ -27,6 +27,9 @@ TcpChannel::TcpChannel(posix::Descriptor socket, int rank, int peer, std::string
     : socket_(std::move(socket)), rank_(rank), peer_(peer), address_(std::move(address)) {
   capabilities_.segment_bytes = segment_bytes;
   capabilities_.preferred_segment_bytes = segment_bytes;
+  // The kernel overlaps what it copies by itself: of 32 KiB cut in four, all-reduce took 31 us, and
+  // 14 whole; of chunks of 256 KiB, 192 and 120.
+  capabilities_.shortest_segment_bytes = segment_bytes;
   capabilities_.credit_segments = static_cast<int>(kQueueLength);
   capabilities_.zero_copy_bytes = 1;  // no copy but the kernel's own, at any size
   capabilities_.latency_us = 4;

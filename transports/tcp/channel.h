@@ -24,8 +24,8 @@
 
 namespace kolo::tcp {
 
-// Of segments that wait to be sent.
-inline constexpr std::size_t kQueueLength = 8;
+// Of segments that wait to be sent: with the one in view, less than 2 MiB of them for a peer.
+inline constexpr std::size_t kQueueLength = 6;
 inline constexpr std::size_t kAheadBytes = 4096;
 
 class TcpChannel final : public Channel {
