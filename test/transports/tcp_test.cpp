@@ -81,7 +81,8 @@ TEST_CASE("tcp listens on ports of the range it was given") {
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK_THAT(error.what(),
-               ContainsSubstring("port " + std::to_string(port)) && ContainsSubstring("in use"));
+               ContainsSubstring(" to " + std::to_string(port) + " (KOLO_TCP_PORTS)") &&
+                   ContainsSubstring("in use"));
   }
 }
 

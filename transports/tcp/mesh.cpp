@@ -26,14 +26,20 @@ constexpr std::size_t kMostStrangers = 64;
 constexpr auto kRetryEvery = 50ms;
 constexpr auto kLookAtStoreEvery = 100ms;
 
-posix::Descriptor listen_in_range(const TcpSettings& settings) {
-  for (int port = settings.port_low; port < settings.port_high; ++port) {
+posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
+  if (settings.port_high == 0) return posix::listen_on(settings.host, 0);
+  for (int port = settings.port_low;; ++port) {
     try {
       return posix::listen_on(settings.host, static_cast<std::uint16_t>(port));
-    } catch (const Error&) {  // taken: the next one
+    } catch (const Error& error) {
+      if (port < settings.port_high) continue;  // taken: the next one
+      throw Error(
+          error.code(), kNoPeer,
+          fmt::format("rank {}: no port from {} to {} (KOLO_TCP_PORTS) is left to listen on: "
+                      "{}; every rank of a host takes one while ranks connect",
+                      rank, settings.port_low, settings.port_high, error.what()));
     }
   }
-  return posix::listen_on(settings.host, settings.port_high);
 }
 
 // This host's address on the way to `host`: what a datagram would carry. Nothing is sent.
@@ -127,7 +133,7 @@ class Mesh {
   Mesh(const TransportRequest& request, const TcpSettings& settings)
       : request_(request),
         settings_(settings),
-        listener_(listen_in_range(settings)),
+        listener_(listen_in_range(settings, request.rank)),
         peers_(static_cast<std::size_t>(request.size)) {}
 
   std::vector<Peer> run() {
