@@ -43,8 +43,9 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
                      fmt::format("{}, or all of them in turn (all); else kolo chooses",
                                  fmt::join(algorithm_names(collective), ", ")));
   command.add_option(
-      "--against", result.against,
-      "A peer to measure in turn with kolo: gloo; gloo:bcube for one of its algorithms");
+      "--against", typed.against,
+      "Peers to measure in turn with kolo: openmpi,mpich,gloo; gloo:bcube for one of its "
+      "algorithms");
   add_reproducibility(command, typed);
   add_timing(command, result, typed);
 }
@@ -86,6 +87,16 @@ void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
   command->add_flag("--update", draw.has_update, "push_pull: servers update the sums");
   command->add_flag("--answers", draw.can_answer, "Peers answer in place, as over shared memory");
   command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
+}
+
+void add_diff(CLI::App& app, Arguments& result) {
+  CLI::App* command =
+      app.add_subcommand("diff", "Compare two files of JSON lines: what is slower, what is noise");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option("old", result.old_file, "JSON lines of before")->required();
+  command->add_option("new", result.new_file, "JSON lines of now")->required();
+  command->add_option("--least", result.least_percent, "Percent: what differs by less is noise")
+      ->capture_default_str();
 }
 
 void add_interpreter(CLI::App& app, Arguments& result) {
@@ -251,7 +262,11 @@ void require_sense(const Arguments& arguments) {
   }
   require_order(arguments);
   require_tuning();
-  if (!arguments.against.empty()) require_peer(arguments.against, problem.collective);
+  for (const std::string& peer : arguments.against) {
+    require_peer(peer, problem.collective);
+    require(std::ranges::count(arguments.against, peer) == 1,
+            fmt::format("--against: {} is named twice", peer));
+  }
   require_whole_elements(arguments.max_bytes, problem.type, "--max-bytes");
   require_whole_elements(arguments.min_bytes, problem.type, "--min-bytes");
   sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, element_bytes(problem.type));
@@ -261,11 +276,15 @@ void require_sense(const Arguments& arguments) {
 void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
   result.problem.collective = collective_commands().at(result.command);
   take_typed(typed, result);
+  if (!typed.against.empty()) result.against = split_list(typed.against);
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();
   take_launched(command, launched, result);
-  take_transport(launched, result);
+  result.is_over_all = result.transport == "all";
+  require(!result.is_over_all || launched == 0,
+          "--transport all starts the ranks of each transport itself: run it without a launcher");
+  if (!result.is_over_all) take_transport(launched, result);
   require_sense(result);
 }
 
@@ -306,6 +325,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   plot->add_option("files", result.plot_files, "Files of JSON lines")->required();
   plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
       ->capture_default_str();
+  add_diff(app, result);
   add_draw(app, result.draw, typed);
   add_interpreter(app, result);
   Arguments explained;
@@ -332,6 +352,8 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   require(name != "limits" || launched <= 1,
           "limits measures the whole machine, and several ranks at once would disturb each other: "
           "run it without a launcher");
+  require(name != "diff" || (result.least_percent >= 0 && result.least_percent <= 1000),
+          fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
   if (name == "draw") take_draw(typed, result.draw);
   require(name != "interpreter" || (result.ranks >= 2 && result.ranks <= 64),
           fmt::format("--ranks {}: expected 2 to 64", result.ranks));

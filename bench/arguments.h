@@ -15,14 +15,15 @@ namespace kolo::bench {
 
 // What a measurement of collectives was asked for.
 struct Arguments {
-  std::string
-      command;      // "allreduce", ..., "explain", "tune", "limits", "interpreter", "plot", "draw"
-  Problem problem;  // without its count
+  std::string command;  // "allreduce", ..., "explain", "tune", "limits", "interpreter", "plot",
+                        // "diff", "draw"
+  Problem problem;      // without its count
   int ranks = 2;
   std::string transport = "auto";
+  bool is_over_all = false;  // every transport in turn, in the place of one
   std::string algorithm;
-  bool is_by_all = false;  // every algorithm in turn, in the place of one
-  std::string against;     // a peer; empty: kolo alone
+  bool is_by_all = false;            // every algorithm in turn, in the place of one
+  std::vector<std::string> against;  // peers, as "gloo:bcube"; empty: kolo alone
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t factor = 4;
@@ -36,6 +37,9 @@ struct Arguments {
   std::string json;  // a file for JSON lines, "-" for standard output; empty: none
   std::chrono::milliseconds timeout{60'000};
   std::vector<std::string> plot_files;
+  std::string old_file;  // of diff
+  std::string new_file;
+  double least_percent = 5;  // diff: nothing smaller counts
   std::string plot_folder = "plots";
   DrawRequest draw;
   std::string explained;           // explain: a command that measures

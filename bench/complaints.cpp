@@ -83,8 +83,9 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     what = " " + first_unexpected(command, argc, argv);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    what = name == "plot" ? " needs a file of JSON lines, as --json writes them"
-                          : " needs a collective, as allreduce";
+    what = name == "plot"   ? " needs a file of JSON lines, as --json writes them"
+           : name == "diff" ? " needs two files of JSON lines, as --json writes them"
+                            : " needs a collective, as allreduce";
   return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
 }
 

@@ -10,21 +10,6 @@
 #include "transports/posix/cores.h"
 
 namespace kolo::bench {
-namespace {
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    const auto colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
-      return line.substr(colon + 2);
-  }
-  return "unknown processor";
-}
-
-}  // namespace
-
 void bind_to_core(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -40,10 +25,21 @@ void relax() {
 #endif
 }
 
+std::string describe_processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
+      return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
 std::string describe_machine() {
   utsname system{};
   uname(&system);
-  return fmt::format("{}, {} cores, {} {}", processor(), posix::affinity_cores().size(),
+  return fmt::format("{}, {} cores, {} {}", describe_processor(), posix::affinity_cores().size(),
                      system.sysname, system.release);
 }
 

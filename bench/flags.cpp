@@ -11,7 +11,9 @@ namespace kolo::bench {
 void add_ranks(CLI::App& command, Arguments& result) {
   command.add_option("-n,--ranks", result.ranks, "Ranks to start on this host")
       ->capture_default_str();
-  command.add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
+  command
+      .add_option("-t,--transport", result.transport,
+                  "inproc (threads), shm, tcp, ..., auto, or all of them in turn (all)")
       ->capture_default_str();
 }
 

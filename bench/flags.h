@@ -17,6 +17,7 @@ struct Typed {
   std::string min_bytes = "8";
   std::string max_bytes = "256M";
   std::string segment_bytes = "0";
+  std::string against;  // a list
   std::string type = "float32";
   std::string op = "sum";
   std::string reproducibility = "fast";

@@ -31,6 +31,10 @@ struct Problem {
 // The rank that gives or gets all, where there is one.
 inline constexpr int kRoot = 0;
 
+class Buffer;
+struct Turn;
+struct TurnResult;
+
 class Library {
  public:
   Library() = default;
@@ -46,6 +50,21 @@ class Library {
 
   // Why it cannot run this, in a few words; empty where it can.
   virtual std::string objection(const Problem& problem) const = 0;
+
+  // Its release, for the JSON lines; empty where it does not tell.
+  virtual std::string version() const { return {}; }
+
+  // Where the result is after run(): `out`, but for a library that has another idea of in place.
+  virtual const void* result(const Problem&, const void* /*in*/, const void* out) const {
+    return out;
+  }
+
+  // Whether it lives in processes of its own, one for each rank, which play whole turns (player.h)
+  // by themselves while the ranks sleep: for those libraries play() is called, and never run().
+  virtual bool is_elsewhere() const { return false; }
+
+  // The buffers are shared pages (buffer.h). Throws where a process is lost.
+  virtual TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
 
   // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
   // Null for ranks that give or get nothing.

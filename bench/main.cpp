@@ -10,6 +10,7 @@
 
 #include "bench/allocated.h"
 #include "bench/arguments.h"
+#include "bench/diff.h"
 #include "bench/interpreter/interpreter.h"
 #include "bench/limits/limits.h"
 #include "bench/ranks.h"
@@ -41,6 +42,7 @@ int plot(const Arguments& arguments) {
 int run(const Arguments& arguments, int argc, const char* const* argv) {
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
+  if (arguments.command == "diff") return kolo::bench::run_diff(arguments);
   if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);
   if (arguments.command == "interpreter") {
     return kolo::bench::run_interpreter(

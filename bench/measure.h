@@ -1,23 +1,19 @@
-// One size, measured for one or more libraries in turn.
-//
-// An iteration: every rank rewrites what it gives, as a backward pass would just have done; all
-// meet; each takes the time of its own call; each checks every element of its result. The
-// iteration's time is the longest of the ranks' times. Libraries take turns (A B A B ...) on the
-// same buffers, so that whatever drifts drifts for both.
+// One size, measured for one or more libraries in turn (player.h): A B A B ... on the same buffers,
+// so that whatever drifts drifts for all of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/buffer.h"
 #include "bench/library.h"
 #include "bench/meeting.h"
-#include "bench/pattern.h"
 #include "bench/statistics.h"
+#include "bench/turn.h"
 
 namespace kolo::bench {
 
@@ -35,6 +31,10 @@ struct Row {
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
   double cache_line_us = 0;            // how far apart the cores were
   std::vector<double> pass_us = {};    // the medians of its passes
+  double first_us = 0;                 // the first call of that size, with all that it prepares
+  std::optional<double> limit_us = {};  // what the machine takes at least; none: not known
+  std::string version = {};             // of the library; empty: unknown
+  std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
 };
 
 double algorithm_bandwidth(const Row& row);
@@ -42,45 +42,29 @@ double bus_bandwidth(const Row& row);
 
 class Bench {
  public:
-  // Collective over the meeting's ranks, as are its calls. The meeting must outlive it.
-  Bench(Meeting& meeting, const Arguments& arguments);
+  // Collective over the meeting's ranks, as are its calls. The meeting and the arguments must
+  // outlive it.
+  Bench(Meeting& meeting, const Arguments& arguments, Pages pages = Pages::kOwn);
 
   // The same rows on every rank, one per library, in their order.
   std::vector<Row> measure(const std::vector<Library*>& libraries, std::size_t bytes);
 
  private:
-  struct Timed {
-    double call_us = 0;
-    double whole_us = 0;  // with filling and checking
+  struct Played {
+    double first_us = 0;
+    std::size_t per_pass = 0;
+    std::vector<double> times_us;
+    std::vector<double> medians_us;  // of the passes
+    std::uint64_t wrong = 0;
   };
-  struct Memory {
-    void operator()(std::byte* memory) const;
-  };
-  using Buffer = std::unique_ptr<std::byte[], Memory>;
 
-  static Buffer allocate(std::size_t bytes);
-  Timed iterate(Library& library);
-  std::size_t warm_up(Library& library, int count, std::size_t iterations);
-  std::vector<double> pass(Library& library, std::size_t iterations);
-  void give();
-  std::uint64_t count_wrong() const;
-  std::uint64_t count_wrong_chunks(const Pattern& pattern) const;
-  std::uint64_t count_wrong_shares(const Pattern& pattern) const;
-  std::uint64_t count_wrong_barriers(Library& library);
-
-  bool is_server() const { return meeting_.rank() < problem_.servers; }
-  void place_buffers();
-  std::size_t chunk_begin_bytes() const;
+  void play(Library& library, Turn turn, int pass, Played& played);
 
   Meeting& meeting_;
   const Arguments& arguments_;
-  Problem problem_;
   std::uint32_t iteration_ = 0;
-  std::uint64_t wrong_ = 0;
   Buffer data_;   // the result, and in place the input
   Buffer input_;  // out of place
-  std::byte* in_ = nullptr;
-  std::byte* out_ = nullptr;
 };
 
 }  // namespace kolo::bench

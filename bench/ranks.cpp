@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <mutex>
@@ -11,9 +12,11 @@
 
 #include "bench/cache_line.h"
 #include "bench/explain.h"
+#include "bench/facts.h"
 #include "bench/measure.h"
 #include "bench/peers/peers.h"
 #include "bench/report.h"
+#include "bench/run_limit.h"
 #include "bench/sizes.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
@@ -95,9 +98,11 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
   if (arguments.is_by_all) return make_kolo_by_all(connect_kolo(request), arguments.problem);
   std::vector<std::unique_ptr<Library>> libraries;
   libraries.push_back(make_kolo(request));
-  if (arguments.against.empty()) return libraries;
-  request.store = prefixed(store, "peer/");
-  libraries.push_back(make_peer(arguments.against, request));
+  request.transport = libraries.front()->transport();  // which "auto" has become
+  for (const std::string& peer : arguments.against) {
+    request.store = prefixed(store, fmt::format("peer/{}/", peer));
+    libraries.push_back(make_peer(peer, request));
+  }
   return libraries;
 }
 
@@ -121,25 +126,60 @@ std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared
   return hold_contests(seat.communicator, *seat.meeting, arguments, report.get());
 }
 
+bool lives_elsewhere(const std::unique_ptr<Library>& library) { return library->is_elsewhere(); }
+
+std::vector<std::string> versions_of(const Seat& seat) {
+  std::vector<std::string> versions = {own_version()};
+  for (const auto& library : seat.libraries) {
+    const std::string version = library->version();
+    if (!version.empty() && std::ranges::find(versions, version) == versions.end())
+      versions.push_back(version);
+  }
+  return versions;
+}
+
+// Who can run it, and what --against calls them.
+struct Able {
+  std::vector<Library*> libraries;
+  std::vector<std::string> peers;
+};
+
+Able find_able(const Problem& problem, const Arguments& arguments, const Seat& seat,
+               Report* report) {
+  Able able;
+  for (std::size_t i = 0; i < seat.libraries.size(); ++i) {
+    const std::string peer = i == 0 || arguments.is_by_all ? "" : arguments.against[i - 1];
+    const std::string objection = seat.libraries[i]->objection(problem);
+    if (objection.empty()) {
+      able.libraries.push_back(seat.libraries[i].get());
+      able.peers.push_back(peer);
+    } else if (report != nullptr) {
+      report->leave_out(seat.libraries[i]->name(), objection);
+    }
+  }
+  return able;
+}
+
 std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                                 Seat& seat, std::ostream& table) {
   Report report(arguments, table, *seat.json);
   seat.libraries = make_libraries(rank, arguments, store);
-  Bench bench(*seat.meeting, arguments);
+  const bool is_shared = std::ranges::any_of(seat.libraries, lives_elsewhere);
+  Bench bench(*seat.meeting, arguments, is_shared ? Pages::kShared : Pages::kOwn);
+  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
-  if (rank == 0) report.begin(cache_line_us);
+  if (rank == 0) report.begin(cache_line_us, versions_of(seat));
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
-    std::vector<Library*> able;
-    for (const auto& library : seat.libraries) {
-      const std::string objection = library->objection(problem);
-      if (objection.empty()) able.push_back(library.get());
-      if (!objection.empty() && rank == 0)
-        report.note(fmt::format("{} left out: {}", library->name(), objection));
-    }
-    const std::vector<Row> rows = bench.measure(able, bytes);
+    const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
+    const std::optional<double> limit_us = limit.measure(bytes);
+    std::vector<Row> rows = bench.measure(able.libraries, bytes);
     if (rank != 0) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].peer = able.peers[i];
+      rows[i].limit_us = limit_us;
+    }
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
     } else {
@@ -224,7 +264,24 @@ bool has_to_say(const std::string& refusal) {
 
 int launched_ranks() { return read_settings().size.has_value() ? launch_environment().size : 0; }
 
+// A job for each, one after the other: this program again, as the last of an option counts.
+int run_over_all_transports(const Arguments& arguments, int argc, const char* const* argv) {
+  int worst = 0;
+  for (const std::string_view name : transport_names()) {
+    Arguments job = arguments;
+    job.is_over_all = false;
+    job.transport = name;
+    std::vector<const char*> words(argv, argv + argc);
+    words.insert(words.end(), {"--transport", job.transport.c_str()});
+    const int code = run_collective(job, static_cast<int>(words.size()), words.data());
+    if (code != 0 && code != kWrongResults) return code;
+    worst = std::max(worst, code);
+  }
+  return worst;
+}
+
 int run_collective(const Arguments& arguments, int argc, const char* const* argv) {
+  if (arguments.is_over_all) return run_over_all_transports(arguments, argc, argv);
   const LaunchEnvironment who = launch_environment();
   if (who.size > 1) return run_launched(arguments, who);
   require_memory(arguments);

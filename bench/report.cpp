@@ -11,6 +11,7 @@
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
@@ -19,6 +20,37 @@ namespace {
 
 // 0 where nothing was measured: one rank, or more ranks than cores.
 std::string line_text(double us) { return us > 0 ? fmt::format("{:.2f}", us) : "-"; }
+
+std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
+
+std::size_t peer_width(const std::string& peer) { return std::max<std::size_t>(9, peer.size()); }
+
+std::string ratio_text(const Row& own, const Row& peer) {
+  return fmt::format("{:.2f}x", peer.time_us.median / own.time_us.median);
+}
+
+// Null: it was left out.
+std::string peer_text(const Row& own, const Row* row, const std::string& peer) {
+  constexpr const char* kCells = " | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}";
+  const std::size_t width = peer_width(peer);
+  if (row == nullptr)
+    return fmt::format(fmt::runtime(kCells), "-", width, "-", "-", "-", "-", "-", "-");
+  return fmt::format(fmt::runtime(kCells), time_text(row->time_us.median), width,
+                     time_text(row->time_us.p10), time_text(row->time_us.p90),
+                     time_text(row->time_us.p99), first_text(*row), wrong_text(*row),
+                     ratio_text(own, *row));
+}
+
+// The quickest whose results are right.
+std::string best_peer_text(const Row& own, const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    const bool is_able = !row.peer.empty() && row.wrong.value_or(0) == 0;
+    if (is_able && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;
+  }
+  if (best == nullptr) return fmt::format(" | {:>12} {:>7}", "-", "-");
+  return fmt::format(" | {:>12} {:>7}", best->peer, ratio_text(own, *best));
+}
 
 }  // namespace
 
@@ -76,6 +108,11 @@ std::string json_line(const Row& row) {
   line["op"] = op_text(row);
   line["cache_line_us"] = row.cache_line_us;
   line["regime"] = regime(row.cache_line_us);
+  line["p99_us"] = row.time_us.p99;
+  line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
+  line["limit_us"] = row.limit_us ? nlohmann::ordered_json(*row.limit_us) : nullptr;
+  line["version"] = row.version;
+  line["run"] = run_facts();
   return line.dump();
 }
 
@@ -99,28 +136,39 @@ void JsonLines::add(const std::string& line) {
 Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
-void Report::begin(double cache_line_us) {
-  table_ << fmt::format("# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
-                        arguments_.ranks == 1 ? "rank" : "ranks",
-                        arguments_.problem.is_in_place ? "in place" : "out of place",
-                        mode_text(arguments_.reproducibility),
-                        arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
+void Report::begin(double cache_line_us, const std::vector<std::string>& versions) {
+  table_ << fmt::format(
+      "# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
+      arguments_.ranks == 1 ? "rank" : "ranks",
+      arguments_.problem.is_in_place ? "in place" : "out of place",
+      mode_text(arguments_.reproducibility),
+      arguments_.against.empty()
+          ? ""
+          : fmt::format(", in turn with {}", fmt::join(arguments_.against, ", ")));
   table_ << fmt::format("# {}; {}\n", describe_machine(), distance_text(cache_line_us));
+  note(fmt::format("{}", fmt::join(versions, "; ")));
   if (!arguments_.without_meaning.empty()) {
     note(fmt::format("{} has no use for {}", arguments_.command,
                      fmt::join(arguments_.without_meaning, ", ")));
   }
-  table_ << "# time in us: the longest over the ranks after a barrier; median, 10th and 90th "
-            "percentile of the iterations\n";
-  table_ << fmt::format(
-      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} {:>5}", "bytes",
-      "count", "type", "op", "over", "by", "time", "p10", "p90", "algbw", "busbw", "wrong", "iter");
-  if (!arguments_.against.empty()) {
-    table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7} {:>6} {:>7}", arguments_.against, "p10",
-                          "p90", "algbw", "wrong", "ratio");
-  }
-  table_ << fmt::format(" {:>5}\n", "line");
+  table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
+            "percentile of the iterations; first: the first call\n";
+  table_ << heading();
   flush_or_throw(table_, kTable);
+}
+
+std::string Report::heading() const {
+  std::string text = fmt::format(
+      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} "
+      "{:>5}",
+      "bytes", "count", "type", "op", "over", "by", "time", "p10", "p90", "p99", "first", "algbw",
+      "busbw", "wrong", "iter");
+  for (const std::string& peer : arguments_.against) {
+    text += fmt::format(" | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}", peer, peer_width(peer),
+                        "p10", "p90", "p99", "first", "wrong", "ratio");
+  }
+  if (arguments_.against.size() > 1) text += fmt::format(" | {:>12} {:>7}", "best peer", "ratio");
+  return text + fmt::format(" | {:>9} {:>8} {:>5}\n", "limit", "of limit", "line");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -134,21 +182,26 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
   table_ << fmt::format(
-      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} {:>6} {:>5}",
+      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} "
+      "{:>6} {:>5}",
       own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
       time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
-      algorithm_bandwidth(own), bus_bandwidth(own), wrong_text(own), own.iterations);
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    const Row& peer = rows[i];
-    table_ << fmt::format(" | {:>9} {:>9} {:>9} {:>7.2f} {:>6} {:>6.2f}x",
-                          time_text(peer.time_us.median), time_text(peer.time_us.p10),
-                          time_text(peer.time_us.p90), algorithm_bandwidth(peer), wrong_text(peer),
-                          peer.time_us.median / own.time_us.median);
+      time_text(own.time_us.p99), first_text(own), algorithm_bandwidth(own), bus_bandwidth(own),
+      wrong_text(own), own.iterations);
+  for (const std::string& peer : arguments_.against) {
+    const auto row = std::ranges::find(rows, peer, &Row::peer);
+    table_ << peer_text(own, row == rows.end() ? nullptr : &*row, peer);
   }
-  table_ << fmt::format(" {:>5}{}\n", line_text(own.cache_line_us), mark);
+  if (arguments_.against.size() > 1) table_ << best_peer_text(own, rows);
+  table_ << fmt::format(
+      " | {:>9} {:>8} {:>5}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
+      own.limit_us ? fmt::format("{:.0f} %", 100 * *own.limit_us / own.time_us.median) : "-",
+      line_text(own.cache_line_us), mark);
   flush_or_throw(table_, kTable);
-  for (const Row& row : rows) json_.add(json_line(row));
-  wrong_ += own.wrong.value_or(0);
+  for (const Row& row : rows) {
+    json_.add(json_line(row));
+    if (row.wrong.value_or(0) > 0) wrong_by_[row.library] += *row.wrong;
+  }
   bus_sum_ += bus_bandwidth(own);
   ++rows_;
 }
@@ -158,13 +211,26 @@ void Report::note(const std::string& text) {
   flush_or_throw(table_, kTable);
 }
 
+void Report::leave_out(const std::string& library, const std::string& objection) {
+  const std::string text = fmt::format("{} left out: {}", library, objection);
+  if (left_out_.insert(text).second) note(text);
+}
+
 std::uint64_t Report::end() {
   if (!arguments_.against.empty())
     note("ratio: the peer's time over kolo's; above 1, kolo is faster");
+  note(
+      "of limit: what the machine takes at least, measured just before, over kolo's time; -: not "
+      "known");
+  std::uint64_t wrong = 0;
+  for (const auto& [library, count] : wrong_by_) {
+    wrong += count;
+    note(fmt::format("{}: {} elements are wrong", library, count));
+  }
   note(fmt::format(
       "average bus bandwidth {:.3f} GB/s; {} wrong", rows_ > 0 ? bus_sum_ / rows_ : 0,
-      arguments_.is_checked ? fmt::format("{}", wrong_) : "not checked, nobody knows how many"));
-  return wrong_;
+      arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, nobody knows how many"));
+  return wrong;
 }
 
 }  // namespace kolo::bench

@@ -3,6 +3,8 @@
 
 #include <fstream>
 #include <iosfwd>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,20 +52,26 @@ class Report {
  public:
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
-  void begin(double cache_line_us);
-  // The rows of one size: kolo's, and then the peer's if there is one.
+  // `versions`: those of the libraries, as far as they tell.
+  void begin(double cache_line_us, const std::vector<std::string>& versions);
+  // The rows of one size: kolo's, and then those of the peers that took part.
   void add(const std::vector<Row>& rows, const char* mark = "");
   // The rows of one size by several algorithms of kolo's, the fastest marked.
   void add_alternatives(const std::vector<Row>& rows);
   void note(const std::string& text);
-  // Returns how many elements were wrong.
+  // Says it once, however many sizes there are.
+  void leave_out(const std::string& library, const std::string& objection);
+  // Returns how many elements were wrong, the peers' included.
   std::uint64_t end();
 
  private:
+  std::string heading() const;
+
   const Arguments& arguments_;
   std::ostream& table_;
   JsonLines& json_;
-  std::uint64_t wrong_ = 0;
+  std::map<std::string, std::uint64_t> wrong_by_;  // library
+  std::set<std::string> left_out_;
   double bus_sum_ = 0;
   int rows_ = 0;
 };

@@ -16,7 +16,8 @@ double quantile(std::vector<double> values, double q) {
 }
 
 Quantiles quantiles(const std::vector<double>& values) {
-  return {quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9)};
+  return {quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9),
+          quantile(values, 0.99)};
 }
 
 double bus_factor(Collective collective, int ranks, int servers) {

@@ -12,6 +12,7 @@ struct Quantiles {
   double median = 0;
   double p10 = 0;
   double p90 = 0;
+  double p99 = 0;
 };
 
 // The value below which the share `q` (0 to 1) of the values lies, interpolated between neighbours

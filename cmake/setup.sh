@@ -5,7 +5,7 @@
 #
 #   groups   base    compiler, CMake, and the libraries that are built against (always)
 #            plots   matplotlib, for the plots of reports and benchmarks
-#            peers   gloo, to be measured beside kolo
+#            peers   gloo, Open MPI and MPICH, to be measured beside kolo
 #   --check  changes nothing; names what is missing and fails if anything is
 #
 # Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
@@ -15,7 +15,7 @@ set -eu
 base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
 zlib1g-dev python3"
 plots="python3-matplotlib"
-peers="libgloo-dev"
+peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 
 lock_seconds=600 # how long another apt or dpkg may hold us up
 os_release=/etc/os-release
@@ -79,7 +79,12 @@ missing_things() {
   has_header matio.h || echo matio
   has_header zlib.h || echo zlib
   case " $groups " in *" plots "*) python3 -c 'import matplotlib' 2>/dev/null || echo "matplotlib (for python3)" ;; esac
-  case " $groups " in *" peers "*) has_header gloo/allreduce.h || echo gloo ;; esac
+  case " $groups " in
+  *" peers "*)
+    has_header gloo/allreduce.h || echo gloo
+    command -v mpirun.openmpi >/dev/null 2>&1 || echo "Open MPI (mpirun.openmpi and mpicc.openmpi)"
+    command -v mpiexec.mpich >/dev/null 2>&1 || echo "MPICH (mpiexec.mpich and mpicc.mpich)" ;;
+  esac
 }
 
 in_a_line() { tr '\n' ',' | sed 's/,$//; s/,/, /g'; }

@@ -107,31 +107,33 @@ class Floor {
 
 }  // namespace
 
+Row shared_memory_floor(std::size_t bytes, double seconds) {
+  const auto floor = std::make_unique<Floor>(bytes);
+  const Round round{[&](int rank) { floor->prepare(rank); },
+                    [&](int rank) { floor->all_reduce(rank); }};
+  const double line_us = cache_line_round_trip();
+  const double once = time_together(2, 3, round).back();
+  const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
+  Row row;
+  row.library = "floor";
+  row.transport = "shm";
+  row.algorithm = "answered in place";
+  row.collective = "allreduce";
+  row.problem.count = bytes / sizeof(float);
+  row.ranks = 2;
+  row.bytes = bytes;
+  row.iterations = times.size();
+  row.time_us = quantiles(times);
+  row.wrong = floor->count_wrong();
+  row.cache_line_us = line_us;
+  return row;
+}
+
 std::vector<Row> shared_memory_floors(bool is_quick) {
   std::vector<Row> rows;
   const std::size_t largest = is_quick ? std::size_t{8} << 20 : std::size_t{256} << 20;
-  for (const std::size_t bytes : sweep(8, largest, 4, 8)) {
-    const auto floor = std::make_unique<Floor>(bytes);
-    const Round round{[&](int rank) { floor->prepare(rank); },
-                      [&](int rank) { floor->all_reduce(rank); }};
-    const double line_us = cache_line_round_trip();
-    const double once = time_together(2, 3, round).back();
-    const std::vector<double> times =
-        time_together(2, rounds_for(is_quick ? 0.1 : 0.4, 2 * once), round);
-    Row row;
-    row.library = "floor";
-    row.transport = "shm";
-    row.algorithm = "answered in place";
-    row.collective = "allreduce";
-    row.problem.count = bytes / sizeof(float);
-    row.ranks = 2;
-    row.bytes = bytes;
-    row.iterations = times.size();
-    row.time_us = quantiles(times);
-    row.wrong = floor->count_wrong();
-    row.cache_line_us = line_us;
-    rows.push_back(row);
-  }
+  for (const std::size_t bytes : sweep(8, largest, 4, 8))
+    rows.push_back(shared_memory_floor(bytes, is_quick ? 0.1 : 0.4));
   return rows;
 }
 

@@ -7,6 +7,7 @@
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
 #include "transports/posix/cores.h"
@@ -42,6 +43,7 @@ class LimitReport {
     line["GBps"] = limit.gigabytes_per_second;
     line["cache_line_us"] = line_us_;
     line["regime"] = regime(line_us_);
+    line["run"] = run_facts();
     json_.add(line.dump());
   }
 

@@ -32,6 +32,10 @@ std::vector<Limit> memory_limits(bool is_quick);
 std::vector<Row> shared_memory_floors(bool is_quick);
 std::vector<Row> tcp_floors(bool is_quick);
 
+// One of them, in about that many seconds; over TCP with the congestion control that is quicker.
+Row shared_memory_floor(std::size_t bytes, double seconds);
+Row quickest_tcp_floor(std::size_t bytes, double seconds);
+
 std::vector<Limit> tcp_round_trips();
 
 int run_limits(const Arguments& arguments);

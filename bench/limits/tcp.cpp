@@ -130,6 +130,16 @@ Row measure(std::size_t bytes, const std::string& congestion, bool is_machine_de
 
 }  // namespace
 
+Row quickest_tcp_floor(std::size_t bytes, double seconds) {
+  std::vector<Row> rows;
+  const auto controls = congestion_controls();
+  for (const std::string& congestion : controls) {
+    rows.push_back(measure(bytes, congestion, congestion == controls.front(),
+                           seconds / static_cast<double>(controls.size())));
+  }
+  return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.time_us.median; });
+}
+
 std::vector<Row> tcp_floors(bool is_quick) {
   std::vector<Row> rows;
   const std::size_t largest = is_quick ? std::size_t{2} << 20 : std::size_t{256} << 20;

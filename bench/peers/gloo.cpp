@@ -2,10 +2,15 @@
 // the options of its newer interface. Ranks find each other through the benchmark's store.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/config.h>
+#include <gloo/gather.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <fmt/format.h>
@@ -106,37 +111,49 @@ class Gloo : public Library {
 
   std::string name() const override { return "gloo"; }
   std::string transport() const override { return "tcp"; }
+  std::string version() const override {
+    return fmt::format("Gloo {}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
+  }
   // Read in the sources of Debian's version, commit 5b14351: all-reduce runs its ring unless told
   // otherwise (allreduce.cc), and nothing else has a choice (broadcast.cc, barrier.cc,
-  // allgather.cc).
+  // allgather.cc, reduce.cc, gather.cc, scatter.cc, alltoall.cc).
   std::string algorithm(const Problem& problem) const override {
     if (!name_.empty() && problem.collective == Collective::kAllReduce) return name_;
-    if (problem.collective == Collective::kBroadcast) return "binomial_tree";
-    return problem.collective == Collective::kBarrier ? "dissemination" : "ring";
+    switch (problem.collective) {
+      case Collective::kBroadcast:
+        return "binomial_tree";
+      case Collective::kBarrier:
+        return "dissemination";
+      case Collective::kGather:
+      case Collective::kScatter:
+      case Collective::kAllToAll:
+        return "direct";
+      default:
+        return "ring";
+    }
   }
 
   std::string objection(const Problem& problem) const override {
+    const bool is_even = problem.count % static_cast<std::size_t>(context_->size) == 0;
     switch (problem.collective) {
       case Collective::kAllReduce:
+      case Collective::kReduce:
         if (reduction(problem.type, problem.op) != nullptr) return {};
         return fmt::format("no {} of {}", to_string(problem.op), to_string(problem.type));
+      case Collective::kAllGather:
+      case Collective::kGather:
+      case Collective::kScatter:
+        return is_even ? "" : "it takes equal chunks only";
       case Collective::kBroadcast:
       case Collective::kBarrier:
+      case Collective::kAllToAll:
         return {};
-      case Collective::kAllGather:
-        if (problem.count % static_cast<std::size_t>(context_->size) == 0) return {};
-        return "its all-gather takes equal chunks only";
       case Collective::kReduceScatter:
       case Collective::kPushPull:
       case Collective::kScan:
       case Collective::kExclusiveScan:
-        return "no such collective in its newer interface";
-      case Collective::kReduce:
-      case Collective::kGather:
-      case Collective::kScatter:
-      case Collective::kAllToAll:
       case Collective::kMessage:
-        return "kolo-bench does not drive this one of its collectives";
+        return "no such collective in its newer interface";
     }
     return {};
   }
@@ -160,6 +177,18 @@ class Gloo : public Library {
         return all_reduce(problem, in, out);
       case Collective::kAllGather:
         return all_gather(problem, in, out);
+      case Collective::kReduce:
+        return reduce(problem, in, out);
+      case Collective::kGather:
+        return gather(problem, in, out);
+      case Collective::kScatter:
+        return scatter(problem, in, out);
+      case Collective::kAllToAll: {
+        ::gloo::AlltoallOptions options(context_);
+        options.setInput(bytes_of(in), bytes);
+        options.setOutput(static_cast<char*>(out), bytes);
+        return ::gloo::alltoall(options);
+      }
       case Collective::kBroadcast: {
         ::gloo::BroadcastOptions options(context_);
         options.setOutput(static_cast<char*>(out), bytes);
@@ -198,10 +227,57 @@ class Gloo : public Library {
     const auto size = static_cast<std::size_t>(context_->size);
     ::gloo::AllgatherOptions options(context_);
     // In place where the input lies in the output: gloo takes that from the absence of an input.
-    if (!problem.is_in_place)
-      options.setInput(static_cast<char*>(const_cast<void*>(in)), bytes / size);
+    if (!problem.is_in_place) options.setInput(bytes_of(in), bytes / size);
     options.setOutput(static_cast<char*>(out), bytes);
     ::gloo::allgather(options);
+  }
+
+  // It never writes to an input.
+  static char* bytes_of(const void* in) { return static_cast<char*>(const_cast<void*>(in)); }
+
+  void reduce(const Problem& problem, const void* in, void* out) {
+    if (element_bytes(problem.type) == sizeof(double)) return reduce_as<double>(problem, in, out);
+    reduce_as<float>(problem, in, out);
+  }
+
+  template <typename T>
+  void reduce_as(const Problem& problem, const void* in, void* out) {
+    ::gloo::ReduceOptions options(context_);
+    options.setRoot(kRoot);
+    options.setReduceFunction(reduction(problem.type, problem.op));
+    if (in != out) options.setInput(static_cast<T*>(const_cast<void*>(in)), problem.count);
+    options.setOutput(static_cast<T*>(out), problem.count);
+    ::gloo::reduce(options);
+  }
+
+  std::size_t share_bytes(const Problem& problem) const {
+    const auto size = static_cast<std::size_t>(context_->size);
+    return problem.count / size * element_bytes(problem.type);
+  }
+
+  // In place the root's own share is copied onto itself, which changes nothing.
+  void gather(const Problem& problem, const void* in, void* out) {
+    const std::size_t share = share_bytes(problem);
+    ::gloo::GatherOptions options(context_);
+    options.setRoot(kRoot);
+    options.setInput(bytes_of(in), share);
+    if (context_->rank == kRoot)
+      options.setOutput(static_cast<char*>(out), share * static_cast<std::size_t>(context_->size));
+    ::gloo::gather(options);
+  }
+
+  void scatter(const Problem& problem, const void* in, void* out) {
+    const std::size_t share = share_bytes(problem);
+    ::gloo::ScatterOptions options(context_);
+    options.setRoot(kRoot);
+    if (context_->rank == kRoot) {
+      std::vector<char*> shares;
+      for (int rank = 0; rank < context_->size; ++rank)
+        shares.push_back(bytes_of(in) + share * static_cast<std::size_t>(rank));
+      options.setInputs(shares, share);
+    }
+    options.setOutput(static_cast<char*>(out), share);
+    ::gloo::scatter(options);
   }
 
   std::string name_;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 namespace kolo::bench {
@@ -29,16 +30,31 @@ constexpr Row kPeers[] = {
 #undef KOLO_ROW
     {"", nullptr, nullptr}};
 
+struct Package {
+  std::string_view peer;
+  std::string_view packages;
+};
+
+// What a peer that is not in this build lacks.
+constexpr Package kPackages[] = {{"gloo", "libgloo-dev"},
+                                 {"mpich", "mpich and libmpich-dev"},
+                                 {"openmpi", "openmpi-bin and libopenmpi-dev"}};
+
 const Row& find_peer(std::string_view name) {
   const std::string_view base = name.substr(0, name.find(':'));
   for (const Row& row : kPeers) {
     if (row.make != nullptr && row.name == base) return row;
   }
   const auto names = peer_names();
+  const auto known = std::ranges::find(kPackages, base, &Package::peer);
   throw std::invalid_argument(
-      fmt::format("'{}' is not among the peers in this build ({})", base,
-                  names.empty() ? "none: libgloo-dev was absent when it was configured"
-                                : fmt::format("{}", fmt::join(names, ", "))));
+      fmt::format("--against {}: {} is not among the peers in this build ({}){}", name, base,
+                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                  known == std::end(kPackages)
+                      ? ""
+                      : fmt::format("; Debian's packages are {}: cmake/setup.sh --with peers "
+                                    "installs them, then configure and build again",
+                                    known->packages)));
 }
 
 std::string_view algorithm_of(std::string_view name) {

@@ -1,0 +1,65 @@
+#include "bench/buffer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace kolo::bench {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kPage) {
+  if (pages == Pages::kShared) {
+    file_ = posix::Descriptor(memfd_create("kolo-bench", MFD_CLOEXEC));
+    if (!file_.is_open() || ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
+      posix::throw_system("kolo-bench: memory that a peer's processes can map");
+    map();
+  } else {
+    data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes_));
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  std::memset(data_, 0, bytes_);
+}
+
+Buffer::Buffer(const std::string& path, std::size_t bytes)
+    : file_(open(path.c_str(), O_RDWR | O_CLOEXEC)), bytes_(bytes) {
+  if (!file_.is_open()) posix::throw_system("kolo-bench: open the ranks' buffer " + path);
+  map();
+}
+
+Buffer::~Buffer() {
+  if (data_ == nullptr) return;
+  if (file_.is_open()) {
+    munmap(data_, bytes_);
+  } else {
+    std::free(data_);
+  }
+}
+
+void Buffer::map() {
+  void* memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
+  if (memory == MAP_FAILED) posix::throw_system("kolo-bench: mapping a buffer that is shared");
+  data_ = static_cast<std::byte*>(memory);
+}
+
+std::string Buffer::path() const {
+  return file_.is_open() ? fmt::format("/proc/{}/fd/{}", getpid(), file_.get()) : "";
+}
+
+void Buffer::swap(Buffer& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,234 @@
+#include "bench/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/report.h"
+#include "bench/sizes.h"
+
+namespace kolo::bench {
+namespace {
+
+struct Point {
+  std::string library, transport, collective, type, op;
+  int ranks = 0;
+  std::size_t bytes = 0;
+  std::string algorithm;
+  auto operator<=>(const Point&) const = default;
+};
+
+struct Saved {
+  double median_us = 0, p10_us = 0, p90_us = 0;
+  std::string regime;
+  std::uint64_t wrong = 0;
+  std::string machine;
+};
+
+using Rows = std::map<Point, Saved>;
+
+enum class Verdict { kNoise, kSlower, kFaster, kWrong, kOtherRegime, kDisturbed };
+
+double positive(const nlohmann::json& row, const char* name) {
+  const double value = row.at(name);
+  if (!(value > 0)) throw std::invalid_argument(fmt::format("'{}' is not above 0", name));
+  return value;
+}
+
+std::pair<Point, Saved> read_row(const nlohmann::json& row) {
+  Point point;
+  point.library = row.at("library");
+  point.transport = row.at("transport");
+  point.collective = row.at("collective");
+  point.type = row.value("type", "");
+  point.op = row.value("op", "");
+  point.ranks = row.at("ranks");
+  point.bytes = row.at("bytes");
+  point.algorithm = row.at("algorithm");
+  Saved saved;
+  saved.median_us = positive(row, "median_us");
+  saved.p10_us = positive(row, "p10_us");
+  saved.p90_us = positive(row, "p90_us");
+  saved.regime = row.value("regime", "unknown");
+  if (row.contains("wrong") && row["wrong"].is_number()) saved.wrong = row["wrong"];
+  if (row.contains("run")) saved.machine = row["run"].value("machine", "");
+  return {point, saved};
+}
+
+Rows read_rows(const std::string& path) {
+  std::ifstream file(path);
+  errno = 0;
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
+    throw std::invalid_argument(
+        fmt::format("{}: {}", path,
+                    !file && errno != 0 ? std::strerror(errno)
+                                        : "nothing in it can be read: is it a file of rows?"));
+  }
+  Rows rows;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    try {
+      const auto row = nlohmann::json::parse(line);
+      if (!row.is_object() || !row.contains("library")) continue;  // a limit, perhaps
+      const auto [point, saved] = read_row(row);
+      rows.insert_or_assign(point, saved);
+    } catch (const std::exception& error) {  // parse errors, and fields that are not there
+      throw std::invalid_argument(
+          fmt::format("{}:{}: no row of kolo-bench: {}", path, number, error.what()));
+    }
+  }
+  if (rows.empty())
+    throw std::invalid_argument(
+        fmt::format("{}: holds no rows: expected JSON lines, as --json writes them", path));
+  return rows;
+}
+
+Verdict judge(const Saved& before, const Saved& now, double least_percent) {
+  if (now.wrong > 0 && before.wrong == 0) return Verdict::kWrong;
+  if (before.regime == "disturbed" || now.regime == "disturbed") return Verdict::kDisturbed;
+  if (before.regime != now.regime) return Verdict::kOtherRegime;
+  const double apart = 1 + least_percent / 100;
+  if (now.median_us > before.p90_us && before.median_us < now.p10_us &&
+      now.median_us >= apart * before.median_us)
+    return Verdict::kSlower;
+  if (now.median_us < before.p10_us && before.median_us > now.p90_us &&
+      before.median_us >= apart * now.median_us)
+    return Verdict::kFaster;
+  return Verdict::kNoise;
+}
+
+std::string verdict_text(Verdict verdict, const Saved& before, const Saved& now, bool counts) {
+  switch (verdict) {
+    case Verdict::kSlower:
+      return counts ? "SLOWER" : "slower (does not count: not kolo's)";
+    case Verdict::kFaster:
+      return "faster";
+    case Verdict::kWrong:
+      return fmt::format("WRONG: {} elements", now.wrong);
+    case Verdict::kOtherRegime:
+      return fmt::format("different regime ({}, now {}), not comparable", before.regime,
+                         now.regime);
+    case Verdict::kDisturbed:
+      return "disturbed by another program, not comparable";
+    case Verdict::kNoise:
+      break;
+  }
+  return "noise";
+}
+
+// Before's row for a point of now: the same, or the only one that differs in its algorithm alone
+// where now has none of the same name.
+Rows::const_iterator find_before(const Rows& old_rows, const Rows& new_rows, const Point& point) {
+  if (const auto same = old_rows.find(point); same != old_rows.end()) return same;
+  auto found = old_rows.end();
+  for (auto row = old_rows.begin(); row != old_rows.end(); ++row) {
+    Point renamed = row->first;
+    renamed.algorithm = point.algorithm;
+    if (renamed != point || new_rows.contains(row->first)) continue;
+    if (found != old_rows.end()) return old_rows.end();
+    found = row;
+  }
+  return found;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(double least_percent) : least_percent_(least_percent) {}
+
+  void add(const Point& old_point, const Saved& before, const Point& point, const Saved& now) {
+    const Verdict verdict = judge(before, now, least_percent_);
+    const bool counts = point.library == "kolo";
+    ++seen_[verdict];
+    if (counts && (verdict == Verdict::kSlower || verdict == Verdict::kWrong)) ++regressions_;
+    const std::string algorithm = old_point.algorithm == point.algorithm
+                                      ? point.algorithm
+                                      : old_point.algorithm + " -> " + point.algorithm;
+    std::cout << fmt::format(
+        " {:<12} {:>6} {:>14} {:>5} {:>8} {:>8} {:>9} {:>24} {:>9} {:>9} {:>7}  {}\n",
+        point.library, point.transport, point.collective, point.ranks, format_bytes(point.bytes),
+        point.type, point.op, algorithm, time_text(before.median_us), time_text(now.median_us),
+        fmt::format("{:+.1f} %", 100 * (now.median_us / before.median_us - 1)),
+        verdict_text(verdict, before, now, counts));
+    flush_or_throw(std::cout, kTable);
+  }
+
+  int end(std::size_t only_old, std::size_t only_new) {
+    const auto not_compared = seen_[Verdict::kOtherRegime] + seen_[Verdict::kDisturbed];
+    std::cout << fmt::format(
+        "# {} faster, {} slower, {} wrong, {} noise, {} not comparable; only in the old file {}, "
+        "only in the new one {}\n# {} of kolo's\n",
+        seen_[Verdict::kFaster], seen_[Verdict::kSlower], seen_[Verdict::kWrong],
+        seen_[Verdict::kNoise], not_compared, only_old, only_new,
+        regressions_ == 0   ? std::string("no regression")
+        : regressions_ == 1 ? std::string("1 regression")
+                            : fmt::format("{} regressions", regressions_));
+    flush_or_throw(std::cout, kTable);
+    return regressions_ > 0 ? 1 : 0;
+  }
+
+ private:
+  double least_percent_;
+  std::map<Verdict, int> seen_;
+  int regressions_ = 0;
+};
+
+void tell_machines(const Rows& old_rows, const Rows& new_rows) {
+  const auto machines = [](const Rows& rows) {
+    std::set<std::string> found;
+    for (const auto& row : rows) {
+      if (!row.second.machine.empty()) found.insert(row.second.machine);
+    }
+    return found;
+  };
+  const auto before = machines(old_rows);
+  const auto now = machines(new_rows);
+  if (!before.empty() && !now.empty() && before != now)
+    std::cout << fmt::format("# measured on different machines: {}, now {}\n", *before.begin(),
+                             *now.begin());
+}
+
+}  // namespace
+
+int run_diff(const Arguments& arguments) {
+  const Rows old_rows = read_rows(arguments.old_file);
+  const Rows new_rows = read_rows(arguments.new_file);
+  Comparison comparison(arguments.least_percent);
+  std::set<Point> matched;
+  std::size_t only_new = 0;
+  for (const auto& [point, now] : new_rows) {
+    if (find_before(old_rows, new_rows, point) == old_rows.end()) ++only_new;
+  }
+  if (only_new == new_rows.size()) {
+    throw std::invalid_argument(fmt::format(
+        "{} and {} have no row in common: a row is known by library, transport, collective, ranks, "
+        "bytes, type and op",
+        arguments.old_file, arguments.new_file));
+  }
+  std::cout << fmt::format("# kolo-bench diff: {} against {}\n", arguments.new_file,
+                           arguments.old_file);
+  tell_machines(old_rows, new_rows);
+  std::cout << fmt::format(
+      "#{:<12} {:>6} {:>14} {:>5} {:>8} {:>8} {:>9} {:>24} {:>9} {:>9} {:>7}\n", "library", "over",
+      "collective", "ranks", "bytes", "type", "op", "by", "old us", "new us", "change");
+  for (const auto& [point, now] : new_rows) {
+    const auto before = find_before(old_rows, new_rows, point);
+    if (before == old_rows.end()) continue;
+    matched.insert(before->first);
+    comparison.add(before->first, before->second, point, now);
+  }
+  return comparison.end(old_rows.size() - matched.size(), only_new);
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,22 @@
+// kolo-bench diff: two files of JSON lines, row by row: what has become slower, and what is noise.
+#pragma once
+
+#include "bench/arguments.h"
+
+namespace kolo::bench {
+
+// Prints a table of what both files have, matched by library, transport, collective, algorithm,
+// ranks, bytes, type and op; where only the algorithm differs, because the library now chooses
+// another, rows are compared as well. Of several rows for one point the last counts.
+//
+// A row is slower where the median of now lies above the 90th percentile of before, the median of
+// before below the 10th percentile of now, and the two are apart by --least percent or more; faster
+// the other way round; else the difference is noise. Rows that were measured at another distance of
+// the cores are not compared.
+//
+// Returns 1 where a row of kolo's is slower, or has wrong results that were right before; else 0.
+// What peers and floors did is told, and does not count. std::invalid_argument for files that
+// cannot be read, hold no rows, or have none in common.
+int run_diff(const Arguments& arguments);
+
+}  // namespace kolo::bench

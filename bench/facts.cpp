@@ -1,0 +1,51 @@
+#include "bench/facts.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "bench/cores.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr const char* kCommit =
+#include "commit.inc"
+    ;
+
+}  // namespace
+
+nlohmann::ordered_json run_facts() {
+  utsname system{};
+  uname(&system);
+  nlohmann::ordered_json facts;
+  facts["machine"] = describe_processor();
+  facts["cores"] = posix::affinity_cores().size();
+  facts["kernel"] = fmt::format("{} {}", system.sysname, system.release);
+  facts["kolo"] = KOLO_VERSION;
+  facts["commit"] = kCommit;
+  facts["command"] = own_command();
+  facts["date"] = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
+  return facts;
+}
+
+std::string own_version() { return fmt::format("kolo {}, commit {}", KOLO_VERSION, kCommit); }
+
+std::string own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string words{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  while (!words.empty() && words.back() == '\0') words.pop_back();
+  const auto end = words.find('\0');  // of the program's path
+  const auto slash = words.rfind('/', end);
+  if (slash != std::string::npos) words.erase(0, slash + 1);
+  for (char& c : words) c = c == '\0' || c == '\n' ? ' ' : c;
+  return words;
+}
+
+}  // namespace kolo::bench

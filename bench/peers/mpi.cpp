@@ -1,0 +1,85 @@
+#include "bench/peers/mpi.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "bench/buffer.h"
+#include "transports/launch.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+bool has_type(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat16:
+    case ElementType::kBFloat16:
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
+      return false;
+    default:
+      return true;
+  }
+}
+
+class Mpi : public Library {
+ public:
+  Mpi(std::string library, std::string algorithm, const LibraryRequest& request,
+      StartCommand command)
+      : name_(std::move(library)),
+        algorithm_(std::move(algorithm)),
+        transport_(mpi_transport(request)),
+        elsewhere_(name_, request, std::move(command)) {}
+
+  std::string name() const override { return name_; }
+  std::string transport() const override { return transport_; }
+  std::string algorithm(const Problem&) const override { return algorithm_; }
+  std::string version() const override { return elsewhere_.version(); }
+
+  std::string objection(const Problem& problem) const override {
+    if (problem.collective == Collective::kPushPull) return "no such collective in MPI";
+    if (problem.count > std::numeric_limits<int>::max()) return "counts are 32 bits wide in MPI-3";
+    if (!is_reduction(problem.collective)) return {};
+    if (problem.op == ReduceOp::kAverage || !has_type(problem.type))
+      return fmt::format("no {} of {}", to_string(problem.op), to_string(problem.type));
+    return {};
+  }
+
+  bool is_elsewhere() const override { return true; }
+  TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input) override {
+    return elsewhere_.play(turn, data, input);
+  }
+  void run(const Problem&, const void*, void*) override {}  // never called: is_elsewhere()
+
+ private:
+  std::string name_;
+  std::string algorithm_;
+  std::string transport_;
+  Elsewhere elsewhere_;
+};
+
+}  // namespace
+
+std::string mpi_transport(const LibraryRequest& request) {
+  return request.transport == "tcp" ? "tcp" : "shm";
+}
+
+bool is_crowded(const LibraryRequest& request) {
+  return static_cast<std::size_t>(request.size) > posix::affinity_cores().size();
+}
+
+std::string worker_program(const std::string& name) {
+  const auto folder = std::filesystem::path(own_program()).parent_path();
+  return (folder / "../libexec/kolo" / name).lexically_normal().string();
+}
+
+std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm,
+                                  const LibraryRequest& request, StartCommand command) {
+  return std::make_unique<Mpi>(std::move(library), std::move(algorithm), request,
+                               std::move(command));
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,27 @@
+// What Open MPI and MPICH have in common here: each runs in processes of its own (elsewhere.h),
+// kolo-bench-openmpi and kolo-bench-mpich, made of the same mpi_worker.cpp. Two MPIs do not fit
+// into one process, as they have the same names for everything.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/library.h"
+#include "bench/peers/elsewhere.h"
+
+namespace kolo::bench {
+
+// Which of the peers' transports stands beside kolo's: "tcp" beside tcp, "shm" beside the others.
+std::string mpi_transport(const LibraryRequest& request);
+
+// Whether more ranks than cores will run.
+bool is_crowded(const LibraryRequest& request);
+
+// The program that does a peer's work, beside this one, built or installed.
+std::string worker_program(const std::string& name);
+
+// `library` and `algorithm` are for the table; a limit of all MPIs: 2^31 - 1 elements.
+std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm,
+                                  const LibraryRequest& request, StartCommand command);
+
+}  // namespace kolo::bench

@@ -1,0 +1,334 @@
+// A process of an MPI beside a rank of kolo-bench (elsewhere.h): asleep until there is a turn to
+// play. Compiled once for each MPI; its launcher starts it.
+//
+//   kolo-bench-openmpi PORT SIZE TIMEOUT_MS
+#include <fmt/format.h>
+#include <mpi.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/buffer.h"
+#include "bench/meeting.h"
+#include "bench/peers/elsewhere.h"
+#include "bench/player.h"
+#include "transports/rendezvous.h"
+
+namespace {
+
+using namespace kolo;
+using namespace kolo::bench;
+
+constexpr const char* kHost = "127.0.0.1";
+constexpr int kLookMs = 500;
+constexpr std::chrono::hours kAsLongAsItTakes{24 * 365};  // other libraries have their turns
+
+MPI_Datatype type_of(const Problem& problem) {
+  switch (problem.type) {
+    case ElementType::kFloat32:
+      return MPI_FLOAT;
+    case ElementType::kFloat64:
+      return MPI_DOUBLE;
+    case ElementType::kInt8:
+      return MPI_INT8_T;
+    case ElementType::kInt16:
+      return MPI_INT16_T;
+    case ElementType::kInt32:
+      return MPI_INT32_T;
+    case ElementType::kInt64:
+      return MPI_INT64_T;
+    case ElementType::kUint8:
+    case ElementType::kFloat8E4M3:  // floats that MPI lacks are only moved
+    case ElementType::kFloat8E5M2:
+      return MPI_UINT8_T;
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+    case ElementType::kBFloat16:
+      return MPI_UINT16_T;
+    case ElementType::kUint32:
+      return MPI_UINT32_T;
+    case ElementType::kUint64:
+      return MPI_UINT64_T;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Op operation_of(const Problem& problem) {
+  switch (problem.op) {
+    case ReduceOp::kSum:
+      return MPI_SUM;
+    case ReduceOp::kMin:
+      return MPI_MIN;
+    case ReduceOp::kMax:
+      return MPI_MAX;
+    case ReduceOp::kProduct:
+      return MPI_PROD;
+    case ReduceOp::kBitAnd:
+      return MPI_BAND;
+    case ReduceOp::kBitOr:
+      return MPI_BOR;
+    case ReduceOp::kBitXor:
+      return MPI_BXOR;
+    case ReduceOp::kAverage:
+    case ReduceOp::kScaledSum:
+    case ReduceOp::kUser:
+      break;
+  }
+  return MPI_OP_NULL;
+}
+
+// What an MPI call needs that follows from the problem alone: found before its iterations begin.
+struct Plan {
+  int count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Op op = MPI_OP_NULL;
+  bool is_equal = true;  // all chunks
+  std::vector<int> counts;
+  std::vector<int> begins;
+};
+
+Plan plan_of(const Problem& problem, int size) {
+  Plan plan;
+  plan.count = static_cast<int>(problem.count);
+  plan.type = type_of(problem);
+  plan.op = operation_of(problem);
+  plan.is_equal = problem.count % static_cast<std::size_t>(size) == 0;
+  for (int rank = 0; rank < size; ++rank) {
+    plan.counts.push_back(static_cast<int>(chunk_count(problem.count, size, rank)));
+    plan.begins.push_back(static_cast<int>(chunk_begin(problem.count, size, rank)));
+  }
+  return plan;
+}
+
+class Mpi : public Library {
+ public:
+  Mpi(int rank, int size) : rank_(rank), size_(size) {}
+
+  void prepare(const Problem& problem) { plan_ = plan_of(problem, size_); }
+  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+
+  std::string name() const override { return "mpi"; }
+  std::string transport() const override { return {}; }
+  std::string algorithm(const Problem&) const override { return {}; }
+  std::string objection(const Problem&) const override { return {}; }
+
+  // In place MPI leaves a rank's chunk of a reduce-scatter where the buffer begins.
+  const void* result(const Problem& problem, const void* in, const void* out) const override {
+    const bool is_scattered = problem.collective == Collective::kReduceScatter;
+    return problem.is_in_place && is_scattered ? in : out;
+  }
+
+  void run(const Problem& problem, const void* in, void* out) override {
+    calls_.fetch_add(1, std::memory_order_relaxed);  // odd: inside
+    const int code = call(problem, in, out);
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    if (code != MPI_SUCCESS) throw std::runtime_error(fmt::format("MPI's error {}", code));
+  }
+
+ private:
+  int call(const Problem& problem, const void* in, void* out) {
+    const Plan& p = plan_;
+    const void* given = problem.is_in_place ? MPI_IN_PLACE : in;
+    switch (problem.collective) {
+      case Collective::kAllReduce:
+        return MPI_Allreduce(given, out, p.count, p.type, p.op, MPI_COMM_WORLD);
+      case Collective::kReduceScatter:
+        return reduce_scatter(problem, given, in, out);
+      case Collective::kAllGather:
+        return all_gather(given, out);
+      case Collective::kBroadcast:
+        return MPI_Bcast(out, p.count, p.type, kRoot, MPI_COMM_WORLD);
+      case Collective::kReduce:
+        return MPI_Reduce(rank_ == kRoot ? given : in, out, p.count, p.type, p.op, kRoot,
+                          MPI_COMM_WORLD);
+      case Collective::kGather:
+        return gather(rank_ == kRoot ? given : in, out);
+      case Collective::kScatter:
+        return scatter(in, problem.is_in_place && rank_ == kRoot ? MPI_IN_PLACE : out);
+      case Collective::kAllToAll:
+        return MPI_Alltoall(in, p.counts.front(), p.type, out, p.counts.front(), p.type,
+                            MPI_COMM_WORLD);
+      case Collective::kScan:
+        return MPI_Scan(given, out, p.count, p.type, p.op, MPI_COMM_WORLD);
+      case Collective::kExclusiveScan:
+        return MPI_Exscan(given, out, p.count, p.type, p.op, MPI_COMM_WORLD);
+      case Collective::kBarrier:
+        return MPI_Barrier(MPI_COMM_WORLD);
+      case Collective::kPushPull:
+      case Collective::kMessage:
+        break;
+    }
+    throw std::invalid_argument("MPI has no such collective");
+  }
+
+  int reduce_scatter(const Problem& problem, const void* given, const void* in, void* out) {
+    const Plan& p = plan_;
+    void* result = problem.is_in_place ? const_cast<void*>(in) : out;
+    if (p.is_equal)
+      return MPI_Reduce_scatter_block(given, result, p.counts.front(), p.type, p.op,
+                                      MPI_COMM_WORLD);
+    return MPI_Reduce_scatter(given, result, p.counts.data(), p.type, p.op, MPI_COMM_WORLD);
+  }
+
+  int own_count() const { return plan_.counts[static_cast<std::size_t>(rank_)]; }
+
+  int all_gather(const void* given, void* out) {
+    const Plan& p = plan_;
+    if (p.is_equal)
+      return MPI_Allgather(given, own_count(), p.type, out, own_count(), p.type, MPI_COMM_WORLD);
+    return MPI_Allgatherv(given, own_count(), p.type, out, p.counts.data(), p.begins.data(), p.type,
+                          MPI_COMM_WORLD);
+  }
+
+  int gather(const void* given, void* out) {
+    const Plan& p = plan_;
+    if (p.is_equal)
+      return MPI_Gather(given, own_count(), p.type, out, own_count(), p.type, kRoot,
+                        MPI_COMM_WORLD);
+    return MPI_Gatherv(given, own_count(), p.type, out, p.counts.data(), p.begins.data(), p.type,
+                       kRoot, MPI_COMM_WORLD);
+  }
+
+  int scatter(const void* in, void* out) {
+    const Plan& p = plan_;
+    if (p.is_equal)
+      return MPI_Scatter(in, own_count(), p.type, out, own_count(), p.type, kRoot, MPI_COMM_WORLD);
+    return MPI_Scatterv(in, p.counts.data(), p.begins.data(), p.type, out, own_count(), p.type,
+                        kRoot, MPI_COMM_WORLD);
+  }
+
+  int rank_;
+  int size_;
+  Plan plan_;
+  std::atomic<std::uint64_t> calls_{0};
+};
+
+// Ends this process when the job has failed, whatever MPI is doing, and the job when one call of
+// MPI takes longer than the timeout.
+class Watch {
+ public:
+  Watch(Store& store, const Mpi& mpi, int rank, std::chrono::milliseconds timeout)
+      : store_(store), mpi_(mpi), rank_(rank), timeout_(timeout), thread_([this] { look(); }) {}
+  ~Watch() {
+    is_over_.store(true);
+    thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void look() {
+    std::uint64_t seen = 0;
+    auto since = Clock::now();
+    while (!is_over_.load()) {
+      pollfd watched{store_.descriptor(), POLLIN, 0};
+      poll(&watched, 1, kLookMs);
+      if (store_.failure()) _exit(EXIT_FAILURE);
+      const std::uint64_t calls = mpi_.calls();
+      if (calls != seen || calls % 2 == 0) {
+        seen = calls;
+        since = Clock::now();
+      }
+      if (Clock::now() - since < timeout_) continue;
+      store_.post_failure(
+          fmt::format("rank {}: one call of MPI has taken longer than {:.1f} s; see whether "
+                      "another rank has stopped, or raise --timeout",
+                      rank_, std::chrono::duration<double>(timeout_).count()));
+    }
+  }
+
+  Store& store_;
+  const Mpi& mpi_;
+  int rank_;
+  std::chrono::milliseconds timeout_;
+  std::atomic<bool> is_over_{false};
+  std::thread thread_;
+};
+
+// The first line of what MPI says of itself, and so much of it as names a release: "Open MPI
+// v4.1.4", "MPICH Version: 4.0.2".
+std::string version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  const std::string line = all.substr(0, all.find_first_of("\n,"));
+  const auto tab = line.find('\t');
+  return tab == std::string::npos ? line : line.substr(0, tab) + " " + line.substr(tab + 1);
+}
+
+void map(Buffer& buffer, std::string& path, const std::string& wanted, std::size_t bytes) {
+  if (path == wanted) return;
+  buffer = wanted.empty() ? Buffer() : Buffer(wanted, bytes);
+  path = wanted;
+}
+
+void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Store> store) {
+  Mpi mpi(rank, size);
+  const Watch watch(*store, mpi, rank, timeout);
+  const auto place = prefixed(store, "meeting/");
+  Meeting meeting(rank, size, *place, timeout);
+  store->set(hello_key(rank), version());
+  Buffer data;
+  Buffer input;
+  std::string data_path;
+  std::string input_path;
+  for (int number = 0;; ++number) {
+    const std::string text = store->get(turn_key(number, rank), Clock::now() + kAsLongAsItTakes);
+    if (text.empty()) return;
+    const Order order = parse_order(text);
+    map(data, data_path, order.data_path, order.data_bytes);
+    map(input, input_path, order.input_path, order.input_bytes);
+    mpi.prepare(order.turn.problem);
+    Player player(meeting, data.data(), input.data());
+    store->set(result_key(number, rank), to_text(player.play(mpi, order.turn)));
+  }
+}
+
+int run(char** argv) {
+  const std::chrono::milliseconds timeout{std::atoi(argv[3])};
+  const auto store = connect_tcp_store(kHost, static_cast<std::uint16_t>(std::atoi(argv[1])),
+                                       Clock::now() + timeout);
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  try {
+    if (size != std::atoi(argv[2])) {
+      throw std::runtime_error(
+          fmt::format("the launcher started {} processes of {}", size, argv[2]));
+    }
+    serve(rank, size, timeout, store);
+  } catch (const std::exception& error) {
+    store->post_failure(fmt::format("rank {}: {}", rank, error.what()));
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    fmt::print(stderr, "{}: kolo-bench starts this program, as --against asks\n", argv[0]);
+    return EXIT_FAILURE;
+  }
+  MPI_Init(&argc, &argv);
+  int code = EXIT_FAILURE;
+  try {
+    code = run(argv);
+  } catch (const std::exception& error) {  // no store: kolo-bench is gone
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+  }
+  if (code != EXIT_SUCCESS) _exit(code);  // the others may never come to MPI_Finalize
+  MPI_Finalize();
+  return code;
+}

@@ -1,0 +1,35 @@
+// What the machine allows for a row, measured in the same run just before it: the floors of limits/
+// at one size.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/arguments.h"
+#include "transports/rendezvous.h"
+
+namespace kolo::bench {
+
+class RunLimit {
+ public:
+  // `transport`: kolo's. `store`: all ranks'; a floor is measured by rank 0 while the others are
+  // asleep in it.
+  RunLimit(const Arguments& arguments, int rank, std::string transport,
+           std::shared_ptr<Store> store);
+
+  // Collective. Microseconds, at rank 0; nothing at the others, and where no floor is known: known
+  // is that of two ranks' all-reduce of float32 in place, over shm and over tcp, on two cores.
+  std::optional<double> measure(std::size_t bytes);
+
+ private:
+  const Arguments& arguments_;
+  int rank_;
+  std::string transport_;
+  std::shared_ptr<Store> store_;
+  bool is_known_;
+  int turns_ = 0;
+};
+
+}  // namespace kolo::bench

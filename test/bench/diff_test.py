@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""kolo-bench diff: two files of rows, made here, and what it says of them.
+
+  diff_test.py KOLO_BENCH [test...]
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = ""
+PATIENCE_S = 120
+
+
+def row(median, p10=None, p90=None, **more):
+    """Noise of a tenth to either side, unless said."""
+    return {"library": "kolo", "transport": "shm", "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": 4096,
+            "iterations": 100, "median_us": median, "p10_us": p10 or 0.9 * median, "p90_us": p90 or 1.1 * median,
+            "algbw_GBps": 1, "busbw_GBps": 1, "wrong": 0, "type": "float32", "op": "sum", "cache_line_us": 0.1,
+            "regime": "near", **more}
+
+
+class Comparison(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else "".join(json.dumps(line) + "\n" for line in content))
+        return str(path)
+
+    def diff(self, old, new, *more):
+        done = subprocess.run([BENCH, "diff", self.file("old", old), self.file("new", new), *more], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+
+class Diff(Comparison):
+    def test_noise_is_told_from_regressions(self):
+        for now, code, verdict in ((row(10), 0, "noise"), (row(10.9), 0, "noise"), (row(13), 1, "SLOWER"), (row(7), 0, "faster"),
+                                   (row(13, p10=9.5), 0, "noise"), (row(7, p90=10.5), 0, "noise")):
+            with self.subTest(now=now["median_us"], p10=now["p10_us"]):
+                found, output, errors = self.diff([row(10)], [now])
+                self.assertEqual((found, errors), (code, ""), output)
+                self.assertIn(verdict, output)
+
+    def test_what_differs_by_less_than_the_least_is_noise(self):
+        old, new = row(10, 9.99, 10.01), row(10.4, 10.39, 10.41)
+        self.assertEqual(self.diff([old], [new])[0], 0)
+        self.assertEqual(self.diff([old], [new], "--least", "3")[0], 1)
+
+    def test_another_regime_is_not_compared(self):
+        code, output, _ = self.diff([row(10)], [row(40, regime="far", cache_line_us=0.5)])
+        self.assertEqual(code, 0)
+        self.assertIn("different regime (near, now far), not comparable", output)
+        code, output, _ = self.diff([row(10)], [row(40, regime="disturbed", cache_line_us=5)])
+        self.assertEqual(code, 0)
+        self.assertIn("disturbed by another program, not comparable", output)
+
+    def test_a_peers_slowness_is_told_and_does_not_count(self):
+        code, output, _ = self.diff([row(10, library="gloo")], [row(20, library="gloo")])
+        self.assertEqual(code, 0)
+        self.assertIn("slower (does not count: not kolo's)", output)
+
+    def test_wrong_results_are_a_regression(self):
+        code, output, _ = self.diff([row(10)], [row(5, wrong=3)])
+        self.assertEqual(code, 1)
+        self.assertIn("WRONG: 3 elements", output)
+
+    def test_rows_are_matched_by_what_was_measured(self):
+        sizes = [row(10, bytes=8), row(20, bytes=64), row(30, bytes=64, op="max"), row(40, bytes=64, ranks=4)]
+        code, output, _ = self.diff(sizes, [{**line} for line in reversed(sizes)])
+        self.assertEqual(code, 0)
+        self.assertIn("4 noise", output)
+        code, output, _ = self.diff(sizes, [row(10, bytes=8), row(1, bytes=16)])
+        self.assertIn("only in the old file 3, only in the new one 1", output)
+
+    def test_of_several_rows_for_a_point_the_last_counts(self):
+        self.assertEqual(self.diff([row(10)], [row(90), row(10)])[0], 0)
+        self.assertEqual(self.diff([row(90), row(10)], [row(90)])[0], 1)
+
+    def test_another_choice_of_algorithm_is_compared(self):
+        code, output, _ = self.diff([row(10)], [row(20, algorithm="one_shot")])
+        self.assertEqual(code, 1)
+        self.assertIn("ring -> one_shot", output)
+        both = [row(20), row(10, algorithm="one_shot")]  # measured both before: each is compared with itself
+        code, output, _ = self.diff(both, [row(10, algorithm="one_shot"), row(20)])
+        self.assertEqual(code, 0)
+        self.assertNotIn("->", output)
+
+    def test_lines_that_are_limits_and_other_machines_are_no_trouble(self):
+        limit = {"limit": "cache line", "median_us": 1}
+        code, output, _ = self.diff([limit, row(10, run={"machine": "A"})], [row(10, run={"machine": "B"}), limit])
+        self.assertEqual(code, 0)
+        self.assertIn("# measured on different machines: A, now B", output)
+
+
+class Wrong(Comparison):
+    def assert_refused(self, about, old, new, *more):
+        code, output, errors = self.diff(old, new, *more)
+        self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+        self.assertIn(about, errors)
+
+    def test_files_that_hold_no_rows_are_named(self):
+        good = [row(10)]
+        self.assert_refused("new: nothing in it", good, "")
+        self.assert_refused("old:1: no row of kolo-bench", "no JSON\n", good)
+        self.assert_refused("new:2: no row of kolo-bench", good, json.dumps(row(1)) + "\n{\"library\": \"kolo\"}\n")
+        self.assert_refused("'median_us' is not above 0", good, [row(10, median_us=0)])
+        self.assert_refused("new: holds no rows", good, [{"limit": "cache line"}])
+        self.assert_refused("no row in common", good, [row(10, bytes=8)])
+        self.assert_refused("--least -1", good, good, "--least", "-1")
+
+    def test_a_file_that_is_not_there_is_named(self):
+        for words in (["/no/such/file", self.file("new", [row(1)])], [self.file("old", [row(1)]), "/no/such/file"],
+                      [str(self.folder), self.file("new", [row(1)])]):
+            done = subprocess.run([BENCH, "diff", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), done.stderr)
+            self.assertTrue("/no/such/file" in done.stderr or str(self.folder) in done.stderr)
+        done = subprocess.run([BENCH, "diff", "/no/such/file"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+
+
+if __name__ == "__main__":
+    BENCH = sys.argv.pop(1)
+    unittest.main(verbosity=2)
