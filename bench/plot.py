@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Draws kolo-bench's JSON lines: time and bus bandwidth against size, one picture per collective and number of ranks.
+"""Draws kolo-bench's JSON lines: time and bus bandwidth against size, and bars of the times at a few sizes; three pictures
+per collective and number of ranks.
 
   kolo-bench plot FILE... --out DIR
 
-Libraries are lines with markers and a band from the 10th to the 90th percentile; floors (of `kolo-bench limits`) are dashed.
-Where a file holds several rows for one point, the last one counts.
+Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
+of `kolo-bench limits`, are dashed. A library that chose its algorithm by the size is one line; where several algorithms were
+measured at one size, each has its own. Where a file holds several rows for one point, the last one counts.
 """
 
 import argparse
@@ -16,11 +18,16 @@ from pathlib import Path
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
-          ("gloo", "tcp"): "#d1495b", ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
+          ("gloo", "tcp"): "#d1495b", ("openmpi", "shm"): "#e08a1e", ("openmpi", "tcp"): "#b5651d",
+          ("openmpi:ucx", "shm"): "#f2b95f", ("openmpi:ucx", "tcp"): "#d9a441", ("mpich", "shm"): "#8c4a9e",
+          ("mpich", "tcp"): "#c07bd0", ("limit", "shm"): "#404040", ("limit", "tcp"): "#404040",
+          ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
 TEXTS = ["library", "transport", "collective", "algorithm"]
 NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps"]
 UNITS = ["B", "KiB", "MiB", "GiB"]
+LIMITS = ("floor", "limit")  # which are no libraries
+MOST_BARS = 6  # sizes
 
 
 def fail(message):
@@ -67,17 +74,37 @@ def read_rows(paths):
     return rows
 
 
-def name_of(row):
-    return f"{row['library']} over {row['transport']}, {row['algorithm']}"
+def limit_of(row):
+    """What the run measured as the machine's limit, as a row of its own; None where it did not."""
+    limit = row.get("limit_us")
+    if not isinstance(limit, (int, float)) or limit <= 0:
+        return None
+    return {**row, "library": "limit", "algorithm": "measured in the same run", "transport": row["transport"],
+            "median_us": limit, "p10_us": limit, "p90_us": limit}
 
 
 def series_of(rows):
     """{(collective, ranks): {name: [row by size]}}"""
-    pictures = defaultdict(lambda: defaultdict(dict))
+    by_picture = defaultdict(list)
     for row in rows:
-        pictures[row["collective"], row["ranks"]][name_of(row)][row["bytes"]] = row
-    return {key: {name: [points[size] for size in sorted(points)] for name, points in lines.items()}
-            for key, lines in pictures.items()}
+        by_picture[row["collective"], row["ranks"]].append(row)
+        limit = limit_of(row)
+        if limit and row["library"] == "kolo":
+            by_picture[row["collective"], row["ranks"]].append(limit)
+    return {key: lines_of(of_picture) for key, of_picture in by_picture.items()}
+
+
+def lines_of(rows):
+    algorithms = defaultdict(lambda: defaultdict(set))  # of a library over a transport, by size
+    for row in rows:
+        algorithms[row["library"], row["transport"]][row["bytes"]].add(row["algorithm"])
+    lines = defaultdict(dict)
+    for row in rows:
+        name = f"{row['library']} over {row['transport']}"
+        if any(len(names) > 1 for names in algorithms[row["library"], row["transport"]].values()):
+            name += f", {row['algorithm']}"
+        lines[name][row["bytes"]] = row
+    return {name: [points[size] for size in sorted(points)] for name, points in lines.items()}
 
 
 def size_text(size, _position=None):
@@ -87,21 +114,26 @@ def size_text(size, _position=None):
     return f"{size:g} {UNITS[unit]}"
 
 
+def style_of(name, points):
+    first = points[0]
+    return {"color": COLORS.get((first["library"], first["transport"])), "label": name}
+
+
 def draw_line(axes, name, points, quantity):
     first = points[0]
-    style = {"color": COLORS.get((first["library"], first["transport"])), "label": name, "linewidth": 1.6}
     sizes = [row["bytes"] for row in points]
-    if first["library"] == "floor":
+    medians = [quantity(row, "median_us") for row in points]
+    if first["library"] in LIMITS:
         dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
-        axes.plot(sizes, [quantity(row, "median_us") for row in points], dashes=dashes, **style)
+        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, **style_of(name, points))
         return
-    line, = axes.plot(sizes, [quantity(row, "median_us") for row in points], marker=MARKERS.get(first["transport"], "d"),
-                      markersize=4.5, **style)
+    line, = axes.plot(sizes, medians, marker=MARKERS.get(first["transport"], "d"), markersize=4.5, linewidth=1.6,
+                      **style_of(name, points))
     axes.fill_between(sizes, [quantity(row, "p10_us") for row in points], [quantity(row, "p90_us") for row in points],
                       color=line.get_color(), alpha=0.15, linewidth=0)
 
 
-def draw(plt, collective, ranks, lines, what, folder):
+def draw(plt, lines, what):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
 
     def bandwidth(row, key):
@@ -123,13 +155,49 @@ def draw(plt, collective, ranks, lines, what, folder):
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
     axes.set_ylabel("time, us (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth, GB/s")
-    axes.set_title(f"{collective}, {ranks} ranks")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(frameon=False)
+    return figure, axes
+
+
+def few(sizes):
+    """At most MOST_BARS of them, the first and the last among these, evenly spread."""
+    if len(sizes) <= MOST_BARS:
+        return sizes
+    return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
+
+
+def draw_bars(plt, lines):
+    """A group per size, in it a bar per library with its time above it."""
+    figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
+    order = sorted(lines.items(), key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
+    times = {name: {row["bytes"]: row["median_us"] for row in points} for name, points in order}
+    sizes = few(sorted({size for of_line in times.values() for size in of_line}))
+    width = 0.86 / len(order)
+    for number, (name, points) in enumerate(order):
+        places = [place for place, size in enumerate(sizes) if size in times[name]]
+        heights = [times[name][sizes[place]] for place in places]
+        at = [place + (number - (len(order) - 1) / 2) * width for place in places]
+        hatch = "//" if points[0]["library"] in LIMITS else None
+        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, **style_of(name, points))
+        axes.bar_label(bars, [f"{height:.3g}" if height < 1000 else f"{height:.0f}" for height in heights], rotation=90,
+                       fontsize=7, padding=2)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.12)  # room for the numbers
+    axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes])
+    axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylabel("time, us (median)")
+    axes.grid(True, axis="y", which="major", alpha=0.3)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def save(plt, figure, axes, title, path):
+    axes.set_title(title)
+    axes.legend(frameon=False, fontsize=9)
     for suffix in ("png", "svg"):
-        path = folder / f"{collective}_{ranks}_ranks_{what}.{suffix}"
-        figure.savefig(path, dpi=130)
-        print(path)
+        figure.savefig(path.with_suffix(f".{suffix}"), dpi=130)
+        print(path.with_suffix(f".{suffix}"))
     plt.close(figure)
 
 
@@ -152,8 +220,9 @@ def main():
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for (collective, ranks), lines in series_of(rows).items():
-            for what in ("time", "bandwidth"):
-                draw(plt, collective, ranks, lines, what, folder)
+            for what in ("time", "bandwidth", "bars"):
+                figure, axes = draw_bars(plt, lines) if what == "bars" else draw(plt, lines, what)
+                save(plt, figure, axes, f"{collective}, {ranks} ranks", folder / f"{collective}_{ranks}_ranks_{what}")
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
 

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""kolo-bench plot: lines and bars, peers and limits.
+
+  plot_test.py KOLO_BENCH [test...]
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = ""
+PATIENCE_S = 240
+
+
+def row(library, transport, size, median, **more):
+    return {"library": library, "transport": transport, "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": size,
+            "iterations": 9, "median_us": median, "p10_us": median, "p90_us": median, "algbw_GBps": 1, "busbw_GBps": 1, "wrong": 0,
+            **more}
+
+
+class Plot(unittest.TestCase):
+    def plot(self, rows, *more):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+            done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots", *more], capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=False)
+            if "matplotlib is missing" in done.stderr:
+                self.skipTest("matplotlib is not installed")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return {entry.name: entry.read_text() for entry in (Path(folder) / "plots").iterdir() if entry.suffix == ".svg"}
+
+    def test_peers_and_limits_are_lines_and_bars(self):
+        rows = [row(library, transport, size, size / 10 + 5, limit_us=size / 20 + 1)
+                for library, transport in (("kolo", "shm"), ("openmpi", "shm"), ("mpich", "shm"), ("gloo", "tcp"))
+                for size in (8, 4096, 1 << 20, 1 << 24)]
+        pictures = self.plot(rows)
+        self.assertEqual(set(pictures), {f"allreduce_2_ranks_{what}.svg" for what in ("time", "bandwidth", "bars")})
+        for text in pictures.values():
+            for name in ("kolo over shm", "openmpi over shm", "mpich over shm", "gloo over tcp", "limit over shm"):
+                self.assertIn(f"<!-- {name}", text)
+
+    def test_a_choice_that_changes_with_the_size_is_one_line(self):
+        rows = [row("kolo", "shm", size, size, algorithm=name) for size, name in ((8, "one_shot"), (64, "ring"), (512, "ring"))]
+        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        self.assertIn("<!-- kolo over shm -->", picture)
+        both = rows + [row("kolo", "shm", 8, 9, algorithm="ring")]  # measured in turn: a line each
+        picture = self.plot(both)["allreduce_2_ranks_time.svg"]
+        self.assertIn("<!-- kolo over shm, ring -->", picture)
+        self.assertIn("<!-- kolo over shm, one_shot -->", picture)
+
+
+if __name__ == "__main__":
+    BENCH = sys.argv.pop(1)
+    unittest.main(verbosity=2)
