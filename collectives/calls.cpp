@@ -383,4 +383,28 @@ Call message(Caller who, const void* in, void* out, std::size_t count, Elements 
   return call;
 }
 
+Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
+  Exchange both;
+  both.is_copy = sent.to == who.rank && received.from == who.rank;
+  Call& send = both.send;
+  Call& receive = both.receive;
+  if (both.is_copy) {
+    send = begin(Collective::kMessage, sent.count, of);
+    take_buffers(send, sent.data, sent.count, received.data, received.count);
+    if (sent.count != received.count) {
+      reject(send, fmt::format("this rank sends itself {} elements and receives {}", sent.count,
+                               received.count));
+    }
+  } else {
+    send = message(who, sent.data, nullptr, sent.count, of, who.rank, sent.to);
+    receive = message(who, nullptr, received.data, received.count, of, received.from, who.rank);
+  }
+  if (sent.data == received.data && sent.count > 0 && received.count > 0) {
+    reject(send, "'send_data' and 'receive_data' are the same memory; give memory apart");
+  }
+  require_apart(send, {"send_data", sent.data, sent.count},
+                {"receive_data", received.data, received.count}, 0, 0);
+  return both;
+}
+
 }  // namespace kolo::calls

@@ -293,11 +293,15 @@ class Communicator {
 
   // --- between two ranks: each send meets the other's receive, in order; nobody else calls ---
 
-  // Operations of a rank run one after the other, messages among them, also asynchronous ones: a
-  // receive_async holds up the send that is issued after it, so MPI's exchange by Irecv and Send
-  // hangs here until the timeout. Two ranks that both send first wait for each other only where
-  // neither message fits the channel's credit. To be sure, let one of them receive first, or use
-  // all_to_all_v.
+  // Messages that follow each other run at the same time, whatever the order of their issue; only
+  // those to one rank, or from one, keep theirs. So receive_async and then send on every rank is an
+  // exchange, receives may be posted in any order, and both ways of a pair carry at once. A
+  // collective between two messages keeps them apart: it waits for all issued before it, and what
+  // is issued after it waits for it. A message in flight moves while this rank is inside a call of
+  // this communicator, or has a progress thread.
+  // A blocking send returns once `data` may be written again, which may be before or after the
+  // receive began: ranks that all send first hang where a message exceeds the channel's credit.
+  // send_receive does both at once, as MPI_Sendrecv, and cannot.
   void send(const void* data, std::size_t count, ElementType type, int to,
             const CallOptions& call = {});
   Work send_async(const void* data, std::size_t count, ElementType type, int to,
@@ -306,6 +310,11 @@ class Communicator {
                const CallOptions& call = {});
   Work receive_async(void* data, std::size_t count, ElementType type, int from,
                      const CallOptions& call = {});
+  // Buffers apart; `to` and `from` may be one rank, or both this one: then it is a copy. For what
+  // MPI calls Isendrecv issue both messages by their asynchronous forms.
+  void send_receive(const void* send_data, std::size_t send_count, int to, void* receive_data,
+                    std::size_t receive_count, int from, ElementType type,
+                    const CallOptions& call = {});
 
   // In place, over a span of floats, doubles, ...
   template <typename T>
