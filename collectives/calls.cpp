@@ -275,9 +275,6 @@ Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elemen
                              count, who.size));
   }
   take_buffers(call, in, count, out, count);
-  if (in == out && count > 0 && who.size > 1) {
-    reject(call, "'in' and 'out' are the same memory; this collective cannot work in place");
-  }
   return call;
 }
 
@@ -363,7 +360,8 @@ Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts ge
   call.lengths.insert(call.lengths.end(), gets.begin(), gets.end());
   take_buffers(call, in, sum(gives), out, sum(gets));
   if (in == out && in != nullptr && who.size > 1) {
-    reject(call, "'in' and 'out' are the same memory; this collective cannot work in place");
+    reject(call,
+           "'in' and 'out' are the same memory; all_to_all can work in place, all_to_all_v cannot");
   }
   return call;
 }

@@ -192,7 +192,7 @@ class Communicator {
                      const CallOptions& call = {});
 
   // `in` holds `count` / size elements for each rank, `out` gets as many from each; `count` is a
-  // multiple of the size. Not in place.
+  // multiple of the size.
   void all_to_all(const void* in, void* out, std::size_t count, ElementType type,
                   const CallOptions& call = {});
   Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
@@ -285,7 +285,8 @@ class Communicator {
   Work scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
                        ElementType type, int root, const CallOptions& call = {});
 
-  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same.
+  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same. Not
+  // in place: what comes need not be as long as what goes.
   void all_to_all_v(const void* in, Counts gives, void* out, Counts gets, ElementType type,
                     const CallOptions& call = {});
   Work all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets, ElementType type,
