@@ -1,8 +1,11 @@
 // Byte strings whose lengths only their owners know: names, serialized objects, settings.
 //
 // Each takes two collectives: the lengths, then the bytes. Errors and threading are those of the
-// communicator's blocking calls. What PyTorch's all_gather_object and broadcast_object_list are
-// made of, without the objects.
+// communicator's blocking calls. There are no asynchronous forms: the second collective can be
+// issued only once the first has told its lengths, which is at another moment on every rank, and
+// what a rank issues in between would come before it here and after it there. Who wants to overlap
+// them with other work calls them from a thread, on a duplicate() of the communicator. What
+// PyTorch's all_gather_object and broadcast_object_list are made of, without the objects.
 #pragma once
 
 #include <cstddef>

@@ -275,9 +275,6 @@ Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elemen
                              count, who.size));
   }
   take_buffers(call, in, count, out, count);
-  if (in == out && count > 0 && who.size > 1) {
-    reject(call, "'in' and 'out' are the same memory; this collective cannot work in place");
-  }
   return call;
 }
 
@@ -363,7 +360,8 @@ Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts ge
   call.lengths.insert(call.lengths.end(), gets.begin(), gets.end());
   take_buffers(call, in, sum(gives), out, sum(gets));
   if (in == out && in != nullptr && who.size > 1) {
-    reject(call, "'in' and 'out' are the same memory; this collective cannot work in place");
+    reject(call,
+           "'in' and 'out' are the same memory; all_to_all can work in place, all_to_all_v cannot");
   }
   return call;
 }
@@ -381,6 +379,30 @@ Call message(Caller who, const void* in, void* out, std::size_t count, Elements 
   const bool sends = who.rank == from;
   take_buffers(call, in, sends ? count : 0, out, sends ? 0 : count);
   return call;
+}
+
+Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
+  Exchange both;
+  both.is_copy = sent.to == who.rank && received.from == who.rank;
+  Call& send = both.send;
+  Call& receive = both.receive;
+  if (both.is_copy) {
+    send = begin(Collective::kMessage, sent.count, of);
+    take_buffers(send, sent.data, sent.count, received.data, received.count);
+    if (sent.count != received.count) {
+      reject(send, fmt::format("this rank sends itself {} elements and receives {}", sent.count,
+                               received.count));
+    }
+  } else {
+    send = message(who, sent.data, nullptr, sent.count, of, who.rank, sent.to);
+    receive = message(who, nullptr, received.data, received.count, of, received.from, who.rank);
+  }
+  if (sent.data == received.data && sent.count > 0 && received.count > 0) {
+    reject(send, "'send_data' and 'receive_data' are the same memory; give memory apart");
+  }
+  require_apart(send, {"send_data", sent.data, sent.count},
+                {"receive_data", received.data, received.count}, 0, 0);
+  return both;
 }
 
 }  // namespace kolo::calls

@@ -80,5 +80,24 @@ Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts ge
 Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
              int to);
 
+// A message each way, at once; where this rank is both the receiver and the sender, a copy from
+// send.in to send.out.
+struct Exchange {
+  bool is_copy = false;
+  Call send;
+  Call receive;
+};
+struct Sent {
+  const void* data;
+  std::size_t count;
+  int to;
+};
+struct Received {
+  void* data;
+  std::size_t count;
+  int from;
+};
+Exchange exchange(Caller who, Sent sent, Received received, Elements of);
+
 }  // namespace calls
 }  // namespace kolo

@@ -129,7 +129,8 @@ class World {
   Outcome run_send(Rank& self, const Step& step, std::size_t segment) {
     if (!has_credit(self, step)) return Outcome::kBlocked;
     send(self, step, read(self, step, segment, options_), step.kind == StepKind::kSendForAnswer);
-    if (step.in.place != Place::kScratch && !step.is_copied) {
+    if (step.in.place != Place::kScratch && !step.is_copied &&
+        !sends_copies(*self.schedule, options_.is_in_place)) {
       remember_reader(self, step, step.in, segment);
     }
     return Outcome::kDone;

@@ -1,5 +1,6 @@
 #include "collectives/communicator.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -267,6 +268,22 @@ Work Communicator::receive_async(void* data, std::size_t count, ElementType type
                                  const CallOptions& call) {
   return issue(state_,
                calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
+}
+
+void Communicator::send_receive(const void* send_data, std::size_t send_count, int to,
+                                void* receive_data, std::size_t receive_count, int from,
+                                ElementType type, const CallOptions& call) {
+  const calls::Exchange both = calls::exchange(state_->caller(), {send_data, send_count, to},
+                                               {receive_data, receive_count, from}, {type, call});
+  if (both.is_copy) {
+    state_->require_alive();
+    std::copy_n(static_cast<const std::byte*>(both.send.in), send_count * both.send.element_bytes,
+                static_cast<std::byte*>(both.send.out));
+    return;
+  }
+  Work receive = issue(state_, both.receive);
+  run(*state_, both.send);
+  receive.wait();
 }
 
 void Communicator::push_pull(const void* in, void* out, std::size_t count, ElementType type,

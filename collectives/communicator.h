@@ -192,7 +192,7 @@ class Communicator {
                      const CallOptions& call = {});
 
   // `in` holds `count` / size elements for each rank, `out` gets as many from each; `count` is a
-  // multiple of the size. Not in place.
+  // multiple of the size.
   void all_to_all(const void* in, void* out, std::size_t count, ElementType type,
                   const CallOptions& call = {});
   Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
@@ -285,7 +285,8 @@ class Communicator {
   Work scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
                        ElementType type, int root, const CallOptions& call = {});
 
-  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same.
+  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same. Not
+  // in place: what comes need not be as long as what goes.
   void all_to_all_v(const void* in, Counts gives, void* out, Counts gets, ElementType type,
                     const CallOptions& call = {});
   Work all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets, ElementType type,
@@ -293,11 +294,15 @@ class Communicator {
 
   // --- between two ranks: each send meets the other's receive, in order; nobody else calls ---
 
-  // Operations of a rank run one after the other, messages among them, also asynchronous ones: a
-  // receive_async holds up the send that is issued after it, so MPI's exchange by Irecv and Send
-  // hangs here until the timeout. Two ranks that both send first wait for each other only where
-  // neither message fits the channel's credit. To be sure, let one of them receive first, or use
-  // all_to_all_v.
+  // Messages that follow each other run at the same time, whatever the order of their issue; only
+  // those to one rank, or from one, keep theirs. So receive_async and then send on every rank is an
+  // exchange, receives may be posted in any order, and both ways of a pair carry at once. A
+  // collective between two messages keeps them apart: it waits for all issued before it, and what
+  // is issued after it waits for it. A message in flight moves while this rank is inside a call of
+  // this communicator, or has a progress thread.
+  // A blocking send returns once `data` may be written again, which may be before or after the
+  // receive began: ranks that all send first hang where a message exceeds the channel's credit.
+  // send_receive does both at once, as MPI_Sendrecv, and cannot.
   void send(const void* data, std::size_t count, ElementType type, int to,
             const CallOptions& call = {});
   Work send_async(const void* data, std::size_t count, ElementType type, int to,
@@ -306,6 +311,11 @@ class Communicator {
                const CallOptions& call = {});
   Work receive_async(void* data, std::size_t count, ElementType type, int from,
                      const CallOptions& call = {});
+  // Buffers apart; `to` and `from` may be one rank, or both this one: then it is a copy. For what
+  // MPI calls Isendrecv issue both messages by their asynchronous forms.
+  void send_receive(const void* send_data, std::size_t send_count, int to, void* receive_data,
+                    std::size_t receive_count, int from, ElementType type,
+                    const CallOptions& call = {});
 
   // In place, over a span of floats, doubles, ...
   template <typename T>

@@ -37,9 +37,12 @@ inline constexpr ElementType kElementTypes[] = {
 //
 // Floats: float32 and float64 as IEEE 754 has it. The narrow ones compute each reduction of two
 // elements in float32 (an average divides there too) and round once, to nearest even, to the type;
-// what is too large for it is infinity, in float8_e4m3 NaN. A NaN contribution makes the result
-// NaN, whatever the operation; which NaN is not defined. Of zeros, -0 is the smaller. So kMin and
-// kMax do not depend on the order of the contributions; neither do the operations of integers.
+// what is too large for it is infinity, in float8_e4m3 NaN. No accumulator is wider than the type
+// from one reduction to the next, as partial results travel in it: a sum of n ranks rounds n - 1
+// times, on the way of any one contribution at most ceil(log2(n)) times with recursive_doubling. A
+// NaN contribution makes the result NaN, whatever the operation; which NaN is not defined. Of
+// zeros, -0 is the smaller. So kMin and kMax do not depend on the order of the contributions;
+// neither do the operations of integers.
 //
 // A scaled sum has the bits of multiplying first and summing then: each product is rounded to the
 // type before it is added, whichever rank adds it and wherever. It is computed in float64 for

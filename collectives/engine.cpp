@@ -17,12 +17,6 @@ namespace {
 
 constexpr auto kNever = Deadline::max();
 
-// Blocked rounds after which headers are looked at that have come but are not yet needed.
-constexpr std::uint64_t kRoundsBeforeLook = 64;
-
-// A wait this long is worth telling the others for whom, and asking what they called.
-constexpr auto kPatience = std::chrono::seconds(1);
-
 // Keeps a communicator's keys apart from those of others and of earlier ones with its name.
 std::string key_prefix(Store& store, const std::string& name, int rank) {
   const auto use = store.add(fmt::format("{}/uses/{}", name, rank), 1);
@@ -127,11 +121,19 @@ void Engine::connect(Deadline deadline) {
   }
   plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts);
   messages_.resize(2 * channels_.size());
+  last_messages_.resize(messages_.size());
+  running_.reserve(messages_.size());
 }
 
 Engine::~Engine() { close(); }
 
 // --- the queue ---
+
+std::size_t Engine::direction_of(const Call& call) const {
+  if (call.collective != Collective::kMessage) return kNoDirection;
+  const bool sends = call.root == rank_;
+  return 2 * static_cast<std::size_t>(sends ? call.peer : call.root) + (sends ? 0 : 1);
+}
 
 // Needs the lock. Messages have numbers of their own: who has no part in one does not count it.
 CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
@@ -141,13 +143,8 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   header.type = call.type;
   header.op = call.op;
   header.root = static_cast<std::uint16_t>(call.root);
-  if (call.collective == Collective::kMessage) {
-    const bool sends = call.root == rank_;
-    const auto peer = static_cast<std::size_t>(sends ? call.peer : call.root);
-    header.sequence = messages_[2 * peer + (sends ? 0 : 1)]++;
-  } else {
-    header.sequence = sequence_++;
-  }
+  const std::size_t direction = direction_of(call);
+  header.sequence = direction == kNoDirection ? sequence_++ : messages_[direction]++;
   const std::size_t asked = call.segment_bytes != 0 ? call.segment_bytes : options_.segment_bytes;
   header.segment_units = static_cast<std::uint32_t>(
       plans_->segments().bytes(longest_chunk(call, schedule) * call.element_bytes, asked) /
@@ -167,32 +164,46 @@ Executor& Engine::executor_of(const Call& call, bool has_update) {
                        call.count * call.element_bytes});
 }
 
-// Needs the lock.
-void Engine::push(Call& call, Operation& operation) {
+// Needs the lock, as link() does, which comes next.
+void Engine::prepare(Call& call, Operation& operation) {
   if (poison_) throw Error(*poison_);
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
   choose(call);
   operation.executor = &executor_of(call, static_cast<bool>(operation.update));
   operation.timeout = call.timeout.count() > 0 ? bounded(call.timeout) : options_.timeout;
   operation.lengths = call.lengths;
+  operation.direction = direction_of(call);
   const CallHeader header = header_of(call, operation.executor->schedule());
   operation.binding = {call.in,           call.out,          header,
                        &operation.update, operation.lengths, call.has_own_lengths,
                        call.reducer,      call.scale};
-  (head_ == nullptr ? head_ : tail_->next) = &operation;
+}
+
+// From here on the driver may run it, where it is a message: whoever drives reads `next` without
+// the lock.
+void Engine::link(Operation& operation) {
+  operation.previous = head_ == nullptr ? nullptr : tail_;
+  if (head_ == nullptr) {
+    head_ = &operation;
+  } else {
+    tail_->next.store(&operation, std::memory_order_release);
+  }
   tail_ = &operation;
 }
 
 void Engine::run(Call& call, Operation& operation) {
   require_not_driving("a blocking call");
   std::unique_lock lock(mutex_);
-  push(call, operation);
-  if (has_driver_ || head_ != &operation) {
+  prepare(call, operation);
+  if (has_driver_ || head_ != nullptr) {
     operation.deadline = Clock::now() + operation.timeout;
+    link(operation);
+    wake_for(operation);
     lock.unlock();
     wait(operation, kNever);
     return;
   }
+  link(operation);
   has_driver_ = true;
   lock.unlock();
   drive(&operation, kNever, Until::kDone);
@@ -201,9 +212,11 @@ void Engine::run(Call& call, Operation& operation) {
 
 void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
   const std::lock_guard lock(mutex_);
-  push(call, *operation);
+  prepare(call, *operation);
   operation->deadline = Clock::now() + operation->timeout;
   operation->self = operation;
+  link(*operation);
+  wake_for(*operation);
   changed_.notify_all();
 }
 
@@ -225,10 +238,10 @@ void Engine::restart(const std::shared_ptr<Operation>& operation) {
   {
     const std::lock_guard lock(mutex_);
     check(operation->is_done, "start() on an operation that is in flight; wait for it first");
-    operation->is_done = operation->is_started = operation->has_compared = false;
+    operation->is_done = operation->is_started = operation->has_spoken = false;
     operation->next_words = {};
     operation->failure.reset();
-    operation->next = nullptr;
+    operation->next = operation->behind = nullptr;
   }
   try {
     issue(operation->plan->call, operation);
@@ -278,134 +291,6 @@ bool Engine::progress() {
   lock.lock();
   return head_ != nullptr;
 }
-
-// --- driving: with the role, which is given back at the end ---
-
-void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
-  Operation* operation = nullptr;
-  driver_ = std::this_thread::get_id();
-  try {
-    {
-      const std::lock_guard lock(mutex_);
-      operation = head_;
-    }
-    while (operation != nullptr) {
-      if (aborted_) throw Error(*aborted_);
-      if (!operation->is_started) {
-        operation->executor->start(operation->binding);
-        operation->is_started = true;
-        idle_rounds_ = 0;
-        policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it
-      }
-      const bool is_done = operation->executor->advance();
-      if (aborted_) throw Error(*aborted_);  // by a function of the caller's
-      if (is_done) {
-        if (operation->has_compared) say_nobody_is_awaited();
-        look_for_stray(operation->binding.header);
-        operation = retire(*operation, awaited);
-        continue;
-      }
-      transport_->progress();
-      if (has_moved(*operation)) continue;
-      if (until == Until::kBlocked) {
-        // Who asks in a loop must not keep the core from those it waits for.
-        if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
-        break;
-      }
-      if (until == Until::kWanted && is_wanted()) break;
-      if (!pause(*operation, limit)) break;
-    }
-    if (operation != nullptr || awaited == nullptr) release_role();
-  } catch (...) {
-    fail(explain(operation, std::current_exception()));
-  }
-}
-
-bool Engine::has_moved(const Operation& operation) {
-  const std::uint64_t moves = operation.executor->moves();
-  if (moves == moves_) return false;
-  moves_ = moves;
-  idle_rounds_ = 0;
-  policy_->moved();
-  return true;
-}
-
-// Ends the operation; the next one, or null where the role was given back as the awaited one is
-// done.
-Operation* Engine::retire(Operation& operation, const Operation* awaited) {
-  std::unique_lock lock(mutex_);
-  const std::shared_ptr<Operation> keep = std::move(operation.self);
-  head_ = operation.next;
-  ++finished_;
-  const bool is_awaited = &operation == awaited;
-  if (is_awaited) {
-    has_driver_ = false;
-    driver_ = std::thread::id();
-  }
-  end(operation, lock);
-  return is_awaited ? nullptr : head_;
-}
-
-// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done;
-// one with callbacks is asynchronous, and kept by who calls this.
-void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
-  const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
-  const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
-  operation.is_done = true;
-  changed_.notify_all();
-  if (callbacks.empty()) return;
-  lock.unlock();
-  const auto call_all = [&]() noexcept {
-    for (const WorkCallback& callback : callbacks) callback(failure ? &*failure : nullptr);
-  };
-  call_all();
-  lock.lock();
-}
-
-void Engine::release_role() {
-  const std::lock_guard lock(mutex_);
-  has_driver_ = false;
-  driver_ = std::thread::id();
-  changed_.notify_all();
-}
-
-// False once `limit` has passed; throws where the operation's own deadline has.
-bool Engine::pause(Operation& operation, Deadline limit) {
-  if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + operation.timeout;
-  if (++idle_rounds_ > kRoundsBeforeLook) {
-    operation.executor->check_arrivals();
-    look_for_strays_before(operation);
-  }
-  if (operation.next_words == Deadline{}) {
-    operation.next_words = operation.deadline - operation.timeout + kPatience;
-  }
-  const Deadline until = std::min({operation.deadline, limit, operation.next_words});
-  if (policy_->pause(*transport_, *store_, until)) return true;
-  if (until == operation.next_words) {
-    say_who_is_awaited(operation);
-    operation.next_words = Clock::now() + kPatience;
-    return true;
-  }
-  if (until == operation.deadline) throw timed_out(operation);
-  return false;
-}
-
-// The progress thread.
-void Engine::serve() {
-  std::unique_lock lock(mutex_);
-  while (!is_closing_) {
-    if (head_ == nullptr || has_driver_ || waiters_ > 0) {
-      changed_.wait(lock);
-      continue;
-    }
-    has_driver_ = true;
-    lock.unlock();
-    drive(nullptr, kNever, Until::kWanted);
-    lock.lock();
-  }
-}
-
-bool Engine::is_wanted() const { return waiters_.load(std::memory_order_relaxed) > 0; }
 
 // --- the end ---
 

@@ -1,10 +1,13 @@
 // The engine of a communicator: its transport, its plans, its queue of operations, and how they
 // end.
 //
-// Operations run one at a time, in the order of issue. Who needs one to be done *drives*: a single
-// thread at a time has that role, and only it touches transport, channels and executors. Others
-// leave their operation in the queue and wait for it, or for the role. A progress thread, if asked
-// for, drives while nobody else wants to.
+// Collectives run one at a time, in the order of issue. Messages that follow each other in the
+// queue run at the same time, one per *direction* (to a peer, or from it), in the order of issue
+// there; a collective waits for all that is before it, and what is behind it waits for it.
+//
+// Who needs an operation to be done *drives*: a single thread at a time has that role, and only it
+// touches transport, channels and executors. Others leave their operation in the queue and wait for
+// it, or for the role. A progress thread, if asked for, drives while nobody else wants to.
 //
 // Failure. The first cause that reaches the store is the job's; everybody throws its text. Whoever
 // drives and meets an error asks the store for an earlier cause, posts its own where there is none,
@@ -83,6 +86,8 @@ class Engine {
   bool progress();
 
   void abort(std::string_view reason);
+  // Throws the job's failure where there was one.
+  void require_alive();
 
   // Ends what is in flight, says goodbye, closes the transport. Never throws, never waits for a
   // peer.
@@ -105,7 +110,11 @@ class Engine {
   RankOrder order_of(const Call& call) const;
   RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
   Executor& executor_of(const Call& call, bool has_update);
-  void push(Call& call, Operation& operation);
+  std::size_t direction_of(const Call& call) const;
+  void prepare(Call& call, Operation& operation);
+  void link(Operation& operation);
+  void unlink(Operation& operation);
+  void wake_for(const Operation& operation);
   CallHeader header_of(const Call& call, const Schedule& schedule);
   Operation* retire(Operation& operation, const Operation* awaited);
   void end(Operation& operation, std::unique_lock<std::mutex>& lock);
@@ -118,11 +127,14 @@ class Engine {
   void require_not_driving(std::string_view what) const;
 
   void drive(const Operation* awaited, Deadline limit, Until until);
-  bool has_moved(const Operation& operation);
+  Operation* advance(Operation& operation, const Operation* awaited);
+  Operation* advance_messages(Operation& head, const Operation* awaited);
+  void admit_messages(Operation& head);
+  void finish_message(std::size_t index);
+  bool run_at_hand(Operation& operation);
   bool is_wanted() const;
-  bool pause(Operation& operation, Deadline limit);
-  void say_who_is_awaited(Operation& operation);
-  void say_nobody_is_awaited();
+  bool pause(std::span<Operation* const> running, Deadline limit);
+  void say_who_is_awaited(std::span<Operation* const> running);
   void compare_calls(const Operation& operation);
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
@@ -151,8 +163,13 @@ class Engine {
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
   std::optional<Error> aborted_;  // by an update or a callback
-  std::uint64_t moves_ = 0;
+  Operation* at_hand_ = nullptr;  // that a failure is of
+  bool has_moved_ = false;        // anything, since the last pause
   std::uint64_t idle_rounds_ = 0;
+  // The messages of the queue before its first collective, as far as the driver has seen them.
+  std::vector<Operation*> running_;        // the first of each direction; never more than reserved
+  std::vector<Operation*> last_messages_;  // by direction; null: none
+  Operation* last_seen_ = nullptr;         // in the order of the queue
 
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
@@ -166,8 +183,9 @@ class Engine {
   bool is_closing_ = false;
   bool is_closed_ = false;
   std::atomic<int> waiters_{0};
-  std::uint32_t sequence_ = 0;           // collectives so far
-  std::vector<std::uint32_t> messages_;  // so far, to rank p at 2 p and from it at 2 p + 1
+  std::uint32_t sequence_ = 0;  // collectives so far
+  std::vector<std::uint32_t>
+      messages_;  // so far, by direction: to rank p at 2 p, from it at 2 p + 1
   std::uint64_t finished_ = 0;
   std::optional<Error> poison_;
   std::thread thread_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -36,6 +37,16 @@ int leading_number(std::string_view text) {
   return rank;
 }
 
+// Of "3 1 2".
+std::vector<int> numbers(std::string_view text) {
+  std::vector<int> all;
+  for (std::size_t begin = 0; begin < text.size(); begin = text.find(' ', begin)) {
+    if (text[begin] == ' ') ++begin;
+    all.push_back(leading_number(text.substr(begin)));
+  }
+  return all;
+}
+
 // The rank that a text begins with: "rank 2 (node1, pid 17) is gone: ...".
 int leading_rank(std::string_view text) {
   constexpr std::string_view kRank = "rank ";
@@ -65,14 +76,16 @@ std::string_view as_text(const CallHeader& header) {
 }  // namespace
 
 // Whom `peer` waits for in the end, by what those who wait have said in the store: the rank that
-// holds up all of them is the one that says nothing. `peer` itself where that is nobody else, or
-// where all wait in a circle.
+// holds up all of them is the one that says nothing, the nearest if there are several. `peer`
+// itself where that is nobody else, or where all wait in a circle.
 int Engine::end_of_waiting(int peer) const {
-  int last = peer;
-  for (int i = 0; i < size_; ++i) {
-    const auto said = store_->try_get(awaited_key(last));
-    if (!said || said->empty()) return last;
-    last = leading_number(*said);
+  std::vector<int> asked = {peer};
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto said = store_->try_get(awaited_key(asked[i]));
+    if (!said || said->empty()) return asked[i];
+    for (const int next : numbers(*said)) {
+      if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
+    }
   }
   return peer;
 }
@@ -97,20 +110,25 @@ Error Engine::timed_out(const Operation& operation) const {
 
 // What was thrown while `operation` ran, in the words of this rank.
 Error Engine::explain(const Operation* operation, const std::exception_ptr& exception) const {
-  const std::string where =
-      operation == nullptr
-          ? ""
-          : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
-                        operation->binding.header.sequence, operation->executor->describe_place());
+  const auto where = [&] {
+    return operation == nullptr
+               ? ""
+               : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
+                             operation->binding.header.sequence,
+                             operation->executor->describe_place());
+  };
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
+    for (const Operation* message : running_) {
+      if (message->executor->awaited_peer() == error.peer()) operation = message;
+    }
     switch (error.code()) {
       case ErrorCode::kPeerLost:
       case ErrorCode::kProtocol:
       case ErrorCode::kSystem:
       case ErrorCode::kUnavailable:
-        return {error.code(), error.peer(), error.what() + where};
+        return {error.code(), error.peer(), error.what() + where()};
       case ErrorCode::kDeadline:
       case ErrorCode::kMismatch:
       case ErrorCode::kAborted:
@@ -119,11 +137,11 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     return error;
   } catch (const std::exception& error) {
     return {ErrorCode::kAborted, rank_,
-            fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where)};
+            fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};
   } catch (...) {  // an update's
     return {
         ErrorCode::kAborted, rank_,
-        fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where)};
+        fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where())};
   }
 }
 
@@ -159,10 +177,12 @@ void Engine::fail(const Error& own) {
   transport_->quiesce();
   std::unique_lock lock(mutex_);
   poison_ = cause;
+  at_hand_ = last_seen_ = nullptr;
+  running_.clear();
   while (head_ != nullptr) {
     Operation& operation = *head_;
     const std::shared_ptr<Operation> keep = std::move(operation.self);
-    head_ = operation.next;
+    unlink(operation);
     operation.failure = cause;
     end(operation, lock);
   }
@@ -245,6 +265,11 @@ void Engine::abort(std::string_view reason) {
   fail(own);
 }
 
+void Engine::require_alive() {
+  const std::lock_guard lock(mutex_);
+  if (poison_) throw Error(*poison_);
+}
+
 void Engine::abort_what_is_left() {
   std::string reason;
   {
@@ -256,14 +281,15 @@ void Engine::abort_what_is_left() {
   abort(reason);
 }
 
-void Engine::say_who_is_awaited(Operation& operation) {
-  store_->set(awaited_key(rank_), std::to_string(operation.executor->awaited_peer()));
-  if (operation.has_compared) return;
-  operation.has_compared = true;
-  compare_calls(operation);
+// For whom those of `running` wait that have lost their patience.
+void Engine::say_who_is_awaited(std::span<Operation* const> running) {
+  std::string peers;
+  for (const Operation* operation : running) {
+    if (!operation->has_spoken) continue;
+    peers += fmt::format("{}{}", peers.empty() ? "" : " ", operation->executor->awaited_peer());
+  }
+  store_->set(awaited_key(rank_), peers);
 }
-
-void Engine::say_nobody_is_awaited() { store_->set(awaited_key(rank_), ""); }
 
 // Two ranks can wait for each other without a header on the way between them: both expect to
 // receive. So who has waited for long writes into the store what it called, now and just before,

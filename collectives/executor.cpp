@@ -104,7 +104,7 @@ std::byte* Executor::address(const Operand& operand, std::size_t offset) const {
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
   const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
-  if (flags == kPlain && !line.must_copy && !is_in_opening && !scales(line)) {
+  if (flags == kPlain && !line.must_copy && !sends_copies_ && !is_in_opening && !scales(line)) {
     if (piece.opens_out && !open_out(out_[line.out_index])) return false;
     return line.to->send({piece.in, piece.bytes}) || blocked_out(*line.to, piece.bytes);
   }

@@ -10,7 +10,8 @@
 // drained, so a schedule that later overwrites what it sent needs care. It is safe where what
 // arrives descends from what was sent: a plain receive of a chunk whose only way out of this rank
 // was that send (a reduction comes back complete, and cannot be without our part). Every other case
-// is found when the table is made, and such a step sends a copy from a slot.
+// is found when the table is made, and such a step sends a copy from a slot. So does every send of
+// an all_to_all in place.
 //
 // A scaled sum scales what it reads of the caller's input, and nothing else: each contribution
 // once, where it enters, as the checker proves. A send from there is then a copy from a slot.
@@ -233,6 +234,7 @@ class Executor {
   MultiplyKernel multiply_ = nullptr;  // of a scaled sum whose factor is not 1
   double scale_ = 1;
   int divisor_ = 1;
+  bool sends_copies_ = false;
   std::size_t element_bytes_ = 4;
   std::size_t segment_bytes_ = kSegmentAlignment;
   std::size_t turns_ = 0;

@@ -197,6 +197,7 @@ void Executor::start(const Binding& binding) {
   divisor_ = header_.op == ReduceOp::kAverage ? schedule_.contributions : 1;
   update_ = binding.update != nullptr && *binding.update ? binding.update : nullptr;
   has_own_lengths_ = binding.has_own_lengths;
+  sends_copies_ = kolo::sends_copies(schedule_, binding.in == binding.out);
   if (!is_same_shape) {
     if (is_even) {
       layout_.split(header_.count(), schedule_.chunks, schedule_.spans);

@@ -15,6 +15,9 @@ namespace kolo {
 
 class Engine;
 
+// Of operations that are no messages.
+inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
+
 // A call to be issued again and again, with all that it refers to but the buffers.
 struct Plan {
   Call call;
@@ -34,8 +37,8 @@ class Operation {
   std::chrono::milliseconds timeout{};     // from its issue on
   Deadline deadline{};                     // zero: not yet needed
   bool is_started = false;
-  Deadline next_words{};      // when who waits for long says so in the store; zero: not yet known
-  bool has_compared = false;  // and compares, once, what others say they called
+  Deadline next_words{};    // when who waits for long says so in the store; zero: not yet known
+  bool has_spoken = false;  // there, and has compared what others say they called
 
   std::unique_ptr<Plan> plan;  // of a persistent one
 
@@ -45,8 +48,13 @@ class Operation {
 
   std::weak_ptr<Engine> engine;  // where a Work makes progress
 
-  // The queue of the engine: no allocation to issue.
-  Operation* next = nullptr;
+  // The queue of the engine: no allocation to issue. `next` is written under the engine's lock, and
+  // read without it by who drives.
+  std::atomic<Operation*> next{nullptr};
+  Operation* previous = nullptr;
+  // Of a message: to whom or from whom (Engine::direction_of), and the next one there.
+  std::size_t direction = kNoDirection;
+  Operation* behind = nullptr;
   std::shared_ptr<Operation> self;  // an asynchronous one lives at least until it is done
 };
 

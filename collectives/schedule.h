@@ -133,6 +133,12 @@ struct Schedule {
   std::vector<Step> steps;
 };
 
+// Whether kSend always sends a copy. In place, where what comes in lies on what goes out: there a
+// chunk's memory is soon that of another.
+constexpr bool sends_copies(const Schedule& schedule, bool is_in_place) {
+  return is_in_place && schedule.spans > 1;
+}
+
 // The first element of chunk `chunk` when `count` elements are split into `chunks`: equal parts,
 // the first count % chunks of them one element longer.
 constexpr std::size_t chunk_begin(std::size_t count, int chunks, int chunk) {

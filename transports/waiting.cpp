@@ -69,6 +69,11 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
   return true;
 }
 
+void WaitPolicy::wake() {
+  is_woken_ = true;
+  if (is_asleep_) bell_.ring();
+}
+
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
   if (pauses_ == 1) since_ = now;
@@ -87,14 +92,20 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
     return;
   }
   if (!transport.arm()) return;
-  std::array<pollfd, 2> watched{
-      {{transport.descriptor(), POLLIN, 0}, {store.descriptor(), POLLIN, 0}}};
+  is_asleep_ = true;  // before the look at is_woken_, as wake() has it the other way round
+  // A descriptor below 0 is not watched.
+  std::array<pollfd, 3> watched{{{transport.descriptor(), POLLIN, 0},
+                                 {store.descriptor(), POLLIN, 0},
+                                 {bell_.descriptor(), POLLIN, 0}}};
   const bool has_news = store.descriptor() >= 0;
   const auto longest = has_news ? kLongestSleep : kLongestSleepWithoutNews;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  const auto time = std::clamp<std::chrono::milliseconds>(left, 0ms, longest);
-  const int ready = ::poll(watched.data(), has_news ? 2 : 1, static_cast<int>(time.count()));
+  const auto time = is_woken_ ? 0ms : std::clamp<std::chrono::milliseconds>(left, 0ms, longest);
+  const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(time.count()));
   transport.disarm();
+  is_asleep_ = false;
+  is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
+  if (ready > 0 && watched[2].revents != 0) bell_.silence();
   // Whatever the store has to say is asked at once, not after kAskStoreEvery.
   if (ready <= 0 || watched[1].revents != 0) asked_store_ = {};
 }

@@ -14,9 +14,11 @@
 // peer and a failure posted anywhere all wake it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
+#include "transports/posix/event.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 #include "transports/transport.h"
@@ -53,6 +55,10 @@ class WaitPolicy {
   // Costs some 20 ns when spinning; clock and store are asked now and then only.
   bool pause(Transport& transport, Store& store, Deadline deadline);
 
+  // Ends the sleep of a pause under way, or else makes the next one return at once. From any
+  // thread, for who has given the waiter more to do; a few ns where nobody sleeps.
+  void wake();
+
  private:
   bool look_up(Store& store, Deadline deadline);
   void sleep(Transport& transport, Store& store, Deadline deadline);
@@ -63,6 +69,9 @@ class WaitPolicy {
   bool is_long_ = false;  // this wait has outlasted what a waiter may keep its core for
   Clock::time_point since_{};
   Clock::time_point asked_store_{};
+  posix::Event bell_;
+  std::atomic<bool> is_asleep_{false};
+  std::atomic<bool> is_woken_{false};
 };
 
 }  // namespace kolo

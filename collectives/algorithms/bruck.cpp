@@ -7,6 +7,10 @@
 // in the scratch of its distance, where it takes the place of the one that has just left. So
 // nothing is rotated, before or after.
 //
+// In place, the chunk that arrives with distance j takes the place of the one whose distance is
+// n - j, which must have left by then. One chunk a round at the most has not: these few begin with
+// a copy into the scratch of their distance.
+//
 // ceil(log2(n)) messages a rank where pairwise exchange has n - 1; but every element travels as
 // many hops as its distance has bits, so that about n / 2 chunks go out in each round: log2(n) / 2
 // times the bytes. For short chunks. All chunks have to be equally long.
@@ -25,9 +29,18 @@ using namespace steps;
 
 namespace {
 
+// Whether a chunk of distance `j` leaves, in the round of its lowest bit, after the one has arrived
+// that takes its place, in the round of its distance's highest bit.
+bool leaves_late(int j, int size) {
+  const int leaves = j & -j;
+  const int taker = size - j;
+  const int arrives = static_cast<int>(std::bit_floor(static_cast<unsigned>(taker)));
+  return leaves > arrives || (leaves == arrives && j > taker);
+}
+
 // Where a chunk of distance `j` lies before its hop of `hop` places, and after.
 Operand before(int j, int hop, const ScheduleRequest& request) {
-  const bool is_first = j % hop == 0;
+  const bool is_first = j % hop == 0 && !leaves_late(j, request.size);
   return is_first ? input((request.rank + j) % request.size) : scratch(j);
 }
 
@@ -51,6 +64,9 @@ Schedule bruck_all_to_all(const ScheduleRequest& request) {
   schedule.spans = 2;
   schedule.input = {0, n};
   schedule.output = {n, n};
+  for (int j = 1; j < n; ++j) {
+    if (leaves_late(j, n)) schedule.steps.push_back(copy(input((mine + j) % n), scratch(j)));
+  }
   for (int hop = 1; hop < n; hop *= 2) {
     const int to = (mine + hop) % n;
     const int from = (mine - hop + n) % n;

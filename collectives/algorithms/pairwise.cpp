@@ -1,13 +1,15 @@
-// Pairwise all-to-all: in step k every rank sends to the rank k places to its right, and receives
-// from the one k places to its left.
+// Pairwise all-to-all: in round k the ranks r and k - r (modulo n) swap what they have for each
+// other.
 //
-// At any time every rank has one rank to send to and one to receive from, so that no receiver is
-// flooded. All steps work on a segment each in a turn, which keeps all channels busy with long
-// chunks.
+// At any time a rank has one other to send to and to receive from, so that no receiver is flooded.
+// All rounds work on a segment each in a turn, which keeps all channels busy with long chunks. As a
+// chunk leaves just before the one arrives that takes its place, it may well be the same place: in
+// place a copy leaves, and nothing else changes.
 //
-// n - 1 steps; every chunk travels once, straight: the least bytes there can be. Short chunks in
-// many ranks prefer Bruck's log2(n) steps. A rank has to know the lengths of its own chunks only:
-// that is why the form with uneven chunks runs here.
+// n - 1 exchanges, in n rounds (a rank has no partner in the round in which it would meet itself);
+// every chunk travels once, straight: the least bytes there can be. Short chunks in many ranks
+// prefer Bruck's log2(n) steps. A rank has to know the lengths of its own chunks only: that is why
+// the form with uneven chunks runs here.
 //
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", 2005.
@@ -31,11 +33,11 @@ Schedule pairwise_all_to_all(const ScheduleRequest& request) {
   schedule.spans = 2;
   schedule.input = {0, n};
   schedule.output = {n, n};
-  for (int k = 1; k < n; ++k) {
-    const int right = (mine + k) % n;
-    const int left = (mine - k + n) % n;
-    schedule.steps.push_back(send(right, input(right)));
-    schedule.steps.push_back(receive(left, output(n + left)));
+  for (int k = 0; k < n; ++k) {
+    const int peer = (k - mine + n) % n;
+    if (peer == mine) continue;
+    schedule.steps.push_back(send(peer, input(peer)));
+    schedule.steps.push_back(receive(peer, output(n + peer)));
   }
   schedule.steps.push_back(copy(input(mine), output(n + mine)));
   return schedule;

@@ -69,8 +69,11 @@ Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options) 
   }
   const std::size_t all = self.layout.begin(schedule.chunks);
   const bool is_one_memory = options.is_in_place || schedule.collective == Collective::kBroadcast;
-  self.output_base = is_one_memory ? 0 : all;
-  self.cells.resize(self.output_base + all);
+  // In place the first output chunk lies on the first input chunk, where the two are not the same.
+  const std::size_t shift =
+      schedule.spans > 1 ? self.layout.begin(schedule.output.first) : std::size_t{0};
+  self.output_base = is_one_memory ? std::size_t{0} - shift : all;
+  self.cells.resize(is_one_memory ? all : 2 * all);
   for (int k = 0; k < schedule.input.count; ++k) {
     const int chunk = schedule.input.first + k;
     for (std::size_t offset = 0; offset < self.layout.length(chunk); ++offset) {

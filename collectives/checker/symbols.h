@@ -82,8 +82,8 @@ struct Fault {
 struct Rank {
   const Schedule* schedule = nullptr;
   Layout layout;
-  std::vector<Cell> cells;  // input, then output; output lies on the input where in place
-  std::size_t output_base = 0;
+  std::vector<Cell> cells;      // input, then output; output lies on the input where in place
+  std::size_t output_base = 0;  // what to add, modulo 2^64, to the place of an output's element
   std::map<std::pair<int, int>, std::vector<Cell>> scratch;  // by (chunk, slice)
   std::vector<std::uint32_t> clock;
   Contributions arrived;  // barrier: who is known to have come

@@ -151,8 +151,9 @@ void run_all_to_all(Communicator& communicator, const Case& c) {
   const auto n = static_cast<std::size_t>(communicator.size());
   const std::size_t share = c.count / n;
   const std::vector<T> in = given<T>(communicator.rank(), 0, share * n);
-  std::vector<T> out(share * n);
-  communicator.all_to_all(in.data(), out.data(), share * n, kElementTypeOf<T>, c.options());
+  std::vector<T> out = c.is_in_place ? in : std::vector<T>(share * n);
+  communicator.all_to_all(c.is_in_place ? out.data() : in.data(), out.data(), share * n,
+                          kElementTypeOf<T>, c.options());
   const std::size_t begin = static_cast<std::size_t>(communicator.rank()) * share;
   for (std::size_t giver = 0; giver < n; ++giver) {
     expect_elements(c, out.data() + giver * share, begin, share,

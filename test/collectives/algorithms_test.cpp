@@ -13,8 +13,10 @@
 #include "collectives/algorithms/double_tree.h"
 #include "collectives/algorithms/halving_doubling.h"
 #include "collectives/algorithms/knomial_tree.h"
+#include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/recursive_doubling.h"
 #include "collectives/algorithms/scatter_allgather.h"
+#include "collectives/algorithms/steps.h"
 #include "test/collectives/proof.h"
 #include "test/support/catch.h"
 
@@ -116,6 +118,9 @@ TEST_CASE("Bruck's all-to-all is proved for 1 to 64 ranks") {
   for (int size = 1; size <= kLargestSize; ++size) {
     const auto program = program_of(size, 0, false, bruck_all_to_all);
     for (const std::size_t share : kShares) {
+      CheckOptions options = counting(share * static_cast<std::size_t>(size));
+      options.is_in_place = true;
+      REQUIRE(check(program, options).fault == "");
       const CheckReport report = check(program, counting(share * static_cast<std::size_t>(size)));
       INFO("size " << size << ", share " << share);
       REQUIRE(report.fault == "");
@@ -131,6 +136,25 @@ TEST_CASE("direct reductions are proved for 1 to 64 ranks") {
   prove_all_sizes(false, two_shot_all_reduce, two_shot_all_reduce_sent);
   prove_all_sizes(false, direct_reduce_scatter, direct_reduce_scatter_sent);
   prove_all_sizes(false, direct_all_gather, direct_all_gather_sent);
+}
+
+TEST_CASE("an all-to-all whose chunks land where others have not left is refused in place only") {
+  constexpr int kSize = 5;
+  // In step k to the rank k places to the right, and from the one k places to the left.
+  auto program = program_of(kSize, 0, false, pairwise_all_to_all);
+  for (Schedule& schedule : program) {
+    for (int k = 1; k < kSize; ++k) {
+      const auto at = static_cast<std::size_t>(2 * (k - 1));
+      schedule.steps[at] =
+          steps::send((schedule.rank + k) % kSize, steps::input((schedule.rank + k) % kSize));
+      const int left = (schedule.rank - k + kSize) % kSize;
+      schedule.steps[at + 1] = steps::receive(left, steps::output(kSize + left));
+    }
+  }
+  CheckOptions options = counting(2 * kSize);
+  REQUIRE(check(program, options).fault == "");
+  options.is_in_place = true;
+  REQUIRE(check(program, options).fault != "");
 }
 
 TEST_CASE("chunks of any lengths are proved for the other reduce-scatters and all-gathers") {

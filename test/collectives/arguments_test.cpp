@@ -114,8 +114,10 @@ const Mistake kMistakes[] = {
      "scatter: 'in' is null"},
     {[](Communicator& c, float* data) { c.all_to_all(data, data + 8, 5, kFloat); },
      "all_to_all: 5 elements are not the same for each of 2 ranks; use all_to_all_v"},
-    {[](Communicator& c, float* data) { c.all_to_all(data, data, 4, kFloat); },
-     "cannot work in place"},
+    {[](Communicator& c, float* data) {
+       c.all_to_all_v(data, Lengths{1, 2}, data, Lengths{1, 2}, kFloat);
+     },
+     "all_to_all_v cannot"},
     {[](Communicator& c, float* data) { c.scan(data, data, 4, kFloat, ReduceOp::kAverage); },
      "scan: an average has no meaning here"},
     {[](Communicator& c, float* data) { c.all_gather_v(data, data + 8, Lengths{1}, kFloat); },

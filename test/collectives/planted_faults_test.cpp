@@ -106,7 +106,7 @@ constexpr Plant kPlants[] = {
      "rank 2, turn 0, step 2 (receive-reduce-send, chunk 0): reduces element 0 of chunk 0 with "
      "element 0 of chunk 2"},
     {"two receives keep what they get in each other's place", kBruck,
-     [](Program& p) { std::swap(step(p, 1, 1).out, step(p, 1, 3).out); },
+     [](Program& p) { std::swap(step(p, 1, 2).out, step(p, 1, 4).out); },
      "rank 1: output element 0 of chunk 3 has not the right contributions (contributions: 1 of "
      "1)"},
     {"a partial sum is not passed on", kRing, [](Program& p) { erase(p, 2, 2, 2); },

@@ -166,8 +166,7 @@ void choose_counts(Collective collective, Trial& trial) {
     trial.counts = is_large ? std::vector<std::size_t>{n} : std::vector<std::size_t>{0, n, 3 * n};
   }
   if (collective == Collective::kBarrier) trial.counts = {kBarrierCount};
-  trial.in_place = collective != Collective::kAllToAll && collective != Collective::kMessage &&
-                   collective != Collective::kBarrier;
+  trial.in_place = collective != Collective::kMessage && collective != Collective::kBarrier;
 }
 
 std::vector<Trial> trials_at(Collective collective, int size) {

@@ -1,0 +1,235 @@
+// Driving: what a thread does that has the role, from taking the queue's head to giving the role
+// back.
+//
+// A round lets what runs go as far as it can: the collective at the head of the queue, or, where
+// there are messages, the first of every direction. A round in which nothing moved ends in a pause.
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "collectives/engine.h"
+
+namespace kolo {
+namespace {
+
+// Blocked rounds after which headers are looked at that have come but are not yet needed.
+constexpr std::uint64_t kRoundsBeforeLook = 64;
+
+// A wait this long is worth telling the others for whom, and asking what they called.
+constexpr auto kPatience = std::chrono::seconds(1);
+
+constexpr auto kNever = Deadline::max();
+
+bool is_message(const Operation& operation) { return operation.direction != kNoDirection; }
+
+}  // namespace
+
+void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
+  driver_ = std::this_thread::get_id();
+  try {
+    Operation* head = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      head = head_;
+    }
+    while (head != nullptr) {
+      if (aborted_) throw Error(*aborted_);
+      has_moved_ = false;
+      const bool has_messages = is_message(*head);
+      Operation* const next =
+          has_messages ? advance_messages(*head, awaited) : advance(*head, awaited);
+      const bool is_next_due = next == nullptr || (next != head && !has_messages);
+      head = next;
+      if (is_next_due) continue;
+      transport_->progress();
+      if (has_moved_) {
+        idle_rounds_ = 0;
+        policy_->moved();
+        continue;
+      }
+      if (until == Until::kBlocked) {
+        // Who asks in a loop must not keep the core from those it waits for.
+        if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
+        break;
+      }
+      if (until == Until::kWanted && is_wanted()) break;
+      if (!(has_messages ? pause(running_, limit) : pause({&head, 1}, limit))) break;
+    }
+    if (head != nullptr || awaited == nullptr) release_role();
+  } catch (...) {
+    fail(explain(at_hand_, std::current_exception()));
+  }
+}
+
+// As far as it goes; true once it is done.
+bool Engine::run_at_hand(Operation& operation) {
+  at_hand_ = &operation;
+  if (!operation.is_started) {
+    operation.executor->start(operation.binding);
+    operation.is_started = true;
+    idle_rounds_ = 0;
+    policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it
+  }
+  const std::uint64_t moves = operation.executor->moves();
+  const bool is_done = operation.executor->advance();
+  if (aborted_) throw Error(*aborted_);  // by a function of the caller's
+  if (is_done || operation.executor->moves() != moves) has_moved_ = true;
+  return is_done;
+}
+
+// A collective. The head of the queue afterwards, as retire() has it.
+Operation* Engine::advance(Operation& operation, const Operation* awaited) {
+  if (!run_at_hand(operation)) return &operation;
+  if (operation.has_spoken) say_who_is_awaited({});
+  look_for_stray(operation.binding.header);
+  return retire(operation, awaited);
+}
+
+// A round of the messages at the head of the queue. The head afterwards, as retire() has it.
+Operation* Engine::advance_messages(Operation& head, const Operation* awaited) {
+  Operation* first = &head;
+  admit_messages(head);
+  for (std::size_t i = 0; i < running_.size();) {
+    Operation& operation = *running_[i];
+    if (!run_at_hand(operation)) {
+      ++i;
+      continue;
+    }
+    finish_message(i);
+    if (operation.has_spoken) say_who_is_awaited(running_);
+    first = retire(operation, awaited);
+    if (first == nullptr) break;
+  }
+  return first;
+}
+
+// Takes over what was issued since: messages up to the first collective.
+void Engine::admit_messages(Operation& head) {
+  Operation* next =
+      last_seen_ == nullptr ? &head : last_seen_->next.load(std::memory_order_acquire);
+  for (; next != nullptr && is_message(*next); next = next->next.load(std::memory_order_acquire)) {
+    Operation*& last = last_messages_[next->direction];
+    if (last == nullptr) {
+      running_.push_back(next);
+    } else {
+      last->behind = next;
+    }
+    last = last_seen_ = next;
+  }
+}
+
+// running_[index] is done: the next in its direction takes its place.
+void Engine::finish_message(std::size_t index) {
+  Operation& done = *running_[index];
+  if (done.behind != nullptr) {
+    running_[index] = done.behind;
+    return;
+  }
+  last_messages_[done.direction] = nullptr;
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// Needs the lock, and the role.
+void Engine::unlink(Operation& operation) {
+  Operation* const next = operation.next.load(std::memory_order_relaxed);
+  Operation* const previous = operation.previous;
+  if (previous == nullptr) {
+    head_ = next;
+  } else {
+    previous->next.store(next, std::memory_order_relaxed);
+  }
+  (next == nullptr ? tail_ : next->previous) = previous;
+  if (last_seen_ == &operation) last_seen_ = previous;
+}
+
+// Ends the operation; the head of the queue, or null where the role was given back as the awaited
+// one is done.
+Operation* Engine::retire(Operation& operation, const Operation* awaited) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Operation> keep = std::move(operation.self);
+  unlink(operation);
+  at_hand_ = nullptr;
+  ++finished_;
+  const bool is_awaited = &operation == awaited;
+  if (is_awaited) {
+    has_driver_ = false;
+    driver_ = std::thread::id();
+  }
+  end(operation, lock);
+  return is_awaited ? nullptr : head_;
+}
+
+// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done;
+// one with callbacks is asynchronous, and kept by who calls this.
+void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
+  const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
+  operation.is_done = true;
+  changed_.notify_all();
+  if (callbacks.empty()) return;
+  lock.unlock();
+  const auto call_all = [&]() noexcept {
+    for (const WorkCallback& callback : callbacks) callback(failure ? &*failure : nullptr);
+  };
+  call_all();
+  lock.lock();
+}
+
+void Engine::release_role() {
+  const std::lock_guard lock(mutex_);
+  has_driver_ = false;
+  driver_ = std::thread::id();
+  changed_.notify_all();
+}
+
+// Needs the lock. A driver that sleeps does not know of what another thread has just issued.
+void Engine::wake_for(const Operation& operation) {
+  if (has_driver_ && is_message(operation) && !is_driving()) policy_->wake();
+}
+
+// False once `limit` has passed; throws where the deadline of one of `running` has.
+bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
+  const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
+  Deadline until = limit;
+  for (Operation* operation : running) {
+    if (operation->deadline == Deadline{}) operation->deadline = Clock::now() + operation->timeout;
+    if (operation->next_words == Deadline{}) {
+      operation->next_words = operation->deadline - operation->timeout + kPatience;
+    }
+    until = std::min({until, operation->deadline, operation->next_words});
+    if (!looks) continue;
+    operation->executor->check_arrivals();
+    look_for_strays_before(*operation);
+  }
+  if (policy_->pause(*transport_, *store_, until)) return true;
+  for (Operation* operation : running) {
+    if (until == operation->next_words) {
+      const bool has_spoken = std::exchange(operation->has_spoken, true);
+      say_who_is_awaited(running);
+      if (!has_spoken) compare_calls(*operation);
+      operation->next_words = Clock::now() + kPatience;
+      return true;
+    }
+    if (until == operation->deadline) throw timed_out(*operation);
+  }
+  return false;
+}
+
+// The progress thread.
+void Engine::serve() {
+  std::unique_lock lock(mutex_);
+  while (!is_closing_) {
+    if (head_ == nullptr || has_driver_ || waiters_ > 0) {
+      changed_.wait(lock);
+      continue;
+    }
+    has_driver_ = true;
+    lock.unlock();
+    drive(nullptr, kNever, Until::kWanted);
+    lock.lock();
+  }
+}
+
+bool Engine::is_wanted() const { return waiters_.load(std::memory_order_relaxed) > 0; }
+
+}  // namespace kolo

@@ -1,0 +1,297 @@
+// Messages between two ranks: several in flight, in any order, both ways at once.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/collectives/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kInt = ElementType::kInt32;
+using Ints = std::vector<std::int32_t>;
+
+// More than any channel takes before its peer receives.
+constexpr std::size_t kLarge = 1 << 20;
+
+CommunicatorOptions patient(bool has_thread = false) {
+  CommunicatorOptions options;
+  options.timeout = 60s;
+  options.progress_thread = has_thread;
+  return options;
+}
+
+// What `from` sends as its message number `number`.
+Ints content(std::size_t count, int from, int number = 0) {
+  Ints data(count);
+  std::iota(data.begin(), data.end(), 1'000'000 * from + 1000 * number);
+  return data;
+}
+
+void expect_content(const Ints& data, int from, int number = 0) {
+  expect(data == content(data.size(), from, number),
+         "not message " + std::to_string(number) + " of rank " + std::to_string(from));
+}
+
+// The rank `steps` further round.
+int after(const Communicator& communicator, int steps) {
+  return (communicator.rank() + communicator.size() + steps) % communicator.size();
+}
+
+}  // namespace
+
+TEST_CASE("a shift round the ring by receive_async and send ends, however long the messages") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto has_thread = GENERATE(false, true);
+  for (int size = 2; size <= 5; ++size) {
+    run_ranks(
+        size, transport,
+        [](Communicator& communicator) {
+          const int left = after(communicator, -1);
+          for (const std::size_t count : {std::size_t{0}, std::size_t{3}, kLarge}) {
+            const Ints mine = content(count, communicator.rank());
+            Ints theirs(count);
+            Work work = communicator.receive_async(theirs.data(), count, kInt, left);
+            communicator.send(mine.data(), count, kInt, after(communicator, 1));
+            work.wait();
+            expect_content(theirs, left);
+          }
+          expect(communicator.statistics().operations == 6, "a message each way, three times");
+        },
+        patient(has_thread));
+  }
+}
+
+TEST_CASE("send_receive goes round the ring, either way, alone too") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  for (int size = 1; size <= 5; ++size) {
+    run_ranks(
+        size, transport,
+        [](Communicator& communicator) {
+          for (const int step : {1, -1}) {
+            const Ints mine = content(kLarge, communicator.rank());
+            Ints theirs(kLarge);
+            communicator.send_receive(mine.data(), kLarge, after(communicator, step), theirs.data(),
+                                      kLarge, after(communicator, -step), kInt);
+            expect_content(theirs, after(communicator, -step));
+          }
+        },
+        patient());
+  }
+}
+
+TEST_CASE("receives that are posted in the reverse order of arrival all end") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(3, 5);
+  run_ranks(
+      size, transport,
+      [size](Communicator& communicator) {
+        Ints go(1);
+        if (communicator.rank() != 0) {  // rank p sends once rank p - 1's message has come
+          const Ints mine = content(kLarge, communicator.rank());
+          if (communicator.rank() > 1) communicator.receive(go.data(), 1, kInt, 0);
+          communicator.send(mine.data(), kLarge, kInt, 0);
+          return;
+        }
+        std::vector<Ints> all(static_cast<std::size_t>(size), Ints(kLarge));
+        std::vector<Work> works(all.size());
+        for (std::size_t peer = all.size() - 1; peer > 0; --peer) {
+          works[peer] =
+              communicator.receive_async(all[peer].data(), kLarge, kInt, static_cast<int>(peer));
+        }
+        for (int peer = 1; peer < size; ++peer) {
+          works[static_cast<std::size_t>(peer)].wait();
+          expect_content(all[static_cast<std::size_t>(peer)], peer);
+          if (peer + 1 < size) communicator.send(go.data(), 1, kInt, peer + 1);
+        }
+      },
+      patient());
+}
+
+TEST_CASE("many messages in flight keep their order between two ranks") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto has_thread = GENERATE(false, true);
+  constexpr int kNumber = 40;
+  run_ranks(
+      3, transport,
+      [](Communicator& communicator) {
+        std::vector<Ints> sent;
+        std::vector<Ints> received;
+        std::vector<Work> works;
+        for (int number = 0; number < kNumber; ++number) {
+          const auto count = static_cast<std::size_t>(number % 3 == 0 ? 30'000 : number);
+          sent.push_back(content(count, communicator.rank(), number));
+          received.emplace_back(2 * count);
+        }
+        for (int number = 0; number < kNumber; ++number) {
+          const auto i = static_cast<std::size_t>(number);
+          const std::size_t count = sent[i].size();
+          for (const int step : {1, 2}) {
+            std::int32_t* into = received[i].data() + (step == 1 ? 0 : count);
+            works.push_back(
+                communicator.receive_async(into, count, kInt, after(communicator, step)));
+            works.push_back(
+                communicator.send_async(sent[i].data(), count, kInt, after(communicator, step)));
+          }
+        }
+        for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
+        for (int number = 0; number < kNumber; ++number) {
+          const Ints& both = received[static_cast<std::size_t>(number)];
+          const auto middle = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+          expect_content(Ints(both.begin(), middle), after(communicator, 1), number);
+          expect_content(Ints(middle, both.end()), after(communicator, 2), number);
+        }
+        expect(!communicator.progress(), "something is left in flight");
+        expect(communicator.statistics().operations == 4 * kNumber, "all are counted");
+      },
+      patient(has_thread));
+}
+
+TEST_CASE("a collective waits for the messages before it, and holds up those behind it") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(
+      3, transport,
+      [](Communicator& communicator) {
+        const int left = after(communicator, -1);
+        const int right = after(communicator, 1);
+        std::vector<Ints> received(2, Ints(kLarge));
+        std::vector<Ints> sent = {content(kLarge, communicator.rank(), 0),
+                                  content(kLarge, communicator.rank(), 1)};
+        std::int32_t sum = 1;
+        Work first = communicator.receive_async(received[0].data(), kLarge, kInt, left);
+        Work second = communicator.send_async(sent[0].data(), kLarge, kInt, right);
+        Work third = communicator.all_reduce_async(&sum, &sum, 1, kInt, ReduceOp::kSum);
+        Work fourth = communicator.receive_async(received[1].data(), kLarge, kInt, left);
+        Work fifth = communicator.send_async(sent[1].data(), kLarge, kInt, right);
+        third.wait();
+        expect(first.test() && second.test(), "the collective overtook a message");
+        expect(sum == 3, "a wrong sum");
+        fifth.wait();
+        fourth.wait();
+        expect_content(received[0], left, 0);
+        expect_content(received[1], left, 1);
+      },
+      patient());
+}
+
+TEST_CASE("a message ends before one that was issued before it") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(
+      3, transport,
+      [](Communicator& communicator) {
+        Ints data(1);
+        if (communicator.rank() == 0) {
+          Ints other(1);
+          Work late = communicator.receive_async(other.data(), 1, kInt, 2);
+          Work early = communicator.receive_async(data.data(), 1, kInt, 1);
+          std::vector<std::string> ends;
+          late.when_done([&](const Error*) { ends.emplace_back("late"); });
+          early.when_done([&](const Error*) { ends.emplace_back("early"); });
+          early.wait();
+          expect(!late.test(), "what rank 2 has not sent is here");
+          communicator.send(data.data(), 1, kInt, 2);
+          late.wait();
+          expect(ends == std::vector<std::string>{"early", "late"},
+                 "callbacks in the order of ends");
+        } else if (communicator.rank() == 1) {
+          communicator.send(data.data(), 1, kInt, 0);
+        } else {
+          communicator.receive(data.data(), 1, kInt, 0);
+          communicator.send(data.data(), 1, kInt, 0);
+        }
+      },
+      patient());
+}
+
+TEST_CASE("persistent messages are started again in any order") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(
+      3, transport,
+      [](Communicator& communicator) {
+        const CallOptions persistent{.is_persistent = true};
+        const int left = after(communicator, -1);
+        Ints mine(kLarge);
+        Ints theirs(kLarge);
+        Work receive = communicator.receive_async(theirs.data(), kLarge, kInt, left, persistent);
+        Work send =
+            communicator.send_async(mine.data(), kLarge, kInt, after(communicator, 1), persistent);
+        for (int number = 0; number < 6; ++number) {
+          std::ranges::copy(content(kLarge, communicator.rank(), number), mine.begin());
+          (number % 2 == 0 ? receive : send).start();
+          (number % 2 == 0 ? send : receive).start();
+          (number % 3 == 0 ? receive : send).wait();
+          (number % 3 == 0 ? send : receive).wait();
+          expect_content(theirs, left, number);
+        }
+      },
+      patient());
+}
+
+TEST_CASE("a message that one thread issues moves while another thread waits for its own") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(
+      2, transport,
+      [](Communicator& communicator) {
+        Ints ping = content(kLarge, communicator.rank());
+        Ints pong(kLarge);
+        if (communicator.rank() == 1) {
+          communicator.receive(pong.data(), kLarge, kInt, 0);
+          expect_content(pong, 0);
+          communicator.send(ping.data(), kLarge, kInt, 0);
+          return;
+        }
+        std::atomic<bool> has_issued{false};
+        std::thread waiter([&] {
+          Work work = communicator.receive_async(pong.data(), kLarge, kInt, 1);
+          has_issued = true;
+          work.wait();
+        });
+        while (!has_issued) std::this_thread::yield();
+        communicator.send(ping.data(), kLarge, kInt, 1);
+        waiter.join();
+        expect_content(pong, 1);
+      },
+      patient());
+}
+
+TEST_CASE("a callback's own message runs beside those in flight") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(
+      2, transport,
+      [](Communicator& communicator) {
+        // Rank 0 answers from a callback, while a receive that needs the answer is in flight.
+        Ints question(1, 7);
+        Ints answer = content(kLarge, communicator.rank());
+        Ints last(1);
+        const int other = 1 - communicator.rank();
+        if (communicator.rank() == 1) {
+          communicator.send(question.data(), 1, kInt, 0);
+          communicator.receive(answer.data(), kLarge, kInt, 0);
+          expect_content(answer, 0);
+          communicator.send(question.data(), 1, kInt, 0);
+          return;
+        }
+        Work sent;
+        Work first = communicator.receive_async(question.data(), 1, kInt, other);
+        Work second = communicator.receive_async(last.data(), 1, kInt, other);
+        first.when_done([&](const Error* failure) {
+          if (failure == nullptr) {
+            sent = communicator.send_async(answer.data(), kLarge, kInt, other);
+          }
+        });
+        second.wait();
+        sent.wait();
+        expect(last[0] == 7, "not what rank 1 sent last");
+      },
+      patient());
+}
+
+}  // namespace kolo::test
