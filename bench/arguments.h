@@ -20,6 +20,9 @@ struct Arguments {
   Problem problem;  // without its count
   int ranks = 2;
   std::string transport = "auto";
+  std::string shape;  // decorators: as KOLO_SHAPE, KOLO_FAULT and KOLO_TRACE take them
+  std::string fault;
+  std::string trace;
   std::string algorithm;
   bool is_by_all = false;  // every algorithm in turn, in the place of one
   std::string against;     // a peer; empty: kolo alone
