@@ -177,6 +177,7 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
 
 // Every rank would refuse the same: settings that cannot be read, a transport that is not there.
 void take_transport(int launched, Arguments& result) {
+  use_decorators(result);
   if (result.transport != "auto") require_name(result.transport, transport_names(), "--transport");
   result.transport = resolve_transport(result.transport);
   require(launched <= 1 || joins_processes(result.transport),

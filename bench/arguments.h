@@ -21,6 +21,9 @@ struct Arguments {
   int ranks = 2;
   std::string transport = "auto";
   bool is_over_all = false;  // every transport in turn, in the place of one
+  std::string shape;         // decorators: as KOLO_SHAPE, KOLO_FAULT and KOLO_TRACE take them
+  std::string fault;
+  std::string trace;
   std::string algorithm;
   bool is_by_all = false;            // every algorithm in turn, in the place of one
   std::vector<std::string> against;  // peers, as "gloo:bcube"; empty: kolo alone

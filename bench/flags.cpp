@@ -5,6 +5,9 @@
 #include <stdexcept>
 
 #include "bench/sizes.h"
+#include "transports/decorators/fault.h"
+#include "transports/decorators/shape.h"
+#include "transports/settings.h"
 
 namespace kolo::bench {
 
@@ -15,6 +18,32 @@ void add_ranks(CLI::App& command, Arguments& result) {
       .add_option("-t,--transport", result.transport,
                   "inproc (threads), shm, tcp, ..., auto, or all of them in turn (all)")
       ->capture_default_str();
+  add_decorators(command, result);
+}
+
+void add_decorators(CLI::App& command, Arguments& result) {
+  command.add_option("--shape", result.shape,
+                     "The network to play: 1Gbit,1ms; hosts:10Gbit,50us (see KOLO_SHAPE)");
+  command.add_option("--fault", result.fault,
+                     "What goes wrong: die@rank=1,segment=100 (see KOLO_FAULT)");
+  command.add_option("--trace", result.trace,
+                     "Write a timeline of every rank's segments to PATH-rankN.json");
+}
+
+void use_decorators(const Arguments& result) {
+  try {
+    if (!result.shape.empty()) parse_shape(result.shape);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("--shape {}: {}", result.shape, error.what()));
+  }
+  try {
+    if (!result.fault.empty()) parse_faults(result.fault);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("--fault {}: {}", result.fault, error.what()));
+  }
+  if (!result.shape.empty()) set_setting("KOLO_SHAPE", result.shape);
+  if (!result.fault.empty()) set_setting("KOLO_FAULT", result.fault);
+  if (!result.trace.empty()) set_setting("KOLO_TRACE", result.trace);
 }
 
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {

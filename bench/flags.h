@@ -36,6 +36,10 @@ inline constexpr Reproducibility kReproducibilities[] = {
     Reproducibility::kFast, Reproducibility::kOrdered, Reproducibility::kInvariant};
 
 void add_ranks(CLI::App& command, Arguments& result);
+// What is put around the transport, on every rank.
+void add_decorators(CLI::App& command, Arguments& result);
+// Makes settings of them, for this process and the ranks that it starts.
+void use_decorators(const Arguments& result);
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);

@@ -76,6 +76,7 @@ void add_tune(CLI::App& app, Arguments& result, Typed& typed) {
       fmt::format("Of {}; else all of them", fmt::join(commands_with_a_choice(), ",")));
   command->add_option("-n,--ranks", typed.ranks, "Numbers of ranks to start on this host")
       ->capture_default_str();
+  add_decorators(*command, result);
   command->add_option("-t,--transport", typed.transports, "Of inproc,shm,tcp,...")
       ->capture_default_str();
   add_sizes(*command, result, typed);

@@ -12,6 +12,7 @@
 #include "train/flag_values.h"
 #include "train/models/model.h"
 #include "transports/registry.h"
+#include "transports/settings.h"
 
 namespace kolo::train {
 namespace {
@@ -130,6 +131,10 @@ void add_running_flags(CLI::App& app, Raw& raw) {
   const std::string group = "How it runs, the same for every arm";
   app.add_option("--transport", o.transport, "auto, or one of this build's [auto]")
       ->check(one_of("transport", with_auto(transport_names())))
+      ->group(group);
+  app.add_option(
+         "--shape", o.shape,
+         "the network to play: 1Gbit,1ms; hosts:10Gbit,50us between hosts only [KOLO_SHAPE]")
       ->group(group);
   app.add_option("--backend", o.backend, "what computes: auto, or one of this build's [auto]")
       ->check(one_of("backend", with_auto(tensor::backend_names())))
@@ -271,6 +276,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
 
 void check_transport(const Options& options) {
   try {
+    if (!options.shape.empty()) set_setting("KOLO_SHAPE", options.shape);
     const std::string name = resolve_transport(options.transport);
     if (joins_processes(name)) return;
     refuse(

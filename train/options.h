@@ -57,6 +57,7 @@ struct Options {
 
   // How it runs: the same for every arm.
   std::string transport = "auto";
+  std::string shape;  ///< the network to play, as KOLO_SHAPE takes it; empty: as it says
   std::string backend = "auto";
   int threads = 0;                ///< compute threads per worker; 0: usable cores / ranks
   std::int64_t bucket_bytes = 0;  ///< 0: the default of buckets.h

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "transports/check.h"
+#include "transports/decorators/decorate.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/placement.h"
@@ -97,23 +99,32 @@ const TransportKind& choose(const std::vector<TransportKind>& kinds,
                           request.rank, request.size, usable_names(kinds)));
 }
 
-// What a rank asks for, in two lines.
+// What a rank asks for, in three lines.
 struct Asked {
   std::string name;
   std::string host_id;
+  std::string shape;
 };
 
 Asked parse_asked(const std::string& text) {
-  const auto line = std::min(text.find('\n'), text.size());
-  return {text.substr(0, line), text.substr(std::min(line + 1, text.size()))};
+  std::istringstream lines(text);
+  Asked asked;
+  std::getline(lines, asked.name);
+  std::getline(lines, asked.host_id);
+  std::getline(lines, asked.shape);
+  return asked;
+}
+
+std::string shape_or_none(const std::string& shape) {
+  return shape.empty() ? "none" : fmt::format("'{}'", shape);
 }
 
 // Ranks that were told different things would wait for one another's addresses, or misread them.
 // `kind`: null where it is yet to be chosen.
 void agree_on(std::string_view name, const TransportKind* kind, const TransportRequest& request) {
-  const auto texts =
-      exchange(*request.store, request.rank, request.size, "asked",
-               fmt::format("{}\n{}", name, request.host_id), request.deadline, "join the job");
+  const auto texts = exchange(*request.store, request.rank, request.size, "asked",
+                              fmt::format("{}\n{}\n{}", name, request.host_id, request.shape),
+                              request.deadline, "join the job");
   const Asked first = parse_asked(texts[0]);
   for (std::size_t peer = 1; peer < texts.size(); ++peer) {
     const Asked asked = parse_asked(texts[peer]);
@@ -123,6 +134,12 @@ void agree_on(std::string_view name, const TransportKind* kind, const TransportR
                   fmt::format("rank 0 asked for transport {}, rank {} for {}: ask for the same on "
                               "every rank",
                               first.name, peer, asked.name));
+    }
+    if (asked.shape != first.shape) {
+      throw Error(ErrorCode::kMismatch, other,
+                  fmt::format("rank 0 has the shape {}, rank {} has {} (KOLO_SHAPE): give the same "
+                              "to every rank",
+                              shape_or_none(first.shape), peer, shape_or_none(asked.shape)));
     }
     if (asked.host_id != first.host_id && kind != nullptr && kind->reach != Reach::kNetwork) {
       throw Error(
@@ -173,6 +190,9 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   TransportRequest complete = request;
   if (complete.segment_bytes == 0) complete.segment_bytes = settings.segment_bytes;
   if (complete.host_id.empty()) complete.host_id = settings.host_id;
+  if (complete.shape.empty()) complete.shape = settings.shape;
+  if (complete.fault.empty()) complete.fault = settings.fault;
+  if (complete.trace.empty()) complete.trace = settings.trace;
   complete.segment_bytes =
       (complete.segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 
@@ -180,7 +200,8 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   const std::string resolved = resolve_transport(name);
   const TransportKind* kind = find(kinds, resolved);
   agree_on(resolved, kind, complete);
-  return make_or_tell_why(kind == nullptr ? choose(kinds, complete) : *kind, complete);
+  return decorate(make_or_tell_why(kind == nullptr ? choose(kinds, complete) : *kind, complete),
+                  complete);
 }
 
 }  // namespace kolo

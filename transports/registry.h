@@ -21,6 +21,10 @@ struct TransportRequest {
   std::size_t segment_bytes = 0;  // 0: the transport's default
   int local_ranks = 0;            // ranks on this machine, for waiting policies; 0: unknown
   std::string host_id = {};       // as which host this rank counts; empty: as the settings say
+  // Decorators, as KOLO_SHAPE, KOLO_FAULT and KOLO_TRACE say it; empty: as the settings say.
+  std::string shape = {};
+  std::string fault = {};
+  std::string trace = {};
 };
 
 // Names of the transports compiled in, in order of preference on one host.
@@ -36,8 +40,8 @@ bool joins_processes(std::string_view name);
 
 // Builds the transport `name` for this rank; collective over all ranks of the request. "auto" takes
 // the best one that all ranks can use. std::invalid_argument for an unknown name, listing those
-// there are; Error kMismatch where ranks ask for different ones, kUnavailable where they count as
-// different hosts and it does not reach from one to another.
+// there are; Error kMismatch where ranks ask for different ones or shapes, kUnavailable where they
+// count as different hosts and it does not reach from one to another.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request);
 
 }  // namespace kolo

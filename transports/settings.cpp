@@ -7,6 +7,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "transports/decorators/fault.h"
+#include "transports/decorators/shape.h"
+
 namespace kolo {
 
 namespace {
@@ -82,6 +85,18 @@ std::string read_host_id(const Reader& reader) {
   return text.value_or("");
 }
 
+// A text that `parse` reads.
+std::string read_parsed(const Reader& reader, const char* name, const auto& parse) {
+  const std::string text = reader.text(name).value_or("");
+  if (text.empty()) return text;
+  try {
+    parse(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}='{}': {}", name, text, error.what()));
+  }
+  return text;
+}
+
 }  // namespace
 
 bool is_host_id(std::string_view text) {
@@ -121,6 +136,9 @@ Settings read_settings(const Variables& variables) {
   settings.host_id = read_host_id(reader);
   settings.segment_bytes =
       static_cast<std::size_t>(reader.number("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0));
+  settings.shape = read_parsed(reader, "KOLO_SHAPE", parse_shape);
+  settings.fault = read_parsed(reader, "KOLO_FAULT", parse_faults);
+  settings.trace = reader.text("KOLO_TRACE").value_or("");
   settings.tuning = reader.text("KOLO_TUNING").value_or("");
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
@@ -137,5 +155,7 @@ Settings read_settings() {
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
 }
+
+void set_setting(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
 }  // namespace kolo

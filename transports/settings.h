@@ -46,6 +46,11 @@ struct Settings {
   std::size_t segment_bytes =
       0;  // KOLO_SEGMENT_BYTES: longest segment; 0: the transport's default; same on all ranks
 
+  // --- decorators: see transports/decorators/README.md ---
+  std::string shape;  // KOLO_SHAPE: 1Gbit,1ms: the network to play; the same on all ranks
+  std::string fault;  // KOLO_FAULT: die@rank=1,segment=100: what goes wrong, and when
+  std::string trace;  // KOLO_TRACE: PATH: a timeline of every rank's segments, PATH-rankN.json
+
   // --- collectives ---
   std::string tuning;  // KOLO_TUNING: a table of measured choices, as kolo-bench tune writes it;
                        // read by rank 0
@@ -68,6 +73,10 @@ Settings read_settings();
 // The same from any table of variables: what tests use.
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 Settings read_settings(const Variables& variables);
+
+// What a program's flag says instead of the variable `name`: for this process and those that it
+// starts. Not while other threads run.
+void set_setting(const char* name, const std::string& value);
 
 // Whether a host may be called so: 1 to 64 visible characters.
 bool is_host_id(std::string_view text);

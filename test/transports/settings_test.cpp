@@ -89,6 +89,9 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_TRANSPORT", "tcp"},
                                          {"KOLO_HOST_ID", "rack-1"},
                                          {"KOLO_SEGMENT_BYTES", "4096"},
+                                         {"KOLO_SHAPE", "1Gbit,1ms"},
+                                         {"KOLO_FAULT", "storm"},
+                                         {"KOLO_TRACE", "/tmp/run"},
                                          {"KOLO_TCP_HOST", "::1"},
                                          {"KOLO_TCP_PORTS", "100-200"},
                                          {"KOLO_TCP_CONGESTION", "cubic"},
@@ -105,6 +108,9 @@ TEST_CASE("every setting is read") {
   CHECK(settings.transport == "tcp");
   CHECK(settings.host_id == "rack-1");
   CHECK(settings.segment_bytes == 4096);
+  CHECK(settings.shape == "1Gbit,1ms");
+  CHECK(settings.fault == "storm");
+  CHECK(settings.trace == "/tmp/run");
   CHECK(settings.tcp_host == "::1");
   CHECK((settings.tcp_port_low == 100 && settings.tcp_port_high == 200));
   CHECK(settings.tcp_congestion == "cubic");
@@ -121,6 +127,8 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"KOLO_SPIN_US", {"-1"}},
       {"KOLO_HOST_ID", {"two words", "\n", std::string(65, 'x')}},
       {"KOLO_SEGMENT_BYTES", {"1", "64k"}},
+      {"KOLO_SHAPE", {"1Gbps", "fast", "1Gbit, 1ms"}},
+      {"KOLO_FAULT", {"explode", "die"}},
       {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
       {"KOLO_HELLO_TIMEOUT_MS", {"0"}}};
   for (const auto& row : wrong) {

@@ -19,12 +19,20 @@ struct TransportRow {
 };
 
 std::unique_ptr<Transport> make_mailbox(const TransportRequest& request);
+std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request);
+std::unique_ptr<Transport> make_shaped_tcp(const TransportRequest& request);
+std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request);
 
 inline constexpr std::array kTransports = {
-    TransportRow{"inproc", true, false}, TransportRow{"shm", true, true},
+    TransportRow{"inproc", true, false},
+    TransportRow{"shm", true, true},
     TransportRow{"tcp", false, true},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
+    // Decorated: a network that is fast, one with jitter, and "not now" to who receives.
+    TransportRow{"inproc,100Gbit,20us", false, false, make_shaped_inproc},
+    TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},
+    TransportRow{"inproc,storm@times=3,on=in", true, false, make_stormy_inproc},
 };
 
 }  // namespace kolo::test

@@ -1,0 +1,118 @@
+// A trace's file: whole, one line a segment, and never in place of another.
+#include "transports/decorators/trace.h"
+
+#include <unistd.h>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/decorators/pair.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "kolo-trace-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+void exchange_a_few(const std::string& path) {
+  const Ends ends = make_pair(
+      [&path](std::unique_ptr<Transport> inner) { return make_traced(std::move(inner), path); });
+  Bytes data(1234);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_FALSE(ends[1]->channel(0).receive(data));
+    REQUIRE(ends[0]->channel(1).send(data));
+    REQUIRE(ends[1]->channel(0).receive(data));
+  }
+  REQUIRE(ends[1]->channel(0).reserve(7) != nullptr);
+  ends[1]->channel(0).commit();
+  REQUIRE(ends[0]->channel(1).view(7) != nullptr);
+  ends[0]->channel(1).release();
+}
+
+}  // namespace
+
+TEST_CASE("every segment is in the trace of both its ranks") {
+  const TemporaryFolder folder;
+  exchange_a_few(folder.path("run"));
+  const std::string zero = contents(folder.path("run-rank0.json"));
+  const std::string one = contents(folder.path("run-rank1.json"));
+  CHECK(folder.files() == 2);
+  CHECK(count(zero, R"("name":"send")") == 3);
+  CHECK(count(zero, R"("name":"receive")") == 1);
+  CHECK(count(zero, R"("bytes":1234)") == 3);
+  CHECK(count(one, R"("name":"send")") == 1);
+  CHECK(count(one, R"("name":"receive")") == 3);
+  CHECK(count(one, R"("bytes":7,)") == 1);
+  CHECK_THAT(zero, ContainsSubstring(R"("name":"to rank 1")"));
+  CHECK_THAT(one, ContainsSubstring(R"x("name":"rank 1 (inproc)","left_out":0)x"));
+}
+
+TEST_CASE("a trace is JSON") {
+  const TemporaryFolder folder;
+  exchange_a_few(folder.path("run"));
+  const std::string text = contents(folder.path("run-rank0.json"));
+  CHECK(text.starts_with("[\n{"));
+  CHECK(text.ends_with("}\n]\n"));
+  CHECK(count(text, ",\n") + 1 == count(text, "\n{"));
+  CHECK(count(text, "{") == count(text, "}"));
+  CHECK(count(text, "\"") % 2 == 0);
+}
+
+TEST_CASE("a trace never takes the place of another") {
+  const TemporaryFolder folder;
+  exchange_a_few(folder.path("run"));
+  const std::string first = contents(folder.path("run-rank0.json"));
+  exchange_a_few(folder.path("run"));
+  CHECK(contents(folder.path("run-rank0.json")) == first);
+  CHECK_THAT(contents(folder.path("run-rank0.2.json")), ContainsSubstring("send"));
+  CHECK(folder.files() == 4);
+}
+
+TEST_CASE("a folder that is not there is said before the run, not after it") {
+  const TemporaryFolder folder;
+  try {
+    exchange_a_few(folder.path("none/run"));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("KOLO_TRACE=") && ContainsSubstring("No such file"));
+  }
+}

@@ -1,0 +1,61 @@
+#include "transports/decorators/decorate.h"
+
+#include <fmt/format.h>
+#include <stdexcept>
+#include <utility>
+
+#include "transports/decorators/fault.h"
+#include "transports/decorators/shape.h"
+#include "transports/decorators/trace.h"
+#include "transports/exchange.h"
+#include "transports/placement.h"
+#include "transports/posix/identity.h"
+#include "transports/rendezvous.h"
+
+namespace kolo {
+
+namespace {
+
+// Where every rank is; its monotonic clock is its kernel's.
+ShapeSurroundings find_surroundings(const TransportRequest& request) {
+  const auto store = prefixed(request.store, "shape/");
+  ShapeSurroundings surroundings;
+  surroundings.hosts =
+      find_placement(*store, request.rank, request.size, request.deadline, request.host_id).hosts;
+  const std::string own = posix::host_identity();
+  for (const std::string& host : exchange(*store, request.rank, request.size, "clock", own,
+                                          request.deadline, "say whose clock they have")) {
+    surroundings.has_same_clock.push_back(host == own);
+  }
+  return surroundings;
+}
+
+template <typename Make>
+std::unique_ptr<Transport> named(const char* variable, const std::string& text, Make make) {
+  try {
+    return make();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}='{}': {}", variable, text, error.what()));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> decorate(std::unique_ptr<Transport> inner,
+                                    const TransportRequest& request) {
+  if (!request.shape.empty()) {
+    inner = named("KOLO_SHAPE", request.shape, [&] {
+      const Shape shape = parse_shape(request.shape);
+      check_shape(shape, request.size);
+      return make_shaped(std::move(inner), shape, find_surroundings(request));
+    });
+  }
+  if (!request.fault.empty()) {
+    inner = named("KOLO_FAULT", request.fault,
+                  [&] { return make_faulty(std::move(inner), parse_faults(request.fault)); });
+  }
+  if (!request.trace.empty()) inner = make_traced(std::move(inner), request.trace);
+  return inner;
+}
+
+}  // namespace kolo

@@ -1,0 +1,88 @@
+// A decorator that changes nothing: what fault and trace override a few calls of.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "transports/transport.h"
+
+namespace kolo::decorators {
+
+class ForwardingChannel : public Channel {
+ public:
+  explicit ForwardingChannel(Channel& inner) : inner_(inner) {}
+
+  int peer() const override { return inner_.peer(); }
+  const Capabilities& capabilities() const override { return inner_.capabilities(); }
+  const ChannelStatistics& statistics() const override { return inner_.statistics(); }
+  std::byte* reserve(std::size_t bytes) override { return inner_.reserve(bytes); }
+  void commit(unsigned flags) override { inner_.commit(flags); }
+  bool send(std::span<const std::byte> data, unsigned flags) override {
+    return inner_.send(data, flags);
+  }
+  bool is_drained() override { return inner_.is_drained(); }
+  const std::byte* view(std::size_t bytes) override { return inner_.view(bytes); }
+  void release() override { inner_.release(); }
+  bool receive(std::span<std::byte> into) override { return inner_.receive(into); }
+  std::byte* view_to_answer(std::size_t bytes) override { return inner_.view_to_answer(bytes); }
+  void answer() override { inner_.answer(); }
+  const std::byte* view_answer(std::size_t bytes) override { return inner_.view_answer(bytes); }
+  void release_answer() override { inner_.release_answer(); }
+  std::byte* map(const MemoryHandle& handle) override { return inner_.map(handle); }
+  StreamChannel* stream() override { return inner_.stream(); }
+
+ protected:
+  Channel& inner() { return inner_; }
+
+ private:
+  Channel& inner_;
+};
+
+// The transport below, whose channels are `DecoratedChannel`s; made by add().
+template <typename DecoratedChannel>
+class ForwardingTransport : public Transport {
+ public:
+  explicit ForwardingTransport(std::unique_ptr<Transport> inner)
+      : inner_(std::move(inner)), channels_(static_cast<std::size_t>(inner_->size())) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+
+  Channel& channel(int peer) override {
+    Channel& below = inner_->channel(peer);  // which also checks that there is one
+    const auto& channel = channels_[static_cast<std::size_t>(peer)];
+    return channel ? *channel : below;
+  }
+
+  void progress() override { inner_->progress(); }
+  int descriptor() const override { return inner_->descriptor(); }
+  bool arm() override { return inner_->arm(); }
+  void disarm() override { inner_->disarm(); }
+  void quiesce() noexcept override { inner_->quiesce(); }
+  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
+    return inner_->export_memory(data, bytes);
+  }
+
+ protected:
+  // A channel to every peer, made of the one below and `arguments`.
+  template <typename... Arguments>
+  void add_channels(Arguments&... arguments) {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      channels_[static_cast<std::size_t>(peer)] =
+          std::make_unique<DecoratedChannel>(inner_->channel(peer), arguments...);
+    }
+  }
+
+  // Also after quiesce; null for oneself.
+  DecoratedChannel* decorated(int peer) { return channels_[static_cast<std::size_t>(peer)].get(); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  std::vector<std::unique_ptr<DecoratedChannel>> channels_;
+};
+
+}  // namespace kolo::decorators

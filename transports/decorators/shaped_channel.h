@@ -1,0 +1,168 @@
+// One channel of a shaped transport.
+//
+// A segment travels as two of the channel below: a header with its times and its length, and its
+// bytes (none where it has none). Out, what the channel below does not take now waits in `queue_`;
+// in, what has come waits in `held_` until it is due.
+//
+//     send ── times ── queue_ ── header, bytes ──► held_ ── due? admitted? ── view
+//             (sender's wire)      (below)         (receiver's wire)
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <vector>
+
+#include "transports/aligned_memory.h"
+#include "transports/decorators/shape.h"
+#include "transports/decorators/token_bucket.h"
+#include "transports/transport.h"
+
+namespace kolo::decorators {
+
+class ShapedChannel;
+
+// Memory for segments, used again and again: small ones and full ones.
+class SegmentPool {
+ public:
+  explicit SegmentPool(std::size_t segment_bytes) : segment_bytes_(segment_bytes) {}
+
+  AlignedMemory take(std::size_t bytes);
+  void give_back(AlignedMemory memory, std::size_t bytes);
+
+ private:
+  std::vector<AlignedMemory>& shelf(std::size_t bytes);
+
+  std::size_t segment_bytes_;
+  std::vector<AlignedMemory> small_;
+  std::vector<AlignedMemory> full_;
+};
+
+// What a channel tells its transport: when to look again, and what has come.
+class Agenda {
+ public:
+  virtual ~Agenda() = default;
+
+  virtual Clock::time_point now() = 0;
+
+  // Something can be done from then on.
+  virtual void wake_at(Clock::time_point time) = 0;
+
+  // The channel's next segment comes to this rank's incoming wire.
+  virtual void comes(ShapedChannel& channel, Passage at) = 0;
+
+  // Calls admit() for all that has come by now.
+  virtual void admit_due() = 0;
+};
+
+struct ShapedChannelSetup {
+  int rank = 0;
+  ShapedPath out;
+  ShapedPath in;
+  std::uint64_t seed = 1;
+  bool has_same_clock = true;
+  TokenBucket* out_wire = nullptr;  // the rank's; null: a wire of this channel's own
+  TokenBucket* in_wire = nullptr;
+};
+
+class ShapedChannel final : public Channel {
+ public:
+  ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, SegmentPool& pool, Agenda& agenda);
+
+  int peer() const override { return inner_.peer(); }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const ChannelStatistics& statistics() const override;
+
+  std::byte* reserve(std::size_t bytes) override;
+  void commit(unsigned flags) override;
+  bool send(std::span<const std::byte> data, unsigned flags) override;
+  bool is_drained() override;
+
+  const std::byte* view(std::size_t bytes) override;
+  void release() override;
+  bool receive(std::span<std::byte> into) override;
+
+  // Moves what can be moved both ways; keeps what goes wrong for who asks next.
+  void progress() noexcept;
+
+  // The next segment that comes has reached the incoming wire: from when on it is there.
+  Clock::time_point admit();
+
+  void quiesce() { is_quiesced_ = true; }
+
+ private:
+  struct Header {
+    std::int64_t first_ns = 0;  // when it comes to the receiver's wire, first and last byte
+    std::int64_t last_ns = 0;
+    std::int64_t flight_ns = 0;  // of that, delay and jitter
+    std::uint64_t bytes = 0;
+  };
+  struct Queued {
+    Header header;
+    AlignedMemory memory;
+    unsigned flags = kPlain;
+  };
+  struct Held {
+    std::size_t bytes = 0;
+    AlignedMemory memory;
+    Passage comes;
+    Clock::time_point due{};
+  };
+  struct Departure {
+    Clock::time_point last;
+    std::size_t bytes = 0;
+  };
+
+  void fail_if_quiesced() const;
+  void check_length(std::size_t bytes) const;
+  bool has_credit(std::size_t bytes);
+  Header depart(std::size_t bytes);
+  bool push_header(const Header& header);
+  bool push_bytes(std::span<const std::byte> data, unsigned flags);
+  void push();
+  void pull();
+  void try_to(void (ShapedChannel::*move)(), std::exception_ptr& lost) noexcept;
+  void fail_if_out_is_lost() const;
+  bool has_room() const;
+  Held* front();
+
+  Channel& inner_;
+  const ShapedChannelSetup setup_;
+  SegmentPool& pool_;
+  Agenda& agenda_;
+  TokenBucket own_out_;
+  TokenBucket own_in_;
+  TokenBucket& out_wire_;
+  TokenBucket& in_wire_;
+  Capabilities capabilities_;
+  mutable ChannelStatistics statistics_;
+  const std::size_t ahead_bytes_;   // a sender may be ahead of its wire
+  const std::size_t window_bytes_;  // kept at either end
+  bool is_quiesced_ = false;
+  std::exception_ptr out_lost_;
+  std::exception_ptr in_lost_;  // told once all that came before is read
+
+  // Out.
+  std::deque<Departure> leaving_;  // sent, and their last byte has not left yet
+  std::size_t leaving_bytes_ = 0;
+  std::deque<Queued> queue_;
+  std::size_t queued_bytes_ = 0;
+  bool is_header_out_ = false;  // of the queue's first
+  std::uint64_t number_ = 0;
+  Clock::time_point comes_after_{};  // order is kept: no segment overtakes the one before
+  Clock::time_point refused_until_{};
+  AlignedMemory slot_;
+  bool is_reserved_ = false;
+  std::size_t reserved_bytes_ = 0;
+
+  // In.
+  Header header_;
+  bool has_header_ = false;
+  AlignedMemory arriving_;
+  std::deque<Held> held_;
+  std::size_t held_bytes_ = 0;
+  std::size_t admitted_ = 0;  // of those held
+  bool is_viewing_ = false;
+};
+
+}  // namespace kolo::decorators
