@@ -99,6 +99,7 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
                     meeting_.size(), bytes, times[i].size(), quantiles(times[i]),
                     arguments_.is_checked ? std::optional(wrong[i]) : std::nullopt, cache_line_us,
                     medians[i]});
+    if (rows.back().library == "kolo") rows.back().form = arguments_.form;
   }
   return rows;
 }

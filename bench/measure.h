@@ -35,6 +35,7 @@ struct Row {
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
   double cache_line_us = 0;            // how far apart the cores were
   std::vector<double> pass_us = {};    // the medians of its passes
+  Form form = Form::kBlocking;         // of kolo's calls
 };
 
 double algorithm_bandwidth(const Row& row);

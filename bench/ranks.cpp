@@ -12,6 +12,8 @@
 #include "bench/cache_line.h"
 #include "bench/explain.h"
 #include "bench/measure.h"
+#include "bench/overlap.h"
+#include "bench/p2p.h"
 #include "bench/peers/peers.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
@@ -86,13 +88,15 @@ LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<
           arguments.algorithm,
           arguments.segment_bytes,
           arguments.timeout,
-          arguments.reproducibility};
+          arguments.reproducibility,
+          arguments.form};
 }
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
                                                      std::shared_ptr<Store> store) {
   LibraryRequest request = request_of(rank, arguments, store);
-  if (arguments.is_by_all) return make_kolo_by_all(connect_kolo(request), arguments.problem);
+  if (arguments.is_by_all)
+    return make_kolo_by_all(connect_kolo(request), arguments.problem, arguments.form);
   std::vector<std::unique_ptr<Library>> libraries;
   libraries.push_back(make_kolo(request));
   if (arguments.against.empty()) return libraries;
@@ -108,6 +112,7 @@ struct Seat {
   std::unique_ptr<Meeting> meeting;
   std::vector<std::unique_ptr<Library>> libraries;
   std::shared_ptr<Communicator> communicator;  // of explain and tune
+  std::vector<std::unique_ptr<Pipe>> pipes;    // of p2p
 };
 
 std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
@@ -149,15 +154,35 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   return rank == 0 ? report.end() : 0;
 }
 
+std::uint64_t measure_pairs(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                            Seat& seat, std::ostream& table) {
+  seat.pipes = make_pipes(rank, arguments, store);
+  return run_p2p(*seat.meeting, arguments, seat.pipes, table, *seat.json);
+}
+
+std::uint64_t measure_overlapped(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                                 Seat& seat, std::ostream& table) {
+  seat.libraries = make_overlapped(request_of(rank, arguments, store));
+  return run_overlap(*seat.meeting, arguments, seat.libraries, sizes_of(arguments), table,
+                     *seat.json);
+}
+
+std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                              Seat& seat, std::ostream& table) {
+  if (arguments.command == "p2p") return measure_pairs(rank, arguments, store, seat, table);
+  if (arguments.is_overlapped) return measure_overlapped(rank, arguments, store, seat, table);
+  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
+  return is_contest ? measure_contests(rank, arguments, store, seat, table)
+                    : measure_libraries(rank, arguments, store, seat, table);
+}
+
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                           Seat& seat) {
   seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
   // JSON lines on standard output are for a program: nothing else comes between them.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
-  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
-  const std::uint64_t wrong = is_contest ? measure_contests(rank, arguments, store, seat, table)
-                                         : measure_libraries(rank, arguments, store, seat, table);
+  const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
 }

@@ -11,6 +11,7 @@
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/forms.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
@@ -38,6 +39,11 @@ std::string distance_text(double cache_line_us) {
 std::string mode_text(Reproducibility mode) {
   return mode == Reproducibility::kFast ? ""
                                         : fmt::format(", results that are {}", to_string(mode));
+}
+
+// How kolo was called; nothing for the plain way.
+std::string form_text(Form form) {
+  return form == Form::kBlocking ? "" : fmt::format(", {}", to_string(form));
 }
 
 std::string type_text(const Row& row) {
@@ -74,6 +80,7 @@ std::string json_line(const Row& row) {
   line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
   line["type"] = type_text(row);
   line["op"] = op_text(row);
+  line["form"] = to_string(row.form);
   line["cache_line_us"] = row.cache_line_us;
   line["regime"] = regime(row.cache_line_us);
   return line.dump();
@@ -103,7 +110,7 @@ void Report::begin(double cache_line_us) {
   table_ << fmt::format("# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
                         arguments_.ranks == 1 ? "rank" : "ranks",
                         arguments_.problem.is_in_place ? "in place" : "out of place",
-                        mode_text(arguments_.reproducibility),
+                        form_text(arguments_.form) + mode_text(arguments_.reproducibility),
                         arguments_.against.empty() ? "" : ", in turn with " + arguments_.against);
   table_ << fmt::format("# {}; {}\n", describe_machine(), distance_text(cache_line_us));
   if (!arguments_.without_meaning.empty()) {
