@@ -122,6 +122,7 @@ Settings read_settings(const Variables& variables) {
   settings.segment_bytes =
       static_cast<std::size_t>(reader.number("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0));
   settings.tuning = reader.text("KOLO_TUNING").value_or("");
+  settings.timeline = reader.text("KOLO_TIMELINE").value_or("");
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");

@@ -89,6 +89,7 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_TRANSPORT", "tcp"},
                                          {"KOLO_HOST_ID", "rack-1"},
                                          {"KOLO_SEGMENT_BYTES", "4096"},
+                                         {"KOLO_TIMELINE", "t.json"},
                                          {"KOLO_TCP_HOST", "::1"},
                                          {"KOLO_TCP_PORTS", "100-200"},
                                          {"KOLO_TCP_CONGESTION", "cubic"},
