@@ -91,6 +91,13 @@ void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
   command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
 }
 
+void add_timeline(CLI::App& app, TimelineRequest& timeline) {
+  CLI::App* command = app.add_subcommand(
+      "timeline", "Put the timelines of several ranks (KOLO_TIMELINE) into one file");
+  command->add_option("files", timeline.files, "FILE.0.json FILE.1.json ...")->required();
+  command->add_option("-o,--out", timeline.out, "The file")->capture_default_str();
+}
+
 void add_interpreter(CLI::App& app, Arguments& result) {
   CLI::App* command = app.add_subcommand(
       "interpreter", "What running a schedule costs over a loop written by hand, and planning one");
@@ -255,6 +262,8 @@ void require_sense(const Arguments& arguments) {
   }
   require(!arguments.is_overlapped || (arguments.against.empty() && !arguments.is_by_all),
           "--overlap is of kolo by one algorithm; leave --against and --algorithm all out");
+  require(!arguments.is_profiled || !arguments.is_overlapped,
+          "--profile is of an operation alone; leave --overlap out");
   require_order(arguments);
   require_tuning();
   if (!arguments.against.empty()) require_peer(arguments.against, problem.collective);
@@ -323,6 +332,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   plot->add_option("files", result.plot_files, "Files of JSON lines")->required();
   plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
       ->capture_default_str();
+  add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);
   add_interpreter(app, result);
   Arguments explained;

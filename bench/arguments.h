@@ -9,6 +9,7 @@
 #include "bench/draw.h"
 #include "bench/library.h"
 #include "bench/p2p.h"
+#include "bench/timeline.h"
 #include "bench/tune.h"
 #include "collectives/communicator.h"
 
@@ -35,6 +36,7 @@ struct Arguments {
   bool is_checked = true;
   Reproducibility reproducibility = Reproducibility::kFast;
   Form form = Form::kBlocking;
+  bool is_profiled = false;
   bool is_overlapped = false;  // a computation runs beside every operation
   std::string json;            // a file for JSON lines, "-" for standard output; empty: none
   std::chrono::milliseconds timeout{60'000};
@@ -42,6 +44,7 @@ struct Arguments {
   std::string plot_folder = "plots";
   DrawRequest draw;
   P2pRequest p2p;
+  TimelineRequest timeline;
   std::string explained;           // explain: a command that measures
   std::vector<std::size_t> sizes;  // explain: of these alone
   TuneRequest tune;

@@ -45,6 +45,8 @@ void add_form(CLI::App& command, Arguments& result, Typed& typed) {
       ->capture_default_str();
   command.add_flag("--overlap", result.is_overlapped,
                    "Compute while an operation is in flight; how much of it that hides");
+  command.add_flag("--profile", result.is_profiled,
+                   "After each size, what rank 0's steps and channels did");
 }
 
 void add_timing(CLI::App& command, Arguments& result, Typed& typed) {

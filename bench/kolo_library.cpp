@@ -26,6 +26,7 @@ class Kolo : public Library {
         communicator_->algorithm(problem.collective, bytes, problem.type, problem.op));
   }
   std::string objection(const Problem&) const override { return {}; }
+  const Communicator* communicator() const override { return communicator_.get(); }
 
   void run(const Problem& problem, const void* in, void* out) override {
     if (form_ == Form::kBlocking) return run_blocking(problem, in, out);
@@ -89,6 +90,7 @@ std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request) {
   options.segment_bytes = request.segment_bytes;
   options.reproducibility = request.reproducibility;
   options.progress_thread = request.has_progress_thread;
+  options.profile = request.is_profiled;
   return std::make_shared<Communicator>(request.rank, request.size, request.store, options);
 }
 

@@ -53,6 +53,9 @@ class Library {
   // Why it cannot run this, in a few words; empty where it can.
   virtual std::string objection(const Problem& problem) const = 0;
 
+  // What counts its steps; null where nothing does.
+  virtual const Communicator* communicator() const { return nullptr; }
+
   // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
   // Null for ranks that give or get nothing.
   virtual void run(const Problem& problem, const void* in, void* out) = 0;
@@ -69,6 +72,7 @@ struct LibraryRequest {
   Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
   Form form = Form::kBlocking;                               // kolo's
   bool has_progress_thread = false;                          // kolo's
+  bool is_profiled = false;                                  // kolo's
 };
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request);

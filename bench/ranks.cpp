@@ -15,6 +15,7 @@
 #include "bench/overlap.h"
 #include "bench/p2p.h"
 #include "bench/peers/peers.h"
+#include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
 #include "bench/tune.h"
@@ -89,7 +90,9 @@ LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<
           arguments.segment_bytes,
           arguments.timeout,
           arguments.reproducibility,
-          arguments.form};
+          arguments.form,
+          false,
+          arguments.is_profiled};
 }
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
@@ -143,6 +146,9 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
       if (!objection.empty() && rank == 0)
         report.note(fmt::format("{} left out: {}", library->name(), objection));
     }
+    const Profile before = arguments.is_profiled
+                               ? profile_of(*seat.libraries.front()->communicator())
+                               : Profile{};
     const std::vector<Row> rows = bench.measure(able, bytes);
     if (rank != 0) continue;
     if (arguments.is_by_all) {
@@ -150,6 +156,9 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
     } else {
       report.add(rows);
     }
+    if (!arguments.is_profiled) continue;
+    const Profile after = profile_of(*seat.libraries.front()->communicator());
+    for (const std::string& line : profile_lines(before, after)) report.note(line);
   }
   return rank == 0 ? report.end() : 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo-bench p2p, --form and --overlap, run as their users run them.
+"""kolo-bench p2p, --form, --overlap, --profile and timeline, run as their users run them.
 
   pairs_test.py KOLO_BENCH [test...]
 """
@@ -16,8 +16,9 @@ PATIENCE_S = 300
 FEW = ["--iterations", "4", "--passes", "2", "--warmup", "1"]
 
 
-def run(*words):
-    done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def run(*words, **environment):
+    done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                          env={**os.environ, **environment})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -84,6 +85,53 @@ class Forms(unittest.TestCase):
             code, _, errors = run("allreduce", "--overlap", *more)
             self.assertEqual((code, len(errors.splitlines())), (2, 1))
             self.assertIn("--overlap", errors)
+
+
+class Profiles(unittest.TestCase):
+    def test_steps_and_channels_are_told_after_each_size(self):
+        for transport in ("inproc", "shm", "tcp"):
+            code, output, errors = run("allreduce", "--transport", transport, "--algorithm", "ring", "--ranks", "3",
+                                       "--min-bytes", "300K", "--max-bytes", "300K", "--profile", *FEW)
+            self.assertEqual(code, 0, errors)
+            lines = [line.split() for line in output.splitlines()]
+            steps = [line for line in lines if line[:2] == ["#", "receive-reduce-copy-send"] or line[:2] == ["#", "send"]]
+            self.assertTrue(steps, output)
+            for line in steps:
+                self.assertGreater(int(line[2]), 0)
+                self.assertGreater(int(line[3]), 0)
+            peers = [line for line in lines if line[:2] == ["#", "rank"] and line[2].isdigit()]
+            self.assertEqual([line[2] for line in peers], ["1", "2"])  # a ring of three has both neighbours
+            self.assertGreater(sum(int(line[4]) for line in peers), 0)
+
+    def test_timelines_of_ranks_become_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            name = str(Path(folder) / "t.json")
+            code, _, errors = run("allreduce", "--transport", "shm", "--min-bytes", "1M", "--max-bytes", "1M", *FEW,
+                                  KOLO_TIMELINE=name)
+            self.assertEqual(code, 0, errors)
+            parts = [str(Path(folder) / f"t.bench-1.{rank}.json") for rank in range(2)]
+            self.assertEqual(sorted(str(path) for path in Path(folder).iterdir()), parts)
+            code, output, errors = run("timeline", *parts, "--out", name)
+            self.assertEqual(code, 0, errors)
+            events = json.loads(Path(name).read_text())["traceEvents"]
+            self.assertIn(str(len(events)), output)
+            self.assertEqual({event["pid"] for event in events}, {0, 1})
+            for rank in range(2):
+                calls = [event for event in events if event["pid"] == rank and event["name"] == "all_reduce"]
+                self.assertGreaterEqual(len(calls), 4)
+
+    def test_what_is_no_timeline_is_named(self):
+        for words in (["/no/such/file"], [__file__]):
+            code, output, errors = run("timeline", *words, "--out", "/dev/null")
+            self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1))
+            self.assertIn(words[0], errors)
+        self.assertEqual(run("timeline")[0], 2)
+
+    def test_a_timeline_that_cannot_be_written_is_said_at_the_start(self):
+        code, _, errors = run("allreduce", "--transport", "inproc", "--max-bytes", "1K", *FEW,
+                              KOLO_TIMELINE="/no/such/folder/t.json")
+        self.assertEqual(code, 2, errors)
+        self.assertIn("/no/such/folder/t.bench-1.", errors)
 
 
 if __name__ == "__main__":
