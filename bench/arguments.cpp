@@ -11,6 +11,8 @@
 #include "bench/commands.h"
 #include "bench/complaints.h"
 #include "bench/flags.h"
+#include "bench/forms.h"
+#include "bench/p2p_flags.h"
 #include "bench/pattern.h"
 #include "bench/peers/peers.h"
 #include "bench/planner_flags.h"
@@ -47,6 +49,7 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
       "Peers to measure in turn with kolo: openmpi,mpich,gloo; gloo:bcube for one of its "
       "algorithms");
   add_reproducibility(command, typed);
+  add_form(command, result, typed);
   add_timing(command, result, typed);
 }
 
@@ -99,6 +102,13 @@ void add_diff(CLI::App& app, Arguments& result) {
       ->capture_default_str();
 }
 
+void add_timeline(CLI::App& app, TimelineRequest& timeline) {
+  CLI::App* command = app.add_subcommand(
+      "timeline", "Put the timelines of several ranks (KOLO_TIMELINE) into one file");
+  command->add_option("files", timeline.files, "FILE.0.json FILE.1.json ...")->required();
+  command->add_option("-o,--out", timeline.out, "The file")->capture_default_str();
+}
+
 void add_interpreter(CLI::App& app, Arguments& result) {
   CLI::App* command = app.add_subcommand(
       "interpreter", "What running a schedule costs over a loop written by hand, and planning one");
@@ -127,6 +137,7 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.problem.op = by_name(typed.op, kReduceOps, "--op");
   result.problem.is_in_place = !typed.is_out_of_place;
   result.reproducibility = by_name(typed.reproducibility, kReproducibilities, "--reproducibility");
+  result.form = by_name(typed.form, kForms, "--form");
   result.is_checked = !typed.is_unchecked;
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
 }
@@ -261,6 +272,10 @@ void require_sense(const Arguments& arguments) {
     require_name(arguments.algorithm, algorithm_names(problem.collective),
                  arguments.command + " --algorithm");
   }
+  require(!arguments.is_overlapped || (arguments.against.empty() && !arguments.is_by_all),
+          "--overlap is of kolo by one algorithm; leave --against and --algorithm all out");
+  require(!arguments.is_profiled || !arguments.is_overlapped,
+          "--profile is of an operation alone; leave --overlap out");
   require_order(arguments);
   require_tuning();
   for (const std::string& peer : arguments.against) {
@@ -281,6 +296,7 @@ void take_collective(const CLI::App& command, int launched, const Typed& typed, 
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();
+  if (result.is_overlapped && result.form == Form::kBlocking) result.form = Form::kAsync;
   take_launched(command, launched, result);
   result.is_over_all = result.transport == "all";
   require(!result.is_over_all || launched == 0,
@@ -309,6 +325,16 @@ void take_tune(const CLI::App& command, int launched, const Typed& typed, Argume
   require_sense(result);
 }
 
+void take_p2p(int launched, const Typed& typed, Arguments& result) {
+  require(launched == 0 || launched == 2,
+          fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
+  take_typed(typed, result);
+  result.problem.type = ElementType::kUint8;  // a message is of bytes
+  take_transport(launched, result);
+  require_sense(result);
+  take_p2p(typed, result);
+}
+
 }  // namespace
 
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
@@ -327,14 +353,18 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
       ->capture_default_str();
   add_diff(app, result);
+  add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);
   add_interpreter(app, result);
   Arguments explained;
   Arguments tuned;
   Typed typed_of_explain;
   Typed typed_of_tune;
+  Arguments paired;
+  Typed typed_of_p2p;
   add_explain(app, explained, typed_of_explain);
   add_tune(app, tuned, typed_of_tune);
+  add_p2p(app, paired, typed_of_p2p);
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -348,6 +378,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   const std::string name = command.get_name();
   if (name == "explain") result = explained;
   if (name == "tune") result = tuned;
+  if (name == "p2p") result = paired;
   result.command = name;
   require_words(command);
   require(name != "limits" || launched <= 1,
@@ -360,6 +391,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
           fmt::format("--ranks {}: expected 2 to 64", result.ranks));
   if (name == "explain") take_explain(command, launched, typed_of_explain, result);
   if (name == "tune") take_tune(command, launched, typed_of_tune, result);
+  if (name == "p2p") take_p2p(launched, typed_of_p2p, result);
   if (collective_commands().contains(name)) take_collective(command, launched, typed, result);
   return true;
 }

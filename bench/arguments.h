@@ -8,6 +8,8 @@
 
 #include "bench/draw.h"
 #include "bench/library.h"
+#include "bench/p2p.h"
+#include "bench/timeline.h"
 #include "bench/tune.h"
 #include "collectives/communicator.h"
 
@@ -15,8 +17,8 @@ namespace kolo::bench {
 
 // What a measurement of collectives was asked for.
 struct Arguments {
-  std::string command;  // "allreduce", ..., "explain", "tune", "limits", "interpreter", "plot",
-                        // "diff", "draw"
+  std::string command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
+                        // "plot", "diff", "draw", "timeline"
   Problem problem;      // without its count
   int ranks = 2;
   std::string transport = "auto";
@@ -37,7 +39,10 @@ struct Arguments {
   double seconds = 0.5;
   bool is_checked = true;
   Reproducibility reproducibility = Reproducibility::kFast;
-  std::string json;  // a file for JSON lines, "-" for standard output; empty: none
+  Form form = Form::kBlocking;
+  bool is_profiled = false;
+  bool is_overlapped = false;  // a computation runs beside every operation
+  std::string json;            // a file for JSON lines, "-" for standard output; empty: none
   std::chrono::milliseconds timeout{60'000};
   std::vector<std::string> plot_files;
   std::string old_file;  // of diff
@@ -45,6 +50,8 @@ struct Arguments {
   double least_percent = 5;  // diff: nothing smaller counts
   std::string plot_folder = "plots";
   DrawRequest draw;
+  P2pRequest p2p;
+  TimelineRequest timeline;
   std::string explained;           // explain: a command that measures
   std::vector<std::size_t> sizes;  // explain: of these alone
   TuneRequest tune;

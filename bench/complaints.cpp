@@ -61,6 +61,13 @@ std::string explain_value(const CLI::ParseError& error, const CLI::App& command)
   return fmt::format("{} {}: expected {}", name, text.substr(equals + 3), what_it_takes(*option));
 }
 
+std::string what_is_missing(const std::string& command) {
+  if (command == "plot") return " needs a file of JSON lines, as --json writes them";
+  if (command == "timeline") return " needs files, as KOLO_TIMELINE leaves them";
+  if (command == "p2p") return " needs latency, bandwidth, bidirectional or message-rate";
+  return " needs a collective, as allreduce";
+}
+
 }  // namespace
 
 void require_command(const CLI::App& app, int argc, const char* const* argv) {
@@ -82,10 +89,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
   std::string what = ": " + explain_value(error, command);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     what = " " + first_unexpected(command, argc, argv);
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    what = name == "plot"   ? " needs a file of JSON lines, as --json writes them"
-           : name == "diff" ? " needs two files of JSON lines, as --json writes them"
-                            : " needs a collective, as allreduce";
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) what = what_is_missing(name);
   return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "bench/forms.h"
 #include "bench/sizes.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
@@ -68,6 +69,15 @@ void add_reproducibility(CLI::App& command, Typed& typed) {
       .add_option("--reproducibility", typed.reproducibility,
                   names_of(kReproducibilities) + ": which bits a sum of floats may have")
       ->capture_default_str();
+}
+
+void add_form(CLI::App& command, Arguments& result, Typed& typed) {
+  command.add_option("--form", typed.form, names_of(kForms) + ": how kolo is called")
+      ->capture_default_str();
+  command.add_flag("--overlap", result.is_overlapped,
+                   "Compute while an operation is in flight; how much of it that hides");
+  command.add_flag("--profile", result.is_profiled,
+                   "After each size, what rank 0's steps and channels did");
 }
 
 void add_timing(CLI::App& command, Arguments& result, Typed& typed) {

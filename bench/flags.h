@@ -21,12 +21,15 @@ struct Typed {
   std::string type = "float32";
   std::string op = "sum";
   std::string reproducibility = "fast";
+  std::string form = "blocking";
   std::string draw_bytes = "96K";
   std::string draw_segment_bytes = "16K";
   std::string draw_hosts;
   std::string collectives;  // of tune: lists
   std::string ranks = "2,4,8";
   std::string transports = "shm,tcp";
+  std::string p2p_kind;
+  std::string p2p_level = "segments";
   double timeout_s = 60;
   bool is_out_of_place = false;
   bool is_unchecked = false;
@@ -44,6 +47,7 @@ void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);
 void add_reproducibility(CLI::App& command, Typed& typed);
+void add_form(CLI::App& command, Arguments& result, Typed& typed);
 // How often, how long, how exactly, and where to.
 void add_timing(CLI::App& command, Arguments& result, Typed& typed);
 

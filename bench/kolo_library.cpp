@@ -1,6 +1,7 @@
 // kolo itself, as one of the libraries under test.
 #include <utility>
 
+#include "bench/forms.h"
 #include "bench/library.h"
 #include "collectives/communicator.h"
 
@@ -9,10 +10,12 @@ namespace {
 
 class Kolo : public Library {
  public:
-  Kolo(std::shared_ptr<Communicator> communicator, std::string algorithm)
-      : algorithm_(std::move(algorithm)), communicator_(std::move(communicator)) {
-    call_.algorithm = algorithm_;
-  }
+  Kolo(std::shared_ptr<Communicator> communicator, std::string algorithm, Form form)
+      : algorithm_(std::move(algorithm)),
+        communicator_(std::move(communicator)),
+        form_(form),
+        call_(by(algorithm_)),
+        caller_(communicator_, form, call_) {}
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
@@ -23,8 +26,21 @@ class Kolo : public Library {
         communicator_->algorithm(problem.collective, bytes, problem.type, problem.op));
   }
   std::string objection(const Problem&) const override { return {}; }
+  const Communicator* communicator() const override { return communicator_.get(); }
 
   void run(const Problem& problem, const void* in, void* out) override {
+    if (form_ == Form::kBlocking) return run_blocking(problem, in, out);
+    caller_.begin(problem, in, out).wait();
+  }
+
+ private:
+  static CallOptions by(const std::string& algorithm) {
+    CallOptions call;
+    call.algorithm = algorithm;
+    return call;
+  }
+
+  void run_blocking(const Problem& problem, const void* in, void* out) {
     const std::size_t count = problem.count;
     switch (problem.collective) {
       case Collective::kAllReduce:
@@ -38,8 +54,8 @@ class Kolo : public Library {
       case Collective::kBarrier:
         return communicator_->barrier(call_);
       case Collective::kPushPull:
-        return communicator_->push_pull(in, out, count, problem.type, problem.op, plan(problem), {},
-                                        call_);
+        return communicator_->push_pull(in, out, count, problem.type, problem.op,
+                                        server_plan(problem), {}, call_);
       case Collective::kReduce:
         return communicator_->reduce(in, out, count, problem.type, problem.op, kRoot, call_);
       case Collective::kGather:
@@ -57,17 +73,11 @@ class Kolo : public Library {
     }
   }
 
- private:
-  static ServerPlan plan(const Problem& problem) {
-    ServerPlan result;
-    result.everywhere = problem.servers == 0;
-    for (int server = 0; server < problem.servers; ++server) result.servers.push_back(server);
-    return result;
-  }
-
   std::string algorithm_;
   std::shared_ptr<Communicator> communicator_;
+  Form form_;
   CallOptions call_;
+  Caller caller_;
 };
 
 }  // namespace
@@ -79,19 +89,22 @@ std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request) {
   options.timeout = request.timeout;
   options.segment_bytes = request.segment_bytes;
   options.reproducibility = request.reproducibility;
+  options.progress_thread = request.has_progress_thread;
+  options.profile = request.is_profiled;
   return std::make_shared<Communicator>(request.rank, request.size, request.store, options);
 }
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request) {
-  return std::make_unique<Kolo>(connect_kolo(request), request.algorithm);
+  return std::make_unique<Kolo>(connect_kolo(request), request.algorithm, request.form);
 }
 
 std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
-                                                       const Problem& problem) {
+                                                       const Problem& problem, Form form) {
   std::vector<std::unique_ptr<Library>> libraries;
   for (const Prediction& candidate :
        communicator->predict(problem.collective, 0, problem.type, problem.op)) {
-    libraries.push_back(std::make_unique<Kolo>(communicator, std::string(candidate.algorithm)));
+    libraries.push_back(
+        std::make_unique<Kolo>(communicator, std::string(candidate.algorithm), form));
   }
   return libraries;
 }

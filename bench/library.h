@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,12 @@ struct Problem {
   int servers =
       0;  // push_pull: the first so many ranks serve and do not work; 0: every rank does both
   std::size_t count = 0;
+
+  bool operator==(const Problem&) const = default;
 };
+
+// How kolo is called: see forms.h.
+enum class Form : std::uint8_t { kBlocking, kAsync, kPersistent };
 
 // The rank that gives or gets all, where there is one.
 inline constexpr int kRoot = 0;
@@ -66,6 +72,9 @@ class Library {
   // The buffers are shared pages (buffer.h). Throws where a process is lost.
   virtual TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
 
+  // What counts its steps; null where nothing does.
+  virtual const Communicator* communicator() const { return nullptr; }
+
   // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
   // Null for ranks that give or get nothing.
   virtual void run(const Problem& problem, const void* in, void* out) = 0;
@@ -80,6 +89,9 @@ struct LibraryRequest {
   std::size_t segment_bytes = 0;  // 0: the library's choice
   std::chrono::milliseconds timeout{60'000};
   Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
+  Form form = Form::kBlocking;                               // kolo's
+  bool has_progress_thread = false;                          // kolo's
+  bool is_profiled = false;                                  // kolo's
 };
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request);
@@ -89,6 +101,7 @@ std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request);
 
 // One for every algorithm that it could run the problem by, over the same channels.
 std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
-                                                       const Problem& problem);
+                                                       const Problem& problem,
+                                                       Form form = Form::kBlocking);
 
 }  // namespace kolo::bench

@@ -43,6 +43,7 @@ int run(const Arguments& arguments, int argc, const char* const* argv) {
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
   if (arguments.command == "diff") return kolo::bench::run_diff(arguments);
+  if (arguments.command == "timeline") return kolo::bench::run_timeline(arguments.timeline);
   if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);
   if (arguments.command == "interpreter") {
     return kolo::bench::run_interpreter(

@@ -35,6 +35,7 @@ struct Row {
   std::optional<double> limit_us = {};  // what the machine takes at least; none: not known
   std::string version = {};             // of the library; empty: unknown
   std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
+  Form form = Form::kBlocking;          // of kolo's calls
 };
 
 double algorithm_bandwidth(const Row& row);

@@ -14,7 +14,10 @@
 #include "bench/explain.h"
 #include "bench/facts.h"
 #include "bench/measure.h"
+#include "bench/overlap.h"
+#include "bench/p2p.h"
 #include "bench/peers/peers.h"
+#include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/run_limit.h"
 #include "bench/sizes.h"
@@ -89,13 +92,17 @@ LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<
           arguments.algorithm,
           arguments.segment_bytes,
           arguments.timeout,
-          arguments.reproducibility};
+          arguments.reproducibility,
+          arguments.form,
+          false,
+          arguments.is_profiled};
 }
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
                                                      std::shared_ptr<Store> store) {
   LibraryRequest request = request_of(rank, arguments, store);
-  if (arguments.is_by_all) return make_kolo_by_all(connect_kolo(request), arguments.problem);
+  if (arguments.is_by_all)
+    return make_kolo_by_all(connect_kolo(request), arguments.problem, arguments.form);
   std::vector<std::unique_ptr<Library>> libraries;
   libraries.push_back(make_kolo(request));
   request.transport = libraries.front()->transport();  // which "auto" has become
@@ -113,6 +120,7 @@ struct Seat {
   std::unique_ptr<Meeting> meeting;
   std::vector<std::unique_ptr<Library>> libraries;
   std::shared_ptr<Communicator> communicator;  // of explain and tune
+  std::vector<std::unique_ptr<Pipe>> pipes;    // of p2p
 };
 
 std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
@@ -174,6 +182,8 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
     problem.count = bytes / element_bytes(problem.type);
     const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
     const std::optional<double> limit_us = limit.measure(bytes);
+    const Profile before =
+        arguments.is_profiled ? profile_of(*seat.libraries.front()->communicator()) : Profile{};
     std::vector<Row> rows = bench.measure(able.libraries, bytes);
     if (rank != 0) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -185,8 +195,33 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
     } else {
       report.add(rows);
     }
+    if (!arguments.is_profiled) continue;
+    const Profile after = profile_of(*seat.libraries.front()->communicator());
+    for (const std::string& line : profile_lines(before, after)) report.note(line);
   }
   return rank == 0 ? report.end() : 0;
+}
+
+std::uint64_t measure_pairs(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                            Seat& seat, std::ostream& table) {
+  seat.pipes = make_pipes(rank, arguments, store);
+  return run_p2p(*seat.meeting, arguments, seat.pipes, table, *seat.json);
+}
+
+std::uint64_t measure_overlapped(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                                 Seat& seat, std::ostream& table) {
+  seat.libraries = make_overlapped(request_of(rank, arguments, store));
+  return run_overlap(*seat.meeting, arguments, seat.libraries, sizes_of(arguments), table,
+                     *seat.json);
+}
+
+std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                              Seat& seat, std::ostream& table) {
+  if (arguments.command == "p2p") return measure_pairs(rank, arguments, store, seat, table);
+  if (arguments.is_overlapped) return measure_overlapped(rank, arguments, store, seat, table);
+  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
+  return is_contest ? measure_contests(rank, arguments, store, seat, table)
+                    : measure_libraries(rank, arguments, store, seat, table);
 }
 
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
@@ -195,9 +230,7 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   // JSON lines on standard output are for a program: nothing else comes between them.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
-  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
-  const std::uint64_t wrong = is_contest ? measure_contests(rank, arguments, store, seat, table)
-                                         : measure_libraries(rank, arguments, store, seat, table);
+  const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
 }

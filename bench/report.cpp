@@ -12,6 +12,7 @@
 #include "bench/cache_line.h"
 #include "bench/cores.h"
 #include "bench/facts.h"
+#include "bench/forms.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
@@ -72,6 +73,11 @@ std::string mode_text(Reproducibility mode) {
                                         : fmt::format(", results that are {}", to_string(mode));
 }
 
+// How kolo was called; nothing for the plain way.
+std::string form_text(Form form) {
+  return form == Form::kBlocking ? "" : fmt::format(", {}", to_string(form));
+}
+
 std::string type_text(const Row& row) {
   return row.problem.collective == Collective::kBarrier ? "-"
                                                         : std::string(to_string(row.problem.type));
@@ -106,6 +112,7 @@ std::string json_line(const Row& row) {
   line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
   line["type"] = type_text(row);
   line["op"] = op_text(row);
+  line["form"] = to_string(row.form);
   line["cache_line_us"] = row.cache_line_us;
   line["regime"] = regime(row.cache_line_us);
   line["p99_us"] = row.time_us.p99;
@@ -141,7 +148,7 @@ void Report::begin(double cache_line_us, const std::vector<std::string>& version
       "# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
       arguments_.ranks == 1 ? "rank" : "ranks",
       arguments_.problem.is_in_place ? "in place" : "out of place",
-      mode_text(arguments_.reproducibility),
+      form_text(arguments_.form) + mode_text(arguments_.reproducibility),
       arguments_.against.empty()
           ? ""
           : fmt::format(", in turn with {}", fmt::join(arguments_.against, ", ")));

@@ -22,6 +22,9 @@ std::string time_text(double us);
 // How far apart the cores of the ranks are.
 std::string distance_text(double cache_line_us);
 
+// ", persistent"; nothing for blocking calls.
+std::string form_text(Form form);
+
 // ", results that are ordered"; nothing for those that are fast.
 std::string mode_text(Reproducibility mode);
 

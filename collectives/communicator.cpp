@@ -393,5 +393,9 @@ bool Communicator::progress() { return state_->progress(); }
 void Communicator::abort(std::string_view reason) { state_->abort(reason); }
 
 CommunicatorStatistics Communicator::statistics() const { return state_->statistics(); }
+PeerStatistics Communicator::peer_statistics(int peer) const {
+  return state_->peer_statistics(peer);
+}
+std::vector<StepProfile> Communicator::step_profile() const { return state_->step_profile(); }
 
 }  // namespace kolo

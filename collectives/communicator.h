@@ -26,6 +26,7 @@
 
 #include "collectives/costs.h"
 #include "collectives/element.h"
+#include "collectives/profile.h"
 #include "collectives/reducer.h"
 #include "collectives/schedule.h"
 #include "collectives/work.h"
@@ -57,6 +58,10 @@ struct CommunicatorOptions {
   // A table of measured choices (kolo-bench tune writes it): a file, read by rank 0 alone; empty:
   // KOLO_TUNING, if set.
   std::string tuning = {};
+  bool profile = false;  // sums for Communicator::step_profile()
+  // A file for the steps of every operation on a timeline (recorder.h): FILE.json becomes
+  // FILE.RANK.json when the communicator ends; empty: KOLO_TIMELINE, if set. Profiles as well.
+  std::string timeline = {};
 };
 
 // Where the servers of push_pull are. Ranks that are not servers are workers; with `everywhere`,
@@ -80,6 +85,13 @@ struct CommunicatorStatistics {
   std::uint64_t header_bytes_sent = 0;
   std::uint64_t bytes_sent_to_other_hosts = 0;  // payload and headers
   std::uint64_t operations = 0;
+};
+
+// What passed between this rank and a peer, the measuring of costs at the start included, and how
+// this rank waited for it.
+struct PeerStatistics {
+  ChannelStatistics channel;
+  WaitStatistics waits;
 };
 
 // Per call; the defaults are right.
@@ -348,6 +360,11 @@ class Communicator {
   void abort(std::string_view reason);
 
   CommunicatorStatistics statistics() const;
+  // All zero for this rank itself; std::invalid_argument where there is no such rank.
+  PeerStatistics peer_statistics(int peer) const;
+  // What steps took so far, a row for each kind that has occurred; empty where nobody asked for it
+  // (CommunicatorOptions::profile).
+  std::vector<StepProfile> step_profile() const;
 
  private:
   friend class Operation;

@@ -71,7 +71,8 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
         fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
                     "without blanks",
                     options.host_id));
-  store_ = prefixed(joined_once(store), key_prefix(*store, options.name, rank));
+  key_prefix_ = key_prefix(*store, options.name, rank);
+  store_ = prefixed(joined_once(store), key_prefix_);
   begin([&] { agree_on_planner(*store, Clock::now() + options_.timeout); });
 }
 
@@ -83,13 +84,15 @@ Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
       host_(posix::host_name()),
       members_(std::move(members)) {
   const std::shared_ptr<Store> store = parent.store_;
-  store_ = prefixed(joined_once(store), key_prefix(*store, options.name, rank));
+  key_prefix_ = key_prefix(*store, options.name, rank);
+  store_ = prefixed(joined_once(store), key_prefix_);
   begin([&] { planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table()); });
 }
 
 // Joins the job and connects; where that fails, the job hears of it.
 void Engine::begin(const std::function<void()>& make_planner) {
   try {
+    make_recorder();
     connect(Clock::now() + options_.timeout);
     make_planner();
   } catch (const Error& error) {
@@ -123,6 +126,7 @@ void Engine::connect(Deadline deadline) {
   messages_.resize(2 * channels_.size());
   last_messages_.resize(messages_.size());
   running_.reserve(messages_.size());
+  waits_.resize(channels_.size() + 1);
 }
 
 Engine::~Engine() { close(); }
@@ -176,7 +180,7 @@ void Engine::prepare(Call& call, Operation& operation) {
   const CallHeader header = header_of(call, operation.executor->schedule());
   operation.binding = {call.in,           call.out,          header,
                        &operation.update, operation.lengths, call.has_own_lengths,
-                       call.reducer,      call.scale};
+                       call.reducer,      call.scale,        recorder_.get()};
 }
 
 // From here on the driver may run it, where it is a message: whoever drives reads `next` without
@@ -316,6 +320,7 @@ void Engine::close() noexcept {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  write_timeline();
   leave();
   transport_.reset();
 }
@@ -326,34 +331,6 @@ void Engine::leave() noexcept {
   } catch (...) {
     // The store is gone already.
   }
-}
-
-// What the channels have moved, whatever for.
-void Engine::count_bytes(CommunicatorStatistics& sum) const {
-  const auto host = [this](int rank) { return hosts()[static_cast<std::size_t>(rank)]; };
-  for (const Channel* channel : channels_) {
-    if (channel == nullptr) continue;
-    const std::uint64_t sent = channel->statistics().bytes_sent;
-    sum.payload_bytes_sent += sent;
-    sum.payload_bytes_received += channel->statistics().bytes_received;
-    if (host(channel->peer()) != host(rank_)) sum.bytes_sent_to_other_hosts += sent;
-  }
-}
-
-CommunicatorStatistics Engine::statistics() {
-  std::unique_lock lock(mutex_);
-  ++waiters_;
-  changed_.wait(lock, [this] { return !has_driver_ || is_driving(); });
-  --waiters_;
-  CommunicatorStatistics sum;
-  count_bytes(sum);
-  sum.header_bytes_sent = plans_->header_bytes_sent();
-  sum.bytes_sent_to_other_hosts -= probed_.bytes_sent_to_other_hosts;
-  sum.payload_bytes_sent -= sum.header_bytes_sent + probed_.payload_bytes_sent;
-  sum.payload_bytes_received -= plans_->header_bytes_received() + probed_.payload_bytes_received;
-  sum.operations = finished_;
-  changed_.notify_all();
-  return sum;
 }
 
 }  // namespace kolo

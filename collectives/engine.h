@@ -32,6 +32,7 @@
 #include "collectives/operation.h"
 #include "collectives/plan_cache.h"
 #include "collectives/planner.h"
+#include "collectives/recorder.h"
 #include "transports/error.h"
 #include "transports/placement.h"
 #include "transports/rendezvous.h"
@@ -93,7 +94,10 @@ class Engine {
   // peer.
   void close() noexcept;
 
+  // Of the one who drives: each waits until it may look. engine_profile.cpp.
   CommunicatorStatistics statistics();
+  PeerStatistics peer_statistics(int peer);
+  std::vector<StepProfile> step_profile();
 
  private:
   enum class Until { kDone, kBlocked, kWanted };
@@ -106,6 +110,9 @@ class Engine {
   std::string hear_plan(Deadline deadline);
   Costs probe(Deadline deadline);
   void count_bytes(CommunicatorStatistics& sum) const;
+  void look(const std::function<void()>& at);
+  void make_recorder();
+  void write_timeline() noexcept;
   void choose(Call& call);
   RankOrder order_of(const Call& call) const;
   RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
@@ -153,14 +160,17 @@ class Engine {
   const CommunicatorOptions options_;
   const std::string host_;
   const std::vector<int> members_;
+  std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own
   std::shared_ptr<Store> store_;
   Placement placement_;
 
   // Of the one who drives.
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<WaitPolicy> policy_;
-  std::vector<Channel*> channels_;  // by rank, null for this one
-  std::size_t next_looked_at_ = 0;  // of channels_, for strays
+  std::vector<Channel*> channels_;      // by rank, null for this one
+  std::vector<WaitStatistics> waits_;   // by rank, at last those for nobody
+  std::unique_ptr<Recorder> recorder_;  // null: nobody wants to know
+  std::size_t next_looked_at_ = 0;      // of channels_, for strays
   CallHeader last_done_;
   std::optional<Error> aborted_;  // by an update or a callback
   Operation* at_hand_ = nullptr;  // that a failure is of

@@ -201,6 +201,9 @@ bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
     operation->executor->check_arrivals();
     look_for_strays_before(*operation);
   }
+  const int awaited = running.front()->executor->awaited_peer();
+  policy_->count_into(awaited == kNobody ? waits_.back()
+                                         : waits_[static_cast<std::size_t>(awaited)]);
   if (policy_->pause(*transport_, *store_, until)) return true;
   for (Operation* operation : running) {
     if (until == operation->next_words) {

@@ -26,6 +26,8 @@ void write_header(std::byte* opening, const CallHeader& header) {
 }  // namespace
 
 bool Executor::advance() {
+  if (recorder_ != nullptr) [[unlikely]]
+    return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {
     for (; step_ < lines_.size(); ++step_) {
       if (!run(lines_[step_], turn_)) return false;

@@ -37,6 +37,8 @@
 
 namespace kolo {
 
+class Recorder;
+
 // What step kUpdate calls: the index of the first element, and the elements.
 using Update = std::function<void(std::size_t first, std::span<std::byte> sums)>;
 
@@ -53,6 +55,7 @@ struct Binding {
   bool has_own_lengths = false;
   const Reducer* reducer = nullptr;  // of a user function
   double scale = 1;                  // of a scaled sum: this rank's factor
+  Recorder* recorder = nullptr;      // leaves word of every step there; null: of none
 };
 
 // Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, down to `shortest`, so that
@@ -175,6 +178,8 @@ class Executor {
 
   // Running it: executor.cpp.
   bool run(Line& line, std::size_t turn);
+  bool advance_recorded();  // executor_recorded.cpp
+  std::size_t bytes_in(const Line& line, std::size_t turn) const;
   std::byte* address(const Operand& operand, std::size_t offset) const;
   bool send(Line& line, const Piece& piece, unsigned flags);
   bool receive(Line& line, const Piece& piece);
@@ -243,7 +248,9 @@ class Executor {
   std::uint64_t operation_ = 0;  // counts them
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
-  bool is_half_done_ = false;  // the step at hand has received, and is yet to send
+  Recorder* recorder_ = nullptr;
+  Clock::time_point first_tried_{};  // the step at hand, where steps are recorded; zero: not yet
+  bool is_half_done_ = false;        // the step at hand has received, and is yet to send
   bool waits_to_send_ = false;
   int awaited_peer_ = kNobody;
   std::size_t awaited_bytes_ = 0;

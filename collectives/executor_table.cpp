@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/executor.h"
+#include "collectives/recorder.h"
 
 namespace kolo {
 namespace {
@@ -216,6 +217,11 @@ void Executor::start(const Binding& binding) {
   ++operation_;
   turn_ = step_ = 0;
   is_half_done_ = false;
+  recorder_ = binding.recorder;
+  if (recorder_ != nullptr) {
+    first_tried_ = {};
+    recorder_->begin_operation(header_, schedule_.algorithm);
+  }
 }
 
 void Executor::measure() {

@@ -47,12 +47,15 @@ struct Bell {
   std::atomic<bool> is_closed{false};
   posix::Event event;
 
-  // After a count has been published.
-  void ring_if_asleep() {
+  // After a count has been published. True if that took a system call.
+  bool ring_if_asleep() {
     // Read-modify-writes of one variable have one order: either this one finds the sleeper's mark,
     // or the sleeper's comes after it and sees what was published before. (A fence would do, and
     // the thread sanitizer knows none.)
-    if (is_asleep.fetch_add(0, std::memory_order_acq_rel) != 0) event.ring();
+    if (is_asleep.fetch_add(0, std::memory_order_acq_rel) == 0) [[likely]]
+      return false;
+    event.ring();
+    return true;
   }
 };
 
@@ -122,7 +125,7 @@ class InprocChannel final : public Channel {
     statistics_.bytes_sent += reserved_bytes_;
     ++statistics_.segments_sent;
     out_.sent.store(sent_, std::memory_order_release);
-    bell_.ring_if_asleep();
+    if (bell_.ring_if_asleep()) ++statistics_.system_calls;
   }
 
   bool send(std::span<const std::byte> data, unsigned flags) override {
@@ -226,7 +229,7 @@ class InprocChannel final : public Channel {
     statistics_.bytes_received += viewed_bytes_;
     ++statistics_.segments_received;
     in_.taken.store(taken_, std::memory_order_release);
-    bell_.ring_if_asleep();
+    if (bell_.ring_if_asleep()) ++statistics_.system_calls;
   }
 
   // Moves answer_ to the oldest segment that is to be answered.

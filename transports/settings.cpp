@@ -140,6 +140,7 @@ Settings read_settings(const Variables& variables) {
   settings.fault = read_parsed(reader, "KOLO_FAULT", parse_faults);
   settings.trace = reader.text("KOLO_TRACE").value_or("");
   settings.tuning = reader.text("KOLO_TUNING").value_or("");
+  settings.timeline = reader.text("KOLO_TIMELINE").value_or("");
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");

@@ -55,6 +55,9 @@ struct Settings {
   std::string tuning;  // KOLO_TUNING: a table of measured choices, as kolo-bench tune writes it;
                        // read by rank 0
 
+  std::string timeline;  // KOLO_TIMELINE: a file for the steps of every operation on a timeline;
+                         // FILE.json becomes FILE.RANK.json
+
   // --- tcp ---
   std::string tcp_host;  // KOLO_TCP_HOST: the address to listen on and publish; empty: the one that
                          // reaches the store

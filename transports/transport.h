@@ -91,7 +91,15 @@ struct ChannelStatistics {
   std::uint64_t bytes_received = 0;
   std::uint64_t segments_sent = 0;
   std::uint64_t segments_received = 0;
-  std::uint64_t system_calls = 0;
+  std::uint64_t system_calls = 0;  // its own, waking the peer among them; 0 below an adapter
+};
+
+// Counted by who waits (waiting.h).
+struct WaitStatistics {
+  std::uint64_t waits = 0;   // times that something was not there at once
+  std::uint64_t spins = 0;   // short pauses on the core
+  std::uint64_t yields = 0;  // the core offered to others
+  std::uint64_t sleeps = 0;  // until the kernel wakes it: one system call, and those that arm it
 };
 
 // A peer's buffer as bytes that can travel: made by Transport::export_memory, used by Channel::map.

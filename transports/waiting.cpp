@@ -55,14 +55,20 @@ WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& setting
 
 bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
   const bool is_look_due = pauses_ % kPausesPerLook == 0;
+  WaitStatistics& counts = this->counts();
+  counts.waits += pauses_ == 0 ? 1 : 0;
   ++pauses_;
   const bool yields = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
   if (kind_ == WaitKind::kSpin && !is_look_due && !yields) {
+    ++counts.spins;
     relax();
     return true;
   }
   // A yield can cost whole time slices of others, so the clock is read after each.
-  if (yields) ::sched_yield();
+  if (yields) {
+    ++counts.yields;
+    ::sched_yield();
+  }
   if (!look_up(store, deadline)) return false;
   const bool is_patient = kind_ == WaitKind::kBlock || Clock::now() - since_ > spin_;
   if (is_patient) sleep(transport, store, deadline);
@@ -88,11 +94,13 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
 void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   pauses_ = kPausesPerLook;  // the next pause looks again, and sleeps if nothing has moved
   if (transport.descriptor() < 0) {
+    ++counts().yields;
     ::sched_yield();
     return;
   }
   if (!transport.arm()) return;
   is_asleep_ = true;  // before the look at is_woken_, as wake() has it the other way round
+  ++counts().sleeps;
   // A descriptor below 0 is not watched.
   std::array<pollfd, 3> watched{{{transport.descriptor(), POLLIN, 0},
                                  {store.descriptor(), POLLIN, 0},

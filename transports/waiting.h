@@ -50,6 +50,10 @@ class WaitPolicy {
   // Something moved: the next pause is short again.
   void moved() { pauses_ = 0; }
 
+  // Where pauses are counted from now on, so that they can be told apart by whom they are for;
+  // must outlive the policy, or the next call.
+  void count_into(WaitStatistics& counts) { counts_ = &counts; }
+
   // Nothing moved: waits a little, the longer the more often it is called in a row. False once the
   // deadline has passed. Error kAborted with the text of a failure that was posted in the store.
   // Costs some 20 ns when spinning; clock and store are asked now and then only.
@@ -60,10 +64,13 @@ class WaitPolicy {
   void wake();
 
  private:
+  WaitStatistics& counts() { return counts_ == nullptr ? own_counts_ : *counts_; }
   bool look_up(Store& store, Deadline deadline);
   void sleep(Transport& transport, Store& store, Deadline deadline);
 
   WaitKind kind_;
+  WaitStatistics own_counts_;
+  WaitStatistics* counts_ = nullptr;  // null: own_counts_
   std::chrono::microseconds spin_;
   std::uint64_t pauses_ = 0;
   bool is_long_ = false;  // this wait has outlasted what a waiter may keep its core for

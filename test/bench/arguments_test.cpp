@@ -49,6 +49,31 @@ TEST_CASE("the defaults go from 8 bytes to 256 MiB on two ranks, in place") {
   REQUIRE(found.is_checked);
 }
 
+TEST_CASE("p2p takes a kind, a level and a window") {
+  const Arguments found =
+      parsed({"p2p", "bandwidth", "--level", "both", "--window", "7", "--transport", "tcp"});
+  CHECK(found.command == "p2p");
+  CHECK(found.p2p.kind == P2pKind::kBandwidth);
+  CHECK(found.p2p.level == P2pLevel::kBoth);
+  CHECK(found.p2p.window == 7);
+  CHECK(found.ranks == 2);
+  CHECK(found.max_bytes == std::size_t{4} << 20);
+  CHECK(mentions(complaint({"p2p"}), {"needs latency"}));
+  CHECK(mentions(complaint({"p2p", "speed"}), {"latency", "message-rate"}));
+  CHECK(mentions(complaint({"p2p", "latency", "--window", "2000"}), {"--window", "1024"}));
+  CHECK(mentions(complaint({"p2p", "latency", "--min-bytes", "0"}), {"--min-bytes"}));
+  CHECK(mentions(complaint({"p2p", "bidirectional", "--level", "messages"}), {"--level"}));
+}
+
+TEST_CASE("a form is one of three, and what overlaps is not blocking") {
+  CHECK(parsed({"allreduce"}).form == Form::kBlocking);
+  CHECK(parsed({"allreduce", "--form", "persistent"}).form == Form::kPersistent);
+  CHECK(parsed({"allreduce", "--overlap"}).form == Form::kAsync);
+  CHECK(parsed({"allreduce", "--overlap", "--form", "persistent"}).form == Form::kPersistent);
+  CHECK(mentions(complaint({"allreduce", "--form", "lazy"}), {"blocking, async, persistent"}));
+  CHECK(mentions(complaint({"allreduce", "--overlap", "--algorithm", "all"}), {"--overlap"}));
+}
+
 TEST_CASE("every option arrives") {
   const Arguments found = parsed({"push_pull",
                                   "--ranks",

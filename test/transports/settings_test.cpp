@@ -92,6 +92,7 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_SHAPE", "1Gbit,1ms"},
                                          {"KOLO_FAULT", "storm"},
                                          {"KOLO_TRACE", "/tmp/run"},
+                                         {"KOLO_TIMELINE", "t.json"},
                                          {"KOLO_TCP_HOST", "::1"},
                                          {"KOLO_TCP_PORTS", "100-200"},
                                          {"KOLO_TCP_CONGESTION", "cubic"},

@@ -73,6 +73,26 @@ TEST_CASE("a wait ends at its deadline, not before and not much after") {
   }
 }
 
+TEST_CASE("pauses are counted by how they were spent, for whom they were") {
+  for (const auto kind : kKinds) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      WaitPolicy policy(2, 2, settings_with(kind));
+      WaitStatistics first;
+      WaitStatistics second;
+      for (WaitStatistics* counts : {&first, &second}) {
+        policy.moved();
+        policy.count_into(*counts);
+        const auto deadline = in_seconds(60);
+        while (counts->sleeps == 0) REQUIRE(policy.pause(*pair.own, *pair.store, deadline));
+        CHECK(counts->waits == 1);
+        if (kind != WaitKind::kSpin) CHECK(counts->spins == 0);
+        if (kind == WaitKind::kBlock) CHECK(counts->yields == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
   for (const StoreRow& row : store_table()) {
     for (const auto kind : kKinds) {

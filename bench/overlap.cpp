@@ -1,0 +1,207 @@
+#include "bench/overlap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "bench/computation.h"
+#include "bench/cores.h"
+#include "bench/forms.h"
+#include "bench/statistics.h"
+
+namespace kolo::bench {
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr int kComputations = 15;
+
+// An operation with a computation beside it, of no rounds at first.
+class Overlapped final : public Library {
+ public:
+  Overlapped(std::shared_ptr<Communicator> communicator, const LibraryRequest& request,
+             Progress progress, bool computes, std::shared_ptr<Computation> computation)
+      : algorithm_(request.algorithm),
+        communicator_(std::move(communicator)),
+        progress_(progress),
+        computes_(computes),
+        computation_(std::move(computation)),
+        caller_(communicator_, request.form, by(algorithm_)) {}
+
+  std::string name() const override { return "kolo"; }
+  std::string transport() const override { return std::string(communicator_->transport()); }
+  std::string algorithm(const Problem& problem) const override {
+    if (!algorithm_.empty()) return algorithm_;
+    return std::string(communicator_->algorithm(
+        problem.collective, problem.count * element_bytes(problem.type), problem.type, problem.op));
+  }
+  std::string objection(const Problem&) const override { return {}; }
+
+  void run(const Problem& problem, const void* in, void* out) override {
+    Work work = caller_.begin(problem, in, out);
+    if (rounds_ > 0 && progress_ == Progress::kPolling) {
+      computation_->run(rounds_, [&work] { work.test(); });
+    } else if (rounds_ > 0) {
+      computation_->run(rounds_);
+    }
+    work.wait();
+  }
+
+  Progress progress() const { return progress_; }
+  void set_rounds(std::uint64_t rounds) { rounds_ = computes_ ? rounds : 0; }
+  Computation& computation() { return *computation_; }
+
+ private:
+  static CallOptions by(const std::string& algorithm) {
+    CallOptions call;
+    call.algorithm = algorithm;
+    return call;
+  }
+
+  std::string algorithm_;
+  std::shared_ptr<Communicator> communicator_;
+  Progress progress_;
+  bool computes_;
+  std::shared_ptr<Computation> computation_;
+  Caller caller_;
+  std::uint64_t rounds_ = 0;
+};
+
+// The longest of the ranks' times, several times.
+std::vector<double> time_computation(Meeting& meeting, Computation& computation,
+                                     std::uint64_t rounds) {
+  std::vector<double> times;
+  for (int i = 0; i < kComputations; ++i) {
+    meeting.wait();
+    const auto begin = Clock::now();
+    computation.run(rounds);
+    times.push_back(Microseconds(Clock::now() - begin).count());
+  }
+  return meeting.largest(times);
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+double share_of(const OverlapRow& row) {
+  return hidden(row.alone.time_us.median, row.compute_us, row.together.time_us.median);
+}
+
+void print(const OverlapRow& row, std::ostream& table) {
+  table << fmt::format(" {:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
+                       row.together.bytes, row.together.transport, row.together.algorithm,
+                       to_string(row.progress), time_text(row.alone.time_us.median),
+                       time_text(row.compute_us), time_text(row.together.time_us.median),
+                       time_text(std::max(0.0, row.together.time_us.median - row.compute_us)),
+                       percent(share_of(row)), wrong_text(row.together), row.together.iterations);
+}
+
+void print_heading(const Arguments& arguments, double cache_line_us, std::ostream& table) {
+  table << fmt::format("# kolo-bench {} --overlap: {} ranks, {}\n# {}; {}\n", arguments.command,
+                       arguments.ranks, to_string(arguments.form), describe_machine(),
+                       distance_text(cache_line_us));
+  table << fmt::format("#{:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
+                       "bytes", "over", "by", "progress", "alone", "compute", "together", "exposed",
+                       "hidden", "wrong", "iters");
+}
+
+}  // namespace
+
+std::string_view to_string(Progress progress) {
+  switch (progress) {
+    case Progress::kNobody:
+      return "nobody";
+    case Progress::kPolling:
+      return "polling";
+    case Progress::kThread:
+      return "thread";
+  }
+  return "?";
+}
+
+double hidden(double alone_us, double compute_us, double together_us) {
+  const double shorter = std::min(alone_us, compute_us);
+  if (shorter <= 0) return 0;
+  return std::clamp((alone_us + compute_us - together_us) / shorter, 0.0, 1.0);
+}
+
+std::string json_line(const OverlapRow& row) {
+  auto line = nlohmann::ordered_json::parse(json_line(row.together));
+  line["progress"] = to_string(row.progress);
+  line["alone_us"] = row.alone.time_us.median;
+  line["compute_us"] = row.compute_us;
+  line["hidden"] = share_of(row);
+  return line.dump();
+}
+
+// The first is alone, then comes one for each kind of progress.
+std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& request) {
+  LibraryRequest threaded = request;
+  threaded.has_progress_thread = true;
+  const auto plain = connect_kolo(request);
+  const auto served = connect_kolo(threaded);
+  const auto computation = std::make_shared<Computation>();
+  std::vector<std::unique_ptr<Library>> libraries;
+  const auto add = [&](const auto& communicator, Progress progress, bool computes) {
+    libraries.push_back(
+        std::make_unique<Overlapped>(communicator, request, progress, computes, computation));
+  };
+  add(plain, Progress::kNobody, false);
+  add(plain, Progress::kNobody, true);
+  add(plain, Progress::kPolling, true);
+  add(served, Progress::kThread, true);
+  return libraries;
+}
+
+std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
+                                        const std::vector<std::unique_ptr<Library>>& libraries,
+                                        std::size_t bytes) {
+  const double alone_us = bench.measure({libraries.front().get()}, bytes).front().time_us.median;
+  Computation& computation = dynamic_cast<Overlapped&>(*libraries.front()).computation();
+  const std::uint64_t rounds = computation.rounds_in(alone_us);
+  std::vector<double> computed = time_computation(meeting, computation, rounds);
+  std::vector<Library*> all;
+  for (const auto& library : libraries) {
+    dynamic_cast<Overlapped&>(*library).set_rounds(rounds);
+    all.push_back(library.get());
+  }
+  const std::vector<Row> rows = bench.measure(all, bytes);
+  const std::vector<double> after = time_computation(meeting, computation, rounds);
+  computed.insert(computed.end(), after.begin(), after.end());
+  std::vector<OverlapRow> result;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const Progress progress = dynamic_cast<const Overlapped&>(*libraries[i]).progress();
+    result.push_back({progress, rows.front(), rows[i], quantile(computed, 0.5)});
+  }
+  return result;
+}
+
+std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
+                          const std::vector<std::unique_ptr<Library>>& libraries,
+                          const std::vector<std::size_t>& sizes, std::ostream& table,
+                          JsonLines& json) {
+  Bench bench(meeting, arguments);
+  const double cache_line_us = meeting.cache_line_round_trip();
+  const bool prints = meeting.rank() == 0;
+  if (prints) print_heading(arguments, cache_line_us, table);
+  std::uint64_t wrong = 0;
+  for (const std::size_t bytes : sizes) {
+    for (const OverlapRow& row : measure_overlap(meeting, bench, libraries, bytes)) {
+      wrong += row.together.wrong.value_or(0) + row.alone.wrong.value_or(0);
+      if (!prints) continue;
+      print(row, table);
+      flush_or_throw(table, kTable);
+      json.add(json_line(row));
+    }
+  }
+  if (prints) {
+    table << "# times in us, medians; compute: the computation by itself; exposed: together - "
+             "compute\n# hidden: (alone + compute - together) / min(alone, compute)\n";
+    flush_or_throw(table, kTable);
+  }
+  return wrong;
+}
+
+}  // namespace kolo::bench

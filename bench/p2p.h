@@ -1,0 +1,88 @@
+// kolo-bench p2p: two ranks, and what one of them can do for the other.
+//
+//   latency         a message there and back; the time is half of that
+//   bandwidth       a window of messages one way, until the last is known to have come
+//   bidirectional   a window both ways at once
+//   message-rate    as bandwidth, of short messages; counted instead of weighed
+//
+// Compare the OSU benchmarks osu_latency, osu_bw, osu_bibw and osu_mbw_mr. Unlike there, a window's
+// messages lie in a row and differ: every byte that arrives is checked, and is not in any cache
+// because the message before lay there as well.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/pipe.h"
+#include "transports/rendezvous.h"
+
+namespace kolo::bench {
+
+struct Arguments;
+class JsonLines;
+class Meeting;
+
+enum class P2pKind : std::uint8_t { kLatency, kBandwidth, kBidirectional, kMessageRate };
+enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth };
+
+inline constexpr P2pKind kP2pKinds[] = {P2pKind::kLatency, P2pKind::kBandwidth,
+                                        P2pKind::kBidirectional, P2pKind::kMessageRate};
+inline constexpr P2pLevel kP2pLevels[] = {P2pLevel::kSegments, P2pLevel::kMessages,
+                                          P2pLevel::kBoth};
+
+std::string_view to_string(P2pKind kind);
+std::string_view to_string(P2pLevel level);
+
+struct P2pRequest {
+  P2pKind kind = P2pKind::kLatency;
+  P2pLevel level = P2pLevel::kSegments;
+  int window = 0;  // messages of a sample; 0: window_of
+};
+
+// Messages of one sample: as many as one clock's reading is nothing beside, and as fit 16 MiB, or
+// 64 KiB where each waits for the one before.
+std::size_t window_of(const P2pRequest& request, std::size_t bytes);
+
+// One pipe at one size.
+struct P2pRow {
+  P2pKind kind = P2pKind::kLatency;
+  std::string level;
+  std::string transport;
+  std::size_t bytes = 0;
+  std::size_t window = 1;
+  std::size_t samples = 0;
+  double median_us = 0;  // latency: of one message, one way; else of the whole window
+  double p10_us = 0;
+  double p90_us = 0;
+  double p99_us = 0;
+  std::optional<std::uint64_t> wrong;  // bytes; none: not checked
+  double cache_line_us = 0;
+};
+
+// Payload of both directions where there are two, bytes per nanosecond.
+double bandwidth(const P2pRow& row);
+double messages_per_second(const P2pRow& row);
+
+std::string json_line(const P2pRow& row);
+
+// The pipes in turn at one size; the same rows on both ranks. Collective over the meeting's two
+// ranks.
+std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
+                                const std::vector<Pipe*>& pipes, std::size_t bytes);
+
+// Those that the arguments ask for.
+std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& arguments,
+                                              std::shared_ptr<Store> store);
+
+// One rank's part in all sizes, printed by rank 0; returns how many bytes were wrong.
+std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
+                      const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
+                      JsonLines& json);
+
+}  // namespace kolo::bench

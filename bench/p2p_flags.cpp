@@ -1,0 +1,49 @@
+#include "bench/p2p_flags.h"
+
+#include <fmt/format.h>
+
+#include "bench/sizes.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr int kMostInWindow = 1024;
+
+}  // namespace
+
+void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
+  typed.max_bytes = "4M";
+  CLI::App* command =
+      app.add_subcommand("p2p", "Measure two ranks: latency, bandwidth, message rate");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option("kind", typed.p2p_kind, names_of(kP2pKinds))->required();
+  command->add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
+      ->capture_default_str();
+  command
+      ->add_option("--level", typed.p2p_level,
+                   "segments (the transport's channel), messages (the communicator's send and "
+                   "receive), or both in turn")
+      ->capture_default_str();
+  command
+      ->add_option("--window", result.p2p.window,
+                   "Messages of a sample; 0: 64 or what fits 16 MiB, latency 16 or 64 KiB")
+      ->capture_default_str();
+  add_sizes(*command, result, typed);
+  add_timing(*command, result, typed);
+}
+
+void take_p2p(const Typed& typed, Arguments& result) {
+  P2pRequest& p2p = result.p2p;
+  p2p.kind = by_name(typed.p2p_kind, kP2pKinds, "p2p");
+  p2p.level = by_name(typed.p2p_level, kP2pLevels, "--level");
+  require(p2p.window >= 0 && p2p.window <= kMostInWindow,
+          fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));
+  require(result.min_bytes >= 1, "--min-bytes 0: a message has at least 1 byte here");
+  require(p2p.kind != P2pKind::kBidirectional || p2p.level == P2pLevel::kSegments,
+          fmt::format("--level {}: a communicator's operations run one after the other, so that "
+                      "its messages never travel both ways at once; leave --level out",
+                      to_string(p2p.level)));
+  sweep(result.min_bytes, result.max_bytes, result.factor, 1);
+}
+
+}  // namespace kolo::bench

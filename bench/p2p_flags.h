@@ -1,0 +1,16 @@
+// The command line of kolo-bench p2p.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "bench/arguments.h"
+#include "bench/flags.h"
+
+namespace kolo::bench {
+
+void add_p2p(CLI::App& app, Arguments& result, Typed& typed);
+
+// Checks what is p2p's own.
+void take_p2p(const Typed& typed, Arguments& result);
+
+}  // namespace kolo::bench

@@ -1,0 +1,201 @@
+#include "bench/pipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bench/sizes.h"
+#include "collectives/communicator.h"
+#include "collectives/plan_cache.h"
+#include "transports/registry.h"
+#include "transports/waiting.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr int kRanks = 2;
+
+// Where a stream of messages is: the segment that comes next.
+class Cursor {
+ public:
+  Cursor(const Messages& messages, std::size_t segment_bytes)
+      : messages_(messages), segment_bytes_(segment_bytes) {}
+
+  bool is_done() const { return message_ == messages_.count; }
+  std::size_t message() const { return message_; }
+  const Messages& messages() const { return messages_; }
+
+  std::span<std::byte> segment() const {
+    return {messages_.first + message_ * messages_.bytes + offset_,
+            std::min(segment_bytes_, messages_.bytes - offset_)};
+  }
+
+  void step() {
+    offset_ += segment_bytes_;
+    if (offset_ < messages_.bytes) return;
+    offset_ = 0;
+    ++message_;
+  }
+
+ private:
+  Messages messages_;
+  std::size_t segment_bytes_;
+  std::size_t message_ = 0;
+  std::size_t offset_ = 0;
+};
+
+class SegmentPipe final : public Pipe {
+ public:
+  explicit SegmentPipe(const PipeRequest& request)
+      : rank_(request.rank),
+        timeout_(request.timeout),
+        segment_bytes_(request.segment_bytes),
+        store_(prefixed(joined_once(request.store), "p2p/")),
+        policy_(kRanks) {
+    store_->join(rank_);
+    TransportRequest wanted;
+    wanted.rank = rank_;
+    wanted.size = kRanks;
+    wanted.store = prefixed(store_, "transport/");
+    wanted.deadline = Clock::now() + timeout_;
+    wanted.segment_bytes = request.segment_bytes;
+    wanted.local_ranks = kRanks;
+    transport_ = make_transport(request.transport, wanted);
+    channel_ = &transport_->channel(1 - rank_);
+  }
+
+  ~SegmentPipe() override {
+    transport_.reset();
+    try {
+      store_->leave();
+    } catch (const Error&) {
+      // The store is gone already: nobody is left to be told.
+    }
+  }
+
+  std::string level() const override { return "segments"; }
+  std::string transport() const override { return std::string(transport_->name()); }
+
+  void exchange(const Messages& out, const Messages& in) override {
+    Cursor sending(out, segment_bytes(out.bytes));
+    Cursor receiving(in, segment_bytes(in.bytes));
+    Deadline deadline{};
+    while (true) {
+      const bool has_moved = move(sending, receiving);
+      if (receiving.is_done() && sending.is_done() && (out.count == 0 || channel_->is_drained()))
+        return;
+      transport_->progress();
+      if (has_moved) {
+        policy_.moved();
+        continue;
+      }
+      if (deadline == Deadline{}) deadline = Clock::now() + timeout_;
+      if (!policy_.pause(*transport_, *store_, deadline)) throw late(sending, receiving);
+    }
+  }
+
+ private:
+  // As an operation of a communicator would have it, so that the two levels compare.
+  std::size_t segment_bytes(std::size_t bytes) const {
+    const Capabilities& channel = channel_->capabilities();
+    const SegmentRule rule{channel.preferred_segment_bytes, channel.segment_bytes,
+                           channel.shortest_segment_bytes};
+    return rule.bytes(bytes, segment_bytes_);
+  }
+
+  // One segment each way, where the channel lets it.
+  bool move(Cursor& sending, Cursor& receiving) {
+    bool has_moved = false;
+    if (!sending.is_done() && channel_->send(sending.segment())) {
+      sending.step();
+      has_moved = true;
+    }
+    if (!receiving.is_done() && channel_->receive(receiving.segment())) {
+      receiving.step();
+      has_moved = true;
+    }
+    return has_moved;
+  }
+
+  Error late(const Cursor& sending, const Cursor& receiving) const {
+    const bool sends = receiving.is_done();
+    const Cursor& one = sends ? sending : receiving;
+    return {ErrorCode::kDeadline, 1 - rank_,
+            fmt::format("rank {}: {} rank {} ({}) came to message {} of {}, {} each, in {:.1f} s; "
+                        "is rank {} stopped? --timeout gives it longer",
+                        rank_, sends ? "sending to" : "receiving from", 1 - rank_,
+                        transport_->name(), std::min(one.message() + 1, one.messages().count),
+                        one.messages().count, format_bytes(one.messages().bytes),
+                        std::chrono::duration<double>(timeout_).count(), 1 - rank_)};
+  }
+
+  int rank_;
+  std::chrono::milliseconds timeout_;
+  std::size_t segment_bytes_;
+  std::shared_ptr<Store> store_;
+  std::unique_ptr<Transport> transport_;
+  Channel* channel_ = nullptr;
+  WaitPolicy policy_;
+};
+
+class MessagePipe final : public Pipe {
+ public:
+  explicit MessagePipe(const PipeRequest& request)
+      : peer_(1 - request.rank),
+        communicator_(request.rank, kRanks, request.store, options(request)) {}
+
+  std::string level() const override { return "messages"; }
+  std::string transport() const override { return std::string(communicator_.transport()); }
+
+  void exchange(const Messages& out, const Messages& in) override {
+    if (out.count > 0 && in.count > 0) return exchange_both(out, in);
+    for (std::size_t i = 0; i < out.count; ++i)
+      communicator_.send(out.first + i * out.bytes, out.bytes, ElementType::kUint8, peer_);
+    for (std::size_t i = 0; i < in.count; ++i)
+      communicator_.receive(in.first + i * in.bytes, in.bytes, ElementType::kUint8, peer_);
+  }
+
+ private:
+  static CommunicatorOptions options(const PipeRequest& request) {
+    CommunicatorOptions result;
+    result.transport = request.transport;
+    result.name = "bench";
+    result.timeout = request.timeout;
+    result.segment_bytes = request.segment_bytes;
+    return result;
+  }
+
+  void exchange_both(const Messages& out, const Messages& in) {
+    std::vector<Work> works;
+    works.reserve(out.count + in.count);
+    for (std::size_t i = 0; i < std::max(out.count, in.count); ++i) {
+      if (i < in.count) {
+        works.push_back(communicator_.receive_async(in.first + i * in.bytes, in.bytes,
+                                                    ElementType::kUint8, peer_));
+      }
+      if (i < out.count) {
+        works.push_back(communicator_.send_async(out.first + i * out.bytes, out.bytes,
+                                                 ElementType::kUint8, peer_));
+      }
+    }
+    for (Work& work : works) work.wait();
+  }
+
+  int peer_;
+  Communicator communicator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request) {
+  return std::make_unique<SegmentPipe>(request);
+}
+
+std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request) {
+  return std::make_unique<MessagePipe>(request);
+}
+
+}  // namespace kolo::bench

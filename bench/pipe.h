@@ -1,0 +1,54 @@
+// What carries messages between two ranks: the transport's channel, or the communicator over it.
+//
+//   segments   the contract of transports/transport.h, by its plain calls: send from, and receive
+//              into, the caller's memory. A message is as many segments as its length asks for.
+//   messages   Communicator::send and receive: with headers, a queue, and checks.
+//
+// What the second costs over the first is what kolo's own layers cost.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "transports/rendezvous.h"
+
+namespace kolo::bench {
+
+// `count` messages of one length, at least 1 byte, in a row.
+struct Messages {
+  std::byte* first = nullptr;
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+};
+
+class Pipe {
+ public:
+  Pipe() = default;
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  virtual ~Pipe() = default;
+
+  virtual std::string level() const = 0;
+  virtual std::string transport() const = 0;
+
+  // Sends `out` to the peer and receives `in` from it, both at once, each in order; one of them may
+  // be none. Returns when all has been done and no memory is in use. Errors as of a channel;
+  // kDeadline where it takes longer than the timeout.
+  virtual void exchange(const Messages& out, const Messages& in) = 0;
+};
+
+struct PipeRequest {
+  int rank = 0;  // 0 or 1
+  std::shared_ptr<Store> store;
+  std::string transport;
+  std::size_t segment_bytes = 0;  // 0: the transport's preference
+  std::chrono::milliseconds timeout{60'000};
+};
+
+// Collective over ranks 0 and 1.
+std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request);
+std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request);
+
+}  // namespace kolo::bench

@@ -1,0 +1,138 @@
+#include "collectives/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "transports/error.h"
+#include "transports/posix/whole_file.h"
+
+namespace kolo {
+namespace {
+
+constexpr int kOperationTrack = 1;
+constexpr int kStepTrack = 2;
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+double since_boot_us(Clock::time_point time) {
+  return Microseconds(time.time_since_epoch()).count();
+}
+
+std::string_view kind_name(std::uint8_t kind) {
+  return kind == StepRecord::kDrain ? "drain" : to_string(static_cast<StepKind>(kind));
+}
+
+// A complete event ("X"). `args`: the members of an object, without braces.
+void append_event(std::string& text, std::string_view name, int rank, int track,
+                  Clock::time_point begin, Clock::time_point end, std::string_view args) {
+  fmt::format_to(std::back_inserter(text),
+                 ",\n{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},"
+                 "\"dur\":{:.3f},\"args\":{{{}}}}}",
+                 name, rank, track, since_boot_us(begin), Microseconds(end - begin).count(), args);
+}
+
+void append_name(std::string& text, std::string_view what, int rank, int track,
+                 std::string_view name) {
+  fmt::format_to(
+      std::back_inserter(text),
+      "{{\"name\":\"{}\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}\"}}}}", what,
+      rank, track, name);
+}
+
+void append_step(std::string& text, const StepRecord& step, int rank) {
+  std::string args = fmt::format("\"bytes\":{},\"chunk\":{}", step.bytes, step.chunk);
+  if (step.to != kNobody) args += fmt::format(",\"to\":{}", step.to);
+  if (step.from != kNobody) args += fmt::format(",\"from\":{}", step.from);
+  append_event(text, kind_name(step.kind), rank, kStepTrack, step.begin, step.end, args);
+  if (step.worked > step.begin)
+    append_event(text, "wait", rank, kStepTrack, step.begin, step.worked, {});
+}
+
+}  // namespace
+
+Recorder::Recorder(int rank, std::string file) : rank_(rank), file_(std::move(file)) {
+  if (file_.empty()) return;
+  if (const std::string why = posix::why_unwritable(file_); !why.empty()) {
+    throw std::invalid_argument(
+        fmt::format("the timeline {} (KOLO_TIMELINE) cannot be written: {}", file_, why));
+  }
+  steps_.reserve(kTimelineSteps);
+  operations_.reserve(kTimelineOperations);
+}
+
+void Recorder::begin_operation(const CallHeader& header, std::string_view algorithm) {
+  is_in_operation_ = !file_.empty() && operations_.size() < kTimelineOperations;
+  if (is_in_operation_) operations_.push_back({header, algorithm, Clock::now(), {}});
+}
+
+void Recorder::end_operation() {
+  if (std::exchange(is_in_operation_, false)) operations_.back().end = Clock::now();
+}
+
+void Recorder::add(const StepRecord& step) {
+  Sum& sum = sums_[std::min<std::size_t>(step.kind, kKinds)];
+  ++sum.steps;
+  sum.bytes += step.bytes;
+  sum.worked += step.end - step.worked;
+  sum.waited += step.worked - step.begin;
+  if (file_.empty()) return;
+  if (steps_.size() < kTimelineSteps) {
+    steps_.push_back(step);
+  } else {
+    ++left_out_;
+  }
+}
+
+std::vector<StepProfile> Recorder::profile() const {
+  std::vector<StepProfile> result;
+  for (std::size_t kind = 0; kind < sums_.size(); ++kind) {
+    const Sum& sum = sums_[kind];
+    if (sum.steps == 0) continue;
+    const std::uint8_t number =
+        kind == kKinds ? StepRecord::kDrain : static_cast<std::uint8_t>(kind);
+    result.push_back({kind_name(number), sum.steps, sum.bytes, Microseconds(sum.worked).count(),
+                      Microseconds(sum.waited).count()});
+  }
+  return result;
+}
+
+std::string Recorder::json() const {
+  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  append_name(text, "process_name", rank_, 0, fmt::format("rank {}", rank_));
+  text += ",\n";
+  append_name(text, "thread_name", rank_, kOperationTrack, "operations");
+  text += ",\n";
+  append_name(text, "thread_name", rank_, kStepTrack, "steps");
+  for (const OperationRecord& one : operations_) {
+    if (one.end == Clock::time_point{}) continue;
+    append_event(text, to_string(one.header.collective), rank_, kOperationTrack, one.begin, one.end,
+                 fmt::format("\"operation\":\"{}\",\"algorithm\":\"{}\"", describe(one.header),
+                             one.algorithm));
+  }
+  for (const StepRecord& step : steps_) append_step(text, step, rank_);
+  text += fmt::format("\n],\"otherData\":{{\"steps_left_out\":\"{}\"}}}}\n", left_out_);
+  return text;
+}
+
+void Recorder::write() const {
+  if (!file_.empty()) posix::write_whole(file_, json());
+}
+
+std::string timeline_file(std::string_view file, std::string_view communicator, int rank) {
+  const std::filesystem::path path(file);
+  std::string name;
+  for (const char c : communicator)
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  while (name.ends_with('-')) name.pop_back();
+  const std::string middle =
+      name.empty() ? fmt::format(".{}", rank) : fmt::format(".{}.{}", name, rank);
+  return (path.parent_path() / path.stem()).string() + middle + path.extension().string();
+}
+
+}  // namespace kolo

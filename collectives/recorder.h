@@ -1,0 +1,95 @@
+// Where an executor leaves word of its steps, and what becomes of it: sums (profile.h) and a
+// timeline.
+//
+// The timeline is a file of the Chrome trace format (JSON; chrome://tracing, Perfetto), for each
+// rank and communicator one: so nobody has to be alive or reachable for it to be written, also
+// where the job fails, which is when it is wanted most. Times are the host's monotonic clock, the
+// same for all ranks of a host, so `kolo-bench timeline` can put several files side by side into
+// one. Steps lie in memory set aside at the start; those that find it full are counted and left
+// out. The file is written whole, or not at all, when the communicator ends.
+//
+// Threading: belongs to who drives the executors.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/call_header.h"
+#include "collectives/profile.h"
+#include "collectives/schedule.h"
+#include "transports/transport.h"
+
+namespace kolo {
+
+inline constexpr std::size_t kTimelineSteps = std::size_t{1} << 18;  // 12 MiB
+inline constexpr std::size_t kTimelineOperations = std::size_t{1} << 14;
+
+// A segment of a step, done.
+struct StepRecord {
+  static constexpr std::uint8_t kDrain = 255;  // no step: the wait for the last sends
+
+  std::uint8_t kind = 0;  // a StepKind
+  std::uint16_t chunk = 0;
+  std::int16_t to = kNobody;
+  std::int16_t from = kNobody;
+  std::size_t bytes = 0;
+  Clock::time_point begin;   // when it was tried first
+  Clock::time_point worked;  // when the try began that did it
+  Clock::time_point end;
+};
+
+class Recorder {
+ public:
+  // `rank`: of the job. `file`: of the timeline; empty: none is kept. std::invalid_argument where
+  // nothing can be written there.
+  Recorder(int rank, std::string file);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void begin_operation(const CallHeader& header, std::string_view algorithm);
+  void end_operation();
+  void add(const StepRecord& step);
+
+  // Kinds that have occurred.
+  std::vector<StepProfile> profile() const;
+
+  // Writes the timeline, if one is kept. Error kSystem where it cannot.
+  void write() const;
+
+  // The timeline's text.
+  std::string json() const;
+
+ private:
+  struct Sum {
+    std::uint64_t steps = 0;
+    std::uint64_t bytes = 0;
+    Clock::duration worked{};
+    Clock::duration waited{};
+  };
+  struct OperationRecord {
+    CallHeader header;
+    std::string_view algorithm;
+    Clock::time_point begin;
+    Clock::time_point end;  // zero: it never ended
+  };
+
+  static constexpr std::size_t kKinds = static_cast<std::size_t>(StepKind::kUpdate) + 1;
+
+  int rank_;
+  std::string file_;
+  std::array<Sum, kKinds + 1> sums_{};  // the last is kDrain's
+  std::vector<StepRecord> steps_;
+  std::vector<OperationRecord> operations_;
+  std::uint64_t left_out_ = 0;
+  bool is_in_operation_ = false;  // operations_.back() has yet to end
+};
+
+// "t.json" of rank 3 is "t.3.json"; of a communicator that is not the first of its name, or is not
+// the world, "t.NAME.3.json". Names keep their letters and digits.
+std::string timeline_file(std::string_view file, std::string_view communicator, int rank);
+
+}  // namespace kolo

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""kolo-bench p2p, --form, --overlap, --profile and timeline, run as their users run them.
+
+  pairs_test.py KOLO_BENCH [test...]
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = sys.argv.pop(1) if len(sys.argv) > 1 else "kolo-bench"
+PATIENCE_S = 300
+FEW = ["--iterations", "4", "--passes", "2", "--warmup", "1"]
+
+
+def run(*words, **environment):
+    done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                          env={**os.environ, **environment})
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines_of(case, *words):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.jsonl"
+        code, output, errors = run(*words, *FEW, "--json", str(path))
+        case.assertEqual(code, 0, output + errors)
+        return [json.loads(line) for line in path.read_text().splitlines()], output
+
+
+class Pairs(unittest.TestCase):
+    def check(self, kind, transport, *more):
+        lines, _ = lines_of(self, "p2p", kind, "--transport", transport, "--min-bytes", "1", "--max-bytes", "70K",
+                            "--factor", "300", *more)
+        for line in lines:
+            self.assertEqual((line["wrong"], line["transport"], line["collective"]), (0, transport, "p2p_" + kind))
+            self.assertGreater(line["median_us"], 0)
+            self.assertLessEqual(line["p90_us"], line["p99_us"])
+        return lines
+
+    def test_every_kind_over_every_transport(self):
+        for transport in ("inproc", "shm", "tcp"):
+            for kind in ("latency", "bandwidth", "bidirectional", "message-rate"):
+                with self.subTest(transport=transport, kind=kind):
+                    lines = self.check(kind, transport)
+                    self.assertEqual([line["bytes"] for line in lines], [1, 300, 71680])
+
+    def test_segments_and_messages_take_turns(self):
+        lines = self.check("latency", "shm", "--level", "both", "--window", "3")
+        self.assertEqual([line["algorithm"] for line in lines], 3 * ["segments", "messages"])
+        self.assertEqual({line["window"] for line in lines}, {3})
+
+    def test_what_cannot_be_is_one_message(self):
+        for words, said in ((["p2p"], "needs latency, bandwidth"), (["p2p", "speed"], "there are latency, bandwidth"),
+                            (["p2p", "latency", "--level", "bytes"], "there are segments, messages, both"),
+                            (["p2p", "latency", "--min-bytes", "0"], "at least 1 byte"),
+                            (["p2p", "latency", "--window", "-1"], "expected 0 to"),
+                            (["p2p", "bidirectional", "--level", "both"], "one after the other")):
+            code, output, errors = run(*words)
+            self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), words)
+            self.assertIn(said, errors)
+
+
+class Forms(unittest.TestCase):
+    def test_every_form_is_right_and_says_so(self):
+        for form in ("blocking", "async", "persistent"):
+            lines, output = lines_of(self, "allreduce", "--transport", "shm", "--max-bytes", "4K", "--form", form)
+            self.assertEqual({(line["form"], line["wrong"]) for line in lines}, {(form, 0)})
+            self.assertEqual(form in output, form != "blocking")
+
+    def test_an_operation_runs_beside_a_computation(self):
+        for transport in ("shm", "tcp"):
+            lines, _ = lines_of(self, "allreduce", "--transport", transport, "--min-bytes", "64K", "--max-bytes", "64K",
+                                "--overlap")
+            self.assertEqual([line["progress"] for line in lines], ["nobody", "polling", "thread"])
+            for line in lines:
+                self.assertEqual(line["wrong"], 0)
+                self.assertGreater(line["compute_us"], 0)
+                self.assertTrue(0 <= line["hidden"] <= 1)
+
+    def test_overlap_compares_with_itself_alone(self):
+        for more in (["--against", "gloo"], ["--algorithm", "all"]):
+            code, _, errors = run("allreduce", "--overlap", *more)
+            self.assertEqual((code, len(errors.splitlines())), (2, 1))
+            self.assertIn("--overlap", errors)
+
+
+class Profiles(unittest.TestCase):
+    def test_steps_and_channels_are_told_after_each_size(self):
+        for transport in ("inproc", "shm", "tcp"):
+            code, output, errors = run("allreduce", "--transport", transport, "--algorithm", "ring", "--ranks", "3",
+                                       "--min-bytes", "300K", "--max-bytes", "300K", "--profile", *FEW)
+            self.assertEqual(code, 0, errors)
+            lines = [line.split() for line in output.splitlines()]
+            steps = [line for line in lines if line[:2] == ["#", "receive-reduce-copy-send"] or line[:2] == ["#", "send"]]
+            self.assertTrue(steps, output)
+            for line in steps:
+                self.assertGreater(int(line[2]), 0)
+                self.assertGreater(int(line[3]), 0)
+            peers = [line for line in lines if line[:2] == ["#", "rank"] and line[2].isdigit()]
+            self.assertEqual([line[2] for line in peers], ["1", "2"])  # a ring of three has both neighbours
+            self.assertGreater(sum(int(line[4]) for line in peers), 0)
+
+    def test_timelines_of_ranks_become_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            name = str(Path(folder) / "t.json")
+            code, _, errors = run("allreduce", "--transport", "shm", "--min-bytes", "1M", "--max-bytes", "1M", *FEW,
+                                  KOLO_TIMELINE=name)
+            self.assertEqual(code, 0, errors)
+            parts = [str(Path(folder) / f"t.bench-1.{rank}.json") for rank in range(2)]
+            self.assertEqual(sorted(str(path) for path in Path(folder).iterdir()), parts)
+            code, output, errors = run("timeline", *parts, "--out", name)
+            self.assertEqual(code, 0, errors)
+            events = json.loads(Path(name).read_text())["traceEvents"]
+            self.assertIn(str(len(events)), output)
+            self.assertEqual({event["pid"] for event in events}, {0, 1})
+            for rank in range(2):
+                calls = [event for event in events if event["pid"] == rank and event["name"] == "all_reduce"]
+                self.assertGreaterEqual(len(calls), 4)
+
+    def test_what_is_no_timeline_is_named(self):
+        for words in (["/no/such/file"], [__file__]):
+            code, output, errors = run("timeline", *words, "--out", "/dev/null")
+            self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1))
+            self.assertIn(words[0], errors)
+        self.assertEqual(run("timeline")[0], 2)
+
+    def test_a_timeline_that_cannot_be_written_is_said_at_the_start(self):
+        code, _, errors = run("allreduce", "--transport", "inproc", "--max-bytes", "1K", *FEW,
+                              KOLO_TIMELINE="/no/such/folder/t.json")
+        self.assertEqual(code, 2, errors)
+        self.assertIn("/no/such/folder/t.bench-1.", errors)
+
+
+if __name__ == "__main__":
+    os.environ.pop("RANK", None)
+    unittest.main()
