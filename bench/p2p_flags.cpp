@@ -39,10 +39,6 @@ void take_p2p(const Typed& typed, Arguments& result) {
   require(p2p.window >= 0 && p2p.window <= kMostInWindow,
           fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));
   require(result.min_bytes >= 1, "--min-bytes 0: a message has at least 1 byte here");
-  require(p2p.kind != P2pKind::kBidirectional || p2p.level == P2pLevel::kSegments,
-          fmt::format("--level {}: a communicator's operations run one after the other, so that "
-                      "its messages never travel both ways at once; leave --level out",
-                      to_string(p2p.level)));
   sweep(result.min_bytes, result.max_bytes, result.factor, 1);
 }
 

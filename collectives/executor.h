@@ -180,6 +180,7 @@ class Executor {
   bool run(Line& line, std::size_t turn);
   bool advance_recorded();  // executor_recorded.cpp
   std::size_t bytes_in(const Line& line, std::size_t turn) const;
+  std::uint16_t track() const;
   std::byte* address(const Operand& operand, std::size_t offset) const;
   bool send(Line& line, const Piece& piece, unsigned flags);
   bool receive(Line& line, const Piece& piece);
@@ -249,6 +250,7 @@ class Executor {
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
   Recorder* recorder_ = nullptr;
+  std::size_t recorded_ = 0;         // the operation's number there
   Clock::time_point first_tried_{};  // the step at hand, where steps are recorded; zero: not yet
   bool is_half_done_ = false;        // the step at hand has received, and is yet to send
   bool waits_to_send_ = false;

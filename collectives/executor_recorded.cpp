@@ -14,6 +14,13 @@ std::int16_t peer_of(const Channel* channel) {
 
 }  // namespace
 
+std::uint16_t Executor::track() const {
+  if (header_.collective != Collective::kMessage || lines_.empty()) return kCollectiveTrack;
+  const Line& line = lines_.front();
+  const int peer = (line.to != nullptr ? line.to : line.from)->peer();
+  return static_cast<std::uint16_t>((line.to != nullptr ? 1 : 2) + 2 * peer);
+}
+
 // Of the segment that `line` has in this turn; 0 where it has none.
 std::size_t Executor::bytes_in(const Line& line, std::size_t turn) const {
   if (turn < line.stage) return 0;
@@ -32,7 +39,7 @@ bool Executor::advance_recorded() {
       const auto now = Clock::now();
       if (first_tried_ == Clock::time_point{}) first_tried_ = now;
       if (!run(line, turn_)) return false;
-      recorder_->add({static_cast<std::uint8_t>(line.kind), line.chunk, peer_of(line.to),
+      recorder_->add({static_cast<std::uint8_t>(line.kind), line.chunk, track(), peer_of(line.to),
                       peer_of(line.from), bytes, first_tried_, now, Clock::now()});
       first_tried_ = {};
     }
@@ -43,13 +50,14 @@ bool Executor::advance_recorded() {
   if (first_tried_ != now) {
     StepRecord drain;
     drain.kind = StepRecord::kDrain;
+    drain.track = track();
     drain.begin = first_tried_;
     drain.worked = now;
     drain.end = Clock::now();
     recorder_->add(drain);
   }
   first_tried_ = {};
-  recorder_->end_operation();
+  recorder_->end_operation(recorded_);
   return true;
 }
 

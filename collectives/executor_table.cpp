@@ -220,7 +220,7 @@ void Executor::start(const Binding& binding) {
   recorder_ = binding.recorder;
   if (recorder_ != nullptr) {
     first_tried_ = {};
-    recorder_->begin_operation(header_, schedule_.algorithm);
+    recorded_ = recorder_->begin_operation(header_, schedule_.algorithm, track());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -15,8 +16,9 @@
 namespace kolo {
 namespace {
 
-constexpr int kOperationTrack = 1;
-constexpr int kStepTrack = 2;
+// Of a track: the threads that viewers show.
+int operation_thread(std::uint16_t track) { return 1 + 2 * track; }
+int step_thread(std::uint16_t track) { return 2 + 2 * track; }
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
@@ -29,29 +31,42 @@ std::string_view kind_name(std::uint8_t kind) {
 }
 
 // A complete event ("X"). `args`: the members of an object, without braces.
-void append_event(std::string& text, std::string_view name, int rank, int track,
+void append_event(std::string& text, std::string_view name, int rank, int thread,
                   Clock::time_point begin, Clock::time_point end, std::string_view args) {
   fmt::format_to(std::back_inserter(text),
                  ",\n{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},"
                  "\"dur\":{:.3f},\"args\":{{{}}}}}",
-                 name, rank, track, since_boot_us(begin), Microseconds(end - begin).count(), args);
+                 name, rank, thread, since_boot_us(begin), Microseconds(end - begin).count(), args);
 }
 
-void append_name(std::string& text, std::string_view what, int rank, int track,
+void append_name(std::string& text, std::string_view what, int rank, int thread,
                  std::string_view name) {
   fmt::format_to(
       std::back_inserter(text),
       "{{\"name\":\"{}\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}\"}}}}", what,
-      rank, track, name);
+      rank, thread, name);
+}
+
+void append_thread_names(std::string& text, int rank, std::uint16_t track) {
+  std::string whose;
+  if (track != kCollectiveTrack) {
+    const int peer = (track - 1) / 2;
+    whose = fmt::format("messages {} rank {}, ", track % 2 == 1 ? "to" : "from", peer);
+  }
+  text += ",\n";
+  append_name(text, "thread_name", rank, operation_thread(track), whose + "operations");
+  text += ",\n";
+  append_name(text, "thread_name", rank, step_thread(track), whose + "steps");
 }
 
 void append_step(std::string& text, const StepRecord& step, int rank) {
+  const int thread = step_thread(step.track);
   std::string args = fmt::format("\"bytes\":{},\"chunk\":{}", step.bytes, step.chunk);
   if (step.to != kNobody) args += fmt::format(",\"to\":{}", step.to);
   if (step.from != kNobody) args += fmt::format(",\"from\":{}", step.from);
-  append_event(text, kind_name(step.kind), rank, kStepTrack, step.begin, step.end, args);
+  append_event(text, kind_name(step.kind), rank, thread, step.begin, step.end, args);
   if (step.worked > step.begin)
-    append_event(text, "wait", rank, kStepTrack, step.begin, step.worked, {});
+    append_event(text, "wait", rank, thread, step.begin, step.worked, {});
 }
 
 }  // namespace
@@ -66,13 +81,16 @@ Recorder::Recorder(int rank, std::string file) : rank_(rank), file_(std::move(fi
   operations_.reserve(kTimelineOperations);
 }
 
-void Recorder::begin_operation(const CallHeader& header, std::string_view algorithm) {
-  is_in_operation_ = !file_.empty() && operations_.size() < kTimelineOperations;
-  if (is_in_operation_) operations_.push_back({header, algorithm, Clock::now(), {}});
+std::size_t Recorder::begin_operation(const CallHeader& header, std::string_view algorithm,
+                                      std::uint16_t track) {
+  const std::size_t number = operations_.size();
+  if (!file_.empty() && number < kTimelineOperations)
+    operations_.push_back({header, algorithm, track, Clock::now(), {}});
+  return number;
 }
 
-void Recorder::end_operation() {
-  if (std::exchange(is_in_operation_, false)) operations_.back().end = Clock::now();
+void Recorder::end_operation(std::size_t number) {
+  if (number < operations_.size()) operations_[number].end = Clock::now();
 }
 
 void Recorder::add(const StepRecord& step) {
@@ -105,13 +123,13 @@ std::vector<StepProfile> Recorder::profile() const {
 std::string Recorder::json() const {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   append_name(text, "process_name", rank_, 0, fmt::format("rank {}", rank_));
-  text += ",\n";
-  append_name(text, "thread_name", rank_, kOperationTrack, "operations");
-  text += ",\n";
-  append_name(text, "thread_name", rank_, kStepTrack, "steps");
+  std::set<std::uint16_t> tracks = {kCollectiveTrack};
+  for (const OperationRecord& one : operations_) tracks.insert(one.track);
+  for (const std::uint16_t track : tracks) append_thread_names(text, rank_, track);
   for (const OperationRecord& one : operations_) {
     if (one.end == Clock::time_point{}) continue;
-    append_event(text, to_string(one.header.collective), rank_, kOperationTrack, one.begin, one.end,
+    append_event(text, to_string(one.header.collective), rank_, operation_thread(one.track),
+                 one.begin, one.end,
                  fmt::format("\"operation\":\"{}\",\"algorithm\":\"{}\"", describe(one.header),
                              one.algorithm));
   }

@@ -28,12 +28,17 @@ namespace kolo {
 inline constexpr std::size_t kTimelineSteps = std::size_t{1} << 18;  // 12 MiB
 inline constexpr std::size_t kTimelineOperations = std::size_t{1} << 14;
 
+// What runs at the same time is told on different tracks: collectives, which run one at a time, on
+// this one; messages to rank p on 1 + 2 p, those from it on 2 + 2 p.
+inline constexpr std::uint16_t kCollectiveTrack = 0;
+
 // A segment of a step, done.
 struct StepRecord {
   static constexpr std::uint8_t kDrain = 255;  // no step: the wait for the last sends
 
   std::uint8_t kind = 0;  // a StepKind
   std::uint16_t chunk = 0;
+  std::uint16_t track = 0;  // as its operation's
   std::int16_t to = kNobody;
   std::int16_t from = kNobody;
   std::size_t bytes = 0;
@@ -50,8 +55,10 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  void begin_operation(const CallHeader& header, std::string_view algorithm);
-  void end_operation();
+  // Several may be open at once, each on a track of its own. The number that ends it again.
+  std::size_t begin_operation(const CallHeader& header, std::string_view algorithm,
+                              std::uint16_t track);
+  void end_operation(std::size_t number);
   void add(const StepRecord& step);
 
   // Kinds that have occurred.
@@ -73,6 +80,7 @@ class Recorder {
   struct OperationRecord {
     CallHeader header;
     std::string_view algorithm;
+    std::uint16_t track = 0;
     Clock::time_point begin;
     Clock::time_point end;  // zero: it never ended
   };
@@ -85,7 +93,6 @@ class Recorder {
   std::vector<StepRecord> steps_;
   std::vector<OperationRecord> operations_;
   std::uint64_t left_out_ = 0;
-  bool is_in_operation_ = false;  // operations_.back() has yet to end
 };
 
 // "t.json" of rank 3 is "t.3.json"; of a communicator that is not the first of its name, or is not

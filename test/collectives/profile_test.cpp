@@ -170,6 +170,34 @@ TEST_CASE("every rank leaves a timeline whose steps lie within their operations"
   }
 }
 
+TEST_CASE("messages that run side by side have tracks of their own, and end as they end") {
+  const Folder folder;
+  CommunicatorOptions options;
+  options.timeline = folder.file("t.json");
+  run_ranks(
+      2, "inproc",
+      [](Communicator& communicator) {
+        const int other = 1 - communicator.rank();
+        std::vector<float> in(kCount), out(kCount, 1);
+        Work work = communicator.receive_async(in.data(), kCount, ElementType::kFloat32, other);
+        communicator.send(out.data(), kCount, ElementType::kFloat32, other);
+        work.wait();
+      },
+      options);
+  const auto text = read(folder.file("t.0.json"));
+  std::map<std::string, int> threads;
+  std::map<int, int> operations;
+  for (const auto& event : text["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == "thread_name")
+      threads[event["args"]["name"]] = event["tid"];
+    if (event["ph"] == "X" && event["args"].contains("algorithm")) ++operations[event["tid"]];
+  }
+  REQUIRE(threads.count("messages to rank 1, operations") == 1);
+  REQUIRE(threads.count("messages from rank 1, operations") == 1);
+  CHECK(operations[threads["messages to rank 1, operations"]] == 1);
+  CHECK(operations[threads["messages from rank 1, operations"]] == 1);
+}
+
 TEST_CASE("a group's timeline is a file of its own, by the ranks of the job") {
   const Folder folder;
   CommunicatorOptions options;
@@ -227,11 +255,11 @@ TEST_CASE("a timeline that cannot be written is refused at the start, by its nam
 TEST_CASE("steps beyond the memory set aside are counted and left out") {
   const Folder folder;
   Recorder recorder(0, folder.file("t.json"));
-  recorder.begin_operation({}, "ring");
+  const auto number = recorder.begin_operation({}, "ring", kCollectiveTrack);
   StepRecord step;
   step.bytes = 10;
   for (std::size_t i = 0; i < kTimelineSteps + 5; ++i) recorder.add(step);
-  recorder.end_operation();
+  recorder.end_operation(number);
   recorder.write();
   const auto text = read(folder.file("t.json"));
   CHECK(text["otherData"]["steps_left_out"] == "5");

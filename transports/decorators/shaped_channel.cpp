@@ -101,7 +101,9 @@ ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, Se
       window_bytes_(window_bytes(setup.out, setup.in, inner.capabilities().segment_bytes)) {
   const Capabilities& below = inner.capabilities();
   capabilities_.segment_bytes = below.segment_bytes;
+  // Pairs that are shaped and pairs that are not must cut alike: all ranks agree on segments.
   capabilities_.preferred_segment_bytes = below.preferred_segment_bytes;
+  capabilities_.shortest_segment_bytes = below.shortest_segment_bytes;
   capabilities_.credit_segments =
       std::max(kMinimumCredit, static_cast<int>(ahead_bytes_ / below.segment_bytes));
   capabilities_.latency_us =
