@@ -62,7 +62,6 @@ TEST_CASE("p2p takes a kind, a level and a window") {
   CHECK(mentions(complaint({"p2p", "speed"}), {"latency", "message-rate"}));
   CHECK(mentions(complaint({"p2p", "latency", "--window", "2000"}), {"--window", "1024"}));
   CHECK(mentions(complaint({"p2p", "latency", "--min-bytes", "0"}), {"--min-bytes"}));
-  CHECK(mentions(complaint({"p2p", "bidirectional", "--level", "messages"}), {"--level"}));
 }
 
 TEST_CASE("a form is one of three, and what overlaps is not blocking") {
