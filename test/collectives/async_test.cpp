@@ -239,10 +239,14 @@ TEST_CASE("callbacks hear of a failure") {
     Communicator communicator(rank, 2, store, options);
     std::vector<float> data(kCount);
     std::string heard = "nothing";
-    communicator.barrier();  // both have begun: who has not hears of the failure as it begins
     Work work = sum_async(communicator, data);
     work.when_done([&](const Error* failure) { heard = failure ? failure->what() : "success"; });
-    if (rank == 0) communicator.abort("for a test");
+    // Both have begun: who has not would hear of the failure as it begins.
+    if (rank == 1) store->set("rank 1 has begun", "");
+    if (rank == 0) {
+      store->get("rank 1 has begun", Clock::now() + std::chrono::seconds(60));
+      communicator.abort("for a test");
+    }
     const std::string thrown = outcome_of([&] { work.wait(); }).text;
     expect(heard == thrown && heard.find("for a test") != std::string::npos, heard);
   });
