@@ -63,6 +63,7 @@ std::string explain_value(const CLI::ParseError& error, const CLI::App& command)
 
 std::string what_is_missing(const std::string& command) {
   if (command == "plot") return " needs a file of JSON lines, as --json writes them";
+  if (command == "diff") return " needs two files of JSON lines, as --json writes them";
   if (command == "timeline") return " needs files, as KOLO_TIMELINE leaves them";
   if (command == "p2p") return " needs latency, bandwidth, bidirectional or message-rate";
   return " needs a collective, as allreduce";

@@ -68,8 +68,8 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
 }
 
 Rows read_rows(const std::string& path) {
-  std::ifstream file(path);
   errno = 0;
+  std::ifstream file(path);
   if (!file || file.peek() == std::ifstream::traits_type::eof()) {
     throw std::invalid_argument(
         fmt::format("{}: {}", path,

@@ -16,7 +16,12 @@ nlohmann::ordered_json read_events(const std::string& file) {
   std::ifstream stream(file);
   if (!stream)
     throw std::runtime_error(fmt::format("timeline {}: there is no such file to read", file));
-  auto text = nlohmann::ordered_json::parse(stream, nullptr, false);
+  nlohmann::ordered_json text;
+  try {
+    text = nlohmann::ordered_json::parse(stream, nullptr, false);
+  } catch (const std::ios_base::failure&) {  // a folder opens, and cannot be read
+    throw std::runtime_error(fmt::format("timeline {}: it cannot be read", file));
+  }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
     throw std::runtime_error(
         fmt::format("timeline {}: this is no timeline, as KOLO_TIMELINE leaves one", file));

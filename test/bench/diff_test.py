@@ -121,9 +121,10 @@ class Wrong(Comparison):
                       [str(self.folder), self.file("new", [row(1)])]):
             done = subprocess.run([BENCH, "diff", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), done.stderr)
-            self.assertTrue("/no/such/file" in done.stderr or str(self.folder) in done.stderr)
+            self.assertTrue("/no/such/file: No such file" in done.stderr or str(self.folder) in done.stderr, done.stderr)
         done = subprocess.run([BENCH, "diff", "/no/such/file"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("needs two files", done.stderr)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ class Profiles(unittest.TestCase):
                 self.assertGreaterEqual(len(calls), 4)
 
     def test_what_is_no_timeline_is_named(self):
-        for words in (["/no/such/file"], [__file__]):
+        for words in (["/no/such/file"], [__file__], ["/tmp"]):
             code, output, errors = run("timeline", *words, "--out", "/dev/null")
             self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1))
             self.assertIn(words[0], errors)
