@@ -183,7 +183,11 @@ double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks)
   if (turns <= kMostTurns) return takes(bytes);
   const double half = takes(chunks * segment * kMostTurns / 2);
   const double whole = takes(chunks * segment * kMostTurns);
-  const double per_turn = (whole - half) / static_cast<double>(kMostTurns - kMostTurns / 2);
+  // Where ranks that share cores happen to find them at better moments, twice the turns can take
+  // less time: then all turns count alike.
+  const double per_turn = whole > half
+                              ? (whole - half) / static_cast<double>(kMostTurns - kMostTurns / 2)
+                              : whole / static_cast<double>(kMostTurns);
   return whole + per_turn * static_cast<double>(turns - kMostTurns);
 }
 
