@@ -89,12 +89,14 @@ TEST_CASE("an abort ends all messages in flight, with one cause") {
 
 TEST_CASE("a communicator that is destroyed with messages in flight ends them everywhere") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store&) {
+  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
     if (communicator.rank() == 0) {
       Exchange exchange(communicator);
       const Communicator gone = std::move(communicator);
       return;
     }
+    // So that rank 0 cannot be done with all of them as it goes.
+    if (communicator.rank() == 1) await_failure(communicator, store);
     Exchange exchange(communicator);
     for (Work& work : exchange.works) work.wait();
     communicator.barrier();
