@@ -48,8 +48,9 @@ TEST_CASE("who sends faster than the peer takes is told to wait, and nothing is 
           ++accepted;
           expect(accepted * bytes < kFarTooMuch, "back-pressure");
         }
-        expect(rank.to(1).reserve(bytes) == nullptr || true,
-               "no crash when asked for a slot instead");
+        // Asked for a slot instead: either answer is right, for a kernel may have taken some by
+        // now.
+        static_cast<void>(rank.to(1).reserve(bytes));
         rank.store().set("accepted", std::to_string(accepted));
         rank.drain(1);
         rank.meet("taken");
