@@ -136,6 +136,7 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.problem.type = by_name(typed.type, kElementTypes, "--type");
   result.problem.op = by_name(typed.op, kReduceOps, "--op");
   result.problem.is_in_place = !typed.is_out_of_place;
+  result.is_memory_its_own = typed.is_memory_its_own;
   result.reproducibility = by_name(typed.reproducibility, kReproducibilities, "--reproducibility");
   result.form = by_name(typed.form, kForms, "--form");
   result.is_checked = !typed.is_unchecked;

@@ -38,6 +38,7 @@ struct Arguments {
   int passes = 4;      // in turn between the libraries
   double seconds = 0.5;
   bool is_checked = true;
+  bool is_memory_its_own = false;  // kolo's buffers are those of Communicator::allocate
   Reproducibility reproducibility = Reproducibility::kFast;
   Form form = Form::kBlocking;
   bool is_profiled = false;

@@ -62,6 +62,8 @@ void add_type(CLI::App& command, Typed& typed) {
 void add_operation(CLI::App& command, Typed& typed) {
   command.add_option("-o,--op", typed.op, names_of(kReduceOps))->capture_default_str();
   command.add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
+  command.add_flag("--allocated", typed.is_memory_its_own,
+                   "kolo's buffers are its communicator's, which peers can reach");
 }
 
 void add_reproducibility(CLI::App& command, Typed& typed) {

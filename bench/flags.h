@@ -32,6 +32,7 @@ struct Typed {
   std::string p2p_level = "segments";
   double timeout_s = 60;
   bool is_out_of_place = false;
+  bool is_memory_its_own = false;
   bool is_unchecked = false;
 };
 

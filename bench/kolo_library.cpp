@@ -27,6 +27,9 @@ class Kolo : public Library {
   }
   std::string objection(const Problem&) const override { return {}; }
   const Communicator* communicator() const override { return communicator_.get(); }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return communicator_->allocate(bytes);
+  }
 
   void run(const Problem& problem, const void* in, void* out) override {
     if (form_ == Form::kBlocking) return run_blocking(problem, in, out);

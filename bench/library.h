@@ -75,6 +75,9 @@ class Library {
   // What counts its steps; null where nothing does.
   virtual const Communicator* communicator() const { return nullptr; }
 
+  // Memory that suits it best for buffers; null where it has no such.
+  virtual std::shared_ptr<std::byte[]> allocate(std::size_t) { return nullptr; }
+
   // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
   // Null for ranks that give or get nothing.
   virtual void run(const Problem& problem, const void* in, void* out) = 0;

@@ -74,7 +74,15 @@ void Bench::play(Library& library, Turn turn, int pass, Played& played) {
   turn.warmup = pass == 0 ? arguments_.warmup : 1;
   turn.checks_waiting = pass == 0 && arguments_.is_checked;
   turn.iteration = iteration_;
-  Player player(meeting_, data_.data(), input_.data());
+  std::byte* data = data_.data();
+  std::byte* input = input_.data();
+  if (arguments_.is_memory_its_own && library.communicator() != nullptr) {
+    if (!allocated_data_) allocated_data_ = library.allocate(data_.bytes());
+    if (!allocated_input_) allocated_input_ = library.allocate(input_.bytes());
+    data = allocated_data_.get();
+    input = allocated_input_.get();
+  }
+  Player player(meeting_, data, input);
   const TurnResult result =
       library.is_elsewhere() ? library.play(turn, data_, input_) : player.play(library, turn);
   if (pass == 0) played.first_us = result.first_us;

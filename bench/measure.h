@@ -66,6 +66,9 @@ class Bench {
   std::uint32_t iteration_ = 0;
   Buffer data_;   // the result, and in place the input
   Buffer input_;  // out of place
+  // Of the library that has memory of its own, where that is asked for.
+  std::shared_ptr<std::byte[]> allocated_data_;
+  std::shared_ptr<std::byte[]> allocated_input_;
 };
 
 }  // namespace kolo::bench

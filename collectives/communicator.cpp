@@ -392,6 +392,10 @@ bool Communicator::progress() { return state_->progress(); }
 
 void Communicator::abort(std::string_view reason) { state_->abort(reason); }
 
+std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
+  return state_->allocate(bytes);
+}
+
 CommunicatorStatistics Communicator::statistics() const { return state_->statistics(); }
 PeerStatistics Communicator::peer_statistics(int peer) const {
   return state_->peer_statistics(peer);

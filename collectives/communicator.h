@@ -353,6 +353,16 @@ class Communicator {
   // std::invalid_argument where this rank is not among them, or one is there twice.
   Communicator subset(std::span<const int> ranks);
 
+  // --- memory that peers can reach ---
+
+  // Zeroed memory for buffers, page-aligned, all of it present. Where the transport lets peers
+  // reach it (shm), what is sent from there is read where it lies, and a sum of two ranks, in
+  // place, is written there by both: nothing is copied in between. Elsewhere it is plain memory.
+  // The results are the same bits whatever memory is given. Local to this rank; peers learn of it
+  // when it is first used. It may outlive the communicator; free it after the operations on it are
+  // done. After a failure it is this process's alone. Error kSystem where there is no memory.
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
+
   // Moves operations in flight along, without blocking. True if any is in flight afterwards.
   bool progress();
 

@@ -54,6 +54,7 @@ class Engine {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const Transport& transport() const { return *transport_; }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return transport_->allocate(bytes); }
   std::span<const int> hosts() const { return placement_.hosts; }
   const CommunicatorOptions& options() const { return options_; }
   // What a group of these ranks meets over.

@@ -108,7 +108,13 @@ bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
   const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
   if (flags == kPlain && !line.must_copy && !sends_copies_ && !is_in_opening && !scales(line)) {
     if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    return line.to->send({piece.in, piece.bytes}) || blocked_out(*line.to, piece.bytes);
+    return line.to->send({piece.in, piece.bytes}, send_flags_) ||
+           blocked_out(*line.to, piece.bytes);
+  }
+  if (line.may_lend && is_in_place_ && !is_in_opening && !scales(line)) {
+    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
+    return line.to->send({piece.in, piece.bytes}, kAnswered | kLent) ||
+           blocked_out(*line.to, piece.bytes);
   }
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
@@ -137,7 +143,8 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
     if (!is_half_done_ && !receive(line, piece)) return false;
     is_half_done_ = true;
     if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    if (!line.to->send({piece.out, piece.bytes})) return blocked_out(*line.to, piece.bytes);
+    if (!line.to->send({piece.out, piece.bytes}, send_flags_))
+      return blocked_out(*line.to, piece.bytes);
     is_half_done_ = false;
     return true;
   }
@@ -187,7 +194,7 @@ bool Executor::receive_answer(Line& line, const Piece& piece) {
     answer += sizeof(CallHeader);
     header_bytes_received_ += kOpeningBytes - piece.bytes;
   }
-  std::memcpy(piece.out, answer, piece.bytes);
+  if (answer != piece.out) std::memcpy(piece.out, answer, piece.bytes);
   line.to->release_answer();
   return true;
 }

@@ -13,6 +13,10 @@
 // is found when the table is made, and such a step sends a copy from a slot. So does every send of
 // an all_to_all in place.
 //
+// A segment that is sent for an answer is *lent* instead, where input and output are one and nothing
+// else of the schedule touches it: the peer, where it can reach the memory (Communicator::allocate),
+// writes the answer there, and nothing is copied at all.
+//
 // A scaled sum scales what it reads of the caller's input, and nothing else: each contribution
 // once, where it enters, as the checker proves. A send from there is then a copy from a slot.
 //
@@ -137,6 +141,7 @@ class Executor {
     bool reads_input = false;  // which a scaled sum scales on the way
     bool must_copy = false;    // a send that may not leave the memory in use
     bool is_direct = false;    // a receive-send through memory, as the channels copy nothing
+    bool may_lend = false;     // a send for an answer that may be written where it is wanted
     bool opens_out = false;    // this operation's first segment on `out_index`, or `in_index`
     bool opens_in = false;
     std::uint16_t chunk = 0;
@@ -241,6 +246,8 @@ class Executor {
   double scale_ = 1;
   int divisor_ = 1;
   bool sends_copies_ = false;
+  bool is_in_place_ = false;
+  unsigned send_flags_ = kPlain;  // of plain sends
   std::size_t element_bytes_ = 4;
   std::size_t segment_bytes_ = kSegmentAlignment;
   std::size_t turns_ = 0;

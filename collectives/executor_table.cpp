@@ -81,6 +81,19 @@ bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
   return fate.reduced > sent || (fate.received > sent && fate.ways_out > 1);
 }
 
+// True where a slice of a chunk that is sent for an answer is touched by nothing but that and the
+// reading of the answer, in its place: then the peer may leave it there.
+bool may_lend(const Schedule& schedule, const Step& asking) {
+  if (asking.kind != StepKind::kSendForAnswer || asking.in.place == Place::kScratch) return false;
+  if (schedule.spans > 1 || schedule.input.first != schedule.output.first) return false;
+  return std::all_of(schedule.steps.begin(), schedule.steps.end(), [&](const Step& step) {
+    if (!is_same_data(step, asking)) return true;
+    if (&step == &asking || step.kind == StepKind::kReceiveAnswer) return true;
+    return step.kind == StepKind::kCopy && step.in.place == Place::kInput &&
+           step.out.place == Place::kOutput;
+  });
+}
+
 // The step whose segments `answered` (a kReceiveAnswer) reads back; it comes before. `likely` is
 // looked at first, so that a chunk's only question need not be searched for among all steps.
 std::size_t question_of(const Schedule& schedule, const Step& answered, std::size_t likely) {
@@ -146,6 +159,7 @@ void Executor::compile(std::span<Channel* const> channels) {
     Line line = compile(step, channels);
     const auto data = static_cast<std::size_t>(step.chunk * schedule_.slices + step.slice);
     line.must_copy = must_copy(step, i, fates[data]);
+    line.may_lend = may_lend(schedule_, step);
     if (step.kind == StepKind::kSendForAnswer) asked[data] = i;
     if (sends_segments(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);
     if (receives_segments(step.kind)) line.in_index = index_of(in_, ins, step.from, line.from);
@@ -198,7 +212,9 @@ void Executor::start(const Binding& binding) {
   divisor_ = header_.op == ReduceOp::kAverage ? schedule_.contributions : 1;
   update_ = binding.update != nullptr && *binding.update ? binding.update : nullptr;
   has_own_lengths_ = binding.has_own_lengths;
-  sends_copies_ = kolo::sends_copies(schedule_, binding.in == binding.out);
+  is_in_place_ = binding.in == binding.out;
+  sends_copies_ = kolo::sends_copies(schedule_, is_in_place_);
+  send_flags_ = is_reduction(schedule_.collective) ? kPlain : kReceived;
   if (!is_same_shape) {
     if (is_even) {
       layout_.split(header_.count(), schedule_.chunks, schedule_.spans);

@@ -141,6 +141,9 @@ Settings read_settings(const Variables& variables) {
   settings.trace = reader.text("KOLO_TRACE").value_or("");
   settings.tuning = reader.text("KOLO_TUNING").value_or("");
   settings.timeline = reader.text("KOLO_TIMELINE").value_or("");
+  settings.shm_single_copy_bytes =
+      static_cast<std::size_t>(reader.number("KOLO_SHM_SINGLE_COPY", 0, 1 << 30)
+                                   .value_or(static_cast<long>(settings.shm_single_copy_bytes)));
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");

@@ -58,6 +58,11 @@ struct Settings {
   std::string timeline;  // KOLO_TIMELINE: a file for the steps of every operation on a timeline;
                          // FILE.json becomes FILE.RANK.json
 
+  // --- shm ---
+  std::size_t shm_single_copy_bytes =
+      8 * 1024;  // KOLO_SHM_SINGLE_COPY: segments that the kernel may copy from process to process,
+                 // where that takes less time; 0: none
+
   // --- tcp ---
   std::string tcp_host;  // KOLO_TCP_HOST: the address to listen on and publish; empty: the one that
                          // reaches the store

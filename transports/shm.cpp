@@ -11,6 +11,7 @@
 #include "transports/posix/epoll.h"
 #include "transports/posix/memory_barrier.h"
 #include "transports/posix/unix_socket.h"
+#include "transports/settings.h"
 #include "transports/shm/channel.h"
 #include "transports/shm/connect.h"
 #include "transports/transport_kind.h"
@@ -28,12 +29,14 @@ constexpr unsigned kProgressPerClock = 64;
 
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(int rank, int size, std::vector<shm::Pair> pairs) : rank_(rank), size_(size) {
+  ShmTransport(int rank, int size, std::vector<shm::Pair> pairs, std::size_t single_copy_bytes)
+      : rank_(rank), size_(size) {
     links_.resize(static_cast<std::size_t>(size));
     holding_.reserve(links_.size());
     for (auto& pair : pairs) {
       Link& link = link_to(pair.peer);
-      link.channel = std::make_unique<ShmChannel>(std::move(pair), holding_);
+      link.channel =
+          std::make_unique<ShmChannel>(std::move(pair), holding_, *regions_, single_copy_bytes);
       watch_.add(link.channel->socket(), EPOLLIN, static_cast<std::uint64_t>(link.channel->peer()));
       link.is_open = true;
     }
@@ -90,6 +93,10 @@ class ShmTransport final : public Transport {
     if (!was_rung) is_look_due_ = true;
   }
 
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return regions_->allocate(bytes);
+  }
+
   void quiesce() noexcept override {
     for (Link& link : links_) {
       if (link.channel) link.channel->close();
@@ -127,12 +134,11 @@ class ShmTransport final : public Transport {
   }
 
   void listen(Link& link) {
-    std::byte bell{};
     while (link.is_open) {
-      const auto message = posix::receive_message(link.channel->socket(), {&bell, 1});
-      if (message.what == posix::Received::kNothing) return;
+      const auto heard = link.channel->hear();
+      if (heard == posix::Received::kNothing) return;
       link.is_rung = false;
-      if (message.what == posix::Received::kMessage) continue;
+      if (heard == posix::Received::kMessage) continue;
       watch_.remove(link.channel->socket());
       link.is_open = false;
       link.channel->lose_peer();
@@ -143,6 +149,7 @@ class ShmTransport final : public Transport {
   const int rank_;
   const int size_;
   posix::Epoll watch_;
+  const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::vector<Link> links_;  // by peer
   std::vector<ShmChannel*> holding_;
   unsigned calls_ = 0;
@@ -153,6 +160,7 @@ class ShmTransport final : public Transport {
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   ShmSettings settings;
   if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  settings.single_copy_bytes = read_settings().shm_single_copy_bytes;
   return make_shm(request, settings);
 }
 
@@ -165,8 +173,8 @@ std::unique_ptr<Transport> make_shm(const TransportRequest& request, const ShmSe
         "shm: segment_bytes must be a multiple of kSegmentAlignment");
   const shm::Layout layout(std::min(settings.segment_bytes, shm::kLongestSegment));
   return std::make_unique<ShmTransport>(
-      request.rank, request.size,
-      shm::connect_pairs(request, layout, settings.has_remote_barriers));
+      request.rank, request.size, shm::connect_pairs(request, layout, settings.has_remote_barriers),
+      settings.single_copy_bytes);
 }
 
 TransportKind shm_transport() { return {"shm", Reach::kHost, posix::why_no_shared_memory, make}; }

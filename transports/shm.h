@@ -25,6 +25,11 @@ struct ShmSettings {
   // Eight slots of these each way; four, if longer than 256 KiB.
   std::size_t segment_bytes = 64 * 1024;
 
+  // Segments of this length or more that the peer takes into its own memory may be copied there
+  // once, by the kernel (process_vm_readv), where a trial between the two processes succeeds and
+  // their timings say that it pays (shm/copy_choice.h). At least 4 KiB; 0: none.
+  std::size_t single_copy_bytes = 8 * 1024;
+
   // Whether a rank that goes to sleep may run its peers' memory barriers (posix/memory_barrier.h),
   // so that they need none of their own. Without, and where the kernel cannot, each segment costs a
   // locked instruction more.

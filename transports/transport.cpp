@@ -1,6 +1,10 @@
 // What a transport that offers none of the optional parts answers.
 #include "transports/transport.h"
 
+#include <algorithm>
+#include <cstring>
+#include <new>
+
 #include "transports/check.h"
 
 namespace kolo {
@@ -19,6 +23,14 @@ const std::byte* Channel::view_answer(std::size_t) { fail_answer(); }
 void Channel::release_answer() { fail_answer(); }
 
 std::byte* Channel::map(const MemoryHandle&) { return nullptr; }
+
+std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
+  constexpr std::align_val_t page{4096};
+  auto* const memory =
+      static_cast<std::byte*>(::operator new[](std::max<std::size_t>(bytes, 1), page));
+  std::memset(memory, 0, bytes);
+  return {memory, [page](std::byte* freed) { ::operator delete[](freed, page); }};
+}
 
 MemoryHandle Transport::export_memory(const void*, std::size_t) { return {}; }
 

@@ -57,7 +57,7 @@ constexpr std::uint32_t memory_bit(MemoryKind kind) {
 inline constexpr int kMinimumCredit = 4;
 
 // Slots and views are aligned to this many bytes, on every transport (one cache line; a multiple of
-// every element).
+// every element). A view of memory that Transport::allocate gave out lies as its sender had it.
 inline constexpr std::size_t kSegmentAlignment = 64;
 
 // What a channel can do, as numbers and flags. Upper layers ask these, never the transport's name.
@@ -83,6 +83,9 @@ enum SegmentFlags : unsigned {
   kPlain = 0,
   kMore = 1,      // another segment follows at once: this one may wait, to be sent with it
   kAnswered = 2,  // the peer overwrites it in place; read it back with view_answer
+  kReceived = 4,  // of send: the peer takes it with receive(), so a copy straight there pays
+  kLent = 8,      // of send with kAnswered: the answer may be left in the data, where view_answer
+                  // then shows it; until then the data are the peer's
 };
 
 // Counted by the channel itself, so that bytes moved can be held against a formula.
@@ -207,6 +210,12 @@ class Transport {
   // After it returns no operation touches the caller's memory, whatever was under way; the
   // transport is then dead.
   virtual void quiesce() noexcept = 0;
+
+  // Zeroed memory, all of it present, for buffers that peers can reach without a copy where the
+  // transport has such (segments sent from there are read, and lent ones answered, where they
+  // lie); page-aligned, and plain memory elsewhere. It may outlive the transport. From any thread.
+  // Error kSystem where there is none.
+  virtual std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 
   // A handle on `bytes` at `data` that a peer's Channel::map takes; empty where memory cannot be
   // exported.

@@ -73,6 +73,7 @@ TEST_CASE("an empty environment gives the defaults") {
   CHECK(settings.wait == WaitKind::kAuto);
   CHECK(settings.tcp_port_low == 0);
   CHECK(settings.segment_bytes == 0);
+  CHECK(settings.shm_single_copy_bytes == 8192);
   CHECK(settings_of({{"RANK", ""}}).rank == std::nullopt);
 }
 

@@ -62,6 +62,9 @@ class ForwardingTransport : public Transport {
   bool arm() override { return inner_->arm(); }
   void disarm() override { inner_->disarm(); }
   void quiesce() noexcept override { inner_->quiesce(); }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return inner_->allocate(bytes);
+  }
   MemoryHandle export_memory(const void* data, std::size_t bytes) override {
     return inner_->export_memory(data, bytes);
   }

@@ -79,6 +79,9 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
     }
   }
 
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return inner_->allocate(bytes);
+  }
   MemoryHandle export_memory(const void* data, std::size_t bytes) override {
     return inner_->export_memory(data, bytes);
   }

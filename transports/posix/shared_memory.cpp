@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "transports/error.h"
@@ -16,6 +18,9 @@ namespace {
 // MFD_NOEXEC_SEAL, since Linux 6.3: some systems refuse a memfd without it, older kernels refuse
 // it.
 constexpr unsigned kNoExecuteSeal = 8;
+
+// MADV_POPULATE_WRITE, since Linux 5.14; older ones say EINVAL, and pages come as they are touched.
+constexpr int kPopulateWrite = 23;
 
 Descriptor make_memfd() {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -29,16 +34,16 @@ Descriptor make_memfd() {
 
 }  // namespace
 
-SharedMemory::SharedMemory(std::size_t bytes) : descriptor_(make_memfd()) {
+SharedMemory::SharedMemory(std::size_t bytes, Pages pages) : descriptor_(make_memfd()) {
   if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
     throw_system("ftruncate of a memfd");
   if (::fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_system("sealing a memfd");
   }
-  map(bytes);
+  map(bytes, pages);
 }
 
-SharedMemory::SharedMemory(Descriptor descriptor, std::size_t bytes)
+SharedMemory::SharedMemory(Descriptor descriptor, std::size_t bytes, Pages pages)
     : descriptor_(std::move(descriptor)) {
   const int seals = ::fcntl(descriptor_.get(), F_GET_SEALS);
   struct stat status {};
@@ -51,7 +56,7 @@ SharedMemory::SharedMemory(Descriptor descriptor, std::size_t bytes)
                 "a peer's memory is " + std::to_string(status.st_size) + " bytes long where " +
                     std::to_string(bytes) + " were announced");
   }
-  map(bytes);
+  map(bytes, pages);
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
@@ -67,10 +72,31 @@ SharedMemory::~SharedMemory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-void SharedMemory::map(std::size_t bytes) {
+void SharedMemory::map(std::size_t bytes, Pages pages) {
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED) throw_system("mapping " + std::to_string(bytes) + " bytes of a memfd");
   bytes_ = {static_cast<std::byte*>(address), bytes};
+  if (pages != Pages::kPresent) return;
+  ::madvise(address, bytes, MADV_HUGEPAGE);  // advice: shmem_enabled may say never
+  if (::madvise(address, bytes, kPopulateWrite) == 0 || errno == EINVAL) return;
+  throw_system("finding pages for " + std::to_string(bytes) + " bytes of a memfd");
+}
+
+bool make_private(std::span<std::byte> bytes) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
+  void* const shared = reinterpret_cast<void*>(begin);
+  const std::size_t length = end - begin;
+  void* const copy =
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return false;
+  std::memcpy(copy, shared, length);
+  if (::mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, shared) != MAP_FAILED)
+    return true;
+  ::munmap(copy, length);
+  return false;
 }
 
 std::string why_no_shared_memory() {

@@ -12,15 +12,20 @@
 
 namespace kolo::posix {
 
+enum class Pages {
+  kWhenTouched,  // come as they are touched, by whom they are touched
+  kPresent,      // all there, near the core of the calling thread; huge where the system allows
+};
+
 class SharedMemory {
  public:
   SharedMemory() = default;
 
-  // New memory, all zero; pages come as they are touched. Error kSystem where the kernel refuses.
-  explicit SharedMemory(std::size_t bytes);
+  // New memory, all zero. Error kSystem where the kernel refuses.
+  explicit SharedMemory(std::size_t bytes, Pages pages = Pages::kWhenTouched);
 
   // Maps what a peer handed over. Error kProtocol unless it is sealed and at least `bytes` long.
-  SharedMemory(Descriptor descriptor, std::size_t bytes);
+  SharedMemory(Descriptor descriptor, std::size_t bytes, Pages pages = Pages::kWhenTouched);
 
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
@@ -35,11 +40,15 @@ class SharedMemory {
   void forget_descriptor() noexcept { descriptor_.close(); }
 
  private:
-  void map(std::size_t bytes);
+  void map(std::size_t bytes, Pages pages);
 
   Descriptor descriptor_;
   std::span<std::byte> bytes_;
 };
+
+// From now on the whole pages under `bytes` are this process's alone, with what is in them: peers
+// who have mapped them go on with the old ones. False where the kernel refuses.
+bool make_private(std::span<std::byte> bytes) noexcept;
 
 // Why SharedMemory cannot be made here; empty where it can. Tries it.
 std::string why_no_shared_memory();

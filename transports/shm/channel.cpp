@@ -35,8 +35,14 @@ T* at(const Pair& pair, std::size_t offset) {
 
 }  // namespace
 
-ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding)
-    : pair_(std::move(pair)), capabilities_(capabilities_of(pair_.layout)), holding_(holding) {
+ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& regions,
+                       std::size_t single_copy_bytes)
+    : pair_(std::move(pair)),
+      capabilities_(capabilities_of(pair_.layout)),
+      holding_(holding),
+      regions_(regions),
+      single_copy_bytes_(single_copy_bytes),
+      peer_memory_(pair_.process) {
   const Layout& layout = pair_.layout;
   const int side = pair_.rank < pair_.peer ? 0 : 1;
   mine_ = at<Control>(pair_, layout.control_offset(side));
@@ -46,6 +52,10 @@ ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding)
   slots_out_ = at<std::byte>(pair_, layout.slots_offset(side));
   slots_in_ = at<std::byte>(pair_, layout.slots_offset(1 - side));
   free_slots_ = (std::uint64_t{1} << layout.slots()) - 1;
+  if (single_copy_bytes_ != 0 && peer_memory_.can_read(pair_.trial)) {
+    mine_->reads.store(1, std::memory_order_release);
+    capabilities_.zero_copy_bytes = single_copy_bytes_;
+  }
 }
 
 ShmChannel::~ShmChannel() { close(); }
@@ -54,7 +64,9 @@ ShmChannel::~ShmChannel() { close(); }
 void ShmChannel::close() noexcept {
   if (!pair_.socket.is_open()) return;
   if (failure_.empty()) flush();
-  mine_->closed.store(1, std::memory_order_release);
+  // Before anything else is done with offered memory: the peer looks here after it has read it.
+  mine_->closed.store(1, std::memory_order_seq_cst);
+  take_back_lent();
   pair_.socket.close();
   kill(ErrorCode::kAborted,
        "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
@@ -95,6 +107,7 @@ void ShmChannel::commit(unsigned flags) {
 }
 
 bool ShmChannel::send(std::span<const std::byte> data, unsigned flags) {
+  if (data.size() >= kShortestChoice) return send_long(data, flags);
   std::byte* slot = reserve(data.size());
   if (slot == nullptr) return false;
   if (!data.empty()) std::memcpy(slot, data.data(), data.size());
@@ -156,23 +169,32 @@ void ShmChannel::commit_slot(unsigned flags) {
   Announcement announcement = held_;
   announcement.has_slot = true;
   announcement.is_answered = (flags & kAnswered) != 0;
+  announcement.is_timed = choice_.is_timed;
+  announcement.is_streamed = choice_.way == Way::kStreamed;
+  announcement.is_received = (flags & kReceived) != 0;
   announcement.slot = reserved_slot_;
   announcement.slot_bytes = reserved_bytes_;
   free_slots_ &= ~(std::uint64_t{1} << reserved_slot_);
   if (announcement.is_answered) {
     answers_[answers_asked_ % kMostSlots] = static_cast<std::uint8_t>(reserved_slot_);
+    lent_[answers_asked_ % kMostSlots] = {};
     ++answers_asked_;
   }
   publish(announcement);
 }
 
-void ShmChannel::publish(Announcement announcement) {
+void ShmChannel::publish(Announcement announcement, const Offer& offer) {
   announcement.frame = published_;
-  const bool frees_slot = announcement.has_slot && !announcement.is_answered;
+  const bool frees_slot =
+      announcement.has_slot && !announcement.is_answered && !announcement.is_offered;
   frame_slots_[published_ % kFrames] =
       frees_slot ? static_cast<std::int8_t>(announcement.slot) : kNoSlot;
   Frame& frame = frames_out_[published_ % kFrames];
   std::memcpy(frame.tiny, held_bytes_.data(), announcement.tiny_words * 8);
+  if (announcement.is_offered) {
+    std::memcpy(frame.tiny + announcement.tiny_words * 8, &offer, sizeof offer);
+    last_offer_ = published_ + 1;
+  }
   frame.word.store(pack(announcement), std::memory_order_release);
   ++published_;
   held_ = {};
@@ -198,10 +220,13 @@ void ShmChannel::release() {
   close_current();
 }
 
+// Where the kernel copies, it copies straight there.
 bool ShmChannel::receive(std::span<std::byte> into) {
+  into_ = into.data();
   const std::byte* bytes_in = open_next(into.size());
+  into_ = nullptr;
   if (bytes_in == nullptr) return false;
-  if (!into.empty()) std::memcpy(into.data(), bytes_in, into.size());
+  if (bytes_in != into.data() && !into.empty()) std::memcpy(into.data(), bytes_in, into.size());
   release();
   return true;
 }
@@ -212,9 +237,13 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {
     if (bytes != current_.slot_bytes) fail_length(bytes, current_.slot_bytes);
+    if (current_.is_timed) begin_timing();
+    std::byte* const found = current_.is_offered
+                                 ? find_offered(bytes)
+                                 : slots_in_ + current_.slot * pair_.layout.stride();
     open_ = Open::kSlot;
     open_bytes_ = bytes;
-    return slots_in_ + current_.slot * pair_.layout.stride();
+    return found;
   }
   const unsigned left = current_.tiny_words - tiny_word_;
   const bool is_last = current_.tiny_segments == 1;
@@ -237,6 +266,12 @@ bool ShmChannel::load_frame() {
       current_.slot_bytes > pair_.layout.segment_bytes()) {
     fail_protocol("announced a segment that cannot be");
   }
+  if (current_.is_offered) {
+    if (words_of(sizeof current_offer_) + current_.tiny_words > words_of(kTinyBytes))
+      fail_protocol("announced a segment that cannot be");
+    std::memcpy(&current_offer_, frame.tiny + current_.tiny_words * 8, sizeof current_offer_);
+    offered_ = nullptr;
+  }
   has_frame_ = true;
   tiny_word_ = 0;
   return true;
@@ -249,6 +284,8 @@ void ShmChannel::close_current() {
     tiny_word_ += words_of(open_bytes_);
     --current_.tiny_segments;
   } else {
+    if (current_.is_offered) check_offer_stands();
+    if (current_.is_timed) end_timing();
     current_.has_slot = false;
   }
   open_ = Open::kNone;
@@ -264,6 +301,7 @@ void ShmChannel::close_current() {
 void ShmChannel::answer() {
   check_alive();
   check(open_ == Open::kSlot && current_.is_answered, "shm: nothing is in view to answer");
+  if (current_.is_offered) check_offer_stands();
   statistics_.bytes_sent += open_bytes_;
   ++answers_given_;
   mine_->answered.store(answers_given_, std::memory_order_release);
@@ -283,14 +321,17 @@ const std::byte* ShmChannel::view_answer(std::size_t bytes) {
   }
   wanted_ &= ~std::uint64_t{kAnswer};
   answer_bytes_ = bytes;
-  return slot_out(answers_[answers_read_ % kMostSlots]);
+  const auto lent = lent_[answers_read_ % kMostSlots];
+  return lent.empty() ? slot_out(answers_[answers_read_ % kMostSlots]) : lent.data();
 }
 
 void ShmChannel::release_answer() {
   check_alive();
   check(answered_ > answers_read_, "shm: no answer is in view to release");
   statistics_.bytes_received += answer_bytes_;
-  free_slots_ |= std::uint64_t{1} << answers_[answers_read_ % kMostSlots];
+  const auto place = answers_read_ % kMostSlots;
+  if (lent_[place].empty()) free_slots_ |= std::uint64_t{1} << answers_[place];
+  lent_[place] = {};
   ++answers_read_;
 }
 

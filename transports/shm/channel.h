@@ -6,13 +6,20 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "transports/aligned_memory.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 #include "transports/posix/shared_memory.h"
+#include "transports/posix/unix_socket.h"
+#include "transports/shm/copy_choice.h"
 #include "transports/shm/layout.h"
+#include "transports/shm/peer_memory.h"
+#include "transports/shm/regions.h"
 #include "transports/transport.h"
 
 namespace kolo::shm {
@@ -25,13 +32,18 @@ struct Pair {
   posix::SharedMemory memory;
   Layout layout{0};
   bool has_barriers = false;  // both ranks accept posix::barrier_everywhere
+  int process = 0;            // the peer's, as numbered here; 0: it cannot be seen
+  Trial trial;                // in the peer's process
   std::string peer_name;      // "rank 1 (host, process 4711)"
 };
 
 class ShmChannel final : public Channel {
  public:
-  // `holding` lists the channels that hold a frame back; it is the transport's.
-  ShmChannel(Pair pair, std::vector<ShmChannel*>& holding);
+  // `holding` lists the channels that hold a frame back; it and `regions` are the transport's.
+  // Segments of plain memory are offered, where the kernel copies between the two, from
+  // `single_copy_bytes`.
+  ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& regions,
+             std::size_t single_copy_bytes);
   ~ShmChannel() override;
 
   int peer() const override { return pair_.peer; }
@@ -41,7 +53,7 @@ class ShmChannel final : public Channel {
   std::byte* reserve(std::size_t bytes) override;
   void commit(unsigned flags) override;
   bool send(std::span<const std::byte> data, unsigned flags) override;
-  bool is_drained() override { return held_.tiny_segments == 0; }
+  bool is_drained() override;
 
   const std::byte* view(std::size_t bytes) override;
   void release() override;
@@ -55,6 +67,10 @@ class ShmChannel final : public Channel {
   // --- for the transport ---
 
   int socket() const { return pair_.socket.get(); }
+
+  // Reads what the peer says over the socket: bells, and the regions that it hands over or takes
+  // back. kMessage: there may be more.
+  posix::Received hear();
 
   // Hands over what kMore holds back. The transport takes the channel off its list.
   void flush();
@@ -87,9 +103,21 @@ class ShmChannel final : public Channel {
   bool find_slot();
   void collect_consumed();
   void send_held();
+  std::optional<Offer> offer_of(std::span<const std::byte> data, unsigned flags);
+  void look_at_regions();
+  bool tell(const RegionPlace& region);
+  bool send_offer(std::span<const std::byte> data, const Offer& offer, unsigned flags);
+  std::byte* find_offered(std::size_t bytes);
+  void check_offer_stands();
+  bool send_long(std::span<const std::byte> data, unsigned flags);
+  bool send_chosen(std::span<const std::byte> data, unsigned flags);
+  CopyChooser::Choice choose(std::size_t bytes, unsigned flags);
+  void begin_timing();
+  void end_timing();
+  void take_back_lent() noexcept;
   void commit_tiny(unsigned flags);
   void commit_slot(unsigned flags);
-  void publish(Announcement announcement);
+  void publish(Announcement announcement, const Offer& offer = {});
   bool load_frame();
   std::byte* open_next(std::size_t bytes);
   void close_current();
@@ -108,6 +136,12 @@ class ShmChannel final : public Channel {
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::vector<ShmChannel*>& holding_;
+  Regions& regions_;
+  const std::size_t single_copy_bytes_;
+  PeerMemory peer_memory_;
+  CopyChooser chooser_;
+  bool has_choice_ = false;  // of the next long segment, until it is sent
+  CopyChooser::Choice choice_;
   Control* mine_ = nullptr;
   Control* theirs_ = nullptr;
   Frame* frames_out_ = nullptr;
@@ -126,10 +160,15 @@ class ShmChannel final : public Channel {
       answers_{};  // slots to be answered, oldest at answers_read_ % kMostSlots
   std::uint64_t answers_asked_ = 0;
   std::uint64_t answers_read_ = 0;
-  std::uint64_t answered_ = 0;  // as last read
+  std::uint64_t answered_ = 0;                           // as last read
+  std::array<std::span<std::byte>, kMostSlots> lent_{};  // in their place; empty: it is in the slot
   std::size_t answer_bytes_ = 0;
-  Announcement held_;       // tiny segments that kMore holds back
-  bool is_listed_ = false;  // in holding_
+  std::uint64_t last_offer_ = 0;  // frames published up to the last that offers; 0: none does
+  std::uint64_t regions_version_ = 0;
+  std::vector<RegionPlace> known_regions_;
+  std::vector<std::uint64_t> told_regions_;  // that the peer knows of
+  Announcement held_;                        // tiny segments that kMore holds back
+  bool is_listed_ = false;                   // in holding_
   Open reserved_ = Open::kNone;
   unsigned reserved_slot_ = 0;
   std::size_t reserved_bytes_ = 0;
@@ -138,7 +177,13 @@ class ShmChannel final : public Channel {
   std::uint64_t next_frame_ = 0;  // to consume
   bool has_frame_ = false;        // it has arrived, and this is what is left of it:
   Announcement current_;
-  unsigned tiny_word_ = 0;  // where its next tiny segment begins
+  Offer current_offer_;
+  Clock::time_point timed_since_{};  // its segment; 0: not yet
+  CopyTimes copy_times_;
+  std::byte* offered_ = nullptr;  // where it can be read here, once it is open
+  AlignedMemory copied_;          // for a copy of it
+  std::byte* into_ = nullptr;     // where the copy shall lie instead, while receive() asks
+  unsigned tiny_word_ = 0;        // where its next tiny segment begins
   Open open_ = Open::kNone;
   std::size_t open_bytes_ = 0;
   std::uint64_t answers_given_ = 0;

@@ -36,6 +36,7 @@ struct Hello {
   std::uint32_t version = kLayoutVersion;
   std::int32_t rank = 0;
   std::uint64_t ticket[2] = {0, 0};  // of the rank that listens
+  Trial trial;                       // in the process of who says it
   std::uint32_t has_barriers = 0;
   std::uint32_t reserved = 0;  // room for a proof of the job's secret begins here
 };
@@ -258,6 +259,8 @@ class Meeting {
     Pair pair;
     pair.rank = request_.rank;
     pair.peer = peer;
+    pair.process = posix::peer_process(socket.get());
+    pair.trial = hello.trial;
     pair.socket = std::move(socket);
     pair.memory = std::move(memory);
     pair.layout = layout_;
@@ -270,6 +273,7 @@ class Meeting {
     Hello hello;
     hello.rank = request_.rank;
     std::copy(listener.ticket, listener.ticket + 2, hello.ticket);
+    hello.trial = own_trial();
     hello.has_barriers = has_barriers_ ? 1 : 0;
     return hello;
   }

@@ -12,6 +12,11 @@
 // are used in turn, and a word carries the low bits of its frame's number: a reader knows a new
 // word from the one of the lap before, and nobody ever clears anything.
 //
+// Long segments need no slot where the peer can reach their memory: the frame then carries an
+// *offer*, which says where they lie, in a region that the peer has mapped (regions.h) or in the
+// process, from where the kernel copies (peer_memory.h). The frame is consumed when the peer is
+// done with that memory.
+//
 // Slots are used lowest-free first: one that was answered, and read back, is still in cache. The
 // peer's count of what it is done with is read only when all seem taken, so plain streams use all
 // in turn; reading it for each segment, to stay with two or three slots, was 3 to 8 % slower at 512
@@ -23,12 +28,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transports/shm/copy_choice.h"
 #include "transports/transport.h"
 
 namespace kolo::shm {
 
 inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 
 // Two cache lines: processors fetch them in pairs, and neighbours would disturb one another.
 inline constexpr std::size_t kApart = 128;
@@ -36,6 +42,7 @@ inline constexpr std::size_t kApart = 128;
 inline constexpr std::uint32_t kFrames = 64;
 inline constexpr std::size_t kTinyBytes = 56;
 inline constexpr int kMostSlots = 8;
+inline constexpr std::size_t kShortestOffer = 8 * 1024;  // below, a slot is as good
 inline constexpr std::size_t kSlotPadding = 5 * kSegmentAlignment;
 inline constexpr std::size_t kLongestSegment =
     512 * 1024;  // four slots of these each way make 4 MiB
@@ -50,6 +57,10 @@ struct Announcement {
   unsigned tiny_words = 0;     // 8-byte words that they take
   bool has_slot = false;       // one more segment follows, in a slot
   bool is_answered = false;    // and it is to be answered
+  bool is_offered = false;     // it lies not in a slot but where the Offer says, behind the words
+  bool is_timed = false;       // the receiver shall time it, for copy_choice.h:
+  bool is_streamed = false;    // this is the way that it came,
+  bool is_received = false;    // and this how it is taken
   unsigned slot = 0;
   std::size_t slot_bytes = 0;  // of its segment
 };
@@ -62,7 +73,9 @@ constexpr std::uint64_t pack(const Announcement& a) {
   return frame_tag(a.frame) | std::uint64_t{a.tiny_segments} << 16 |
          std::uint64_t{a.tiny_words} << 20 | std::uint64_t{a.is_answered} << 23 |
          std::uint64_t{a.slot_bytes} << 24 | std::uint64_t{a.has_slot} << 48 |
-         std::uint64_t{a.slot} << 49;
+         std::uint64_t{a.slot} << 49 | std::uint64_t{a.is_offered} << 55 |
+         std::uint64_t{a.is_timed} << 56 | std::uint64_t{a.is_streamed} << 57 |
+         std::uint64_t{a.is_received} << 58;
 }
 
 constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
@@ -74,6 +87,10 @@ constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
   a.slot_bytes = (word >> 24) & 0xffffff;
   a.has_slot = ((word >> 48) & 1) != 0;
   a.slot = static_cast<unsigned>((word >> 49) & 63);
+  a.is_offered = ((word >> 55) & 1) != 0;
+  a.is_timed = ((word >> 56) & 1) != 0;
+  a.is_streamed = ((word >> 57) & 1) != 0;
+  a.is_received = ((word >> 58) & 1) != 0;
   return a;
 }
 
@@ -91,6 +108,8 @@ struct Control {
   alignas(kApart) SharedWord answered;  // segments of the other's outbox that are answered
   alignas(kApart) SharedWord asleep;    // a set of Events; 0: awake
   alignas(kApart) SharedWord closed;    // 1: no more will come, and that is in order
+  alignas(kApart) SharedWord reads;     // 1: this side can read the other process's memory
+  alignas(kApart) SharedWord times[PublishedTimes::kWords];  // what reading takes it
 };
 
 // Both sides hold it against their own figures: a peer of another build or with other settings is

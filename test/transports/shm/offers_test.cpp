@@ -1,0 +1,187 @@
+// Memory that the peer reaches itself: nothing is copied, and nothing is touched after the end.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/shm/ranks.h"
+#include "transports/error.h"
+#include "transports/posix/shared_memory.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+constexpr std::size_t kBytes = 32 * 1024;
+
+bool is_filled(const std::byte* data, std::size_t bytes, std::byte with) {
+  return std::all_of(data, data + bytes, [with](std::byte byte) { return byte == with; });
+}
+
+// Both threads of one test go on together.
+class Step {
+ public:
+  void reach(int step) { step_.store(step, std::memory_order_release); }
+  void await(int step) const {
+    const auto patience = soon();
+    while (step_.load(std::memory_order_acquire) < step) {
+      if (Clock::now() > patience) throw std::runtime_error("the other rank did not go on");
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<int> step_{0};
+};
+
+ErrorCode code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  throw std::runtime_error("no error was thrown");
+}
+
+std::byte* wait_for_question(Transport& transport, int peer) {
+  std::byte* segment = nullptr;
+  wait_until(
+      transport,
+      [&] { return (segment = transport.channel(peer).view_to_answer(kBytes)) != nullptr; },
+      "a question");
+  return segment;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what is sent from allocated memory is read where it lies, and in use until it is released") {
+  Step step;
+  run_connected(2, [&](Transport& transport) {
+    Channel& channel = transport.channel(1 - transport.rank());
+    if (transport.rank() == 0) {
+      const auto memory = transport.allocate(kBytes);
+      expect(channel.send({memory.get(), kBytes}));
+      expect(!channel.is_drained());
+      std::memset(memory.get(), 7, kBytes);  // forbidden to users; here it shows that it is no copy
+      step.reach(1);
+      wait_until(
+          transport, [&] { return channel.is_drained(); }, "a release");
+    } else {
+      step.await(1);
+      const std::byte* segment = nullptr;
+      wait_until(
+          transport, [&] { return (segment = channel.view(kBytes)) != nullptr; }, "a segment");
+      expect(is_filled(segment, kBytes, std::byte{7}));
+      channel.release();
+    }
+  });
+}
+
+TEST_CASE("a lent segment's answer is where it was") {
+  run_connected(2, [&](Transport& transport) {
+    Channel& channel = transport.channel(1 - transport.rank());
+    if (transport.rank() == 0) {
+      const auto memory = transport.allocate(kBytes);
+      expect(channel.send({memory.get(), kBytes}, kAnswered | kLent));
+      const std::byte* answer = nullptr;
+      wait_until(
+          transport, [&] { return (answer = channel.view_answer(kBytes)) != nullptr; },
+          "an answer");
+      expect(answer == memory.get() && is_filled(answer, kBytes, std::byte{9}));
+      channel.release_answer();
+    } else {
+      std::memset(wait_for_question(transport, 0), 9, kBytes);
+      channel.answer();
+    }
+  });
+}
+
+TEST_CASE("after the end nobody writes to memory that was lent") {
+  Step owner;
+  Step peer;
+  run_connected(2, [&](Transport& transport) {
+    if (transport.rank() == 0) {
+      const auto memory = transport.allocate(3 * kBytes);
+      std::memset(memory.get(), 1, 3 * kBytes);
+      expect(transport.channel(1).send({memory.get() + kBytes, kBytes}, kAnswered | kLent));
+      peer.await(1);
+      transport.quiesce();
+      owner.reach(1);
+      peer.await(2);
+      expect(is_filled(memory.get(), 3 * kBytes, std::byte{1}));
+      memory[kBytes] = std::byte{2};  // still there to be used
+    } else {
+      std::byte* const segment = wait_for_question(transport, 0);
+      peer.reach(1);
+      owner.await(1);
+      std::memset(segment, 9, kBytes);
+      peer.reach(2);
+      expect(code_of([&] { transport.channel(0).answer(); }) == ErrorCode::kPeerLost);
+    }
+  });
+}
+
+TEST_CASE("who reads offered memory learns that its owner has ended") {
+  Step owner;
+  Step peer;
+  run_connected(2, [&](Transport& transport) {
+    if (transport.rank() == 0) {
+      const auto memory = transport.allocate(kBytes);
+      expect(transport.channel(1).send({memory.get(), kBytes}));
+      peer.await(1);
+      transport.quiesce();
+      owner.reach(1);
+    } else {
+      const std::byte* segment = nullptr;
+      wait_until(
+          transport, [&] { return (segment = transport.channel(0).view(kBytes)) != nullptr; },
+          "a segment");
+      peer.reach(1);
+      owner.await(1);
+      expect(code_of([&] { transport.channel(0).release(); }) == ErrorCode::kPeerLost);
+    }
+  });
+}
+
+TEST_CASE("the kernel's copy from plain memory is not believed after its owner's end") {
+  std::vector<std::byte> memory(kBytes);
+  Step owner;
+  run_connected(2, [&](Transport& transport) {
+    constexpr int kSegments = 8;  // of which the first take the other way than slots
+    if (transport.rank() == 0) {
+      for (int i = 0; i < kSegments; ++i) {
+        transport.channel(1).send(memory, kReceived);
+      }
+      const bool is_offered = !transport.channel(1).is_drained();
+      transport.quiesce();
+      owner.reach(is_offered ? 2 : 1);
+    } else {
+      owner.await(1);
+      std::vector<std::byte> into(kBytes);
+      const auto code = code_of([&] {
+        for (int i = 0; i <= kSegments; ++i) {
+          wait_until(
+              transport, [&] { return transport.channel(0).receive(into); }, "a segment");
+        }
+      });
+      expect(code == ErrorCode::kPeerLost);
+    }
+  });
+}
+
+TEST_CASE("private pages keep their bytes, and peers keep the old ones") {
+  posix::SharedMemory memory(5 * 4096, posix::Pages::kPresent);
+  const auto bytes = memory.bytes();
+  std::memset(bytes.data(), 3, bytes.size());
+  const posix::SharedMemory peer(posix::Descriptor(dup(memory.descriptor())), bytes.size());
+  REQUIRE(posix::make_private(bytes.subspan(4000, 200)));
+  CHECK(is_filled(bytes.data(), bytes.size(), std::byte{3}));
+  std::memset(peer.bytes().data(), 4, bytes.size());
+  CHECK(is_filled(bytes.data(), 2 * 4096, std::byte{3}));
+  CHECK(is_filled(bytes.data() + 2 * 4096, 3 * 4096, std::byte{4}));
+}
