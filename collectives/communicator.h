@@ -359,8 +359,9 @@ class Communicator {
   // reach it (shm), what is sent from there is read where it lies, and a sum of two ranks, in
   // place, is written there by both: nothing is copied in between. Elsewhere it is plain memory.
   // The results are the same bits whatever memory is given. Local to this rank; peers learn of it
-  // when it is first used. It may outlive the communicator; free it after the operations on it are
-  // done. After a failure it is this process's alone. Error kSystem where there is no memory.
+  // when it is first used. It may outlive the communicator, and costs a descriptor; free it after
+  // the operations on it are done. After a failure it is this process's alone. Error kSystem where
+  // there is no memory.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 
   // Moves operations in flight along, without blocking. True if any is in flight afterwards.
