@@ -102,7 +102,8 @@ struct alignas(kApart) Frame {
 // What a sleeping rank waits for; it wakes for nothing else.
 enum Event : std::uint64_t { kData = 1, kCredit = 2, kAnswer = 4, kAnyEvent = 7 };
 
-// Written by one side, read by the other, but for `asleep`, which the waker clears. A line each.
+// Written by one side, read by the other, but for `asleep`, which the waker clears; `closed` is
+// read by an instruction that could write. A line each.
 struct Control {
   alignas(kApart) SharedWord consumed;  // frames of the other's outbox that are done with
   alignas(kApart) SharedWord answered;  // segments of the other's outbox that are answered

@@ -261,8 +261,8 @@ void ShmChannel::end_timing() {
 
 // The owner has closed, so what was read may have been anything.
 void ShmChannel::check_offer_stands() {
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (theirs_->closed.load(std::memory_order_acquire) == 0) [[likely]]
+  // Not a load: what was read before must not be read after.
+  if (theirs_->closed.fetch_or(0, std::memory_order_acq_rel) == 0) [[likely]]
     return;
   kill(ErrorCode::kPeerLost,
        fmt::format("rank {}: {} closed its shm channel while a segment of its "
