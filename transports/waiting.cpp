@@ -53,19 +53,24 @@ WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& setting
           choose_wait(local_ranks, local_cores > 0 ? local_cores : usable_cores(), settings.wait)),
       spin_(settings.spin) {}
 
+bool WaitPolicy::spin() {
+  const bool is_look_due = (pauses_ + 1) % kPausesPerLook == 0;
+  if (kind_ != WaitKind::kSpin || is_long_ || is_look_due) return false;
+  WaitStatistics& counts = this->counts();
+  counts.waits += pauses_ == 0 ? 1 : 0;
+  ++counts.spins;
+  ++pauses_;
+  relax();
+  return true;
+}
+
 bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
-  const bool is_look_due = pauses_ % kPausesPerLook == 0;
+  if (spin()) return true;
   WaitStatistics& counts = this->counts();
   counts.waits += pauses_ == 0 ? 1 : 0;
   ++pauses_;
-  const bool yields = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
-  if (kind_ == WaitKind::kSpin && !is_look_due && !yields) {
-    ++counts.spins;
-    relax();
-    return true;
-  }
   // A yield can cost whole time slices of others, so the clock is read after each.
-  if (yields) {
+  if (kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_)) {
     ++counts.yields;
     ::sched_yield();
   }
@@ -82,7 +87,7 @@ void WaitPolicy::wake() {
 
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
-  if (pauses_ == 1) since_ = now;
+  if (since_ == Clock::time_point{}) since_ = now;
   is_long_ = now - since_ > kSelfish;
   if (now - asked_store_ >= kAskStoreEvery) {
     asked_store_ = now;
@@ -92,7 +97,7 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
 }
 
 void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
-  pauses_ = kPausesPerLook;  // the next pause looks again, and sleeps if nothing has moved
+  pauses_ = kPausesPerLook - 1;  // the next pause looks again, and sleeps if nothing has moved
   if (transport.descriptor() < 0) {
     ++counts().yields;
     ::sched_yield();

@@ -93,6 +93,27 @@ TEST_CASE("pauses are counted by how they were spent, for whom they were") {
   }
 }
 
+TEST_CASE("spins are pauses of who spins, and end in time for a look at the clock") {
+  for (const auto kind : kKinds) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      WaitPolicy policy(2, 2, settings_with(kind));
+      WaitStatistics counts;
+      policy.count_into(counts);
+      std::uint64_t spins = 0;
+      while (policy.spin()) ++spins;
+      CHECK((spins > 0) == (kind == WaitKind::kSpin));
+      CHECK(spins < 1000);
+      CHECK(counts.spins == spins);
+      CHECK(counts.waits == (spins > 0 ? 1U : 0U));
+      CHECK_FALSE(policy.pause(*pair.own, *pair.store, Clock::now()));  // which is over
+      CHECK(counts.waits == 1);
+      policy.moved();
+      CHECK(policy.spin() == (kind == WaitKind::kSpin));
+    }
+  }
+}
+
 TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
   for (const StoreRow& row : store_table()) {
     for (const auto kind : kKinds) {
