@@ -114,6 +114,56 @@ TEST_CASE("spins are pauses of who spins, and end in time for a look at the cloc
   }
 }
 
+namespace {
+
+// As if others had had the core so long.
+void stay_away(Clock::duration time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) {
+  }
+}
+
+}  // namespace
+
+TEST_CASE("who often loses the core while waiting leaves it to others for a while") {
+  for (const auto kind : {WaitKind::kSpin, WaitKind::kYield}) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      auto settings = settings_with(kind);
+      settings.spin = 1h;  // no patience: only a loss makes it sleep
+      WaitPolicy policy(2, 2, settings);
+      WaitStatistics counts;
+      policy.count_into(counts);
+      const auto deadline = in_seconds(60);
+      const auto pause = [&] {
+        policy.wake();  // so that nobody has to wake it from its sleep
+        REQUIRE(policy.pause(*pair.own, *pair.store, deadline));
+      };
+      pause();
+      CHECK(counts.sleeps == 0);
+      for (int loss = 0; loss < 8; ++loss) {
+        stay_away(2ms);
+        for (int i = 0; i < 64; ++i) pause();  // a spinner looks that seldom
+      }
+      const auto pause_until_asleep = [&] {
+        const auto sleeps = counts.sleeps;
+        while (counts.sleeps == sleeps) pause();
+      };
+      stay_away(2ms);
+      pause_until_asleep();
+      const auto yields = counts.yields;
+      pause_until_asleep();
+      CHECK(counts.yields == yields);
+
+      stay_away(1100ms);  // longer than the longest caution
+      policy.moved();
+      const auto sleeps = counts.sleeps;
+      pause();
+      CHECK(counts.sleeps == sleeps);
+    }
+  }
+}
+
 TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
   for (const StoreRow& row : store_table()) {
     for (const auto kind : kKinds) {
