@@ -10,6 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "bench/memory_file.h"
+
 namespace kolo::bench {
 namespace {
 
@@ -19,9 +21,7 @@ constexpr std::size_t kPage = 4096;
 
 Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kPage) {
   if (pages == Pages::kShared) {
-    file_ = posix::Descriptor(memfd_create("kolo-bench", MFD_CLOEXEC));
-    if (!file_.is_open() || ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
-      posix::throw_system("kolo-bench: memory that a peer's processes can map");
+    file_ = make_memory_file(bytes_, "memory that a peer's processes can map");
     map();
   } else {
     data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes_));

@@ -11,6 +11,7 @@
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/memory_file.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/posix/cores.h"
@@ -43,7 +44,7 @@ struct alignas(64) Meeting::Shared {
   Line lines[2];
 };
 
-// Rank 0 makes the memory; the others open it through rank 0's descriptor table. A fresh memfd is
+// Rank 0 makes the memory; the others open it through rank 0's descriptor table. A fresh file is
 // all zeros, which is what the atomics begin with.
 Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout)
     : rank_(rank), size_(size), store_(store), timeout_(timeout) {
@@ -52,10 +53,7 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
   posix::Descriptor file;
   std::string path;
   if (rank == 0) {
-    file = posix::Descriptor(memfd_create("kolo-bench", MFD_CLOEXEC));
-    if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes_)) != 0) {
-      posix::throw_system("kolo-bench: memory for the ranks to meet in");
-    }
+    file = make_memory_file(bytes_, "rank 0: memory for the ranks to meet in");
     path = fmt::format("/proc/{}/fd/{}", getpid(), file.get());
   }
   path = exchange(store, rank, size, "meeting", path, Clock::now() + timeout, "join the benchmark")

@@ -76,7 +76,10 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
         throw Error(ErrorCode::kAborted, kNoPeer, *cause);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     } while (Clock::now() < deadline);
-    throw;
+    const std::string_view text = error.what();
+    if (error.code() != ErrorCode::kSystem || text.starts_with("rank ")) throw;
+    throw Error(error.code(), error.peer(),
+                fmt::format("rank {}: {}: {}", request.rank, kind.name, text));
   }
 }
 

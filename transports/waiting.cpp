@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "transports/error.h"
 #include "transports/posix/cores.h"
@@ -22,6 +23,19 @@ constexpr auto kAskStoreEvery = 1ms;
 // How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
 // waiting for that very core: other processes compete for it, or other threads of this one.
 constexpr auto kSelfish = 50us;
+
+// A waiter that comes back so late was not waiting: somebody computed on its core. Ranks that share
+// a core and wait, too, give it back much sooner.
+constexpr auto kLoss = 1ms;
+
+// A loss now and then costs less than the sleeps that would avoid it. Where one wait in four, of
+// the latest 16 or so, has one, the core is left to whoever it is: for a time that bounds what
+// finding that out again costs, longer each time that it comes at once.
+constexpr double kOften = 0.25;
+constexpr double kLatest = 1.0 / 16;
+constexpr int kCautionPerLoss = 16;
+constexpr auto kLongestCaution = 1s;
+constexpr auto kSelfishWithCaution = 5us;
 
 // The longest sleep: bounds the harm of a store that only tells when asked.
 constexpr auto kLongestSleep = 500ms;
@@ -53,25 +67,28 @@ WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& setting
           choose_wait(local_ranks, local_cores > 0 ? local_cores : usable_cores(), settings.wait)),
       spin_(settings.spin) {}
 
+bool WaitPolicy::spin() {
+  const bool is_look_due = (pauses_ + 1) % kPausesPerLook == 0;
+  if (kind_ != WaitKind::kSpin || is_long_ || is_look_due) return false;
+  count_pause();
+  ++counts().spins;
+  relax();
+  return true;
+}
+
 bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
-  const bool is_look_due = pauses_ % kPausesPerLook == 0;
-  WaitStatistics& counts = this->counts();
-  counts.waits += pauses_ == 0 ? 1 : 0;
-  ++pauses_;
-  const bool yields = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
-  if (kind_ == WaitKind::kSpin && !is_look_due && !yields) {
-    ++counts.spins;
-    relax();
-    return true;
-  }
+  if (spin()) return true;
+  count_pause();
   // A yield can cost whole time slices of others, so the clock is read after each.
-  if (yields) {
-    ++counts.yields;
+  const bool is_shared = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
+  if (is_shared && !is_cautious_) {
+    ++counts().yields;
     ::sched_yield();
   }
   if (!look_up(store, deadline)) return false;
-  const bool is_patient = kind_ == WaitKind::kBlock || Clock::now() - since_ > spin_;
-  if (is_patient) sleep(transport, store, deadline);
+  const bool leaves = is_cautious_ && (kind_ == WaitKind::kYield || is_long_);
+  if (kind_ == WaitKind::kBlock || leaves || looked_ - since_ > spin_)
+    sleep(transport, store, deadline);
   return true;
 }
 
@@ -80,10 +97,19 @@ void WaitPolicy::wake() {
   if (is_asleep_) bell_.ring();
 }
 
+void WaitPolicy::count_pause() {
+  if (pauses_ == 0) {
+    loss_rate_ -= loss_rate_ * kLatest;
+    ++counts().waits;
+  }
+  ++pauses_;
+}
+
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
-  if (pauses_ == 1) since_ = now;
-  is_long_ = now - since_ > kSelfish;
+  if (since_ == Clock::time_point{}) since_ = looked_ = now;
+  notice_loss(now);
+  is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
   if (now - asked_store_ >= kAskStoreEvery) {
     asked_store_ = now;
     if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
@@ -91,8 +117,22 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   return now < deadline;
 }
 
+void WaitPolicy::notice_loss(Clock::time_point now) {
+  const auto away = now - std::exchange(looked_, now);
+  if (away > kLoss) {
+    loss_rate_ += kLatest;
+    if (loss_rate_ > kOften) {
+      const bool is_again = now < cautious_until_ + caution_;
+      caution_ = std::min<Clock::duration>(is_again ? 2 * caution_ : kCautionPerLoss * away,
+                                           kLongestCaution);
+      cautious_until_ = now + caution_;
+    }
+  }
+  is_cautious_ = now < cautious_until_;
+}
+
 void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
-  pauses_ = kPausesPerLook;  // the next pause looks again, and sleeps if nothing has moved
+  pauses_ = kPausesPerLook - 1;  // the next pause looks again, and sleeps if nothing has moved
   if (transport.descriptor() < 0) {
     ++counts().yields;
     ::sched_yield();
@@ -111,6 +151,7 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   const auto time = is_woken_ ? 0ms : std::clamp<std::chrono::milliseconds>(left, 0ms, longest);
   const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(time.count()));
   transport.disarm();
+  looked_ = Clock::now();  // no loss
   is_asleep_ = false;
   is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
   if (ready > 0 && watched[2].revents != 0) bell_.silence();

@@ -10,6 +10,11 @@
 //   yield   more ranks than cores                         up to Settings::spin_us, then sleep
 //   block   asked for by Settings::wait                   sleep at once
 //
+// A waiter that comes back more than a millisecond late has lost its core to somebody who computes
+// there, such as the threads of OpenMP. Where that happens in every fourth wait it sleeps, for 16
+// times what it lost (up to a second), where it would yield or spin for more than 5 us: a yield
+// gives away a whole time slice (4 ms), while a sleeper is run soon after it is woken.
+//
 // Sleeping is arm, poll of the transport's descriptor and of the store's, disarm: a segment, a lost
 // peer and a failure posted anywhere all wake it.
 #pragma once
@@ -48,7 +53,11 @@ class WaitPolicy {
   WaitKind kind() const { return kind_; }
 
   // Something moved: the next pause is short again.
-  void moved() { pauses_ = 0; }
+  void moved() {
+    pauses_ = 0;
+    is_long_ = false;
+    since_ = {};
+  }
 
   // Where pauses are counted from now on, so that they can be told apart by whom they are for;
   // must outlive the policy, or the next call.
@@ -56,8 +65,12 @@ class WaitPolicy {
 
   // Nothing moved: waits a little, the longer the more often it is called in a row. False once the
   // deadline has passed. Error kAborted with the text of a failure that was posted in the store.
-  // Costs some 20 ns when spinning; clock and store are asked now and then only.
+  // Spins where spin() does; else clock and store are asked, and one may yield or sleep.
   bool pause(Transport& transport, Store& store, Deadline deadline);
+
+  // A pause of some 20 ns on the core, which asks neither clock, store nor kernel. False, and
+  // nothing done, where it is time to: then pause().
+  bool spin();
 
   // Ends the sleep of a pause under way, or else makes the next one return at once. From any
   // thread, for who has given the waiter more to do; a few ns where nobody sleeps.
@@ -65,7 +78,9 @@ class WaitPolicy {
 
  private:
   WaitStatistics& counts() { return counts_ == nullptr ? own_counts_ : *counts_; }
+  void count_pause();
   bool look_up(Store& store, Deadline deadline);
+  void notice_loss(Clock::time_point now);
   void sleep(Transport& transport, Store& store, Deadline deadline);
 
   WaitKind kind_;
@@ -73,8 +88,13 @@ class WaitPolicy {
   WaitStatistics* counts_ = nullptr;  // null: own_counts_
   std::chrono::microseconds spin_;
   std::uint64_t pauses_ = 0;
-  bool is_long_ = false;  // this wait has outlasted what a waiter may keep its core for
+  bool is_long_ = false;      // this wait has outlasted what a waiter may keep its core for
+  double loss_rate_ = 0;      // losses of the core to others, per wait
+  bool is_cautious_ = false;  // others compute on this core: it is left to them
+  Clock::duration caution_{0};
+  Clock::time_point cautious_until_{};
   Clock::time_point since_{};
+  Clock::time_point looked_{};  // the latest look in this wait
   Clock::time_point asked_store_{};
   posix::Event bell_;
   std::atomic<bool> is_asleep_{false};

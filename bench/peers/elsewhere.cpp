@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <stdexcept>
 
 #include "bench/buffer.h"
+#include "bench/memory_file.h"
 #include "transports/error.h"
 
 namespace kolo::bench {
@@ -170,7 +170,7 @@ TurnResult Elsewhere::play(const Turn& turn, const Buffer& data, const Buffer& i
 }
 
 void Elsewhere::start(StartCommand command) {
-  output_ = posix::Descriptor(memfd_create("kolo-bench-peer", MFD_CLOEXEC));
+  output_ = make_memory_file(0, "output of the launcher of " + name_);
   const posix::Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!output_.is_open() || !input.is_open())
     posix::throw_system("kolo-bench: files for the launcher of " + name_);

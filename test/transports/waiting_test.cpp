@@ -93,6 +93,77 @@ TEST_CASE("pauses are counted by how they were spent, for whom they were") {
   }
 }
 
+TEST_CASE("spins are pauses of who spins, and end in time for a look at the clock") {
+  for (const auto kind : kKinds) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      WaitPolicy policy(2, 2, settings_with(kind));
+      WaitStatistics counts;
+      policy.count_into(counts);
+      std::uint64_t spins = 0;
+      while (policy.spin()) ++spins;
+      CHECK((spins > 0) == (kind == WaitKind::kSpin));
+      CHECK(spins < 1000);
+      CHECK(counts.spins == spins);
+      CHECK(counts.waits == (spins > 0 ? 1U : 0U));
+      CHECK_FALSE(policy.pause(*pair.own, *pair.store, Clock::now()));  // which is over
+      CHECK(counts.waits == 1);
+      policy.moved();
+      CHECK(policy.spin() == (kind == WaitKind::kSpin));
+    }
+  }
+}
+
+namespace {
+
+// As if others had had the core so long.
+void stay_away(Clock::duration time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) {
+  }
+}
+
+}  // namespace
+
+TEST_CASE("who often loses the core while waiting leaves it to others for a while") {
+  for (const auto kind : {WaitKind::kSpin, WaitKind::kYield}) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      auto settings = settings_with(kind);
+      settings.spin = 1h;  // no patience: only a loss makes it sleep
+      WaitPolicy policy(2, 2, settings);
+      WaitStatistics counts;
+      policy.count_into(counts);
+      const auto deadline = in_seconds(60);
+      const auto pause = [&] {
+        policy.wake();  // so that nobody has to wake it from its sleep
+        REQUIRE(policy.pause(*pair.own, *pair.store, deadline));
+      };
+      pause();
+      CHECK(counts.sleeps == 0);
+      for (int loss = 0; loss < 8; ++loss) {
+        stay_away(2ms);
+        for (int i = 0; i < 64; ++i) pause();  // a spinner looks that seldom
+      }
+      const auto pause_until_asleep = [&] {
+        const auto sleeps = counts.sleeps;
+        while (counts.sleeps == sleeps) pause();
+      };
+      stay_away(2ms);
+      pause_until_asleep();
+      const auto yields = counts.yields;
+      pause_until_asleep();
+      CHECK(counts.yields == yields);
+
+      stay_away(1100ms);  // longer than the longest caution
+      policy.moved();
+      const auto sleeps = counts.sleeps;
+      pause();
+      CHECK(counts.sleeps == sleeps);
+    }
+  }
+}
+
 TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
   for (const StoreRow& row : store_table()) {
     for (const auto kind : kKinds) {

@@ -1,5 +1,6 @@
 #include "transports/posix/descriptor.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cerrno>
 #include <system_error>
@@ -21,7 +22,16 @@ void Descriptor::close() noexcept {
   value_ = -1;
 }
 
-std::string error_text(int number) { return std::generic_category().message(number); }
+std::string error_text(int number) {
+  std::string text = std::generic_category().message(number);
+  rlimit limit{};
+  if (number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    text += " (this process may have " + std::to_string(limit.rlim_cur) +
+            ": raise the limit with ulimit -n)";
+  }
+  if (number == ENFILE) text += " (in the whole system: raise fs.file-max with sysctl)";
+  return text;
+}
 
 void throw_system(const std::string& what) {
   throw Error(ErrorCode::kSystem, kNoPeer, what + ": " + error_text(errno));

@@ -22,7 +22,7 @@ class Descriptor {
   int value_ = -1;
 };
 
-// errno's text; thread-safe.
+// errno's text, and what to do where the limit on open files was met; thread-safe.
 std::string error_text(int number);
 
 // Error kSystem, "<what>: <errno's text>".

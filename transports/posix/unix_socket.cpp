@@ -93,7 +93,7 @@ Message receive_message(int socket, std::span<std::byte> into) {
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
   header.msg_control = control.bytes.data();
-  header.msg_controllen = control.bytes.size();
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
   const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   Message message;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return message;

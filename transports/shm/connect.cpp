@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -233,13 +234,18 @@ class Meeting {
 
   // Without the ticket it is not of this job; with it, it is a lower rank that has not come yet.
   bool is_expected(const Hello& hello, const posix::Message& message) const {
-    return message.bytes == sizeof hello && message.passed.is_open() && hello.magic == kMagic &&
+    return message.bytes == sizeof hello && hello.magic == kMagic &&
            hello.version == kLayoutVersion &&
            std::equal(hello.ticket, hello.ticket + 2, own_.ticket) && hello.rank >= 0 &&
            hello.rank < request_.rank && !has_met(hello.rank);
   }
 
   void welcome(const Hello& hello, posix::Descriptor socket, posix::Descriptor memfd) {
+    // The kernel drops a descriptor that has no room here, without a word.
+    if (!memfd.is_open()) {
+      fail(ErrorCode::kSystem, hello.rank,
+           "handed over memory that this rank cannot take: " + posix::error_text(EMFILE));
+    }
     posix::SharedMemory memory(std::move(memfd), layout_.bytes());
     memory.forget_descriptor();
     Header header;

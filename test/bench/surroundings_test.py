@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""kolo-bench where the surroundings are bad: little shared memory, no memfd, one core, half a core, few descriptors, a rank that is
+stopped for a while, more ranks than cores. It goes on where it can, and else ends with one clear error.
+
+  surroundings_test.py KOLO_BENCH [test...]
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BENCH = ""
+PATIENCE_S = 400
+FEW = ["--iterations", "3", "--passes", "1", "--warmup", "1", "--factor", "64", "--timeout", "120"]
+GROUPS = "/sys/fs/cgroup"
+
+
+def program(name):
+    return str(Path(BENCH).parent / name)
+
+
+def start(words, **options):
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def run(*words, **options):
+    process = start(words, **options)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, output, errors
+
+
+def mounted(script, *words):
+    """The command as root of a user and mount namespace of its own, after what `script` mounts there."""
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', "sh", *words]
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
+        os.sched_yield()
+
+
+class Surroundings(unittest.TestCase):
+    def skip_unless_mounting(self, script):
+        try:
+            code, _, errors = run(*mounted(script, "true"))
+        except FileNotFoundError:
+            self.skipTest("skipped: no unshare (util-linux) here")
+        if code != 0:
+            self.skipTest(f"skipped: no namespace to mount in: {errors.strip()}")
+
+    def skip_unless_filtering(self):
+        code, _, errors = run(program("without"), "memfd_create=EPERM", "true")
+        if code == 77:
+            self.skipTest(f"skipped: {errors.strip()}")
+
+    def lines_of(self, *words, before=(), **options):
+        """The JSON lines of an all-reduce in which all was right."""
+        code, output, errors = run(*before, BENCH, "allreduce", *FEW, *words, "--json", "-", **options)
+        self.assertEqual(code, 0, errors)
+        lines = [json.loads(line) for line in output.splitlines()]
+        self.assertTrue(lines)
+        self.assertEqual({line["wrong"] for line in lines}, {0})
+        return lines
+
+    def spins_of(self, *words, before=(), **options):
+        """How often rank 0 spun, yielded and slept, as its profile says."""
+        code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
+        self.assertEqual(code, 0, errors)
+        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank \d+( +\d+){9}$", line)]
+        self.assertTrue(rows, output)
+        return [sum(int(row[column]) for row in rows) for column in (-3, -2, -1)]
+
+    def complaints_of(self, *words, **options):
+        """The lines that kolo-bench said in a job that could not be."""
+        code, _, errors = run(*words, **options)
+        self.assertEqual(code, 1, errors)
+        said = [line for line in errors.splitlines() if "kolo-bench: " in line]
+        self.assertTrue(said, errors)
+        return said
+
+
+class Memory(Surroundings):
+    def test_a_dev_shm_of_1_mb_is_enough_for_any_message(self):
+        small = "mount -t tmpfs -o size=1m none /dev/shm"
+        self.skip_unless_mounting(small)
+        for transport in ("shm", "tcp"):
+            with self.subTest(transport=transport):
+                self.lines_of("--ranks", "3", "--transport", transport, "--max-bytes", "16M", before=mounted(small))
+
+    def test_without_dev_shm_nothing_is_missing(self):
+        none = "mount -t tmpfs -o size=4k,nr_inodes=1,ro none /dev/shm"
+        self.skip_unless_mounting(none)
+        self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(none))
+
+    def test_without_memfd_shm_says_so_and_what_else_there_is(self):
+        self.skip_unless_filtering()
+        for error, text in (("ENOSYS", "Function not implemented"), ("EPERM", "Operation not permitted")):
+            with self.subTest(error=error):
+                said = self.complaints_of(program("without"), f"memfd_create={error}", BENCH, "allreduce", "--transport", "shm")
+                self.assertEqual(len(said), 1, said)
+                self.assertRegex(said[0], rf"rank \d.* cannot share memory \(memfd_create: {text}\): use tcp")
+
+    def test_without_memfd_auto_goes_by_another_way(self):
+        self.skip_unless_filtering()
+        lines = self.lines_of("--transport", "auto", "--max-bytes", "64K", before=[program("without"), "memfd_create=EPERM"])
+        self.assertEqual({line["transport"] for line in lines}, {"tcp"})
+
+    def test_one_rank_without_memfd_takes_all_with_it(self):
+        self.skip_unless_filtering()
+        for rank in range(3):
+            with self.subTest(rank=rank):
+                script = f'test $RANK = {rank} || exec "$@"; exec {program("without")} memfd_create=ENOSYS "$@"'
+                command = [program("kolo-run"), "-n", "3", "sh", "-c", script, "sh", BENCH, "allreduce", *FEW, "--max-bytes", "64K"]
+                code, output, errors = run(*command)
+                self.assertEqual(code, 0, errors)
+                rows = [line.split() for line in output.splitlines() if "float32" in line]
+                self.assertEqual({row[row.index("sum") + 1] for row in rows}, {"tcp"}, output)
+                said = self.complaints_of(*command, "--transport", "shm")
+                self.assertRegex(said[0], rf"rank {rank} .*cannot share memory")
+
+
+class Cores(Surroundings):
+    def test_ranks_that_share_one_core_of_a_mask_do_not_spin(self):
+        one = {min(os.sched_getaffinity(0))}
+        for transport in ("shm", "tcp", "inproc"):
+            for ranks in ("2", "4"):
+                with self.subTest(transport=transport, ranks=ranks):
+                    spins, yields, sleeps = self.spins_of("--transport", transport, "--ranks", ranks,
+                                                          preexec_fn=lambda: os.sched_setaffinity(0, one))
+                    self.assertEqual(spins, 0)
+                    self.assertGreater(yields + sleeps, 0)
+
+    def test_ranks_that_share_half_a_core_of_a_quota_do_not_spin(self):
+        # Both hierarchies, whichever the process is in.
+        half = (f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/cpu && echo 50000 100000 > {GROUPS}/cpu.max && "
+                f"echo 50000 > {GROUPS}/cpu/cpu.cfs_quota_us && echo 100000 > {GROUPS}/cpu/cpu.cfs_period_us")
+        self.skip_unless_mounting(half)
+        for transport in ("shm", "tcp", "inproc"):
+            with self.subTest(transport=transport):
+                spins, yields, sleeps = self.spins_of("--transport", transport, before=mounted(half))
+                self.assertEqual(spins, 0)
+                self.assertGreater(yields + sleeps, 0)
+
+    @staticmethod
+    def group_of_half_a_core():
+        """A control group whose processes have half a core together; OSError where none can be made."""
+        if Path(f"{GROUPS}/cpu/cpu.cfs_quota_us").exists() or not Path(f"{GROUPS}/cgroup.controllers").exists():
+            group, limit, text = Path(f"{GROUPS}/cpu/kolo-test-{os.getpid()}"), "cpu.cfs_quota_us", "50000"
+        else:
+            group, limit, text = Path(f"{GROUPS}/kolo-test-{os.getpid()}"), "cpu.max", "50000 100000"
+        group.mkdir()
+        try:
+            (group / limit).write_text(text, encoding="ascii")
+        except OSError:
+            group.rmdir()
+            raise
+        return group
+
+    def test_half_a_core_is_slow_and_nothing_else(self):
+        try:
+            group = self.group_of_half_a_core()
+        except OSError as error:
+            self.skipTest(f"skipped: no control group of our own: {error}")
+        try:
+            for transport in ("shm", "tcp"):
+                with self.subTest(transport=transport):
+                    spins, yields, sleeps = self.spins_of(
+                        "--transport", transport, preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+                    self.assertEqual(spins, 0)
+                    self.assertGreater(yields + sleeps, 0)
+        finally:
+            wait_until(lambda: not (group / "cgroup.procs").read_text(), "the group to be empty")
+            group.rmdir()
+
+
+class Descriptors(Surroundings):
+    def test_with_too_few_descriptors_shm_says_so_and_how_to_have_more(self):
+        failed = succeeded = 0
+        for limit in range(6, 26):
+            with self.subTest(limit=limit):
+                code, output, errors = run(program("kolo-run"), "-n", "4", "sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", BENCH,
+                                           "allreduce", *FEW, "--max-bytes", "8", "--transport", "shm")
+                if code == 0:
+                    succeeded += 1
+                    self.assertIn("0 wrong", output)
+                    continue
+                failed += 1
+                said = [line for line in errors.splitlines() if "kolo-bench: " in line]
+                self.assertTrue(said, errors)
+                for line in said:
+                    self.assertRegex(line, rf"rank \d.*Too many open files \(this process may have {limit}: raise the limit with ulimit -n\)")
+        self.assertGreater(failed, 0)
+        self.assertGreater(succeeded, 0)
+
+    def test_the_launcher_says_so_too(self):
+        code, _, errors = run("sh", "-c", 'ulimit -n 12 && exec "$@"', "sh", BENCH, "allreduce", *FEW, "--ranks", "4")
+        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+        self.assertIn("Too many open files (this process may have 12: raise the limit with ulimit -n)", errors)
+
+
+class Stopped(Surroundings):
+    STOPPED_S = 2  # the fault itself: so long a rank does nothing
+
+    @staticmethod
+    def ranks_of(process):
+        ranks = {}
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            for variable in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
+                if variable.startswith(b"RANK="):
+                    ranks[int(variable[5:])] = int(child)
+        return ranks
+
+    def is_waited_for(self, transport, rank, iterations):
+        """Stops the rank in the middle of a benchmark, which must end well. False where it was over too soon to be stopped."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "lines.jsonl"
+            process = start([BENCH, "allreduce", "--transport", transport, "--min-bytes", "64K", "--max-bytes", "64K", "--passes", "1",
+                             "--iterations", str(iterations), "--timeout", "120", "--json", str(file)])
+            for line in process.stdout:
+                if "bytes" in line:  # the table's head: it is about to measure
+                    break
+            wait_until(lambda: len(self.ranks_of(process)) == 2 or process.poll() is not None, "both ranks to be there")
+            try:
+                stopped = self.ranks_of(process)[rank]
+                os.kill(stopped, signal.SIGSTOP)
+            except (KeyError, OSError):
+                process.communicate(timeout=PATIENCE_S)
+                return False
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(timeout=self.STOPPED_S)
+            os.kill(stopped, signal.SIGCONT)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual((process.returncode, errors), (0, ""))
+            self.assertEqual([json.loads(line)["wrong"] for line in file.read_text().splitlines()], [0])
+        return True
+
+    def test_a_rank_that_is_stopped_for_seconds_is_waited_for(self):
+        for transport, rank in (("shm", 1), ("tcp", 0)):
+            with self.subTest(transport=transport, rank=rank):
+                self.assertTrue(any(self.is_waited_for(transport, rank, iterations) for iterations in (4000, 8000, 16000)))
+
+
+class Crowded(Surroundings):
+    def test_many_ranks_on_few_cores_are_right(self):
+        two = set(sorted(os.sched_getaffinity(0))[:2])
+        for transport in ("shm", "tcp", "inproc"):
+            for ranks in ("4", "8", "16"):
+                with self.subTest(transport=transport, ranks=ranks):
+                    self.lines_of("--transport", transport, "--ranks", ranks, "--max-bytes", "2M",
+                                  preexec_fn=lambda: os.sched_setaffinity(0, two))
+
+
+if __name__ == "__main__":
+    BENCH = sys.argv.pop(1)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        os.environ.pop(name, None)
+    unittest.main(verbosity=2)
