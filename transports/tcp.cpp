@@ -15,6 +15,7 @@
 #include "transports/posix/socket.h"
 #include "transports/tcp/connection_channel.h"
 #include "transports/tcp/door.h"
+#include "transports/tcp/lanes_channel.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -47,8 +48,13 @@ class TcpTransport final : public Transport {
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
-      channels_.back() =
-          std::make_unique<tcp::ConnectionChannel>(door_, peer, settings.segment_bytes);
+      if (settings.lanes > 1) {
+        channels_.back() = std::make_unique<tcp::LanesChannel>(door_, peer, settings.segment_bytes,
+                                                               settings.lanes);
+      } else {
+        channels_.back() =
+            std::make_unique<tcp::ConnectionChannel>(door_, peer, settings.segment_bytes);
+      }
       door_.let(peer, *channels_.back());
     }
   }
@@ -186,6 +192,7 @@ TcpSettings tcp_settings(const Settings& settings) {
   result.port_high = settings.tcp_port_high;
   result.congestion = settings.tcp_congestion;
   result.buffer_bytes = settings.tcp_buffer_bytes;
+  result.lanes = settings.tcp_lanes;
   result.hello_timeout = settings.hello_timeout;
   if (settings.segment_bytes != 0) result.segment_bytes = settings.segment_bytes;
   result.rendezvous_host = settings.store.empty() ? settings.master_host : host_of(settings.store);

@@ -7,7 +7,8 @@
 // in the core's cache.
 //
 // What each socket takes beyond what it soon sends is the kernel's affair: KOLO_TCP_BUFFERS fixes
-// its buffers.
+// its buffers. Several connections of a pair, KOLO_TCP_LANES, are for networks where one is slower
+// than the way.
 //
 // Congestion control: none is needed inside one host, and BBR, the default of some systems, paces
 // even there, which halves the throughput. So connections within a host use reno or cubic where the
