@@ -100,12 +100,14 @@ Error Engine::timed_out(const Operation& operation) const {
       last == awaited
           ? ""
           : fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
+  const std::string unconnected =
+      awaited == kNobody ? "" : channels_[static_cast<std::size_t>(awaited)]->why_unconnected();
   return {ErrorCode::kDeadline, last,
-          fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}is rank {} "
-                      "alive, and does it call the same operations?",
+          fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}{}{}is rank "
+                      "{} alive, and does it call the same operations?",
                       rank_, host_, executor.describe_wait(), transport_->name(), timeout.count(),
                       to_string(header.collective), header.sequence, executor.describe_place(),
-                      between, last)};
+                      between, unconnected, unconnected.empty() ? "" : "; ", last)};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -214,6 +216,7 @@ void Engine::look_for_strays_before(const Operation& blocked) {
 }
 
 void Engine::check_stray(Channel& channel, const CallHeader& done) const {
+  if (!channel.is_connected()) return;  // nothing can lie there, and a look would connect
   const std::byte* opening = nullptr;
   try {
     opening = channel.view(kOpeningBytes);

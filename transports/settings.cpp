@@ -14,6 +14,8 @@ namespace kolo {
 
 namespace {
 
+constexpr long kMostTcpLanes = 16;
+
 [[noreturn]] void fail(const char* name, const std::string& value, std::string_view expected) {
   throw std::invalid_argument(fmt::format("{}='{}' is not {}", name, value, expected));
 }
@@ -147,6 +149,10 @@ Settings read_settings(const Variables& variables) {
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");
+  settings.tcp_buffer_bytes =
+      static_cast<int>(reader.number("KOLO_TCP_BUFFERS", 4096, 1 << 30).value_or(0));
+  settings.tcp_lanes =
+      static_cast<int>(reader.number("KOLO_TCP_LANES", 1, kMostTcpLanes).value_or(1));
   settings.hello_timeout =
       std::chrono::milliseconds(reader.number("KOLO_HELLO_TIMEOUT_MS", 1, 3'600'000)
                                     .value_or(settings.hello_timeout.count()));

@@ -71,6 +71,11 @@ struct Settings {
   std::uint16_t tcp_port_high = 0;
   std::string tcp_congestion;  // KOLO_TCP_CONGESTION: reno, cubic, bbr, ...; "system": the
                                // machine's; empty: see tcp.h
+  int tcp_buffer_bytes = 0;    // KOLO_TCP_BUFFERS: of each socket, each way; 0: the kernel's, which
+                               // grow with the network's delay and rate; a fixed size does not
+  int tcp_lanes = 1;  // KOLO_TCP_LANES: connections of a pair; more help where one of them is
+                      // slower than the network, and cost 16 bytes and a system call a chunk; the
+                      // same on all ranks
   std::chrono::milliseconds hello_timeout{
       5000};  // KOLO_HELLO_TIMEOUT_MS: strangers who do not say hello are dropped
 };

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
@@ -13,8 +13,9 @@
 #include "transports/error.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/socket.h"
-#include "transports/tcp/channel.h"
-#include "transports/tcp/mesh.h"
+#include "transports/tcp/connection_channel.h"
+#include "transports/tcp/door.h"
+#include "transports/tcp/lanes_channel.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -26,6 +27,11 @@ using namespace std::chrono_literals;
 // How long a transport that is destroyed while segments are still queued tries to send them.
 constexpr auto kLastPatience = 2s;
 
+// How often a rank that does not sleep looks whether somebody has come. Reading the clock costs as
+// much as a few looks at all queues: hence the second.
+constexpr auto kLookEvery = 1ms;
+constexpr std::uint64_t kProgressPerClock = 64;
+
 // Of the host part of KOLO_STORE.
 std::string host_of(const std::string& url) {
   const auto begin = url.find("//");
@@ -35,46 +41,21 @@ std::string host_of(const std::string& url) {
   return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
 }
 
-bool set_congestion(const posix::Descriptor& socket, const std::string& name) {
-  return ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
-                      static_cast<socklen_t>(name.size())) == 0;
-}
-
-constexpr const char* kNoCongestion =
-    "KOLO_TCP_CONGESTION='{}': this kernel does not have it, or not for everybody; "
-    "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what it has";
-
-void choose_congestion(const tcp::Peer& peer, const TcpSettings& settings) {
-  if (settings.congestion == "system") return;
-  if (!settings.congestion.empty()) {
-    if (set_congestion(peer.socket, settings.congestion)) return;
-    throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format(fmt::runtime(kNoCongestion), settings.congestion));
-  }
-  if (!peer.is_on_this_host) return;
-  if (!set_congestion(peer.socket, "reno")) set_congestion(peer.socket, "cubic");
-}
-
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const TransportRequest& request, const TcpSettings& settings)
-      : rank_(request.rank), size_(request.size) {
-    auto peers = tcp::connect_all(request, settings);
-    for (int rank = 0; rank < size_; ++rank) {
-      tcp::Peer& peer = peers[static_cast<std::size_t>(rank)];
-      if (rank == rank_) {
-        channels_.push_back(nullptr);
-        continue;
+      : rank_(request.rank), size_(request.size), door_(request, settings, epoll_) {
+    for (int peer = 0; peer < size_; ++peer) {
+      channels_.push_back(nullptr);
+      if (peer == rank_) continue;
+      if (settings.lanes > 1) {
+        channels_.back() = std::make_unique<tcp::LanesChannel>(door_, peer, settings.segment_bytes,
+                                                               settings.lanes);
+      } else {
+        channels_.back() =
+            std::make_unique<tcp::ConnectionChannel>(door_, peer, settings.segment_bytes);
       }
-      posix::set_low_latency(peer.socket);
-      posix::set_keepalive(peer.socket);
-      choose_congestion(peer, settings);
-      // Edge-triggered: what has been seen and left alone must not wake anybody again. Room to
-      // write is reported only after the socket has refused.
-      epoll_.add(peer.socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                 static_cast<std::uint64_t>(rank));
-      channels_.push_back(std::make_unique<tcp::TcpChannel>(
-          std::move(peer.socket), rank_, rank, std::move(peer.address), settings.segment_bytes));
+      door_.let(peer, *channels_.back());
     }
   }
 
@@ -96,17 +77,24 @@ class TcpTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel && channel->has_queued()) channel->flush();
     }
+    if (door_.is_open() && is_look_due()) look_at_door();
   }
 
   int descriptor() const override { return epoll_.descriptor(); }
 
   // News that came since the last look is in epoll's list; taking it off makes the descriptor
-  // silent.
+  // silent. Edge-triggered: what has been seen and left alone must not wake anybody again, and room
+  // to write is reported only after a socket has refused.
   bool arm() override {
     std::array<epoll_event, 64> events;
     bool is_new = false;
-    while (!epoll_.wait(events, 0).empty()) is_new = true;
-    return !is_new;
+    while (true) {
+      const auto news = epoll_.wait(events, 0);
+      if (news.empty()) return !is_new;
+      is_new = true;
+      for (const epoll_event& event : news)
+        is_door_news_ |= event.data.u64 == static_cast<std::uint64_t>(size_);
+    }
   }
 
   void disarm() override {}
@@ -115,27 +103,61 @@ class TcpTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel) channel->close();
     }
+    door_.close();
   }
 
  private:
+  // Who needs a connection looks at the door by itself; this is for those who come unasked.
+  bool is_look_due() {
+    if (std::exchange(is_door_news_, false)) return true;
+    if (++calls_ % kProgressPerClock != 0) return false;
+    const auto now = Clock::now();
+    if (now - looked_ < kLookEvery) return false;
+    looked_ = now;
+    return true;
+  }
+
+  void look_at_door() {
+    door_.look();
+    const bool is_complete =
+        std::all_of(channels_.begin(), channels_.end(),
+                    [](const auto& channel) { return !channel || channel->is_settled(); });
+    if (is_complete) door_.close();
+  }
+
   void send_the_rest() noexcept {
     const auto deadline = Clock::now() + kLastPatience;
+    try {
+      while (Clock::now() < deadline && has_rest()) {
+        if (!arm()) continue;
+        pollfd watched{epoll_.descriptor(), POLLIN, 0};
+        ::poll(&watched, 1, 100);
+      }
+    } catch (const std::exception&) {  // out of descriptors: what is not connected stays so
+    }
+  }
+
+  // Whether anything is left after another try. Of who is gone nobody is left to read it.
+  bool has_rest() {
+    bool is_any = false;
     for (const auto& channel : channels_) {
       try {
-        while (channel && channel->has_queued() && !channel->is_lost() && !channel->is_drained() &&
-               Clock::now() < deadline) {
-          pollfd watched{channel->descriptor(), POLLOUT, 0};
-          ::poll(&watched, 1, 100);
-        }
-      } catch (const std::exception&) {  // the peer is gone: nobody is left to read it
+        is_any |= channel && !channel->is_dead() && !channel->is_drained();
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kPeerLost) throw;
       }
     }
+    return is_any;
   }
 
   const int rank_;
   const int size_;
   posix::Epoll epoll_;
+  tcp::Door door_;
   std::vector<std::unique_ptr<tcp::TcpChannel>> channels_;
+  std::uint64_t calls_ = 0;
+  Clock::time_point looked_{};
+  bool is_door_news_ = false;
 };
 
 // What every rank of this host would find, before there are any.
@@ -143,8 +165,8 @@ void check_settings(const Settings& settings) {
   const std::string& congestion = settings.tcp_congestion;
   if (!congestion.empty() && congestion != "system") {
     const posix::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.is_open() && !set_congestion(socket, congestion))
-      throw std::invalid_argument(fmt::format(fmt::runtime(kNoCongestion), congestion));
+    if (socket.is_open() && !tcp::set_congestion(socket, congestion))
+      throw std::invalid_argument(tcp::no_congestion(congestion));
   }
   if (settings.tcp_host.empty()) return;
   try {
@@ -169,6 +191,8 @@ TcpSettings tcp_settings(const Settings& settings) {
   result.port_low = settings.tcp_port_low;
   result.port_high = settings.tcp_port_high;
   result.congestion = settings.tcp_congestion;
+  result.buffer_bytes = settings.tcp_buffer_bytes;
+  result.lanes = settings.tcp_lanes;
   result.hello_timeout = settings.hello_timeout;
   if (settings.segment_bytes != 0) result.segment_bytes = settings.segment_bytes;
   result.rendezvous_host = settings.store.empty() ? settings.master_host : host_of(settings.store);

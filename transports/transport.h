@@ -95,6 +95,7 @@ struct ChannelStatistics {
   std::uint64_t segments_sent = 0;
   std::uint64_t segments_received = 0;
   std::uint64_t system_calls = 0;  // its own, waking the peer among them; 0 below an adapter
+  std::uint64_t connections = 0;   // open now, where the transport is made of connections
 };
 
 // Counted by who waits (waiting.h).
@@ -176,6 +177,17 @@ class Channel {
 
   // This channel's device-ordered form, or null.
   virtual StreamChannel* stream() { return nullptr; }
+
+  // --- connections that are made when they are needed ---
+
+  // False while there is no connection to the peer, and so nothing of it can have arrived. A call
+  // that sends or receives begins to make one; who only wants to see whether there is something
+  // asks this first. True where nothing has to be made.
+  virtual bool is_connected() const { return true; }
+
+  // What is in the way of a connection that has been begun, for the message of who waited in vain;
+  // empty where nothing is.
+  virtual std::string why_unconnected() const { return ""; }
 };
 
 class Transport {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "transports/posix/socket.h"
 
@@ -20,6 +21,21 @@ class RawConnection {
       throw std::runtime_error("cannot connect");
   }
 
+  // One that somebody else has opened.
+  explicit RawConnection(posix::Descriptor socket) : socket_(std::move(socket)) {}
+
+  // The next so many bytes; fewer where the other side hangs up or falls silent.
+  std::string hear(std::size_t bytes) {
+    std::string text(bytes, '\0');
+    std::size_t filled = 0;
+    while (filled < bytes && wait_for(POLLIN)) {
+      const auto got = posix::receive_some(socket_, text.data() + filled, bytes - filled);
+      if (got.is_closed) break;
+      filled += got.bytes;
+    }
+    return text.substr(0, filled);
+  }
+
   void say(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto sent = posix::send_some(socket_, bytes.data(), bytes.size());
@@ -27,6 +43,12 @@ class RawConnection {
       bytes.remove_prefix(sent.bytes);
       if (sent.bytes == 0 && !wait_for(POLLOUT)) return;
     }
+  }
+
+  // What is there now.
+  std::string hear_now() {
+    char bytes[65536];
+    return {bytes, posix::receive_some(socket_, bytes, sizeof bytes).bytes};
   }
 
   // True once the other side has hung up, whatever it said before.

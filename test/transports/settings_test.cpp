@@ -97,6 +97,8 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_TCP_HOST", "::1"},
                                          {"KOLO_TCP_PORTS", "100-200"},
                                          {"KOLO_TCP_CONGESTION", "cubic"},
+                                         {"KOLO_TCP_BUFFERS", "8192"},
+                                         {"KOLO_TCP_LANES", "4"},
                                          {"KOLO_HELLO_TIMEOUT_MS", "9"}});
   CHECK(settings.rank == 3);
   CHECK(settings.size == 8);
@@ -116,6 +118,8 @@ TEST_CASE("every setting is read") {
   CHECK(settings.tcp_host == "::1");
   CHECK((settings.tcp_port_low == 100 && settings.tcp_port_high == 200));
   CHECK(settings.tcp_congestion == "cubic");
+  CHECK(settings.tcp_buffer_bytes == 8192);
+  CHECK(settings.tcp_lanes == 4);
   CHECK(settings.hello_timeout == std::chrono::milliseconds(9));
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
@@ -132,6 +136,8 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"KOLO_SHAPE", {"1Gbps", "fast", "1Gbit, 1ms"}},
       {"KOLO_FAULT", {"explode", "die"}},
       {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
+      {"KOLO_TCP_BUFFERS", {"4095", "64K", "-1"}},
+      {"KOLO_TCP_LANES", {"0", "17", "two"}},
       {"KOLO_HELLO_TIMEOUT_MS", {"0"}}};
   for (const auto& row : wrong) {
     const std::string& name = row.first;

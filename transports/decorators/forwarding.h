@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@ class ForwardingChannel : public Channel {
   int peer() const override { return inner_.peer(); }
   const Capabilities& capabilities() const override { return inner_.capabilities(); }
   const ChannelStatistics& statistics() const override { return inner_.statistics(); }
+  bool is_connected() const override { return inner_.is_connected(); }
+  std::string why_unconnected() const override { return inner_.why_unconnected(); }
   std::byte* reserve(std::size_t bytes) override { return inner_.reserve(bytes); }
   void commit(unsigned flags) override { inner_.commit(flags); }
   bool send(std::span<const std::byte> data, unsigned flags) override {

@@ -116,6 +116,7 @@ ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, Se
 
 const ChannelStatistics& ShapedChannel::statistics() const {
   statistics_.system_calls = inner_.statistics().system_calls;
+  statistics_.connections = inner_.statistics().connections;
   return statistics_;
 }
 
@@ -133,7 +134,8 @@ void ShapedChannel::check_length(std::size_t bytes) const {
 void ShapedChannel::progress() noexcept {
   if (is_quiesced_) return;
   try_to(&ShapedChannel::push, out_lost_);
-  try_to(&ShapedChannel::pull, in_lost_);
+  // To ask for what cannot be there would connect all pairs.
+  if (inner_.is_connected()) try_to(&ShapedChannel::pull, in_lost_);
 }
 
 void ShapedChannel::try_to(void (ShapedChannel::*move)(), std::exception_ptr& lost) noexcept {
@@ -309,6 +311,7 @@ Clock::time_point ShapedChannel::admit() {
 ShapedChannel::Held* ShapedChannel::front() {
   fail_if_quiesced();
   progress();
+  if (!inner_.is_connected()) try_to(&ShapedChannel::pull, in_lost_);
   if (admitted_ == 0 && !held_.empty()) agenda_.admit_due();
   const auto is_due = [this] { return admitted_ > 0 && held_.front().due <= agenda_.now(); };
   if (is_due()) return &held_.front();

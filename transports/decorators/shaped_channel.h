@@ -72,6 +72,8 @@ class ShapedChannel final : public Channel {
   int peer() const override { return inner_.peer(); }
   const Capabilities& capabilities() const override { return capabilities_; }
   const ChannelStatistics& statistics() const override;
+  bool is_connected() const override { return inner_.is_connected(); }
+  std::string why_unconnected() const override { return inner_.why_unconnected(); }
 
   std::byte* reserve(std::size_t bytes) override;
   void commit(unsigned flags) override;

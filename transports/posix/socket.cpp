@@ -168,9 +168,10 @@ Descriptor accept_from(const Descriptor& listener) {
   return Descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-Descriptor start_connecting(const Address& to) {
+Descriptor start_connecting(const Address& to, int buffer_bytes) {
   Descriptor socket = open_socket(to.family());
   if (socket.is_open()) {
+    set_buffers(socket, buffer_bytes);
     errno = 0;
     if (::connect(socket.get(), to.get(), to.length()) == 0) errno = 0;
   }
@@ -200,6 +201,12 @@ void set_keepalive(const Descriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 15);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void set_buffers(const Descriptor& socket, int bytes) {
+  if (bytes == 0) return;
+  set_option(socket, SOL_SOCKET, SO_SNDBUF, bytes);
+  set_option(socket, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 
 Transfer receive_some(const Descriptor& socket, void* into, std::size_t bytes) {

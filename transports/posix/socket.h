@@ -49,8 +49,9 @@ Descriptor listen_on(const std::string& host, std::uint16_t port);
 // at errno.
 Descriptor accept_from(const Descriptor& listener);
 
-// Starts to connect. errno as connect(2) says: EINPROGRESS or 0 is fine.
-Descriptor start_connecting(const Address& to);
+// Starts to connect. errno as connect(2) says: EINPROGRESS or 0 is fine. Buffers as set_buffers()
+// has them.
+Descriptor start_connecting(const Address& to, int buffer_bytes = 0);
 
 // After the socket became writable: 0, or the errno that the connection failed with.
 int connect_result(const Descriptor& socket);
@@ -61,6 +62,11 @@ Address local_address(const Descriptor& socket);
 // is noticed within some 30 s.
 void set_low_latency(const Descriptor& socket);
 void set_keepalive(const Descriptor& socket);
+
+// The size of a socket's buffers, each way, as far as the kernel allows it; 0 leaves them to grow
+// as needed. Before it connects: a window that shrinks later stalls. What a listener accepts has
+// its.
+void set_buffers(const Descriptor& socket, int bytes);
 
 // The outcome of one non-blocking recv or send: bytes, or 0 for "not now"; `is_closed` where the
 // peer is gone, with errno's number in `error` (0: an orderly end).

@@ -1,42 +1,38 @@
-// One connection as a channel.
+// Segments on their way out of a rank and into it; what they travel on is the derived classes'
+// matter: one connection (connection_channel.h) or several lanes (lanes_channel.h).
 //
 // Out: a queue of pieces, each a slot of the channel's or memory of the caller's. Whatever is
-// queued leaves in one system call, at once; what the socket does not take stays queued, as
-// descriptors, not copies, and is pushed by progress() and by everybody who waits for input.
+// queued leaves at once; what the sockets do not take, or no connection is there to take, stays
+// queued, as descriptors, not copies, and is pushed by progress() and by everybody who waits for
+// input.
 //
-// In: exactly as many bytes as the segment asked for needs are read to where they shall lie, and in
-// the same system call up to kAheadBytes of what follows into a small buffer, which the next
-// segments are served from first. So segments are always contiguous and aligned, nothing large is
-// ever moved, and a header with a short payload costs one call.
+// In: exactly as many bytes as the segment asked for needs are read to where they shall lie. So
+// segments are always contiguous and aligned, and nothing large is ever moved.
 //
 // A segment of no bytes travels as one: otherwise nobody could tell that it has been sent.
 #pragma once
 
-#include <sys/uio.h>
 #include <array>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "transports/aligned_memory.h"
-#include "transports/posix/descriptor.h"
+#include "transports/tcp/door.h"
 #include "transports/transport.h"
 
 namespace kolo::tcp {
 
 // Of segments that wait to be sent: with the one in view, less than 2 MiB of them for a peer.
 inline constexpr std::size_t kQueueLength = 6;
-inline constexpr std::size_t kAheadBytes = 4096;
 
-class TcpChannel final : public Channel {
+class TcpChannel : public Channel, public Tenant {
  public:
-  // `address` and `rank` (one's own) are for messages.
-  TcpChannel(posix::Descriptor socket, int rank, int peer, std::string address,
-             std::size_t segment_bytes);
+  TcpChannel(Door& door, int peer, std::size_t segment_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
   const ChannelStatistics& statistics() const override { return statistics_; }
+  std::string why_unconnected() const override;
 
   std::byte* reserve(std::size_t bytes) override;
   void commit(unsigned flags) override;
@@ -47,37 +43,58 @@ class TcpChannel final : public Channel {
   void release() override;
   bool receive(std::span<std::byte> into) override;
 
-  // Sends what is queued as far as the socket takes it.
+  void cannot_connect(const std::string& why) noexcept override;
+
+  // Sends what is queued as far as the sockets take it.
   void flush();
 
   bool has_queued() const { return queued_ > 0; }
   bool is_lost() const { return !lost_.empty(); }
-  int descriptor() const { return socket_.get(); }
+  bool is_dead() const { return is_closed_ || is_lost(); }
+
+  // No connection of this pair is still to come.
+  virtual bool is_settled() const = 0;
 
   // Every later call throws kAborted; what is queued is forgotten, what the kernel has is still
   // sent.
   void close() noexcept;
 
- private:
+ protected:
   struct Piece {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
+    std::size_t unsent = 0;  // for who sends parts of it over several lanes
   };
 
+  // Sends of the queue what can be sent now; a failure is noted with lose().
+  virtual void push() = 0;
+
+  // True once the whole segment, of at least one byte, lies at `into`; a failure is thrown.
+  virtual bool pull(std::byte* into, std::size_t bytes) = 0;
+
+  virtual void close_sockets() noexcept = 0;
+
+  Door& door() const { return door_; }
+  std::size_t queued() const { return queued_; }
+  Piece& queued_piece(std::size_t index) { return queue_[(head_ + index) % kQueueLength]; }
+  void pop_piece();
+  ChannelStatistics& counts() { return statistics_; }
+
+  // Asks the door for a connection and lets it do what it can.
+  void ask_for_connection(Door::When when);
+
+  void throw_if_dead() const;
+  void lose(const char* operation, int error) noexcept;  // 0: it closed the connection
+  void lose(const char* operation, const std::string& why) noexcept;
+
+ private:
   void enqueue(const std::byte* data, std::size_t bytes, unsigned flags);
-  void pop_sent(std::size_t bytes);
   bool fill(std::byte* into, std::size_t bytes);
-  void take_ahead(std::byte* into, std::size_t bytes);
-  void receive_more(std::byte* into, std::size_t bytes);
   void finish_segment(std::size_t bytes);
   std::byte* slot(std::size_t index);
-  void throw_if_lost() const;
-  [[noreturn]] void lose(const char* operation, int error);
 
-  posix::Descriptor socket_;
-  const int rank_;
+  Door& door_;
   const int peer_;
-  const std::string address_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::string lost_;  // why every call fails, if it does
@@ -92,13 +109,13 @@ class TcpChannel final : public Channel {
   std::size_t reserved_bytes_ = 0;
 
   // In.
-  AlignedMemory segment_;   // the one that is viewed
-  std::size_t filled_ = 0;  // of the segment under way, wherever it goes
+  AlignedMemory segment_;  // the one that is viewed
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
-  std::array<std::byte, kAheadBytes> ahead_;
-  std::size_t ahead_begin_ = 0;
-  std::size_t ahead_end_ = 0;
 };
+
+inline bool is_not_now(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 }  // namespace kolo::tcp

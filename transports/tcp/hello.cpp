@@ -7,6 +7,8 @@
 #include <cstring>
 #include <random>
 
+#include "transports/posix/socket.h"
+
 namespace kolo::tcp {
 
 namespace {
@@ -14,7 +16,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "hello copies numbers as they lie");
 
 constexpr std::uint32_t kMagic = 0x54'4c'4f'4b;  // "KOLT"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kFollowsAnother = 1;
 
 struct Layout {
   std::uint32_t magic = kMagic;
@@ -22,14 +25,18 @@ struct Layout {
   Token token{};
   std::int32_t from = 0;
   std::int32_t to = 0;
-  std::array<std::byte, 32> proof{};
+  std::uint32_t flags = 0;
+  std::uint32_t lane = 0;
+  std::array<std::byte, 24> proof{};
 };
 static_assert(sizeof(Layout) == kHelloBytes);
 
 }  // namespace
 
 std::array<std::byte, kHelloBytes> encode(const Hello& hello) {
-  const Layout layout{kMagic, kVersion, hello.token, hello.from, hello.to, {}};
+  const Layout layout{kMagic,     kVersion, hello.token,
+                      hello.from, hello.to, hello.follows_another ? kFollowsAnother : 0,
+                      hello.lane, {}};
   return std::bit_cast<std::array<std::byte, kHelloBytes>>(layout);
 }
 
@@ -37,13 +44,22 @@ std::optional<Hello> decode(std::span<const std::byte, kHelloBytes> bytes) {
   Layout layout;
   std::memcpy(&layout, bytes.data(), kHelloBytes);
   if (layout.magic != kMagic || layout.version != kVersion) return std::nullopt;
-  return Hello{layout.token, layout.from, layout.to};
+  return Hello{layout.token, layout.from, layout.to, (layout.flags & kFollowsAnother) != 0,
+               layout.lane};
 }
 
 bool may_become_hello(std::span<const std::byte> bytes) {
   const Layout expected;
   const auto known = std::min(bytes.size(), offsetof(Layout, token));
   return known == 0 || std::memcmp(bytes.data(), &expected, known) == 0;
+}
+
+HelloReader::State HelloReader::read(const posix::Descriptor& socket) {
+  const auto got = posix::receive_some(socket, bytes_.data() + filled_, kHelloBytes - filled_);
+  filled_ += got.bytes;
+  error_ = got.error;
+  if (got.is_closed || !may_become_hello(std::span(bytes_).first(filled_))) return State::kBroken;
+  return filled_ == kHelloBytes ? State::kComplete : State::kWaiting;
 }
 
 Token random_token() {

@@ -1,11 +1,14 @@
-// The first 64 bytes on every connection, in both directions.
+// The first 64 bytes on every connection, in both directions: who connects says them at once and
+// goes on with data, who was called says them before its own first data.
 //
 //     offset  0  u32      kMagic
 //             4  u32      version
 //             8  16 bytes the job's token, from the store: strangers do not know it
 //            24  i32      from: the rank that says hello
 //            28  i32      to: the rank that it believes to talk to
-//            32  32 bytes zero: room for a proof of the job's secret
+//            32  u32      flags: 1 = bytes of another connection come before those of this one
+//            36  u32      lane: 0 for the first connection of a pair
+//            40  24 bytes zero: room for a proof of the job's secret
 //
 // Numbers are little-endian.
 #pragma once
@@ -16,6 +19,8 @@
 #include <optional>
 #include <span>
 #include <string>
+
+#include "transports/posix/descriptor.h"
 
 namespace kolo::tcp {
 
@@ -28,6 +33,8 @@ struct Hello {
   Token token{};
   std::int32_t from = 0;
   std::int32_t to = 0;
+  bool follows_another = false;  // see connection_channel.h
+  std::uint32_t lane = 0;
 };
 
 std::array<std::byte, kHelloBytes> encode(const Hello& hello);
@@ -37,6 +44,22 @@ std::optional<Hello> decode(std::span<const std::byte, kHelloBytes> bytes);
 
 // False as soon as the first bytes, however few, cannot become a hello.
 bool may_become_hello(std::span<const std::byte> bytes);
+
+// A hello that comes in bit by bit.
+class HelloReader {
+ public:
+  enum class State { kWaiting, kComplete, kBroken };
+  State read(const posix::Descriptor& socket);
+
+  std::optional<Hello> hello() const { return decode(bytes_); }
+  bool has_begun() const { return filled_ > 0; }
+  int error() const { return error_; }  // errno's, of what is broken; 0 otherwise
+
+ private:
+  std::array<std::byte, kHelloBytes> bytes_{};
+  std::size_t filled_ = 0;
+  int error_ = 0;
+};
 
 Token random_token();
 std::string to_text(const Token& token);  // 32 hexadecimal digits

@@ -62,7 +62,7 @@ TEST_CASE("the table of tests and the registry list the same transports") {
 TEST_CASE("a transport knows its name, its rank and its size") {
   for_each_transport([](const TransportRow& row) {
     run_ranks(row, 3, [&row](Rank& rank) {
-      expect(rank.transport().name() == row.name, "its name");
+      expect(rank.transport().name() == row.calls_itself, "its name");
       expect(rank.transport().rank() == rank.rank() && rank.transport().size() == 3,
              "its rank and size");
       for (int peer = 0; peer < 3; ++peer) {

@@ -16,17 +16,20 @@ struct TransportRow {
   bool joins_processes = true;
   // Null: the registry's. Otherwise a transport that only tests know.
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
+  std::string_view calls_itself = name;
 };
 
 std::unique_ptr<Transport> make_mailbox(const TransportRequest& request);
 std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_shaped_tcp(const TransportRequest& request);
+std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request);
 std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request);
 
 inline constexpr std::array kTransports = {
     TransportRow{"inproc", true, false},
     TransportRow{"shm", true, true},
     TransportRow{"tcp", false, true},
+    TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
     // Decorated: a network that is fast, one with jitter, and "not now" to who receives.

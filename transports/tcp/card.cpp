@@ -1,0 +1,103 @@
+#include "transports/tcp/card.h"
+
+#include <fmt/format.h>
+#include <sstream>
+
+#include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/posix/identity.h"
+#include "transports/posix/socket.h"
+
+namespace kolo::tcp {
+
+namespace {
+
+// This host's address on the way to `host`: what a datagram would carry. Nothing is sent.
+std::string address_towards(const std::string& host) {
+  std::string why;
+  for (const auto& address : posix::resolve(host, 9, why)) {
+    const posix::Descriptor socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (socket.is_open() && ::connect(socket.get(), address.get(), address.length()) == 0) {
+      return posix::local_address(socket).host();
+    }
+  }
+  return "";
+}
+
+std::string address_to_publish(const TcpSettings& settings) {
+  if (!settings.host.empty()) return settings.host;
+  // Any address beyond the default route serves; this one is reserved for documentation.
+  for (const std::string& host :
+       {settings.rendezvous_host, std::string("192.0.2.1"), posix::host_name()}) {
+    const std::string address = host.empty() ? "" : address_towards(host);
+    if (!address.empty()) return address;
+  }
+  return "127.0.0.1";
+}
+
+std::string write_card(const Card& card) {
+  return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
+                     card.segment_bytes, card.lanes, to_text(card.token),
+                     card.listens_on_all ? 1 : 0);
+}
+
+Card read_card(const std::string& text, int rank) {
+  std::istringstream stream(text);
+  Card card;
+  std::string token;
+  std::getline(stream, card.identity);
+  stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
+      card.listens_on_all;
+  const auto parsed = token_from_text(token);
+  if (!stream || !parsed) {
+    throw Error(
+        ErrorCode::kProtocol, rank,
+        fmt::format("rank {} published an unreadable tcp address: is it another version of kolo?",
+                    rank));
+  }
+  card.token = *parsed;
+  return card;
+}
+
+void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
+  if (theirs.segment_bytes != own.segment_bytes) {
+    throw Error(
+        ErrorCode::kMismatch, peer,
+        fmt::format(
+            "rank {} has tcp segments of {} bytes, rank {} of {}: set KOLO_SEGMENT_BYTES alike",
+            rank, own.segment_bytes, peer, theirs.segment_bytes));
+  }
+  if (theirs.lanes != own.lanes) {
+    throw Error(ErrorCode::kMismatch, peer,
+                fmt::format("rank {} has {} tcp lanes, rank {} has {}: set KOLO_TCP_LANES alike",
+                            rank, own.lanes, peer, theirs.lanes));
+  }
+}
+
+}  // namespace
+
+bool Card::is_on_this_host() const { return identity == posix::host_identity(); }
+
+std::string Card::address() const { return posix::host_and_port(host, port); }
+
+std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
+                                 std::uint16_t port) {
+  Card own;
+  own.identity = posix::host_identity();
+  own.host = address_to_publish(settings);
+  own.port = port;
+  own.segment_bytes = settings.segment_bytes;
+  own.lanes = settings.lanes;
+  own.token = random_token();
+  own.listens_on_all = settings.host.empty();
+  const auto texts = exchange(*request.store, request.rank, request.size, "address",
+                              write_card(own), request.deadline, "publish their tcp addresses");
+  std::vector<Card> cards;
+  for (int rank = 0; rank < request.size; ++rank) {
+    cards.push_back(read_card(texts[static_cast<std::size_t>(rank)], rank));
+    require_alike(own, request.rank, cards.back(), rank);
+  }
+  return cards;
+}
+
+}  // namespace kolo::tcp

@@ -1,0 +1,33 @@
+// What each rank says of itself in the store before anybody connects: where it listens, and what
+// both ends of a connection must agree on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transports/tcp.h"
+#include "transports/tcp/hello.h"
+
+namespace kolo::tcp {
+
+struct Card {
+  std::string identity;  // of its host: see posix/identity.h
+  std::string host;
+  std::uint16_t port = 0;
+  std::size_t segment_bytes = 0;
+  int lanes = 1;
+  Token token{};  // rank 0's is the job's
+  bool listens_on_all = true;
+
+  bool is_on_this_host() const;
+  std::string address() const;  // "10.0.0.2:40133": for messages
+};
+
+// Everybody's, by rank; this rank listens on `port` already. Error kDeadline names the ranks that
+// did not come, kMismatch the first whose settings differ.
+std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
+                                 std::uint16_t port);
+
+}  // namespace kolo::tcp

@@ -1,0 +1,206 @@
+#include "transports/tcp/connection_channel.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace kolo::tcp {
+
+// --- connecting ---
+
+bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) {
+  if (is_dead() || lane != 0) return false;
+  const bool is_lower = door().rank() < peer();
+  if (theirs == nullptr) {
+    if (socket_.is_open()) return false;  // the peer was faster
+    socket_ = std::move(socket);
+    has_called_ = true;
+    speak(false);
+    push();  // be it the hello alone: who is silent is a stranger
+  } else if (!socket_.is_open()) {
+    socket_ = std::move(socket);
+    speak(false);
+  } else if (!has_called_ || has_earlier_ || (is_heard_ && !awaits_earlier_)) {
+    return false;  // no peer of ours connects twice
+  } else if (is_lower) {
+    earlier_ = std::move(socket);
+    has_earlier_ = true;
+  } else {
+    const bool has_spoken = unsaid_ == 0;
+    socket_ = std::move(socket);
+    has_called_ = false;
+    speak(has_spoken);
+  }
+  count_connections();
+  return true;
+}
+
+// The hello leaves with what is sent next.
+void ConnectionChannel::speak(bool follows_another) {
+  hello_ = encode({door().token(), door().rank(), peer(), follows_another, 0});
+  unsaid_ = hello_.size();
+}
+
+// Where this rank was called, its peer will not connect again.
+bool ConnectionChannel::is_settled() const {
+  if (is_lost()) return true;
+  if (!socket_.is_open() || !has_called_) return socket_.is_open();
+  return is_heard_ && (!awaits_earlier_ || (has_earlier_ && !earlier_.is_open()));
+}
+
+void ConnectionChannel::count_connections() {
+  counts().connections = (socket_.is_open() ? 1U : 0U) + (earlier_.is_open() ? 1U : 0U);
+}
+
+// --- out ---
+
+void ConnectionChannel::push() {
+  if (!socket_.is_open()) {
+    ask_for_connection(Door::When::kNow);
+    if (!socket_.is_open()) return;
+  }
+  while (queued() > 0 || (unsaid_ > 0 && has_called_)) {
+    std::array<iovec, kQueueLength + 1> pieces;
+    std::size_t count = 0;
+    if (unsaid_ > 0) pieces[count++] = {hello_.data() + hello_.size() - unsaid_, unsaid_};
+    for (std::size_t i = 0; i < queued(); ++i) {
+      const Piece& piece = queued_piece(i);
+      pieces[count++] = {const_cast<std::byte*>(piece.data), piece.bytes};
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    ++counts().system_calls;
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (!is_not_now(errno) && !tries_again(posix::error_text(errno))) lose("send to", errno);
+      return;
+    }
+    pop_sent(static_cast<std::size_t>(sent));
+  }
+}
+
+void ConnectionChannel::pop_sent(std::size_t bytes) {
+  if (unsaid_ > 0) {
+    const std::size_t hello = std::min(bytes, unsaid_);
+    unsaid_ -= hello;
+    bytes -= hello;
+    has_sent_data_ = bytes > 0;
+  } else {
+    has_sent_data_ = true;
+  }
+  while (bytes > 0) {
+    Piece& piece = queued_piece(0);
+    const std::size_t part = std::min(bytes, piece.bytes);
+    piece.data += part;
+    piece.bytes -= part;
+    bytes -= part;
+    if (piece.bytes > 0) return;
+    pop_piece();
+  }
+}
+
+// --- in ---
+
+bool ConnectionChannel::pull(std::byte* into, std::size_t bytes) {
+  if (filled_ < bytes) take_ahead(into, bytes);
+  if (filled_ < bytes) receive_more(into, bytes);
+  if (filled_ < bytes) return false;
+  filled_ = 0;
+  return true;
+}
+
+void ConnectionChannel::take_ahead(std::byte* into, std::size_t bytes) {
+  const std::size_t part = std::min(bytes - filled_, ahead_end_ - ahead_begin_);
+  if (part == 0) return;
+  std::memcpy(into + filled_, ahead_.data() + ahead_begin_, part);
+  filled_ += part;
+  ahead_begin_ += part;
+}
+
+// Only while nothing is left ahead.
+void ConnectionChannel::receive_more(std::byte* into, std::size_t bytes) {
+  throw_if_dead();
+  const posix::Descriptor* const from = is_plain_ ? &socket_ : source();
+  if (from == nullptr) return throw_if_dead();
+  std::array<iovec, 2> pieces = {
+      {{into + filled_, bytes - filled_}, {ahead_.data(), ahead_.size()}}};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  ++counts().system_calls;
+  const ssize_t got = ::recvmsg(from->get(), &message, MSG_DONTWAIT);
+  if (got < 0 && is_not_now(errno)) return;
+  if (got == 0 && from == &earlier_) {
+    earlier_.close();
+    count_connections();
+    return receive_more(into, bytes);
+  }
+  if (got <= 0) {
+    lose("receive from", got == 0 ? 0 : errno);
+    throw_if_dead();
+  }
+  const auto received = static_cast<std::size_t>(got);
+  const std::size_t part = std::min(received, bytes - filled_);
+  filled_ += part;
+  ahead_begin_ = 0;
+  ahead_end_ = received - part;
+}
+
+// What the next bytes come from, or null while that is not known.
+const posix::Descriptor* ConnectionChannel::source() {
+  if (!socket_.is_open()) ask_for_connection(Door::When::kIfNobodyComes);
+  if (!socket_.is_open()) return nullptr;
+  if (!earlier_.is_open() && has_called_ && !has_earlier_) door().look();  // it may be there
+  if (earlier_.is_open()) return &earlier_;
+  if (has_called_ && !is_heard_ && !hear()) return nullptr;
+  if (awaits_earlier_ && !has_earlier_) return nullptr;
+  is_plain_ = true;
+  return &socket_;
+}
+
+// The peer's hello on the connection that this rank opened.
+bool ConnectionChannel::hear() {
+  const auto state = reply_.read(socket_);
+  if (state == HelloReader::State::kWaiting) return false;
+  const auto hello = reply_.hello();
+  const bool is_right = state == HelloReader::State::kComplete && hello &&
+                        hello->token == door().token() && hello->from == peer() &&
+                        hello->to == door().rank();
+  if (is_right) {
+    is_heard_ = true;
+    awaits_earlier_ = hello->follows_another;
+    return true;
+  }
+  if (reply_.has_begun()) {
+    lose("talk to", "what listens there is not that rank");
+  } else if (!tries_again("it hung up before it said hello")) {
+    lose("receive from", reply_.error());
+  }
+  return false;
+}
+
+// Who has sent no data on the connection that it opened loses nothing with it: where the peer has
+// ended the next try says so, unless the peer has connected before.
+bool ConnectionChannel::tries_again(const std::string& why) {
+  if (!has_called_ || is_heard_ || has_sent_data_ || has_earlier_) return false;
+  socket_.close();
+  has_called_ = false;
+  unsaid_ = 0;
+  reply_ = {};
+  count_connections();
+  door().call_again(peer(), why);
+  return true;
+}
+
+void ConnectionChannel::close_sockets() noexcept {
+  if (socket_.is_open()) ::shutdown(socket_.get(), SHUT_WR);
+  socket_.close();
+  earlier_.close();
+  count_connections();
+}
+
+}  // namespace kolo::tcp

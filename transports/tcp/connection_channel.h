@@ -1,0 +1,67 @@
+// One connection as a channel.
+//
+// Whatever is queued leaves in one system call. What is received is read straight to where it shall
+// lie, and in the same system call up to kAheadBytes of what follows into a small buffer, which the
+// next segments are served from first: a header with a short payload costs one call.
+//
+// Who connects goes on with data right behind its hello, so a rank can send its last segments and
+// end before its peer has looked up. Where both of a pair have connected before they heard of each
+// other, the lower rank's connection stays. The higher rank closes its own, whose bytes are on
+// their way all the same, goes on where it stopped on the lower rank's, and says so in its hello
+// there; the lower rank reads the closed one to its end first. So no byte is sent twice or
+// overtakes another.
+#pragma once
+
+#include <array>
+
+#include "transports/tcp/channel.h"
+
+namespace kolo::tcp {
+
+inline constexpr std::size_t kAheadBytes = 4096;
+
+class ConnectionChannel final : public TcpChannel {
+ public:
+  using TcpChannel::TcpChannel;
+
+  bool is_connected() const override { return socket_.is_open() || is_dead(); }
+  bool is_settled() const override;
+  bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;
+
+ protected:
+  void push() override;
+  bool pull(std::byte* into, std::size_t bytes) override;
+  void close_sockets() noexcept override;
+
+ private:
+  void speak(bool follows_another);
+  void pop_sent(std::size_t bytes);
+  void take_ahead(std::byte* into, std::size_t bytes);
+  void receive_more(std::byte* into, std::size_t bytes);
+  const posix::Descriptor* source();
+  bool hear();
+  bool tries_again(const std::string& why);
+  void count_connections();
+
+  posix::Descriptor socket_;
+  bool has_called_ = false;  // this rank opened socket_
+  bool is_heard_ = false;    // the peer's hello on socket_ has been read
+  bool is_plain_ = false;    // socket_ is all there is to read from
+
+  // The higher rank's connection, where both have connected; only on the lower rank.
+  posix::Descriptor earlier_;
+  bool has_earlier_ = false;     // or had, and has read it to its end
+  bool awaits_earlier_ = false;  // as the peer's hello on socket_ says
+
+  HelloReader reply_;
+  std::array<std::byte, kHelloBytes> hello_{};  // to be said on socket_ before anything else
+  std::size_t unsaid_ = 0;                      // of its bytes
+  bool has_sent_data_ = false;                  // on socket_
+
+  std::size_t filled_ = 0;  // of the segment under way, wherever it goes
+  std::array<std::byte, kAheadBytes> ahead_;
+  std::size_t ahead_begin_ = 0;
+  std::size_t ahead_end_ = 0;
+};
+
+}  // namespace kolo::tcp
