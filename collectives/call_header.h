@@ -7,9 +7,13 @@
 // a hang, without a round trip.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "collectives/element.h"
 #include "collectives/schedule.h"
@@ -28,7 +32,18 @@ struct CallHeader {
   std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment
   std::uint64_t count_and_plan = 0;  // elements << 16 | hash of the server plan
 
-  friend bool operator==(const CallHeader&, const CallHeader&) = default;
+  friend bool operator==(const CallHeader& one, const CallHeader& other) {
+    return one.is(reinterpret_cast<const std::byte*>(&other));
+  }
+
+  // Whether `bytes` are just this header: three words, without a call.
+  bool is(const std::byte* bytes) const {
+    using Words = std::array<std::uint64_t, 3>;
+    const auto mine = std::bit_cast<Words>(*this);
+    Words theirs;
+    std::memcpy(&theirs, bytes, sizeof(theirs));
+    return ((mine[0] ^ theirs[0]) | (mine[1] ^ theirs[1]) | (mine[2] ^ theirs[2])) == 0;
+  }
 
   std::uint64_t count() const { return count_and_plan >> 16; }
 
@@ -48,6 +63,8 @@ struct CallHeader {
   }
 };
 static_assert(sizeof(CallHeader) == 24);
+
+static_assert(std::has_unique_object_representations_v<CallHeader>);
 
 inline constexpr std::size_t kOpeningBytes =
     56;  // what shm carries in one cache line, its own word beside it

@@ -86,31 +86,23 @@ void take_op(Call& call, ReduceOp op) {
   require_scale(call);
 }
 
-// `in` and `out` may meet only where in element `in_begin` is out element `out_begin`: in place.
-void require_apart(const Call& call, const Buffer& in, const Buffer& out, std::size_t in_begin,
-                   std::size_t out_begin) {
-  const std::size_t width = call.element_bytes;
-  const auto* ins = static_cast<const std::byte*>(in.data);
-  const auto* outs = static_cast<const std::byte*>(out.data);
-  if (ins == nullptr || outs == nullptr || in.count == 0 || out.count == 0) return;
-  if (ins + in_begin * width == outs + out_begin * width) return;
-  const std::less_equal<> is_not_after;
-  if (is_not_after(ins + in.count * width, outs) || is_not_after(outs + out.count * width, ins)) {
-    return;
-  }
+void require_apart(const Call& call, const Extents& extents, const Buffer& in, const Buffer& out) {
+  if (extents.keep_apart(in.data, out.data)) return;
   reject(call, fmt::format("'{}' and '{}' overlap without being in place; give the same memory or "
                            "memory apart",
                            in.name, out.name));
 }
 
-// Both buffers, and where they would meet in place.
+// Both buffers, and the elements where they would meet in place.
 void take_buffers(Call& call, const void* in, std::size_t in_count, void* out,
                   std::size_t out_count, std::size_t in_begin = 0, std::size_t out_begin = 0) {
+  const std::size_t width = call.element_bytes;
   call.in = in;
   call.out = out;
+  call.extents = {in_count * width, out_count * width, in_begin * width, out_begin * width};
   require_memory(call, {"in", in, in_count});
   require_memory(call, {"out", out, out_count});
-  require_apart(call, {"in", in, in_count}, {"out", out, out_count}, in_begin, out_begin);
+  require_apart(call, call.extents, {"in", in, in_count}, {"out", out, out_count});
 }
 
 Call begin(Collective collective, std::size_t count, Elements of) {
@@ -213,6 +205,7 @@ Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root)
   require_root(call, who);
   call.in = data;
   call.out = data;
+  call.extents = {count * call.element_bytes, count * call.element_bytes};
   require_memory(call, {"data", data, count});
   return call;
 }
@@ -400,8 +393,10 @@ Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
   if (sent.data == received.data && sent.count > 0 && received.count > 0) {
     reject(send, "'send_data' and 'receive_data' are the same memory; give memory apart");
   }
-  require_apart(send, {"send_data", sent.data, sent.count},
-                {"receive_data", received.data, received.count}, 0, 0);
+  const std::size_t width = send.element_bytes;
+  require_apart(send, {sent.count * width, received.count * width},
+                {"send_data", sent.data, sent.count},
+                {"receive_data", received.data, received.count});
   return both;
 }
 

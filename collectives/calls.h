@@ -17,6 +17,29 @@ namespace kolo {
 // In the place of an algorithm's row: the planner says, once the call is issued.
 inline constexpr std::uint8_t kToBeChosen = 0xff;
 
+// How far a call's buffers reach, in bytes.
+struct Extents {
+  std::size_t in_bytes = 0;
+  std::size_t out_bytes = 0;
+  // Byte in_begin of `in` is byte out_begin of `out` where they are one: in place.
+  std::size_t in_begin = 0;
+  std::size_t out_begin = 0;
+
+  // In place, or apart.
+  bool keep_apart(const void* in, const void* out) const {
+    const auto ins = reinterpret_cast<std::uintptr_t>(in);
+    const auto outs = reinterpret_cast<std::uintptr_t>(out);
+    if (ins == 0 || outs == 0 || in_bytes == 0 || out_bytes == 0) return true;
+    return ins + in_begin == outs + out_begin || ins + in_bytes <= outs || outs + out_bytes <= ins;
+  }
+
+  // Whether these buffers will do, if they are as long.
+  bool fit(const void* in, const void* out) const {
+    if ((in == nullptr && in_bytes > 0) || (out == nullptr && out_bytes > 0)) return false;
+    return keep_apart(in, out);
+  }
+};
+
 struct Call {
   Collective collective = Collective::kBarrier;
   std::uint8_t algorithm = kToBeChosen;  // a row of algorithms()
@@ -27,6 +50,7 @@ struct Call {
   std::size_t count = 0;  // elements that all ranks agree on
   const void* in = nullptr;
   void* out = nullptr;
+  Extents extents;
   const ServerPlan* servers = nullptr;
   std::vector<std::size_t> lengths;  // of chunks; empty: count, split evenly
   bool has_own_lengths = false;      // ranks know different lengths, and no common count

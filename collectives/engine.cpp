@@ -197,8 +197,10 @@ void Engine::link(Operation& operation) {
 
 void Engine::run(Call& call, Operation& operation) {
   require_not_driving("a blocking call");
+  const bool names_algorithm = call.algorithm != kToBeChosen;
   std::unique_lock lock(mutex_);
   prepare(call, operation);
+  if (!names_algorithm) keep_for_repeats(call, operation);
   if (has_driver_ || head_ != nullptr) {
     operation.deadline = Clock::now() + operation.timeout;
     link(operation);

@@ -33,6 +33,7 @@
 #include "collectives/plan_cache.h"
 #include "collectives/planner.h"
 #include "collectives/recorder.h"
+#include "collectives/repeats.h"
 #include "transports/error.h"
 #include "transports/placement.h"
 #include "transports/rendezvous.h"
@@ -71,6 +72,9 @@ class Engine {
 
   // Issues and waits. `operation` may hold an update.
   void run(Call& call, Operation& operation);
+  // The same for a call with default options that is like one before: true once it has run. False,
+  // and nothing done, where run() has to see to it, be it to say what is wrong. engine_repeat.cpp.
+  bool repeat(CallKey key, const void* in, void* out);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
 
   // Readies one that restart() will issue.
@@ -128,7 +132,13 @@ class Engine {
   void end(Operation& operation, std::unique_lock<std::mutex>& lock);
   void release_role();
 
-  void look_for_stray(const CallHeader& done);
+  void keep_for_repeats(const Call& call, const Operation& operation);
+  bool advance_soon(Executor& executor);
+  void finish_in_queue(Executor& executor, const Binding& binding,
+                       const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
+  WaitStatistics& waits_for(const Executor& executor);
+
+  void look_for_stray(const Executor& executor, const CallHeader& done);
   void look_for_strays_before(const Operation& blocked);
   void check_stray(Channel& channel, const CallHeader& done) const;
   bool is_driving() const { return driver_ == std::this_thread::get_id(); }
@@ -185,6 +195,7 @@ class Engine {
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
   std::unique_ptr<PlanCache> plans_;
+  Repeats repeats_;
   Planner planner_;
   CommunicatorStatistics probed_;  // what the probe moved
   Operation* head_ = nullptr;

@@ -81,7 +81,7 @@ bool Engine::run_at_hand(Operation& operation) {
 Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   if (!run_at_hand(operation)) return &operation;
   if (operation.has_spoken) say_who_is_awaited({});
-  look_for_stray(operation.binding.header);
+  look_for_stray(*operation.executor, operation.binding.header);
   return retire(operation, awaited);
 }
 
@@ -201,9 +201,7 @@ bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
     operation->executor->check_arrivals();
     look_for_strays_before(*operation);
   }
-  const int awaited = running.front()->executor->awaited_peer();
-  policy_->count_into(awaited == kNobody ? waits_.back()
-                                         : waits_[static_cast<std::size_t>(awaited)]);
+  policy_->count_into(waits_for(*running.front()->executor));
   if (policy_->pause(*transport_, *store_, until)) return true;
   for (Operation* operation : running) {
     if (until == operation->next_words) {
@@ -216,6 +214,12 @@ bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
     if (until == operation->deadline) throw timed_out(*operation);
   }
   return false;
+}
+
+// What is counted of this wait.
+WaitStatistics& Engine::waits_for(const Executor& executor) {
+  const int awaited = executor.awaited_peer();
+  return awaited == kNobody ? waits_.back() : waits_[static_cast<std::size_t>(awaited)];
 }
 
 // The progress thread.

@@ -195,13 +195,13 @@ void Engine::fail(const Error& own) {
 
 // A rank that only sends, as the root of a broadcast does, learns from no opening that a peer has
 // called something else. So one channel is looked at after each operation: what is unread there
-// must belong to a later one.
-void Engine::look_for_stray(const CallHeader& done) {
+// must belong to a later one; as it surely does where the operation itself has read an opening.
+void Engine::look_for_stray(const Executor& executor, const CallHeader& done) {
   if (done.collective == Collective::kMessage) return;
   last_done_ = done;
-  next_looked_at_ = (next_looked_at_ + 1) % channels_.size();
+  if (++next_looked_at_ == channels_.size()) next_looked_at_ = 0;
   Channel* const channel = channels_[next_looked_at_];
-  if (channel != nullptr) check_stray(*channel, done);
+  if (channel != nullptr && !executor.receives_on(*channel)) check_stray(*channel, done);
 }
 
 // The same while an operation is blocked, on the channels that it does not receive on: nothing of

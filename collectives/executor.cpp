@@ -25,7 +25,7 @@ void write_header(std::byte* opening, const CallHeader& header) {
 
 }  // namespace
 
-bool Executor::advance() {
+bool Executor::advance_in_turns() {
   if (recorder_ != nullptr) [[unlikely]]
     return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {
@@ -47,6 +47,10 @@ bool Executor::run(Line& line, std::size_t turn) {
   piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
   piece.opens_out = round == 0 && line.opens_out;
   piece.opens_in = round == 0 && line.opens_in;
+  return run(line, piece, segment);
+}
+
+bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
   bool is_done = true;
   switch (line.kind) {
     case StepKind::kSend:
@@ -342,12 +346,7 @@ bool Executor::open_in(Direction& in) {
   const std::byte* opening = in.channel->view(kOpeningBytes);
   if (opening == nullptr) return blocked_in(*in.channel, kOpeningBytes);
   const CallHeader mine = header_of(in);
-  static_assert(std::has_unique_object_representations_v<CallHeader>);
-  if (std::memcmp(opening, &mine, sizeof(mine)) != 0) {
-    CallHeader theirs;
-    std::memcpy(&theirs, opening, sizeof(theirs));
-    throw mismatch(in.channel->peer(), theirs, mine);
-  }
+  if (!mine.is(opening)) refuse(in.channel->peer(), opening, mine);
   if (in.payload == 0) in.channel->release();
   header_bytes_received_ += kOpeningBytes - in.payload;
   in.opened = operation_;
@@ -363,21 +362,16 @@ CallHeader Executor::header_of(const Direction& direction) const {
   return header;
 }
 
-bool Executor::receives_on(const Channel& channel) const {
-  for (const Direction& in : in_) {
-    if (in.channel == &channel) return true;
+void Executor::refuse(int peer, const std::byte* opening, const CallHeader& mine) const {
+  CallHeader theirs;
+  std::memcpy(&theirs, opening, sizeof(theirs));
+  if (theirs.magic == mine.magic) {
+    throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, mine));
   }
-  return false;
-}
-
-Error Executor::mismatch(int peer, const CallHeader& theirs, const CallHeader& mine) const {
-  if (theirs.magic != header_.magic) {
-    return {ErrorCode::kProtocol, peer,
-            fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do all "
-                        "ranks run the same build?",
-                        schedule_.rank, peer)};
-  }
-  return {ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, mine)};
+  throw Error(ErrorCode::kProtocol, peer,
+              fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do "
+                          "all ranks run the same build?",
+                          schedule_.rank, peer));
 }
 
 void Executor::check_arrivals() {
@@ -399,10 +393,7 @@ bool Executor::finish() {
   for (Direction& in : in_) {
     if (!is_open(in) && !open_in(in)) return false;
   }
-  for (Direction& out : out_) {
-    if (!out.channel->is_drained()) return blocked_out(*out.channel, 0);
-  }
-  return true;
+  return is_drained();
 }
 
 bool Executor::blocked_out(const Channel& to, std::size_t bytes) {

@@ -13,9 +13,9 @@
 // is found when the table is made, and such a step sends a copy from a slot. So does every send of
 // an all_to_all in place.
 //
-// A segment that is sent for an answer is *lent* instead, where input and output are one and nothing
-// else of the schedule touches it: the peer, where it can reach the memory (Communicator::allocate),
-// writes the answer there, and nothing is copied at all.
+// A segment that is sent for an answer is *lent* instead, where input and output are one and
+// nothing else of the schedule touches it: the peer, where it can reach the memory
+// (Communicator::allocate), writes the answer there, and nothing is copied at all.
 //
 // A scaled sum scales what it reads of the caller's input, and nothing else: each contribution
 // once, where it enters, as the checker proves. A send from there is then a copy from a slot.
@@ -78,17 +78,26 @@ class Executor {
   // Begins an operation; the one before must be done, or is forgotten.
   void start(const Binding& binding);
 
+  // The same for one like that before, of which `header` and buffers say all. False, and to be
+  // started by start(), where the one before was another, be it in more than its sequence.
+  bool start_again(const CallHeader& header, const void* in, void* out);
+
   // Goes as far as it can; true once the operation is done: results in place, and none of the
   // caller's memory in use. kolo::Error: from the channels, or kMismatch where a peer opens with
   // another header.
-  bool advance();
+  bool advance() { return is_brief_ ? advance_brief() : advance_in_turns(); }
 
   // Compares the headers that have arrived but are not yet needed: to be called now and then by who
   // is blocked.
   void check_arrivals();
 
   // Whether the schedule receives on `channel`.
-  bool receives_on(const Channel& channel) const;
+  bool receives_on(const Channel& channel) const {
+    for (const Direction& in : in_) {
+      if (in.channel == &channel) return true;
+    }
+    return false;
+  }
 
   // Grows with every segment handled: tells whether an advance() moved anything.
   std::uint64_t moves() const { return moves_; }
@@ -171,9 +180,28 @@ class Executor {
     bool opens_in = false;
   };
 
+  // All of a line's work in a brief operation, where no line has more than one segment: what is
+  // computed for every segment otherwise is known beforehand. The first three forms are those of a
+  // segment that travels with the header.
+  enum class Form : std::uint8_t { kSend, kReceive, kReceiveReduce, kOther };
+  struct Action {
+    Form form = Form::kOther;
+    std::uint8_t in_place = 0;
+    std::uint8_t out_place = 0;
+    std::size_t in_begin = 0;
+    std::size_t out_begin = 0;
+    std::size_t bytes = 0;
+    std::size_t elements = 0;
+    std::size_t step = 0;  // the line's index
+    Line* line = nullptr;
+    Channel* channel = nullptr;      // of the first three forms
+    Direction* direction = nullptr;  // "
+  };
+
   // Making the table: executor_table.cpp.
   void compile(std::span<Channel* const> channels);
   Line compile(const Step& step, std::span<Channel* const> channels);
+  void begin(const void* in, void* out);
   void measure();
   void measure_lines();
   void find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
@@ -181,8 +209,18 @@ class Executor {
   std::size_t begin_of(const ChunkRange& held) const;
   std::size_t begin_of(const Line& line, const Operand& operand) const;
 
+  // Brief operations: executor_brief.cpp.
+  void find_actions();
+  Action action_of(Line& line, std::size_t step);
+  bool advance_brief();
+  bool act(const Action& action);
+  bool send_brief(const Action& action);
+  bool receive_brief(const Action& action);
+
   // Running it: executor.cpp.
+  bool advance_in_turns();
   bool run(Line& line, std::size_t turn);
+  bool run(Line& line, const Piece& piece, std::size_t segment);
   bool advance_recorded();  // executor_recorded.cpp
   std::size_t bytes_in(const Line& line, std::size_t turn) const;
   std::uint16_t track() const;
@@ -216,10 +254,11 @@ class Executor {
   bool open_out(Direction& out, unsigned flags = kMore);
   bool open_in(Direction& in);
   CallHeader header_of(const Direction& direction) const;
-  Error mismatch(int peer, const CallHeader& theirs, const CallHeader& mine) const;
+  [[noreturn]] void refuse(int peer, const std::byte* opening, const CallHeader& mine) const;
   bool blocked_out(const Channel& to, std::size_t bytes);
   bool blocked_in(const Channel& from, std::size_t bytes);
   bool finish();
+  bool is_drained();
 
   Schedule schedule_;
   std::vector<Direction> out_;
@@ -237,7 +276,11 @@ class Executor {
       scratch_index_;  // by chunk: 1 + that of its first slice, the others follow
 
   CallHeader header_;
-  bool is_measured_ = false;  // lines hold the lengths of header_, split evenly
+  bool is_measured_ = false;         // lines hold the lengths of header_, split evenly
+  bool is_plain_ = false;            // the operation is header and buffers, and nothing else
+  bool is_brief_ = false;            // and runs as actions_
+  bool is_opened_by_lines_ = false;  // every channel: no header goes alone at the end
+  std::vector<Action> actions_;      // in the order in which they run; empty: not brief
   bool has_own_lengths_ = false;
   const Update* update_ = nullptr;
   ReduceKernel kernel_ = nullptr;
@@ -256,6 +299,7 @@ class Executor {
   std::uint64_t operation_ = 0;  // counts them
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
+  std::size_t action_ = 0;  // of a brief operation, instead of turn_
   Recorder* recorder_ = nullptr;
   std::size_t recorded_ = 0;         // the operation's number there
   Clock::time_point first_tried_{};  // the step at hand, where steps are recorded; zero: not yet
@@ -267,5 +311,30 @@ class Executor {
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;
 };
+
+// The language reads from const memory and writes to the other; one pointer serves.
+inline void Executor::begin(const void* in, void* out) {
+  is_in_place_ = in == out;
+  sends_copies_ = kolo::sends_copies(schedule_, is_in_place_);
+  places_[static_cast<std::size_t>(Place::kInput)] = static_cast<std::byte*>(const_cast<void*>(in));
+  places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(out);
+  ++operation_;
+  turn_ = step_ = action_ = 0;
+  is_half_done_ = false;
+}
+
+inline bool Executor::start_again(const CallHeader& header, const void* in, void* out) {
+  header_.sequence = header.sequence;
+  if (!is_plain_ || header_ != header) return false;
+  begin(in, out);
+  return true;
+}
+
+inline bool Executor::is_drained() {
+  for (const Direction& out : out_) {
+    if (!out.channel->is_drained()) return blocked_out(*out.channel, 0);
+  }
+  return true;
+}
 
 }  // namespace kolo

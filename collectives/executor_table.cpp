@@ -212,8 +212,6 @@ void Executor::start(const Binding& binding) {
   divisor_ = header_.op == ReduceOp::kAverage ? schedule_.contributions : 1;
   update_ = binding.update != nullptr && *binding.update ? binding.update : nullptr;
   has_own_lengths_ = binding.has_own_lengths;
-  is_in_place_ = binding.in == binding.out;
-  sends_copies_ = kolo::sends_copies(schedule_, is_in_place_);
   send_flags_ = is_reduction(schedule_.collective) ? kPlain : kReceived;
   if (!is_same_shape) {
     if (is_even) {
@@ -224,15 +222,12 @@ void Executor::start(const Binding& binding) {
     measure();
     is_measured_ = is_even;
   }
-  // The language reads from const memory and writes to the other; one pointer serves.
-  places_[static_cast<std::size_t>(Place::kInput)] =
-      static_cast<std::byte*>(const_cast<void*>(binding.in));
-  places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
   places_[static_cast<std::size_t>(Place::kScratch)] =
       scratch_.empty() ? nullptr : scratch_.front().bytes;
-  ++operation_;
-  turn_ = step_ = 0;
-  is_half_done_ = false;
+  is_plain_ = is_even && reducer_ == nullptr && multiply_ == nullptr && update_ == nullptr &&
+              !has_own_lengths_ && binding.recorder == nullptr;
+  is_brief_ = is_plain_ && !actions_.empty();
+  begin(binding.in, binding.out);
   recorder_ = binding.recorder;
   if (recorder_ != nullptr) {
     first_tried_ = {};
@@ -258,6 +253,7 @@ void Executor::measure() {
   for (Line& line : lines_) {
     if (line.kind == StepKind::kReceiveAnswer) line.opens_out = lines_[line.question].opens_out;
   }
+  find_actions();
 }
 
 void Executor::measure_lines() {

@@ -1,0 +1,108 @@
+// The short way of a blocking call that is like one before (repeats.h): small operations spend
+// their time on the way, not on their bytes.
+//
+// Where the queue is empty and nobody drives, the caller's thread runs the operation under the
+// engine's lock, without an entry in the queue, and without the role that this would need: as
+// others see it, the operation was issued and had ended before they came. That lasts for as long as
+// its peers are no later than some tens of looks (WaitPolicy::spin: a microsecond or two in shared
+// memory). An operation that takes longer goes into the queue as it stands, and its caller drives
+// it from there on: whatever takes a clock, a deadline or other threads is there. So is every
+// failure.
+#include <utility>
+
+#include "collectives/engine.h"
+
+namespace kolo {
+namespace {
+
+// Others may have to wait for the lock while so much is moved, some 10 us.
+constexpr std::size_t kLongestUnderLock = 64 * 1024;
+
+Binding binding_of(const CallHeader& header, const void* in, void* out) {
+  Binding binding;
+  binding.in = in;
+  binding.out = out;
+  binding.header = header;
+  return binding;
+}
+
+}  // namespace
+
+// Needs the lock.
+void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
+  const bool is_default = call.reducer == nullptr && call.servers == nullptr &&
+                          call.lengths.empty() && !call.has_own_lengths &&
+                          call.segment_bytes == 0 && call.scale == 1 && call.timeout.count() == 0;
+  if (!is_default || call.collective == Collective::kMessage || operation.update ||
+      recorder_ != nullptr || call.count * call.element_bytes > kLongestUnderLock) {
+    return;
+  }
+  repeats_.keep({{call.collective, call.type, call.op, call.root, call.count},
+                 operation.executor,
+                 operation.binding.header,
+                 call.extents});
+}
+
+bool Engine::repeat(CallKey key, const void* in, void* out) {
+  std::unique_lock lock(mutex_);
+  const Repeat* known = repeats_.find(key);
+  if (known == nullptr || head_ != nullptr || has_driver_ || poison_ || is_closing_ ||
+      !known->extents.fit(in, out)) {
+    return false;
+  }
+  Executor& executor = *known->executor;
+  CallHeader header = known->header;
+  header.sequence = sequence_++;
+  std::exception_ptr failure;
+  try {
+    if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
+    idle_rounds_ = 0;
+    policy_->moved();
+    if (executor.advance() || advance_soon(executor)) {
+      look_for_stray(executor, header);
+      ++finished_;
+      return true;
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  finish_in_queue(executor, binding_of(header, in, out), failure, lock);
+  return true;
+}
+
+// False where it has to be waited for in earnest.
+bool Engine::advance_soon(Executor& executor) {
+  std::uint64_t moves = 0;
+  do {
+    if (executor.moves() != moves) policy_->moved();
+    moves = executor.moves();
+    transport_->progress();
+    policy_->count_into(waits_for(executor));
+    if (!policy_->spin()) return false;
+  } while (!executor.advance());
+  return true;
+}
+
+// Needs the lock, and gives it back. `failure`: what has been thrown already, or null.
+void Engine::finish_in_queue(Executor& executor, const Binding& binding,
+                             const std::exception_ptr& failure,
+                             std::unique_lock<std::mutex>& lock) {
+  Operation operation;
+  operation.executor = &executor;
+  operation.binding = binding;
+  operation.timeout = options_.timeout;
+  operation.is_started = true;
+  link(operation);
+  has_driver_ = true;
+  lock.unlock();
+  if (failure) {
+    driver_ = std::this_thread::get_id();
+    at_hand_ = &operation;
+    fail(explain(at_hand_, failure));
+  } else {
+    drive(&operation, Deadline::max(), Until::kDone);
+  }
+  if (operation.failure) throw Error(*operation.failure);
+}
+
+}  // namespace kolo
