@@ -22,6 +22,13 @@ std::vector<std::string> collective_command_names() {
   return names;
 }
 
+std::string command_of(Collective collective) {
+  for (const auto& [name, measured] : collective_commands()) {
+    if (measured == collective) return name;
+  }
+  return "";
+}
+
 std::vector<std::string> commands_with_a_choice() {
   std::vector<std::string> names;
   for (const auto& command : collective_commands()) {
