@@ -61,12 +61,21 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   add_sizes(*command, result, typed);
   add_type(*command, typed);
   add_operation(*command, typed);
-  if (collective == Collective::kPushPull) {
+  if (has_servers(collective)) {
     command
         ->add_option("--servers", result.problem.servers,
                      "Dedicated servers, the first ranks; 0: every rank serves")
         ->capture_default_str();
   }
+}
+
+// A parameter server's collectives under one name.
+void add_servers(CLI::App& app, Arguments& result, Typed& typed) {
+  CLI::App* command = app.add_subcommand("ps", "Measure a parameter server: push, pull, push-pull");
+  command->require_subcommand(1);
+  add_collective(*command, "push", Collective::kPush, result, typed);
+  add_collective(*command, "pull", Collective::kPull, result, typed);
+  add_collective(*command, "push-pull", Collective::kPushPull, result, typed);
 }
 
 // Options that every collective takes, so that one command line serves all, and this one ignores.
@@ -280,6 +289,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   Typed typed;
   for (const auto& entry : collective_commands())
     add_collective(app, entry.first, entry.second, result, typed);
+  add_servers(app, result, typed);
   add_tools(app, result, typed);
   Arguments explained;
   Arguments tuned;
@@ -299,8 +309,9 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   } catch (const CLI::ParseError& error) {
     throw std::invalid_argument(explain(error, app, argc, argv));
   }
-  const CLI::App& command = *app.get_subcommands().front();
-  const std::string name = command.get_name();
+  const CLI::App& first = *app.get_subcommands().front();
+  const CLI::App& command = first.get_name() == "ps" ? *first.get_subcommands().front() : first;
+  const std::string name = command.get_name() == "push-pull" ? "push_pull" : command.get_name();
   if (name == "explain") result = explained;
   if (name == "tune") result = tuned;
   if (name == "p2p") result = paired;

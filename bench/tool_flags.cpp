@@ -42,8 +42,8 @@ void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
   command->add_option("--latency", draw.costs.local.latency_us, "Of a message, in microseconds")
       ->capture_default_str();
   command->add_option("--servers", draw.servers,
-                      "push_pull: dedicated servers, the first ranks; 0: every rank serves");
-  command->add_flag("--update", draw.has_update, "push_pull: servers update the sums");
+                      "push, pull: dedicated servers, the first ranks; 0: every rank serves");
+  command->add_flag("--update", draw.has_update, "push, push_pull: servers update the sums");
   command->add_flag("--answers", draw.can_answer, "Peers answer in place, as over shared memory");
   command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
 }
