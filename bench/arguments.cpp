@@ -10,8 +10,10 @@
 
 #include "bench/commands.h"
 #include "bench/complaints.h"
+#include "bench/facts.h"
 #include "bench/flags.h"
 #include "bench/forms.h"
+#include "bench/meeting.h"
 #include "bench/p2p_flags.h"
 #include "bench/pattern.h"
 #include "bench/peers/peers.h"
@@ -202,11 +204,16 @@ void require_sense(const Arguments& arguments) {
   require(problem.servers >= 0 && problem.servers < arguments.ranks,
           fmt::format("--servers {}: at least one of the {} ranks must work", problem.servers,
                       arguments.ranks));
-  require(arguments.iterations >= 0,
-          fmt::format("--iterations {}: expected 0 or more", arguments.iterations));
-  require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.passes >= 1 && arguments.passes <= 100,
           fmt::format("--passes {}: expected 1 to 100", arguments.passes));
+  require(arguments.iterations >= 0,
+          fmt::format("--iterations {}: expected 0 or more", arguments.iterations));
+  const auto most = kMostIterations * static_cast<std::size_t>(arguments.passes);
+  require(static_cast<std::size_t>(arguments.iterations) <= most,
+          fmt::format("--iterations {}: at most {}, which is {} in each of {} passes; --passes "
+                      "allows more",
+                      arguments.iterations, most, kMostIterations, arguments.passes));
+  require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.segment_bytes == 0 ||
               (arguments.segment_bytes >= kLeastSegment && arguments.segment_bytes <= kMostSegment),
           fmt::format("--segment-bytes {}: expected 0 or {} to {}", arguments.segment_bytes,
@@ -286,6 +293,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   CLI::App app{kAbout, "kolo-bench"};
   app.require_subcommand(1);
   app.footer(kMore);
+  app.set_version_flag("--version", own_version(), "Print the version and end");
   Typed typed;
   for (const auto& entry : collective_commands())
     add_collective(app, entry.first, entry.second, result, typed);
