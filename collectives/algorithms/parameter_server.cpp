@@ -192,7 +192,7 @@ class Writer {
       copy.out = at(Place::kOutput, mine_);
     }
     std::vector<int> ranks = others();
-    std::ranges::rotate(ranks, std::ranges::upper_bound(ranks, request_.rank));
+    std::rotate(ranks.begin(), std::ranges::upper_bound(ranks, request_.rank), ranks.end());
     for (const int worker : ranks)
       add(StepKind::kSend, kPushStage, mine_, kNobody, worker).in = at(Place::kInput, mine_);
   }

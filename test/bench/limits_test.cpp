@@ -1,7 +1,7 @@
 // The floors: which are known, and that what they move arrives. Their times are nobody's promise.
 #include "bench/limits/limits.h"
 
-#include <string>
+#include <initializer_list>
 
 #include "test/support/catch.h"
 #include "transports/posix/cores.h"
@@ -48,7 +48,8 @@ TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
 TEST_CASE("what a floor moves arrives, by every way") {
   // One line holds 56 bytes and a slot 64 KiB: sizes around both, of halves and of wholes.
   for (const Collective collective : kCollectives) {
-    for (const std::size_t bytes : {8, 56, 64, 112, 120, 4096, 65536, 65544, 131080, 400000}) {
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{
+             8, 56, 64, 112, 120, 4096, 65536, 65544, 131080, 400000}) {
       const FloorRequest request{collective, 2, bytes};
       expect_right(request, shared_memory_floor(request, kSeconds), "shm");
     }
@@ -58,7 +59,7 @@ TEST_CASE("what a floor moves arrives, by every way") {
 TEST_CASE("bounds of more ranks read and write every byte") {
   for (const Collective collective : kCollectives) {
     for (const int ranks : {3, 4, 5}) {
-      for (const std::size_t bytes : {20, 4096, 65544, 400000}) {
+      for (const std::size_t bytes : std::initializer_list<std::size_t>{20, 4096, 65544, 400000}) {
         const FloorRequest request{collective, ranks, bytes};
         if (has_floor(request))
           expect_right(request, shared_memory_floor(request, kSeconds), "shm");
@@ -70,7 +71,7 @@ TEST_CASE("bounds of more ranks read and write every byte") {
 TEST_CASE("floors over loopback are measured for every collective") {
   for (const Collective collective : kCollectives) {
     for (const int ranks : {2, 4}) {
-      for (const std::size_t bytes : {16, 65544}) {
+      for (const std::size_t bytes : std::initializer_list<std::size_t>{16, 65544}) {
         const FloorRequest request{collective, ranks, bytes};
         if (!has_floor(request)) continue;
         const Row row = tcp_floor(request, kSeconds);
