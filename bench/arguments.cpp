@@ -10,13 +10,16 @@
 
 #include "bench/commands.h"
 #include "bench/complaints.h"
+#include "bench/facts.h"
 #include "bench/flags.h"
 #include "bench/forms.h"
+#include "bench/meeting.h"
 #include "bench/p2p_flags.h"
 #include "bench/pattern.h"
 #include "bench/peers/peers.h"
 #include "bench/planner_flags.h"
 #include "bench/sizes.h"
+#include "bench/tool_flags.h"
 #include "collectives/algorithm_table.h"
 #include "collectives/communicator.h"
 #include "collectives/tuning.h"
@@ -31,7 +34,6 @@ constexpr const char* kAbout =
     "at best.";
 
 constexpr double kLongestTimeoutS = 1e6;
-constexpr std::size_t kLeastSegment = 64;
 constexpr std::size_t kMostSegment = std::size_t{1} << 30;
 
 constexpr const char* kMore =
@@ -61,7 +63,7 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   add_sizes(*command, result, typed);
   add_type(*command, typed);
   add_operation(*command, typed);
-  if (collective == Collective::kPushPull) {
+  if (has_servers(collective)) {
     command
         ->add_option("--servers", result.problem.servers,
                      "Dedicated servers, the first ranks; 0: every rank serves")
@@ -69,53 +71,13 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   }
 }
 
-void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
-  CLI::App* command = app.add_subcommand(
-      "draw", "Draw an algorithm: a space-time diagram (SVG), and the table of its steps");
-  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command->add_option("collective", draw.name, "allreduce, broadcast, ...: a command that measures")
-      ->required();
-  command->add_option("-a,--algorithm", draw.algorithm, "Its name; else the first");
-  command->add_option("-n,--ranks", draw.ranks, "How many")->capture_default_str();
-  command->add_option("--root", draw.root, "Where there is one")->capture_default_str();
-  command->add_option("--hosts", typed.draw_hosts,
-                      "How many, of equal size, or that of each rank: 0,0,1,1; else one");
-  command->add_option("-b,--bytes", typed.draw_bytes, "Of data")->capture_default_str();
-  command->add_option("--segment-bytes", typed.draw_segment_bytes, "Of a segment")
-      ->capture_default_str();
-  command->add_option("--latency", draw.costs.local.latency_us, "Of a message, in microseconds")
-      ->capture_default_str();
-  command->add_option("--servers", draw.servers,
-                      "push_pull: dedicated servers, the first ranks; 0: every rank serves");
-  command->add_flag("--update", draw.has_update, "push_pull: servers update the sums");
-  command->add_flag("--answers", draw.can_answer, "Peers answer in place, as over shared memory");
-  command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
-}
-
-void add_diff(CLI::App& app, Arguments& result) {
-  CLI::App* command =
-      app.add_subcommand("diff", "Compare two files of JSON lines: what is slower, what is noise");
-  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command->add_option("old", result.old_file, "JSON lines of before")->required();
-  command->add_option("new", result.new_file, "JSON lines of now")->required();
-  command->add_option("--least", result.least_percent, "Percent: what differs by less is noise")
-      ->capture_default_str();
-}
-
-void add_timeline(CLI::App& app, TimelineRequest& timeline) {
-  CLI::App* command = app.add_subcommand(
-      "timeline", "Put the timelines of several ranks (KOLO_TIMELINE) into one file");
-  command->add_option("files", timeline.files, "FILE.0.json FILE.1.json ...")->required();
-  command->add_option("-o,--out", timeline.out, "The file")->capture_default_str();
-}
-
-void add_interpreter(CLI::App& app, Arguments& result) {
-  CLI::App* command = app.add_subcommand(
-      "interpreter", "What running a schedule costs over a loop written by hand, and planning one");
-  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command->add_option("-n,--ranks", result.ranks, "Of the rings in threads, 2 to 64")
-      ->capture_default_str();
-  command->add_flag("--quick", result.is_quick, "Tiny sizes: to see that it works");
+// A parameter server's collectives under one name.
+void add_servers(CLI::App& app, Arguments& result, Typed& typed) {
+  CLI::App* command = app.add_subcommand("ps", "Measure a parameter server: push, pull, push-pull");
+  command->require_subcommand(1);
+  add_collective(*command, "push", Collective::kPush, result, typed);
+  add_collective(*command, "pull", Collective::kPull, result, typed);
+  add_collective(*command, "push-pull", Collective::kPushPull, result, typed);
 }
 
 // Options that every collective takes, so that one command line serves all, and this one ignores.
@@ -141,22 +103,6 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.form = by_name(typed.form, kForms, "--form");
   result.is_checked = !typed.is_unchecked;
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
-}
-
-void take_draw(const Typed& typed, DrawRequest& draw) {
-  require_name(draw.name, collective_command_names(), "draw");
-  draw.collective = collective_commands().at(draw.name);
-  if (!draw.algorithm.empty()) {
-    require_name(draw.algorithm, algorithm_names(draw.collective), draw.name + " --algorithm");
-  }
-  if (!typed.draw_hosts.empty()) draw.hosts = parse_hosts(typed.draw_hosts, draw.ranks);
-  draw.bytes = parse_size("--bytes", typed.draw_bytes);
-  draw.segment_bytes = parse_size("--segment-bytes", typed.draw_segment_bytes);
-  require(
-      draw.segment_bytes >= kLeastSegment,
-      fmt::format("--segment-bytes {}: expected {} or more", draw.segment_bytes, kLeastSegment));
-  require(draw.costs.local.latency_us >= 0 && draw.costs.local.latency_us <= 1e9,
-          fmt::format("--latency {}: expected 0 to 1e9 microseconds", draw.costs.local.latency_us));
 }
 
 // What was given and has no meaning is remembered, to be said, and is as if it had not been given.
@@ -258,11 +204,16 @@ void require_sense(const Arguments& arguments) {
   require(problem.servers >= 0 && problem.servers < arguments.ranks,
           fmt::format("--servers {}: at least one of the {} ranks must work", problem.servers,
                       arguments.ranks));
-  require(arguments.iterations >= 0,
-          fmt::format("--iterations {}: expected 0 or more", arguments.iterations));
-  require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.passes >= 1 && arguments.passes <= 100,
           fmt::format("--passes {}: expected 1 to 100", arguments.passes));
+  require(arguments.iterations >= 0,
+          fmt::format("--iterations {}: expected 0 or more", arguments.iterations));
+  const auto most = kMostIterations * static_cast<std::size_t>(arguments.passes);
+  require(static_cast<std::size_t>(arguments.iterations) <= most,
+          fmt::format("--iterations {}: at most {}, which is {} in each of {} passes; --passes "
+                      "allows more",
+                      arguments.iterations, most, kMostIterations, arguments.passes));
+  require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.segment_bytes == 0 ||
               (arguments.segment_bytes >= kLeastSegment && arguments.segment_bytes <= kMostSegment),
           fmt::format("--segment-bytes {}: expected 0 or {} to {}", arguments.segment_bytes,
@@ -342,21 +293,12 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   CLI::App app{kAbout, "kolo-bench"};
   app.require_subcommand(1);
   app.footer(kMore);
+  app.set_version_flag("--version", own_version(), "Print the version and end");
   Typed typed;
   for (const auto& entry : collective_commands())
     add_collective(app, entry.first, entry.second, result, typed);
-  CLI::App* limits = app.add_subcommand("limits", "What this machine can do at best");
-  limits->add_option("--json", result.json, "Append JSON lines to this file; -: standard output");
-  limits->add_flag("--quick", result.is_quick,
-                   "Fewer sizes and repeats: seconds instead of a minute");
-  CLI::App* plot = app.add_subcommand("plot", "Draw JSON lines: time and bandwidth against size");
-  plot->add_option("files", result.plot_files, "Files of JSON lines")->required();
-  plot->add_option("-o,--out", result.plot_folder, "Folder for the pictures")
-      ->capture_default_str();
-  add_diff(app, result);
-  add_timeline(app, result.timeline);
-  add_draw(app, result.draw, typed);
-  add_interpreter(app, result);
+  add_servers(app, result, typed);
+  add_tools(app, result, typed);
   Arguments explained;
   Arguments tuned;
   Typed typed_of_explain;
@@ -375,8 +317,9 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   } catch (const CLI::ParseError& error) {
     throw std::invalid_argument(explain(error, app, argc, argv));
   }
-  const CLI::App& command = *app.get_subcommands().front();
-  const std::string name = command.get_name();
+  const CLI::App& first = *app.get_subcommands().front();
+  const CLI::App& command = first.get_name() == "ps" ? *first.get_subcommands().front() : first;
+  const std::string name = command.get_name() == "push-pull" ? "push_pull" : command.get_name();
   if (name == "explain") result = explained;
   if (name == "tune") result = tuned;
   if (name == "p2p") result = paired;
@@ -385,11 +328,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   require(name != "limits" || launched <= 1,
           "limits measures the whole machine, and several ranks at once would disturb each other: "
           "run it without a launcher");
-  require(name != "diff" || (result.least_percent >= 0 && result.least_percent <= 1000),
-          fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
-  if (name == "draw") take_draw(typed, result.draw);
-  require(name != "interpreter" || (result.ranks >= 2 && result.ranks <= 64),
-          fmt::format("--ranks {}: expected 2 to 64", result.ranks));
+  take_tools(typed, result);
   if (name == "explain") take_explain(command, launched, typed_of_explain, result);
   if (name == "tune") take_tune(command, launched, typed_of_tune, result);
   if (name == "p2p") take_p2p(launched, typed_of_p2p, result);

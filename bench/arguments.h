@@ -18,7 +18,7 @@ namespace kolo::bench {
 // What a measurement of collectives was asked for.
 struct Arguments {
   std::string command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
-                        // "plot", "diff", "draw", "timeline"
+                        // "plot", "peers", "diff", "draw", "timeline"
   Problem problem;      // without its count
   int ranks = 2;
   std::string transport = "auto";
@@ -50,6 +50,7 @@ struct Arguments {
   std::string new_file;
   double least_percent = 5;  // diff: nothing smaller counts
   std::string plot_folder = "plots";
+  bool is_overview = false;  // plot: one picture of all collectives
   DrawRequest draw;
   P2pRequest p2p;
   TimelineRequest timeline;

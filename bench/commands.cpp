@@ -9,6 +9,7 @@ const std::map<std::string, Collective>& collective_commands() {
       {"allreduce", Collective::kAllReduce}, {"reduce_scatter", Collective::kReduceScatter},
       {"allgather", Collective::kAllGather}, {"broadcast", Collective::kBroadcast},
       {"barrier", Collective::kBarrier},     {"push_pull", Collective::kPushPull},
+      {"push", Collective::kPush},           {"pull", Collective::kPull},
       {"reduce", Collective::kReduce},       {"gather", Collective::kGather},
       {"scatter", Collective::kScatter},     {"alltoall", Collective::kAllToAll},
       {"scan", Collective::kScan},           {"exclusive_scan", Collective::kExclusiveScan},
@@ -22,10 +23,17 @@ std::vector<std::string> collective_command_names() {
   return names;
 }
 
+std::string command_of(Collective collective) {
+  for (const auto& [name, measured] : collective_commands()) {
+    if (measured == collective) return name;
+  }
+  return "";
+}
+
 std::vector<std::string> commands_with_a_choice() {
   std::vector<std::string> names;
   for (const auto& command : collective_commands()) {
-    const bool has_price = command.second != Collective::kPushPull;
+    const bool has_price = !has_servers(command.second);
     if (has_price && algorithm_names(command.second).size() > 1) names.push_back(command.first);
   }
   return names;
@@ -45,6 +53,10 @@ const char* describe(Collective collective) {
       return "Measure barrier: nobody goes on before all have come";
     case Collective::kPushPull:
       return "Measure push_pull: a parameter server's sums, pushed and pulled";
+    case Collective::kPush:
+      return "Measure push: the first half of it, from workers to servers";
+    case Collective::kPull:
+      return "Measure pull: the second half of it, from servers to workers";
     case Collective::kReduce:
       return "Measure reduce: rank 0 gets the reduction of all ranks' data";
     case Collective::kGather:

@@ -12,6 +12,9 @@ namespace kolo::bench {
 const std::map<std::string, Collective>& collective_commands();
 std::vector<std::string> collective_command_names();
 
+// "allreduce"; "" for what no command measures.
+std::string command_of(Collective collective);
+
 // One line of help.
 const char* describe(Collective collective);
 

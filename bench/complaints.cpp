@@ -17,10 +17,12 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// CLI11 lists everything from the first unknown word on, backwards. This finds that word.
-std::string first_unexpected(const CLI::App& command, int argc, const char* const* argv) {
+// CLI11 lists everything from the first unknown word on, backwards. This finds that word, behind
+// the command's own, `first` in number.
+std::string first_unexpected(const CLI::App& command, int first, int argc,
+                             const char* const* argv) {
   std::string stray;
-  for (int i = 2; i < argc; ++i) {
+  for (int i = first; i < argc; ++i) {
     const std::string word = argv[i];
     if (word.size() < 2 || word[0] != '-') {
       if (stray.empty()) stray = word;
@@ -65,6 +67,7 @@ std::string what_is_missing(const std::string& command) {
   if (command == "plot") return " needs a file of JSON lines, as --json writes them";
   if (command == "diff") return " needs two files of JSON lines, as --json writes them";
   if (command == "timeline") return " needs files, as KOLO_TIMELINE leaves them";
+  if (command == "ps") return " needs push, pull or push-pull";
   if (command == "p2p") return " needs latency, bandwidth, bidirectional or message-rate";
   return " needs a collective, as allreduce";
 }
@@ -85,11 +88,13 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
                     const char* const* argv) {
   const auto commands = app.get_subcommands();
   if (commands.empty()) return fmt::format("{}; see kolo-bench --help", error.what());
-  const CLI::App& command = *commands.front();
-  const std::string& name = command.get_name();
+  const auto inner = commands.front()->get_subcommands();  // of ps
+  const CLI::App& command = inner.empty() ? *commands.front() : *inner.front();
+  const std::string name =
+      (inner.empty() ? "" : commands.front()->get_name() + " ") + command.get_name();
   std::string what = ": " + explain_value(error, command);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    what = " " + first_unexpected(command, argc, argv);
+    what = " " + first_unexpected(command, inner.empty() ? 2 : 3, argc, argv);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) what = what_is_missing(name);
   return fmt::format("{}{}; see kolo-bench {} --help", name, what, name);
 }

@@ -105,9 +105,9 @@ std::string name_of(const DrawRequest& request) {
 
 void require_servers(const DrawRequest& request) {
   if (request.servers == 0 && !request.has_update) return;
-  if (request.collective != Collective::kPushPull) {
-    throw std::invalid_argument(
-        fmt::format("draw {}: --servers and --update are for push_pull", request.name));
+  if (!has_servers(request.collective)) {
+    throw std::invalid_argument(fmt::format(
+        "draw {}: --servers and --update are for push_pull, push and pull", request.name));
   }
   if (request.servers < 0 || request.servers >= request.ranks) {
     throw std::invalid_argument(fmt::format("--servers {}: at least one of the {} ranks must work",

@@ -21,8 +21,8 @@ struct DrawRequest {
   std::string algorithm;  // empty: the first
   int ranks = 6;
   int root = 0;
-  int servers = 0;          // push_pull: so many dedicated ones, the first ranks; 0: all serve
-  bool has_update = false;  // push_pull: servers update the sums
+  int servers = 0;          // push, pull: so many dedicated ones, the first ranks; 0: all serve
+  bool has_update = false;  // push, push_pull: servers update the sums
   std::vector<int> hosts;   // by rank, as in ScheduleRequest; empty: one
   bool can_answer = false;  // as over shared memory
   std::size_t bytes = 96 * 1024;

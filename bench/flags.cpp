@@ -33,7 +33,7 @@ void add_decorators(CLI::App& command, Arguments& result) {
 
 void use_decorators(const Arguments& result) {
   try {
-    if (!result.shape.empty()) parse_shape(result.shape);
+    if (!result.shape.empty()) check_shape(parse_shape(result.shape), result.ranks);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("--shape {}: {}", result.shape, error.what()));
   }

@@ -36,6 +36,8 @@ struct Typed {
   bool is_unchecked = false;
 };
 
+inline constexpr std::size_t kLeastSegment = 64;
+
 inline constexpr Reproducibility kReproducibilities[] = {
     Reproducibility::kFast, Reproducibility::kOrdered, Reproducibility::kInvariant};
 

@@ -24,6 +24,11 @@ Work issue(Communicator& communicator, const Problem& problem, const void* in, v
     case Collective::kPushPull:
       return communicator.push_pull_async(in, out, count, type, problem.op, server_plan(problem),
                                           {}, call);
+    case Collective::kPush:
+      return communicator.push_async(in, out, count, type, problem.op, server_plan(problem), {},
+                                     call);
+    case Collective::kPull:
+      return communicator.pull_async(in, out, count, type, server_plan(problem), call);
     case Collective::kReduce:
       return communicator.reduce_async(in, out, count, type, problem.op, kRoot, call);
     case Collective::kGather:

@@ -17,7 +17,7 @@ std::string_view to_string(Form form);
 
 inline constexpr Form kForms[] = {Form::kBlocking, Form::kAsync, Form::kPersistent};
 
-// Who serves in a push_pull.
+// Who serves in a push or a pull.
 ServerPlan server_plan(const Problem& problem);
 
 // One who calls without waiting. A persistent operation is planned when problem or buffers are new.

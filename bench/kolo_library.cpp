@@ -59,6 +59,11 @@ class Kolo : public Library {
       case Collective::kPushPull:
         return communicator_->push_pull(in, out, count, problem.type, problem.op,
                                         server_plan(problem), {}, call_);
+      case Collective::kPush:
+        return communicator_->push(in, out, count, problem.type, problem.op, server_plan(problem),
+                                   {}, call_);
+      case Collective::kPull:
+        return communicator_->pull(in, out, count, problem.type, server_plan(problem), call_);
       case Collective::kReduce:
         return communicator_->reduce(in, out, count, problem.type, problem.op, kRoot, call_);
       case Collective::kGather:

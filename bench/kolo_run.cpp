@@ -65,6 +65,7 @@ int usage_error(const std::string& message) {
 int main(int argc, char** argv) {
   kolo::open_standard_descriptors();
   CLI::App app{kAbout, "kolo-run -n N"};
+  app.set_version_flag("--version", "kolo " KOLO_VERSION, "Print the version and end");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   kolo::LaunchRequest request;
   double grace_s = 5;

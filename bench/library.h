@@ -25,7 +25,7 @@ struct Problem {
   ReduceOp op = ReduceOp::kSum;
   bool is_in_place = true;
   int servers =
-      0;  // push_pull: the first so many ranks serve and do not work; 0: every rank does both
+      0;  // push, pull: the first so many ranks serve and do not work; 0: every rank does both
   std::size_t count = 0;
 
   bool operator==(const Problem&) const = default;

@@ -13,7 +13,9 @@
 #include "bench/diff.h"
 #include "bench/interpreter/interpreter.h"
 #include "bench/limits/limits.h"
+#include "bench/peers/peers.h"
 #include "bench/ranks.h"
+#include "bench/report.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
 
@@ -29,6 +31,7 @@ int plot(const Arguments& arguments) {
       std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
   std::vector<std::string> words = {"python3", script.lexically_normal().string(), "--out",
                                     arguments.plot_folder};
+  if (arguments.is_overview) words.emplace_back("--overview");
   words.insert(words.end(), arguments.plot_files.begin(), arguments.plot_files.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -39,9 +42,16 @@ int plot(const Arguments& arguments) {
   return 1;
 }
 
+int list_peers() {
+  for (const std::string_view name : kolo::bench::peer_names()) std::cout << name << '\n';
+  kolo::bench::flush_or_throw(std::cout, "standard output");
+  return 0;
+}
+
 int run(const Arguments& arguments, int argc, const char* const* argv) {
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
+  if (arguments.command == "peers") return list_peers();
   if (arguments.command == "diff") return kolo::bench::run_diff(arguments);
   if (arguments.command == "timeline") return kolo::bench::run_timeline(arguments.timeline);
   if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);

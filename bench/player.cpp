@@ -48,10 +48,12 @@ void Player::place_buffers(const Library& library) {
   const Collective collective = problem.collective;
   in_ = problem.is_in_place ? data_ : input_;
   out_ = data_;
-  const bool gets_chunk =
-      collective == Collective::kReduceScatter || collective == Collective::kScatter;
-  const bool gives_chunk =
-      collective == Collective::kAllGather || collective == Collective::kGather;
+  const bool gets_chunk = collective == Collective::kReduceScatter ||
+                          collective == Collective::kScatter ||
+                          (collective == Collective::kPush && problem.servers == 0);
+  const bool gives_chunk = collective == Collective::kAllGather ||
+                           collective == Collective::kGather ||
+                           (collective == Collective::kPull && problem.servers == 0);
   if (problem.is_in_place && gets_chunk) out_ += chunk_begin_bytes();
   if (problem.is_in_place && gives_chunk) in_ += chunk_begin_bytes();
   result_ = static_cast<const std::byte*>(library.result(problem, in_, out_));
@@ -84,13 +86,22 @@ Player::Timed Player::iterate(Library& library) {
   const auto begin = Clock::now();
   ++turn_.iteration;
   give();
-  const bool has_data = !(is_server() && turn_.problem.collective == Collective::kPushPull);
   meeting_.wait();
   const auto before = Clock::now();
-  library.run(turn_.problem, has_data ? in_ : nullptr, has_data ? out_ : nullptr);
+  library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
   const auto after = Clock::now();
   if (turn_.is_checked) wrong_ += count_wrong();
   return {Microseconds(after - before).count(), Microseconds(Clock::now() - begin).count()};
+}
+
+bool Player::has_input() const {
+  if (turn_.problem.collective == Collective::kPull) return serves();
+  return !has_servers(turn_.problem.collective) || !is_server();
+}
+
+bool Player::has_output() const {
+  if (turn_.problem.collective == Collective::kPush) return serves();
+  return !has_servers(turn_.problem.collective) || !is_server();
 }
 
 void Player::give() {
@@ -101,6 +112,7 @@ void Player::give() {
     case Collective::kAllReduce:
     case Collective::kReduceScatter:
     case Collective::kPushPull:
+    case Collective::kPush:
     case Collective::kReduce:
     case Collective::kScan:
     case Collective::kExclusiveScan:
@@ -114,6 +126,11 @@ void Player::give() {
     case Collective::kGather:
       return fill(in_, chunk_begin(turn_.problem.count, meeting_.size(), rank),
                   chunk_count(turn_.problem.count, meeting_.size(), rank), rank, pattern);
+    case Collective::kPull:
+      if (serves())
+        fill(in_, chunk_begin(turn_.problem.count, servers(), rank),
+             chunk_count(turn_.problem.count, servers(), rank), rank, pattern);
+      return;
     case Collective::kBroadcast:
       if (rank == kRoot) fill(out_, 0, turn_.problem.count, rank, pattern);
       return;
@@ -136,6 +153,13 @@ std::uint64_t Player::count_wrong() const {
       return is_server()
                  ? 0
                  : count_wrong_reductions(result_, 0, count, turn_.problem.servers, pattern);
+    case Collective::kPush:
+      return serves() ? count_wrong_reductions(result_, chunk_begin(count, servers(), rank),
+                                               chunk_count(count, servers(), rank),
+                                               turn_.problem.servers, pattern)
+                      : 0;
+    case Collective::kPull:
+      return is_server() ? 0 : count_wrong_chunks(servers(), pattern);
     case Collective::kReduceScatter:
       return count_wrong_reductions(result_, chunk_begin(count, size, rank),
                                     chunk_count(count, size, rank), 0, pattern);
@@ -146,9 +170,9 @@ std::uint64_t Player::count_wrong() const {
     case Collective::kExclusiveScan:
       return rank == 0 ? 0 : count_wrong_reductions(result_, 0, count, 0, rank, pattern);
     case Collective::kAllGather:
-      return count_wrong_chunks(pattern);
+      return count_wrong_chunks(size, pattern);
     case Collective::kGather:
-      return rank == kRoot ? count_wrong_chunks(pattern) : 0;
+      return rank == kRoot ? count_wrong_chunks(size, pattern) : 0;
     case Collective::kScatter:
       return count_wrong_copies(result_, chunk_begin(count, size, rank),
                                 chunk_count(count, size, rank), kRoot, pattern);
@@ -164,13 +188,12 @@ std::uint64_t Player::count_wrong() const {
 }
 
 // Of a gather: every owner's chunk in its place.
-std::uint64_t Player::count_wrong_chunks(const Pattern& pattern) const {
+std::uint64_t Player::count_wrong_chunks(int owners, const Pattern& pattern) const {
   std::uint64_t wrong = 0;
-  for (int owner = 0; owner < meeting_.size(); ++owner) {
-    const std::size_t first = chunk_begin(turn_.problem.count, meeting_.size(), owner);
+  for (int owner = 0; owner < owners; ++owner) {
+    const std::size_t first = chunk_begin(turn_.problem.count, owners, owner);
     wrong += count_wrong_copies(result_ + first * element_bytes(turn_.problem.type), first,
-                                chunk_count(turn_.problem.count, meeting_.size(), owner), owner,
-                                pattern);
+                                chunk_count(turn_.problem.count, owners, owner), owner, pattern);
   }
   return wrong;
 }

@@ -37,11 +37,19 @@ class Player {
   void pass(Library& library, std::size_t iterations, TurnResult& result);
   void give();
   std::uint64_t count_wrong() const;
-  std::uint64_t count_wrong_chunks(const Pattern& pattern) const;
+  std::uint64_t count_wrong_chunks(int owners, const Pattern& pattern) const;
   std::uint64_t count_wrong_shares(const Pattern& pattern) const;
   std::uint64_t count_wrong_barriers(Library& library);
 
+  // Of a problem with servers: dedicated to it; a worker; one that serves, besides or only.
   bool is_server() const { return meeting_.rank() < turn_.problem.servers; }
+  bool serves() const { return is_server() || turn_.problem.servers == 0; }
+  // Servers of the problem, or as many as ranks where each is one.
+  int servers() const {
+    return turn_.problem.servers > 0 ? turn_.problem.servers : meeting_.size();
+  }
+  bool has_input() const;
+  bool has_output() const;
   void place_buffers(const Library& library);
   std::size_t chunk_begin_bytes() const;
 

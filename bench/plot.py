@@ -3,10 +3,12 @@
 per collective and number of ranks.
 
   kolo-bench plot FILE... --out DIR
+  kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
 of `kolo-bench limits`, are dashed. A library that chose its algorithm by the size is one line; where several algorithms were
-measured at one size, each has its own. Where a file holds several rows for one point, the last one counts.
+measured at one size, each has its own. Where a file holds several rows for one point, the last one counts. The second line of a
+title is the machine and the commit, where all rows agree.
 """
 
 import argparse
@@ -28,6 +30,10 @@ NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "bus
 UNITS = ["B", "KiB", "MiB", "GiB"]
 LIMITS = ("floor", "limit")  # which are no libraries
 MOST_BARS = 6  # sizes
+PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
+COLUMNS = 3
+LEGEND_INCHES = 0.3  # of a line of it
+MOST_IN_LINE = {1: 4, 2: 5, 3: 8}  # of a legend, by columns
 
 
 def fail(message):
@@ -54,7 +60,7 @@ def what_is_wrong(row):
     return "" if row["median_us"] > 0 and row["p10_us"] > 0 else "has no time above 0"
 
 
-def read_rows(paths):
+def read_rows(paths, least_bytes):
     rows = []
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
@@ -67,7 +73,7 @@ def read_rows(paths):
             wrong = what_is_wrong(row)
             if wrong:
                 fail(f"{path}:{number}: {wrong}: is it a row of kolo-bench?")
-            if row["bytes"] > 0:
+            if row["bytes"] >= least_bytes:
                 rows.append(row)
     if not rows:
         fail(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size")
@@ -107,11 +113,43 @@ def lines_of(rows):
     return {name: [points[size] for size in sorted(points)] for name, points in lines.items()}
 
 
+def pages_of(rows):
+    """{(kolo's transport, ranks): {collective: {name: [row by size]}}}. Peers' rows follow kolo's, whose transport they stood
+    beside."""
+    pages = defaultdict(lambda: defaultdict(list))
+    beside = None
+    for row in rows:
+        if row["library"] in LIMITS:
+            continue
+        if row["library"] == "kolo":
+            beside = row["transport"]
+        of_panel = pages[beside or row["transport"], row["ranks"]][row["collective"]]
+        of_panel.append(row)
+        limit = limit_of(row)
+        if limit and row["library"] == "kolo":
+            of_panel.append(limit)
+    return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
+
+
+def where_text(rows):
+    """Machine and commit; empty where the rows do not say, or do not agree."""
+    places = {(run.get("machine"), run.get("cores"), run.get("kernel"), run.get("commit"))
+              for run in (row.get("run") for row in rows) if isinstance(run, dict)}
+    if len(places) != 1 or None in next(iter(places)):
+        return ""
+    machine, cores, kernel, commit = next(iter(places))
+    return f"{machine}, {cores} cores, {kernel}, kolo at {str(commit)[:20]}"
+
+
 def size_text(size, _position=None):
     unit = 0
     while size >= 1024 and unit + 1 < len(UNITS):
         size, unit = size / 1024, unit + 1
     return f"{size:g} {UNITS[unit]}"
+
+
+def number_text(value, _position=None):
+    return f"{value:,.0f}" if value >= 10000 else f"{value:g}"
 
 
 def style_of(name, points):
@@ -127,19 +165,34 @@ def draw_line(axes, name, points, quantity):
         dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
         axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, **style_of(name, points))
         return
-    line, = axes.plot(sizes, medians, marker=MARKERS.get(first["transport"], "d"), markersize=4.5, linewidth=1.6,
-                      **style_of(name, points))
+    line, = axes.plot(sizes, medians, marker=MARKERS.get(first["transport"], "d"), markersize=4.5,
+                      linewidth=2.2 if first["library"] == "kolo" else 1.4, **style_of(name, points))
     axes.fill_between(sizes, [quantity(row, "p10_us") for row in points], [quantity(row, "p90_us") for row in points],
                       color=line.get_color(), alpha=0.15, linewidth=0)
 
 
 def draw(plt, lines, what):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    fill_axes(plt, axes, lines, what, most_ticks=13)
+    return figure, axes
 
-    def bandwidth(row, key):
-        factor = row["busbw_GBps"] / row["algbw_GBps"] if row["algbw_GBps"] > 0 else 1
-        return factor * row["bytes"] / row[key] / 1e3
 
+def bandwidth(row, key):
+    factor = row["busbw_GBps"] / row["algbw_GBps"] if row["algbw_GBps"] > 0 else 1
+    return factor * row["bytes"] / row[key] / 1e3
+
+
+def apart(sizes, most):
+    """About that many of them, none nearer to the one before than an even spread allows."""
+    least = (sizes[-1] / sizes[0]) ** (0.999 / most)
+    kept = sizes[:1]
+    for size in sizes[1:]:
+        if size >= kept[-1] * least:
+            kept.append(size)
+    return kept
+
+
+def fill_axes(plt, axes, lines, what, most_ticks):
     quantity = (lambda row, key: row[key]) if what == "time" else bandwidth
     # The slowest at large sizes first, so that the legend reads as the lines lie.
     order = sorted(lines.items(), key=lambda item: quantity(item[1][-1], "median_us"), reverse=True)
@@ -148,15 +201,59 @@ def draw(plt, lines, what):
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     sizes = sorted({row["bytes"] for points in lines.values() for row in points})
-    axes.set_xticks(sizes[:: max(1, len(sizes) // 12)])
+    axes.set_xticks(apart(sizes, most_ticks))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(size_text))
     axes.xaxis.set_minor_locator(plt.NullLocator())
-    axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(plt.FuncFormatter(number_text))
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
     axes.set_ylabel("time, us (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth, GB/s")
     axes.grid(True, which="major", alpha=0.3)
-    return figure, axes
+
+
+def fill_without_sizes(axes, lines):
+    """A barrier's: a bar per library, with its time."""
+    order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
+    for place, (name, points) in enumerate(order):
+        hatch = "//" if points[0]["library"] in LIMITS else None
+        bars = axes.barh(place, points[0]["median_us"], 0.7, hatch=hatch, **style_of(name, points))
+        axes.bar_label(bars, [f"{points[0]['median_us']:.3g}"], padding=3)
+    axes.set_yticks(range(len(order)), [name for name, _ in order])
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high * (high / low) ** 0.15)  # room for the numbers
+    axes.xaxis.set_major_formatter(number_text)
+    axes.set_xlabel("time, us (median)")
+    axes.grid(True, axis="x", which="major", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def draw_page(plt, panels, what):
+    """A panel per collective, one legend for all. The bandwidth of what has no size is none."""
+    has_size = {name: any(points[-1]["bytes"] > 0 for points in lines.values()) for name, lines in panels.items()}
+    names = [name for name in panels if has_size[name] or what == "time"]
+    names.sort(key=lambda name: (PANELS.index(name) if name in PANELS else len(PANELS), name))
+    columns = min(COLUMNS, len(names))
+    count = -(-len(names) // columns)
+    figure, grid = plt.subplots(count, columns, figsize=(max(5.6 * columns, 11), 4.2 * count + 0.9), layout="constrained", squeeze=False)
+    keys = {}
+    for axes, name in zip(grid.flat, names):
+        axes.set_title(name)
+        if has_size[name]:
+            fill_axes(plt, axes, panels[name], what, most_ticks=8)
+            axes.set_ylabel("time, us" if what == "time" else "bus bandwidth, GB/s")
+            keys.update((label, handle) for handle, label in zip(*axes.get_legend_handles_labels()))
+        else:
+            fill_without_sizes(axes, panels[name])
+    for axes in grid.flat[len(names):]:
+        axes.remove()
+    order = sorted(keys, key=lambda label: (label.startswith("limit"), not label.startswith("kolo"), label))
+    lines = -(-len(order) // MOST_IN_LINE[columns])
+    figure.legend([keys[label] for label in order], order, loc="lower center", ncols=-(-len(order) // lines) if order else 1,
+                  frameon=False, fontsize=11)
+    below = LEGEND_INCHES * lines / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, below, 1, 1 - below))
+    return figure
 
 
 def few(sizes):
@@ -192,21 +289,44 @@ def draw_bars(plt, lines):
     return figure, axes
 
 
-def save(plt, figure, axes, title, path):
-    axes.set_title(title)
-    axes.legend(frameon=False, fontsize=9)
-    for suffix in ("png", "svg"):
-        figure.savefig(path.with_suffix(f".{suffix}"), dpi=130)
+def save(plt, figure, path, suffixes=("png", "svg")):
+    for suffix in suffixes:
+        figure.savefig(path.with_suffix(f".{suffix}"), dpi=130 if len(suffixes) > 1 else 100)
         print(path.with_suffix(f".{suffix}"))
     plt.close(figure)
+
+
+def draw_pictures(plt, rows, folder):
+    where = where_text(rows)
+    for (collective, ranks), lines in series_of(rows).items():
+        for what in ("time", "bandwidth", "bars"):
+            figure, axes = draw_bars(plt, lines) if what == "bars" else draw(plt, lines, what)
+            axes.set_title(f"{collective}, {ranks} ranks")
+            if where:
+                figure.suptitle(where, fontsize=8, color="#555555")
+            axes.legend(frameon=False, fontsize=9)
+            save(plt, figure, folder / f"{collective}_{ranks}_ranks_{what}")
+
+
+def draw_overviews(plt, rows, folder):
+    where = where_text(rows)
+    for (transport, ranks), panels in pages_of(rows).items():
+        for what in ("time", "bandwidth"):
+            if what == "bandwidth" and all(row["bytes"] == 0 for lines in panels.values() for row in sum(lines.values(), [])):
+                continue
+            figure = draw_page(plt, panels, what)
+            quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
+            figure.suptitle(f"{transport}, {ranks} ranks: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
+            save(plt, figure, folder / f"{transport.replace('/', '_')}_{ranks}_ranks_{what}", ("png",))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", default="plots")
+    parser.add_argument("--overview", action="store_true")
     arguments = parser.parse_args()
-    rows = read_rows(arguments.files)
+    rows = read_rows(arguments.files, 0 if arguments.overview else 1)
     try:
         import matplotlib
     except ImportError:
@@ -219,10 +339,7 @@ def main():
     folder = Path(arguments.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for (collective, ranks), lines in series_of(rows).items():
-            for what in ("time", "bandwidth", "bars"):
-                figure, axes = draw_bars(plt, lines) if what == "bars" else draw(plt, lines, what)
-                save(plt, figure, axes, f"{collective}, {ranks} ranks", folder / f"{collective}_{ranks}_ranks_{what}")
+        (draw_overviews if arguments.overview else draw_pictures)(plt, rows, folder)
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
 

@@ -15,12 +15,13 @@ constexpr double kMostSeconds = 0.3;
 constexpr double kFewestIterations = 100;  // where --iterations asks for fewer, it is a trial
 constexpr double kTrialSeconds = 0.001;
 constexpr std::chrono::minutes kLongest{10};  // of the largest size
-constexpr std::size_t kTwoFloats = 8;
 
-bool is_known(const Arguments& arguments, const std::string& transport) {
+// Where a floor speaks of the same: over these transports, in place as kolo-bench has it.
+bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
-  return problem.collective == Collective::kAllReduce && problem.is_in_place &&
-         problem.type == ElementType::kFloat32 && arguments.ranks == 2 &&
+  const bool is_apart = problem.collective == Collective::kAllToAll;
+  const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
+  return has_adder && problem.is_in_place != is_apart &&
          (transport == "shm" || transport == "tcp") && posix::affinity_cores().size() > 1;
 }
 
@@ -32,10 +33,11 @@ RunLimit::RunLimit(const Arguments& arguments, int rank, std::string transport,
       rank_(rank),
       transport_(std::move(transport)),
       store_(std::move(store)),
-      is_known_(is_known(arguments, transport_)) {}
+      is_like_(is_like(arguments, transport_)) {}
 
 std::optional<double> RunLimit::measure(std::size_t bytes) {
-  if (!is_known_ || bytes < kTwoFloats) return std::nullopt;
+  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes};
+  if (!is_like_ || !has_floor(request)) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
     store_->get(key, Clock::now() + arguments_.timeout + kLongest);
@@ -43,10 +45,10 @@ std::optional<double> RunLimit::measure(std::size_t bytes) {
   }
   const bool is_trial = arguments_.iterations > 0 && arguments_.iterations < kFewestIterations;
   const double seconds = is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds);
-  const double found = transport_ == "shm" ? shared_memory_floor(bytes, seconds).time_us.median
-                                           : quickest_tcp_floor(bytes, seconds).time_us.median;
+  const Row found =
+      transport_ == "shm" ? shared_memory_floor(request, seconds) : tcp_floor(request, seconds);
   store_->set(key, "");
-  return found;
+  return found.time_us.median;
 }
 
 }  // namespace kolo::bench

@@ -20,7 +20,8 @@ class RunLimit {
            std::shared_ptr<Store> store);
 
   // Collective. Microseconds, at rank 0; nothing at the others, and where no floor is known: known
-  // is that of two ranks' all-reduce of float32 in place, over shm and over tcp, on two cores.
+  // are those of has_floor (limits/limits.h) over shm and tcp, on two cores or more; of reductions
+  // those of float32, and in place where kolo-bench has a choice.
   std::optional<double> measure(std::size_t bytes);
 
  private:
@@ -28,7 +29,7 @@ class RunLimit {
   int rank_;
   std::string transport_;
   std::shared_ptr<Store> store_;
-  bool is_known_;
+  bool is_like_;
   int turns_ = 0;
 };
 

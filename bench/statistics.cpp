@@ -41,6 +41,9 @@ double bus_factor(Collective collective, int ranks, int servers) {
     case Collective::kPushPull:
       // Each worker pushes all; each server answers every worker with its share of all.
       return servers == 0 ? 2 * (n - 1) / n : std::max(1.0, (n - servers) / servers);
+    case Collective::kPush:
+    case Collective::kPull:
+      return servers == 0 ? (n - 1) / n : std::max(1.0, (n - servers) / servers);
   }
   return 1;
 }

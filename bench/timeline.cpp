@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -29,9 +31,24 @@ nlohmann::ordered_json read_events(const std::string& file) {
   return std::move(text["traceEvents"]);
 }
 
+// By whatever name: its events would stand there twice.
+void require_apart(const std::vector<std::string>& files) {
+  std::map<std::filesystem::path, std::string> known;
+  for (const std::string& file : files) {
+    std::error_code code;
+    const auto [first, is_new] = known.emplace(std::filesystem::weakly_canonical(file, code), file);
+    if (!is_new) {
+      throw std::invalid_argument(
+          fmt::format("timeline {}: it is given twice{}", file,
+                      first->second == file ? "" : fmt::format(", as {} too", first->second)));
+    }
+  }
+}
+
 }  // namespace
 
 int run_timeline(const TimelineRequest& request) {
+  require_apart(request.files);
   nlohmann::ordered_json all;
   all["displayTimeUnit"] = "ns";
   all["traceEvents"] = nlohmann::ordered_json::array();

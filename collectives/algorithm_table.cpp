@@ -37,14 +37,16 @@ Schedule with_radix(const PlanRequest& request) {
   return write(request.ranks, kRadix);
 }
 
+template <Schedule (*write)(const ParameterServerRequest&)>
 Schedule over_servers(const PlanRequest& request) {
-  return parameter_server_push_pull(request.servers);
+  return write(request.servers);
 }
 
+template <Schedule (*write)(const ParameterServerRequest&)>
 Schedule over_servers_in_order(const PlanRequest& request) {
   ParameterServerRequest servers = request.servers;
   servers.in_rank_order = true;
-  return parameter_server_push_pull(servers);
+  return write(servers);
 }
 
 Algorithm in_order(Algorithm row) {
@@ -90,8 +92,13 @@ const std::vector<Algorithm>& algorithms() {
       {Collective::kBroadcast, "hierarchical", over_ranks<hierarchical_broadcast>},
       {Collective::kBarrier, "dissemination", over_ranks<dissemination_barrier>},
       {Collective::kBarrier, "hierarchical", over_ranks<hierarchical_barrier>},
-      {Collective::kPushPull, "parameter_server", over_servers},
-      rank_ordered({Collective::kPushPull, "ordered_parameter_server", over_servers_in_order}),
+      {Collective::kPushPull, "parameter_server", over_servers<parameter_server_push_pull>},
+      rank_ordered({Collective::kPushPull, "ordered_parameter_server",
+                    over_servers_in_order<parameter_server_push_pull>}),
+      {Collective::kPush, "parameter_server", over_servers<parameter_server_push>},
+      rank_ordered({Collective::kPush, "ordered_parameter_server",
+                    over_servers_in_order<parameter_server_push>}),
+      {Collective::kPull, "parameter_server", over_servers<parameter_server_pull>},
       {Collective::kReduce, "binomial_tree", over_ranks<binomial_tree_reduce>},
       {Collective::kReduce, "knomial_tree", with_radix<knomial_tree_reduce>},
       {Collective::kReduce, "double_tree", over_ranks<double_tree_reduce>},

@@ -11,7 +11,7 @@
 
 namespace kolo {
 
-// What any algorithm may ask: the servers matter to push_pull only.
+// What any algorithm may ask: the servers matter to push and pull only.
 struct PlanRequest {
   ScheduleRequest ranks;
   ParameterServerRequest servers;

@@ -23,8 +23,7 @@ std::string detail(const CallHeader& mine, const CallHeader& theirs) {
     text += fmt::format(" in segments of {} bytes", mine.segment_bytes());
   }
   if (plan_of(mine) != plan_of(theirs)) {
-    text += fmt::format(" with {} {:04x}",
-                        mine.collective == Collective::kPushPull ? "server plan" : "counts",
+    text += fmt::format(" with {} {:04x}", has_servers(mine.collective) ? "server plan" : "counts",
                         plan_of(mine));
   }
   return text;

@@ -214,12 +214,37 @@ Call barrier(const CallOptions& options) {
   return begin(Collective::kBarrier, kBarrierCount, {ElementType::kInt32, options});
 }
 
-Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-               const ServerPlan& plan) {
-  Call call = begin(Collective::kPushPull, count, of);
+namespace {
+
+void require_choice(const Call& call, const ServerPlan& plan) {
   if (plan.everywhere && !plan.servers.empty()) {
     reject(call, "the plan names servers, and also says that every rank is one; choose");
   }
+}
+
+// What a rank is to a plan, and where its chunk lies, if it serves one.
+struct Role {
+  bool works = true;
+  bool serves = false;
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+Role role_of(Caller who, const ServerPlan& plan, std::size_t count) {
+  const auto found = std::ranges::find(plan.servers, who.rank);
+  const bool is_named = found != plan.servers.end();
+  if (!is_named && !plan.everywhere) return {};
+  const int chunks = is_named ? static_cast<int>(plan.servers.size()) : who.size;
+  const int chunk = is_named ? static_cast<int>(found - plan.servers.begin()) : who.rank;
+  return {!is_named, true, chunk_begin(count, chunks, chunk), chunk_count(count, chunks, chunk)};
+}
+
+}  // namespace
+
+Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+               const ServerPlan& plan) {
+  Call call = begin(Collective::kPushPull, count, of);
+  require_choice(call, plan);
   take_op(call, op);
   call.servers = &plan;
   if (std::ranges::find(plan.servers, who.rank) == plan.servers.end()) {
@@ -227,6 +252,35 @@ Call push_pull(Caller who, const void* in, void* out, std::size_t count, Element
   } else if (in != nullptr || out != nullptr) {
     reject(call, "a dedicated server gives and gets no data: pass null for 'in' and 'out'");
   }
+  return call;
+}
+
+Call push(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+          const ServerPlan& plan) {
+  Call call = begin(Collective::kPush, count, of);
+  require_choice(call, plan);
+  take_op(call, op);
+  call.servers = &plan;
+  const Role role = role_of(who, plan, count);
+  if (!role.works && in != nullptr)
+    reject(call, "a dedicated server gives no data: pass null for 'in'");
+  if (!role.serves && out != nullptr)
+    reject(call, "a worker that is no server gets no data: pass null for 'out'");
+  take_buffers(call, in, role.works ? count : 0, out, role.count, role.begin);
+  return call;
+}
+
+Call pull(Caller who, const void* in, void* out, std::size_t count, Elements of,
+          const ServerPlan& plan) {
+  Call call = begin(Collective::kPull, count, of);
+  require_choice(call, plan);
+  call.servers = &plan;
+  const Role role = role_of(who, plan, count);
+  if (!role.serves && in != nullptr)
+    reject(call, "a worker that is no server gives no data: pass null for 'in'");
+  if (!role.works && out != nullptr)
+    reject(call, "a dedicated server gets no data: pass null for 'out'");
+  take_buffers(call, in, role.count, out, role.works ? count : 0, 0, role.begin);
   return call;
 }
 

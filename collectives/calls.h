@@ -85,6 +85,10 @@ Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root)
 Call barrier(const CallOptions& options);
 Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
                const ServerPlan& plan);
+Call push(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+          const ServerPlan& plan);
+Call pull(Caller who, const void* in, void* out, std::size_t count, Elements of,
+          const ServerPlan& plan);
 Call reduce(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
             int root);
 Call gather(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);

@@ -450,6 +450,8 @@ class World {
         return options_.root;
       case Collective::kAllToAll:
         return element.chunk - size_;
+      case Collective::kPull:
+        return options_.servers.empty() ? element.chunk : options_.servers[index(element.chunk)];
       default:
         return element.chunk;  // gather, all_gather: its owner
     }
@@ -467,8 +469,6 @@ class World {
       }
     }
   }
-
-  // --- words ---
 
   std::string describe_deadlock() const {
     std::string text = fmt::format("deadlock with a credit of {} segments:", options_.credit);

@@ -42,8 +42,8 @@ struct CheckOptions {
   int root = 0;                 // broadcast, reduce, gather, scatter; who sends a message
   // Elements of every chunk, by rank (ranks may know different things); empty: count, split evenly.
   std::vector<std::vector<std::size_t>> lengths = {};
-  bool has_update = false;        // push_pull: the result must have been updated
-  std::vector<int> servers = {};  // push_pull: ranks that serve and do not work
+  bool has_update = false;        // push, push_pull: the result must have been updated
+  std::vector<int> servers = {};  // push, pull: ranks that serve and do not work; server i: chunk i
 };
 
 struct CheckReport {

@@ -328,6 +328,29 @@ Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
                std::move(update));
 }
 
+void Communicator::push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                        const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
+  run(*state_, calls::push(state_->caller(), in, out, count, {type, call}, op, plan),
+      std::move(update));
+}
+
+Work Communicator::push_async(const void* in, void* out, std::size_t count, ElementType type,
+                              ReduceOp op, const ServerPlan& plan, ServerUpdate update,
+                              const CallOptions& call) {
+  return issue(state_, calls::push(state_->caller(), in, out, count, {type, call}, op, plan),
+               std::move(update));
+}
+
+void Communicator::pull(const void* in, void* out, std::size_t count, ElementType type,
+                        const ServerPlan& plan, const CallOptions& call) {
+  run(*state_, calls::pull(state_->caller(), in, out, count, {type, call}, plan));
+}
+
+Work Communicator::pull_async(const void* in, void* out, std::size_t count, ElementType type,
+                              const ServerPlan& plan, const CallOptions& call) {
+  return issue(state_, calls::pull(state_->caller(), in, out, count, {type, call}, plan));
+}
+
 // --- by a function of the caller's own ---
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
@@ -413,6 +436,22 @@ Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
   return issue(
       state_,
       calls::push_pull(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      std::move(update));
+}
+
+void Communicator::push(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                        const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
+  run(*state_,
+      calls::push(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      std::move(update));
+}
+
+Work Communicator::push_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                              const ServerPlan& plan, ServerUpdate update,
+                              const CallOptions& call) {
+  return issue(
+      state_,
+      calls::push(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
       std::move(update));
 }
 

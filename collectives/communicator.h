@@ -64,8 +64,8 @@ struct CommunicatorOptions {
   std::string timeline = {};
 };
 
-// Where the servers of push_pull are. Ranks that are not servers are workers; with `everywhere`,
-// each is both.
+// Where the servers of push_pull, push and pull are. Ranks that are not servers are workers; with
+// `everywhere`, each is both.
 struct ServerPlan {
   bool everywhere = false;
   std::vector<int>
@@ -234,6 +234,20 @@ class Communicator {
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
 
+  // Its halves, each by itself. push: workers give `count` elements and wait for no answer; server
+  // i gets chunk i of the reduction, chunk_count(count, servers, i) elements, as `update` leaves
+  // it. pull: server i gives chunk i, and workers get `count` elements. Null is passed where a rank
+  // gives or gets nothing. In place, where every rank serves, as reduce_scatter and all_gather. A
+  // push is over for a worker when its memory may be written again, whatever servers do with it.
+  void push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+            const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  void pull(const void* in, void* out, std::size_t count, ElementType type, const ServerPlan& plan,
+            const CallOptions& call = {});
+  Work pull_async(const void* in, void* out, std::size_t count, ElementType type,
+                  const ServerPlan& plan, const CallOptions& call = {});
+
   // --- the reductions by a function of the caller's own: see reducer.h ---
 
   // As those with a type and an operation, with elements of reducer.element_bytes. The reducer is
@@ -272,6 +286,10 @@ class Communicator {
   Work push_pull_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
+  void push(const void* in, void* out, std::size_t count, const Reducer& reducer,
+            const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
 
   // --- shares of any length: one count per rank, whose data lie in a row ---
 

@@ -51,7 +51,7 @@ std::vector<std::uint8_t> candidates(Collective collective, RankOrder order) {
 
 // Those that ask for more than a rank and a size cannot be played; they have no rivals either.
 bool has_price(Collective collective) {
-  return collective != Collective::kPushPull && collective != Collective::kMessage;
+  return !has_servers(collective) && collective != Collective::kMessage;
 }
 
 // The value after some more doublings, where these were one doubling apart.

@@ -52,6 +52,10 @@ std::string_view to_string(Collective collective) {
       return "barrier";
     case Collective::kPushPull:
       return "push_pull";
+    case Collective::kPush:
+      return "push";
+    case Collective::kPull:
+      return "pull";
     case Collective::kReduce:
       return "reduce";
     case Collective::kGather:

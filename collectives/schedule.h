@@ -87,6 +87,8 @@ enum class Collective : std::uint8_t {
   kBroadcast,      // input: count at the root; output: count at every rank
   kBarrier,        // nobody leaves before everybody has come; no data
   kPushPull,  // as all_reduce over the workers' inputs, through servers, who may update in between
+  kPush,      // its first half: server i holds chunk i of the reduction, as of the servers' chunks
+  kPull,      // its second: server i gives chunk i; output: count at every worker
   kReduce,    // input: count at every rank; output: count, the reduction, at the root
   kGather,    // input: rank r gives chunk r; output: count at the root
   kScatter,   // input: count at the root; output: rank r gets chunk r
@@ -101,8 +103,15 @@ std::string_view to_string(Collective collective);
 // Those that combine elements of several ranks.
 constexpr bool is_reduction(Collective collective) {
   return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kPushPull || collective == Collective::kReduce ||
-         collective == Collective::kScan || collective == Collective::kExclusiveScan;
+         collective == Collective::kPushPull || collective == Collective::kPush ||
+         collective == Collective::kReduce || collective == Collective::kScan ||
+         collective == Collective::kExclusiveScan;
+}
+
+// Those of a parameter server.
+constexpr bool has_servers(Collective collective) {
+  return collective == Collective::kPushPull || collective == Collective::kPush ||
+         collective == Collective::kPull;
 }
 
 // Those in which one rank gives or gets all.

@@ -11,6 +11,7 @@
 #include "train/buckets.h"
 #include "train/flag_values.h"
 #include "train/models/model.h"
+#include "transports/decorators/shape.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 
@@ -249,6 +250,11 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     parsed.is_text = true;
     return parsed;
   }
+  if (arguments[0] == "--version") {
+    parsed.text = "kolo " KOLO_VERSION "\n";
+    parsed.is_text = true;
+    return parsed;
+  }
   Raw raw;
   raw.options.command = parse_command(arguments[0]);
   CLI::App app("Data-parallel training with a ring or a parameter server",
@@ -274,9 +280,19 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   return parsed;
 }
 
+// Ranks that its rules name are known when a strategy has its ranks.
+void use_shape(const std::string& shape) {
+  try {
+    parse_shape(shape);
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format("--shape {}: {}", shape, error.what()));
+  }
+  set_setting("KOLO_SHAPE", shape);
+}
+
 void check_transport(const Options& options) {
   try {
-    if (!options.shape.empty()) set_setting("KOLO_SHAPE", options.shape);
+    if (!options.shape.empty()) use_shape(options.shape);
     const std::string name = resolve_transport(options.transport);
     if (joins_processes(name)) return;
     refuse(

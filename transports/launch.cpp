@@ -227,8 +227,18 @@ class Job {
     }
   }
 
+  // All was well, if what the ranks said has arrived.
+  LaunchResult result_of_success() const {
+    for (const launch::PrefixedLines& output : outputs_) {
+      if (output.error() == 0) continue;
+      return {1, fmt::format("cannot write the output of the ranks: {}; what is missing is lost",
+                             posix::error_text(output.error()))};
+    }
+    return {};
+  }
+
   LaunchResult result() const {
-    if (!failed_) return {};
+    if (!failed_) return result_of_success();
     const launch::Ending& ending = ranks_[*failed_].ending();
     std::string message = fmt::format("rank {} {}", *failed_, ending.text());
     if (passed_on_ != 0) {

@@ -33,7 +33,7 @@ struct LaunchRequest {
 
 struct LaunchResult {
   int exit_code = 0;    // of the rank that failed first: its own, or 128 + the signal; 127, 126: it
-                        // could not be started
+                        // could not be started; 1 where their output could not be written
   std::string message;  // empty when all went well; else which rank, how it ended, and what became
                         // of the others
 };

@@ -7,39 +7,17 @@
 // changes hands once, not twice. Two slots per rank, so that one is filled while the other is being
 // answered. The buffers were just rewritten by their owner, as gradients are.
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <thread>
 
-#include "bench/cache_line.h"
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
+#include "bench/limits/slots.h"
 #include "bench/limits/team.h"
-#include "bench/sizes.h"
 
 namespace kolo::bench {
 namespace {
-
-constexpr std::size_t kSegment = 64 * 1024;
-constexpr std::size_t kPadding = 1088;  // slots do not share offsets within a page
-constexpr std::size_t kSlots = 2;
-constexpr int kSpins = 20'000;
-
-struct alignas(64) Flag {
-  std::atomic<std::uint64_t> segments{0};
-
-  void wait_for(std::uint64_t count) const {
-    for (int spin = 0; segments.load(std::memory_order_acquire) < count; ++spin) {
-      if (spin > kSpins) std::this_thread::yield();  // the other's core is taken by somebody else
-    }
-  }
-};
-
-struct alignas(64) Slot {
-  std::byte bytes[kSegment + kPadding];
-};
 
 struct Side {
   Slot slots[kSlots];
@@ -63,17 +41,17 @@ class Floor {
     Side& theirs = sides_[1 - rank];
     float* own = buffers_[rank].data() + (rank == 0 ? 0 : half_);
     float* others = buffers_[rank].data() + (rank == 0 ? half_ : 0);
-    const std::uint64_t base = mine.posted.segments.load(std::memory_order_relaxed);
+    const std::uint64_t base = mine.posted.get();
     const std::size_t segments = (half_ + kPerSegment - 1) / kPerSegment;
     for (std::size_t s = 0; s < segments; ++s) {
       if (s >= kSlots) collect(mine, theirs, others, s - kSlots, base);
       std::memcpy(mine.slots[s % kSlots].bytes, others + s * kPerSegment,
                   length(s) * sizeof(float));
-      mine.posted.segments.store(base + s + 1, std::memory_order_release);
+      mine.posted.publish(base + s + 1);
       theirs.posted.wait_for(base + s + 1);
       add_to_both(own + s * kPerSegment, reinterpret_cast<float*>(theirs.slots[s % kSlots].bytes),
                   length(s));
-      mine.answered.segments.store(base + s + 1, std::memory_order_release);
+      mine.answered.publish(base + s + 1);
     }
     for (std::size_t s = segments - std::min(segments, kSlots); s < segments; ++s)
       collect(mine, theirs, others, s, base);
@@ -88,7 +66,7 @@ class Floor {
   }
 
  private:
-  static constexpr std::size_t kPerSegment = kSegment / sizeof(float);
+  static constexpr std::size_t kPerSegment = kSlotBytes / sizeof(float);
 
   std::size_t length(std::size_t segment) const {
     return std::min(kPerSegment, half_ - segment * kPerSegment);
@@ -107,34 +85,17 @@ class Floor {
 
 }  // namespace
 
-Row shared_memory_floor(std::size_t bytes, double seconds) {
+Row all_reduce_floor(std::size_t bytes, double seconds) {
   const auto floor = std::make_unique<Floor>(bytes);
   const Round round{[&](int rank) { floor->prepare(rank); },
                     [&](int rank) { floor->all_reduce(rank); }};
-  const double line_us = cache_line_round_trip();
+  Row row = floor_row({Collective::kAllReduce, 2, bytes}, "shm", "answered in place");
   const double once = time_together(2, 3, round).back();
   const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
-  Row row;
-  row.library = "floor";
-  row.transport = "shm";
-  row.algorithm = "answered in place";
-  row.collective = "allreduce";
-  row.problem.count = bytes / sizeof(float);
-  row.ranks = 2;
-  row.bytes = bytes;
   row.iterations = times.size();
   row.time_us = quantiles(times);
   row.wrong = floor->count_wrong();
-  row.cache_line_us = line_us;
   return row;
-}
-
-std::vector<Row> shared_memory_floors(bool is_quick) {
-  std::vector<Row> rows;
-  const std::size_t largest = is_quick ? std::size_t{8} << 20 : std::size_t{256} << 20;
-  for (const std::size_t bytes : sweep(8, largest, 4, 8))
-    rows.push_back(shared_memory_floor(bytes, is_quick ? 0.1 : 0.4));
-  return rows;
 }
 
 }  // namespace kolo::bench

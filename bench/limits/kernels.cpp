@@ -17,6 +17,11 @@ namespace {
   }
 }
 
+[[gnu::always_inline]] inline void add_to_loop(float* __restrict own, const float* __restrict other,
+                                               std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) own[i] += other[i];
+}
+
 #if defined(__x86_64__)
 [[gnu::target("avx512f")]] void scale_avx512(float* x, std::size_t count, float factor) {
   scale_loop(x, count, factor);
@@ -29,6 +34,12 @@ namespace {
 }
 [[gnu::target("avx2")]] void add_avx2(float* own, float* slot, std::size_t count) {
   add_loop(own, slot, count);
+}
+[[gnu::target("avx512f")]] void add_to_avx512(float* own, const float* other, std::size_t count) {
+  add_to_loop(own, other, count);
+}
+[[gnu::target("avx2")]] void add_to_avx2(float* own, const float* other, std::size_t count) {
+  add_to_loop(own, other, count);
 }
 
 bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
@@ -51,6 +62,14 @@ void add_to_both(float* own, float* slot, std::size_t count) {
   if (has_avx2()) return add_avx2(own, slot, count);
 #endif
   add_loop(own, slot, count);
+}
+
+void add_to(float* own, const float* other, std::size_t count) {
+#if defined(__x86_64__)
+  if (has_avx512()) return add_to_avx512(own, other, count);
+  if (has_avx2()) return add_to_avx2(own, other, count);
+#endif
+  add_to_loop(own, other, count);
 }
 
 }  // namespace kolo::bench

@@ -11,4 +11,7 @@ void scale_in_place(float* x, std::size_t count, float factor);
 // own = slot = own + slot, in one sweep.
 void add_to_both(float* own, float* slot, std::size_t count);
 
+// own = own + other.
+void add_to(float* own, const float* other, std::size_t count);
+
 }  // namespace kolo::bench

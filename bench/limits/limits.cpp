@@ -16,6 +16,7 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kLineRepeats = 15;
+constexpr int kMoreRanks = 4;  // of which bounds are shown
 
 class LimitReport {
  public:
@@ -49,8 +50,8 @@ class LimitReport {
 
   void add(const Row& row) {
     line_us_ = row.cache_line_us;
-    print({row.collective + " floor " + row.transport, row.algorithm, row.bytes, row.time_us,
-           algorithm_bandwidth(row)});
+    print({fmt::format("{}, {} {}", row.collective, row.ranks, row.transport), row.algorithm,
+           row.bytes, row.time_us, algorithm_bandwidth(row)});
     json_.add(json_line(row));
   }
 
@@ -76,6 +77,32 @@ Limit line_limit() {
   return {"cache line", "round trip, two cores", 64, quantiles(times), 0};
 }
 
+// All-reduces of two ranks at every size, by each way over TCP; of the others, and of four ranks,
+// the quickest way at fewer sizes.
+void add_floors(LimitReport& report, bool is_quick) {
+  const double seconds = is_quick ? 0.02 : 0.3;
+  const std::size_t largest = (is_quick ? std::size_t{2} : std::size_t{256}) << 20;
+  for (const std::size_t bytes : sweep(8, largest, 4, 8))
+    report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes}, seconds));
+  for (const Row& row : tcp_all_reduce_floors(is_quick)) report.add(row);
+  for (const int ranks : {2, kMoreRanks}) {
+    for (const Collective collective :
+         {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
+          Collective::kAllToAll, Collective::kBroadcast, Collective::kBarrier}) {
+      const bool has_size = collective != Collective::kBarrier;
+      const std::size_t most = ranks == 2 ? largest : largest / 4;
+      for (const std::size_t bytes :
+           has_size ? sweep(16, most, 16, 16) : std::vector<std::size_t>{0}) {
+        const FloorRequest request{collective, ranks, bytes};
+        const bool is_there = ranks == 2 && collective == Collective::kAllReduce;
+        if (is_there || !has_floor(request)) continue;
+        report.add(shared_memory_floor(request, seconds));
+        report.add(tcp_floor(request, seconds));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int run_limits(const Arguments& arguments) {
@@ -89,8 +116,7 @@ int run_limits(const Arguments& arguments) {
     std::cerr << "kolo-bench: only one core to run on: the floors of two ranks are left out\n";
     return 0;
   }
-  for (const Row& row : shared_memory_floors(arguments.is_quick)) report.add(row);
-  for (const Row& row : tcp_floors(arguments.is_quick)) report.add(row);
+  add_floors(report, arguments.is_quick);
   return 0;
 }
 

@@ -2,10 +2,15 @@
 //
 //   memory   all cores together read and write their own memory in place, and copy it: L2, L3, DRAM
 //   line     a cache line's round trip between two cores
-//   floor    a two-rank all-reduce of private buffers through shared memory, with nothing around it
-//   tcp      loopback: an 8-byte round trip, and both directions at once
+//   floor    what a collective moves, over shared memory and over TCP, with nothing around it
+//   tcp      loopback: an 8-byte round trip
 //
 // Nothing here uses the libraries of this project.
+//
+// Floors of two ranks are emulations: all-reduce in floor.cpp, what goes one hop in one_hop.cpp,
+// TCP in tcp.cpp. Of more ranks they are bounds, passes.cpp and tcp.cpp: the bytes that have to be
+// read, written or sent, by all cores at once, and nobody waits for anybody. None is a proof: a
+// library that orders its passes better can be quicker by a little.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +33,33 @@ struct Limit {
 
 std::vector<Limit> memory_limits(bool is_quick);
 
-// All-reduces of 2 ranks that nothing but the machine slows down, as rows of library "floor".
-std::vector<Row> shared_memory_floors(bool is_quick);
-std::vector<Row> tcp_floors(bool is_quick);
+// Of float32 in place (all-to-all: apart), as the sizes of kolo-bench count: `bytes` of the whole.
+struct FloorRequest {
+  Collective collective = Collective::kAllReduce;
+  int ranks = 2;
+  std::size_t bytes = 0;
+};
 
-// One of them, in about that many seconds; over TCP with the congestion control that is quicker.
-Row shared_memory_floor(std::size_t bytes, double seconds);
-Row quickest_tcp_floor(std::size_t bytes, double seconds);
+// Known are all_reduce, reduce_scatter, all_gather, all_to_all and broadcast, where every rank has
+// an element or `bytes` of two; the barrier of two ranks; and of more ranks nothing of more than 4
+// GiB in all.
+bool has_floor(const FloorRequest& request);
+
+// In about that many seconds, as a row of library "floor"; `algorithm` says which way was the
+// quickest. The request must have a floor, and the process two cores.
+Row shared_memory_floor(const FloorRequest& request, double seconds);
+Row tcp_floor(const FloorRequest& request, double seconds);
+
+// What they are made of: of two ranks answered in place, through slots, in one line, ...
+Row all_reduce_floor(std::size_t bytes, double seconds);
+Row one_hop_floor(const FloorRequest& request, double seconds);
+Row passes_floor(const FloorRequest& request, double seconds);
+
+// A floor's row, without its times.
+Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm);
+
+// TCP both ways with each congestion control, at several sizes.
+std::vector<Row> tcp_all_reduce_floors(bool is_quick);
 
 std::vector<Limit> tcp_round_trips();
 

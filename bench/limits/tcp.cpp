@@ -2,7 +2,12 @@
 //
 // Floor of a two-rank all-reduce: each rank sends n bytes and receives n (half of them twice over),
 // so it takes no less than n both ways at once. Half-size messages that stay in cache have been
-// seen to beat it by a little.
+// seen to beat it by a little. The other collectives of two ranks: half of n each way, of a
+// broadcast all one way, of a barrier 8 bytes each way.
+//
+// A bound for more ranks: all bytes that they have to send together (2 (n - 1) times the data for
+// an all-reduce, n - 1 times for the others), both ways between the cores, in pairs, one connection
+// each.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,10 +22,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/cache_line.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/team.h"
 #include "bench/sizes.h"
+#include "transports/posix/cores.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::bench {
@@ -71,25 +76,58 @@ std::size_t moved(ssize_t result) {
   posix::throw_system("kolo-bench: moving bytes over loopback");
 }
 
-// Sends all of one buffer and fills all of the other, whichever is possible.
-void exchange(int socket, const std::vector<char>& out, std::vector<char>& in) {
+// Sends and receives so many bytes, whichever is possible, from and to buffers that are gone
+// through again and again.
+void exchange(int socket, const std::vector<char>& out, std::size_t to_send, std::vector<char>& in,
+              std::size_t to_receive) {
   std::size_t sent = 0;
   std::size_t received = 0;
   int fruitless = 0;
-  while (sent < out.size() || received < in.size()) {
+  while (sent < to_send || received < to_receive) {
     const std::size_t before = sent + received;
-    if (sent < out.size()) {
-      const std::size_t bytes = std::min(kLargestCall, out.size() - sent);
-      sent += moved(send(socket, out.data() + sent, bytes, MSG_NOSIGNAL));
+    if (sent < to_send) {
+      const std::size_t at = sent % out.size();
+      const std::size_t bytes = std::min({kLargestCall, out.size() - at, to_send - sent});
+      sent += moved(send(socket, out.data() + at, bytes, MSG_NOSIGNAL));
     }
-    if (received < in.size()) {
-      const std::size_t bytes = std::min(kLargestCall, in.size() - received);
-      received += moved(recv(socket, in.data() + received, bytes, 0));
+    if (received < to_receive) {
+      const std::size_t at = received % in.size();
+      const std::size_t bytes = std::min({kLargestCall, in.size() - at, to_receive - received});
+      received += moved(recv(socket, in.data() + at, bytes, 0));
     }
     fruitless = sent + received == before ? fruitless + 1 : 0;
     if (fruitless > kPolls)
       std::this_thread::yield();  // the other's core is taken by somebody else
   }
+}
+
+// What goes over one connection, and through buffers of what length.
+struct Traffic {
+  int pairs = 1;               // at once, each on two cores
+  std::size_t from_first = 0;  // bytes
+  std::size_t from_second = 0;
+  std::size_t buffer = 0;
+
+  std::size_t from(int side) const { return side == 0 ? from_first : from_second; }
+};
+
+Traffic traffic_of(const FloorRequest& request) {
+  constexpr std::size_t kBarrierBytes = 8;
+  const std::size_t bytes = request.bytes;
+  if (request.collective == Collective::kBarrier)
+    return {1, kBarrierBytes, kBarrierBytes, kBarrierBytes};
+  const bool is_all_reduce = request.collective == Collective::kAllReduce;
+  if (request.ranks == 2) {
+    if (is_all_reduce) return {1, bytes, bytes, bytes};
+    if (request.collective == Collective::kBroadcast) return {1, bytes, 0, bytes};
+    return {1, bytes / 2, bytes / 2, bytes / 2};
+  }
+  const int cores = static_cast<int>(posix::affinity_cores().size());
+  const int pairs = std::max(1, std::min(cores, request.ranks) / 2);
+  const auto others = static_cast<std::size_t>(request.ranks - 1);
+  const std::size_t all = (is_all_reduce ? 2 : 1) * others * bytes;
+  const std::size_t each_way = std::max<std::size_t>(1, all / 2 / static_cast<std::size_t>(pairs));
+  return {pairs, each_way, each_way, std::min(each_way, bytes)};
 }
 
 // The machine's congestion control, and reno, which needs no privilege and may be faster over
@@ -102,27 +140,30 @@ std::vector<std::string> congestion_controls() {
   return {machine, "reno"};
 }
 
-Row measure(std::size_t bytes, const std::string& congestion, bool is_machine_default,
+// Two threads for each pair of sockets.
+Row measure(const FloorRequest& request, const std::string& congestion, bool is_machine_default,
             double seconds) {
-  const Pair pair = connected_pair(is_machine_default ? "" : congestion);
-  std::vector<char> out[2], in[2];
-  for (int side = 0; side < 2; ++side) {
-    out[side].assign(bytes, 1);
-    in[side].assign(bytes, 0);
-  }
-  const Round round{
-      [&](int side) { std::fill(out[side].begin(), out[side].end(), 'x'); },
-      [&](int side) { exchange(pair[static_cast<std::size_t>(side)].get(), out[side], in[side]); }};
-  const double once = time_together(2, 2, round).back();
-  const std::vector<double> times = time_together(2, rounds_for(seconds, once), round);
-  Row row;
-  row.library = "floor";
-  row.transport = "tcp";
-  row.algorithm = "both ways, " + congestion;
-  row.collective = "allreduce";
-  row.problem.count = bytes / sizeof(float);
-  row.ranks = 2;
-  row.bytes = bytes;
+  const Traffic traffic = traffic_of(request);
+  const auto threads = static_cast<std::size_t>(2 * traffic.pairs);
+  std::vector<Pair> pairs;
+  for (int i = 0; i < traffic.pairs; ++i)
+    pairs.push_back(connected_pair(is_machine_default ? "" : congestion));
+  std::vector<std::vector<char>> out(threads, std::vector<char>(traffic.buffer, 1));
+  std::vector<std::vector<char>> in = out;
+  const Round round{[&](int thread) {
+                      if (traffic.from(thread % 2) > 0)
+                        std::ranges::fill(out[static_cast<std::size_t>(thread)], 'x');
+                    },
+                    [&](int thread) {
+                      const auto self = static_cast<std::size_t>(thread);
+                      exchange(pairs[self / 2][self % 2].get(), out[self], traffic.from(thread % 2),
+                               in[self], traffic.from(1 - thread % 2));
+                    }};
+  Row row = floor_row(request, "tcp",
+                      (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion);
+  const int team = static_cast<int>(threads);
+  const double once = time_together(team, 2, round).back();
+  const std::vector<double> times = time_together(team, rounds_for(seconds, once), round);
   row.iterations = times.size();
   row.time_us = quantiles(times);
   return row;
@@ -130,26 +171,24 @@ Row measure(std::size_t bytes, const std::string& congestion, bool is_machine_de
 
 }  // namespace
 
-Row quickest_tcp_floor(std::size_t bytes, double seconds) {
+Row tcp_floor(const FloorRequest& request, double seconds) {
   std::vector<Row> rows;
   const auto controls = congestion_controls();
   for (const std::string& congestion : controls) {
-    rows.push_back(measure(bytes, congestion, congestion == controls.front(),
+    rows.push_back(measure(request, congestion, congestion == controls.front(),
                            seconds / static_cast<double>(controls.size())));
   }
   return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.time_us.median; });
 }
 
-std::vector<Row> tcp_floors(bool is_quick) {
+std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
   std::vector<Row> rows;
   const std::size_t largest = is_quick ? std::size_t{2} << 20 : std::size_t{256} << 20;
   const auto controls = congestion_controls();
   for (const std::string& congestion : controls) {
     for (const std::size_t bytes : sweep(8, largest, 4, 8)) {
-      const double line_us = cache_line_round_trip();
-      rows.push_back(
-          measure(bytes, congestion, congestion == controls.front(), is_quick ? 0.1 : 0.4));
-      rows.back().cache_line_us = line_us;
+      rows.push_back(measure({Collective::kAllReduce, 2, bytes}, congestion,
+                             congestion == controls.front(), is_quick ? 0.1 : 0.4));
     }
   }
   return rows;
@@ -159,14 +198,13 @@ std::vector<Limit> tcp_round_trips() {
   const Pair pair = connected_pair("");
   const std::vector<char> word(8, 'x');
   std::vector<char> into[2] = {word, word};
-  std::vector<char> nothing;
   const Round round{[](int) {},
                     [&](int side) {
                       const int socket = pair[static_cast<std::size_t>(side)].get();
                       for (int i = 0; i < kRoundTrips; ++i) {
-                        if (side == 0) exchange(socket, word, nothing);
-                        exchange(socket, {}, into[side]);
-                        if (side == 1) exchange(socket, word, nothing);
+                        if (side == 0) exchange(socket, word, word.size(), into[side], 0);
+                        exchange(socket, word, 0, into[side], word.size());
+                        if (side == 1) exchange(socket, word, word.size(), into[side], 0);
                       }
                     }};
   std::vector<double> times = time_together(2, 100, round);

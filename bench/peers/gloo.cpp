@@ -150,6 +150,8 @@ class Gloo : public Library {
         return {};
       case Collective::kReduceScatter:
       case Collective::kPushPull:
+      case Collective::kPush:
+      case Collective::kPull:
       case Collective::kScan:
       case Collective::kExclusiveScan:
       case Collective::kMessage:

@@ -40,7 +40,7 @@ class Mpi : public Library {
   std::string version() const override { return elsewhere_.version(); }
 
   std::string objection(const Problem& problem) const override {
-    if (problem.collective == Collective::kPushPull) return "no such collective in MPI";
+    if (has_servers(problem.collective)) return "no such collective in MPI";
     if (problem.count > std::numeric_limits<int>::max()) return "counts are 32 bits wide in MPI-3";
     if (!is_reduction(problem.collective)) return {};
     if (problem.op == ReduceOp::kAverage || !has_type(problem.type))

@@ -163,6 +163,8 @@ class Mpi : public Library {
       case Collective::kBarrier:
         return MPI_Barrier(MPI_COMM_WORLD);
       case Collective::kPushPull:
+      case Collective::kPush:
+      case Collective::kPull:
       case Collective::kMessage:
         break;
     }

@@ -21,6 +21,10 @@
 // with the result. Stages: push at 0, serve at 1, pull at 2, so that two more segments are on their
 // way while one is served.
 //
+// Each half is also a collective of its own. A push ends with the sums in the servers' memory,
+// updated; workers have done when their segments are on their way. A pull begins there: servers
+// send their chunk to every worker. A worker sends n in the one and receives n in the other.
+//
 // Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; a
 // server in every worker, keys cut into ranges and push-pull in one operation are those of BytePS
 // (Jiang et al., OSDI 2020).
@@ -44,23 +48,24 @@ void require(const ParameterServerRequest& request) {
   const std::set<int> distinct(request.servers.begin(), request.servers.end());
   if (request.servers.empty()) {
     throw std::invalid_argument(
-        "push_pull: no server is named; name at least one rank as a server");
+        "parameter server: no server is named; name at least one rank as a server");
   }
   if (distinct.size() != request.servers.size()) {
-    throw std::invalid_argument("push_pull: a rank is named twice as a server");
+    throw std::invalid_argument("parameter server: a rank is named twice as a server");
   }
   if (*distinct.begin() < 0 || *distinct.rbegin() >= request.size) {
-    throw std::invalid_argument("push_pull: server ranks must lie in 0 to " +
+    throw std::invalid_argument("parameter server: server ranks must lie in 0 to " +
                                 std::to_string(request.size - 1));
   }
   if (!request.servers_work && static_cast<int>(distinct.size()) == request.size) {
     throw std::invalid_argument(
-        "push_pull: all ranks are dedicated servers and none is left to work; start more ranks, or "
+        "parameter server: all ranks are dedicated servers and none is left to work; start more "
+        "ranks, or "
         "let every rank be "
         "worker and server both");
   }
   if (request.servers_work && static_cast<int>(distinct.size()) != request.size) {
-    throw std::invalid_argument("push_pull: servers that work must be all ranks");
+    throw std::invalid_argument("parameter server: servers that work must be all ranks");
   }
 }
 
@@ -80,25 +85,52 @@ int served_chunk(const ParameterServerRequest& request) {
   return found == request.servers.end() ? -1 : static_cast<int>(found - request.servers.begin());
 }
 
+// Elements of that chunk; 0 without one.
+std::size_t served_count(const ParameterServerRequest& request, std::size_t count) {
+  const int mine = served_chunk(request);
+  return mine < 0 ? 0 : chunk_count(count, static_cast<int>(request.servers.size()), mine);
+}
+
 class Writer {
  public:
-  explicit Writer(const ParameterServerRequest& request)
-      : request_(request), workers_(workers_of(request)), mine_(served_chunk(request)) {
-    schedule_.collective = Collective::kPushPull;
-    schedule_.algorithm = request.in_rank_order ? "ordered_parameter_server" : "parameter_server";
+  Writer(const ParameterServerRequest& request, Collective collective)
+      : request_(request),
+        workers_(workers_of(request)),
+        mine_(served_chunk(request)),
+        works_(mine_ < 0 || request.servers_work) {
+    const bool is_ordered = request.in_rank_order && collective != Collective::kPull;
+    schedule_.collective = collective;
+    schedule_.algorithm = is_ordered ? "ordered_parameter_server" : "parameter_server";
     schedule_.rank = request.rank;
     schedule_.size = request.size;
     schedule_.chunks = static_cast<int>(request.servers.size());
-    schedule_.contributions = static_cast<int>(workers_.size());
-    const bool works = mine_ < 0 || request.servers_work;
-    if (works) schedule_.input = schedule_.output = {0, schedule_.chunks};
+    if (collective != Collective::kPull)
+      schedule_.contributions = static_cast<int>(workers_.size());
+    request_.can_answer = request.can_answer && collective == Collective::kPushPull;
   }
 
-  Schedule write() {
-    const bool works = mine_ < 0 || request_.servers_work;
-    if (works) push();
+  Schedule push_and_pull() {
+    if (works_) schedule_.input = schedule_.output = {0, schedule_.chunks};
+    if (works_) push();
     if (mine_ >= 0) serve();
-    if (works) pull();
+    if (works_) pull();
+    return std::move(schedule_);
+  }
+
+  // The sums stay where the servers have them.
+  Schedule push_alone() {
+    if (works_) schedule_.input = {0, schedule_.chunks};
+    if (mine_ >= 0) schedule_.output = {mine_, 1};
+    if (works_) push();
+    if (mine_ >= 0) sum_and_update(others(), at(Place::kOutput, mine_));
+    return std::move(schedule_);
+  }
+
+  Schedule pull_alone() {
+    if (mine_ >= 0) schedule_.input = {mine_, 1};
+    if (works_) schedule_.output = {0, schedule_.chunks};
+    if (mine_ >= 0) give();
+    if (works_) pull();
     return std::move(schedule_);
   }
 
@@ -127,6 +159,13 @@ class Writer {
     return chunks;
   }
 
+  // Of the workers.
+  std::vector<int> others() const {
+    std::vector<int> ranks = workers_;
+    std::erase(ranks, request_.rank);
+    return ranks;
+  }
+
   int server_of(int chunk) const { return request_.servers[static_cast<std::size_t>(chunk)]; }
 
   void push() {
@@ -145,12 +184,21 @@ class Writer {
     }
   }
 
-  // Sums the pushes, in the caller's output where the server works too, else in scratch; then
-  // replies to everybody.
-  void serve() {
-    std::vector<int> others = workers_;
-    std::erase(others, request_.rank);
-    const Operand sums = at(request_.servers_work ? Place::kOutput : Place::kScratch, mine_);
+  // What the server holds, to every worker, the next rank first; and to itself, if it works.
+  void give() {
+    if (works_) {
+      Step& copy = add(StepKind::kCopy, kPushStage, mine_, kNobody, kNobody);
+      copy.in = at(Place::kInput, mine_);
+      copy.out = at(Place::kOutput, mine_);
+    }
+    std::vector<int> ranks = others();
+    std::rotate(ranks.begin(), std::ranges::upper_bound(ranks, request_.rank), ranks.end());
+    for (const int worker : ranks)
+      add(StepKind::kSend, kPushStage, mine_, kNobody, worker).in = at(Place::kInput, mine_);
+  }
+
+  // Returns true if the last push was answered in the same sweep.
+  bool sum_and_update(const std::vector<int>& others, Operand sums) {
     if (others.empty()) {
       Step& copy = add(StepKind::kCopy, kServeStage, mine_, kNobody, kNobody);
       copy.in = at(Place::kInput, mine_);
@@ -162,7 +210,15 @@ class Writer {
       Step& update = add(StepKind::kUpdate, kServeStage, mine_, kNobody, kNobody);
       update.in = update.out = sums;
     }
-    if (last_is_answered) others.pop_back();
+    return last_is_answered;
+  }
+
+  // Sums the pushes, in the caller's output where the server works too, else in scratch; then
+  // replies to everybody.
+  void serve() {
+    std::vector<int> others = this->others();
+    const Operand sums = at(request_.servers_work ? Place::kOutput : Place::kScratch, mine_);
+    if (sum_and_update(others, sums)) others.pop_back();
     for (const int worker : others) {
       Step& reply = request_.can_answer
                         ? add(StepKind::kAnswer, kServeStage, mine_, worker, kNobody)
@@ -223,9 +279,10 @@ class Writer {
     step.is_final = is_last;
   }
 
-  const ParameterServerRequest& request_;
+  ParameterServerRequest request_;
   std::vector<int> workers_;
-  int mine_;
+  int mine_;    // the chunk that this rank serves, or -1
+  bool works_;  // this rank is a worker, perhaps besides
   Schedule schedule_;
 };
 
@@ -233,17 +290,32 @@ class Writer {
 
 Schedule parameter_server_push_pull(const ParameterServerRequest& request) {
   require(request);
-  return Writer(request).write();
+  return Writer(request, Collective::kPushPull).push_and_pull();
+}
+
+Schedule parameter_server_push(const ParameterServerRequest& request) {
+  require(request);
+  return Writer(request, Collective::kPush).push_alone();
+}
+
+Schedule parameter_server_pull(const ParameterServerRequest& request) {
+  require(request);
+  return Writer(request, Collective::kPull).pull_alone();
 }
 
 std::size_t parameter_server_sent(const ParameterServerRequest& request, std::size_t count) {
+  return parameter_server_push_sent(request, count) + parameter_server_pull_sent(request, count);
+}
+
+std::size_t parameter_server_push_sent(const ParameterServerRequest& request, std::size_t count) {
   const int mine = served_chunk(request);
-  const std::size_t my_chunk =
-      mine < 0 ? 0 : chunk_count(count, static_cast<int>(request.servers.size()), mine);
-  const bool works = mine < 0 || request.servers_work;
-  const std::size_t workers = workers_of(request).size();
-  const std::size_t others = works && mine >= 0 ? workers - 1 : workers;
-  return (works ? count - my_chunk : 0) + (mine >= 0 ? others * my_chunk : 0);
+  if (mine >= 0 && !request.servers_work) return 0;
+  return count - served_count(request, count);
+}
+
+std::size_t parameter_server_pull_sent(const ParameterServerRequest& request, std::size_t count) {
+  const std::size_t others = workers_of(request).size() - (request.servers_work ? 1 : 0);
+  return others * served_count(request, count);
 }
 
 }  // namespace kolo

@@ -72,9 +72,19 @@ class Mistakes(Complaint):
             "--json: expected a file": ["allreduce", "--json", ""],
             "this machine has": ["allreduce", "--max-bytes", "1000000G"],
             "plot needs a file of JSON lines": ["plot"],
+            "--iterations 32769: at most 32768, which is 16384 in each of 2 passes":
+                ["allreduce", "--iterations", "32769", "--passes", "2"],
+            "ps needs push, pull or push-pull": ["ps"],
+            "ps push has no option '--zeal'": ["ps", "push", "--zeal"],
+            "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)
+
+    def test_it_knows_its_version(self):
+        code, output, _ = run("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(output, r"^kolo \d+\.\d+\.\d+, commit \S+$")
 
     def test_the_last_of_an_option_counts(self):
         code, output, errors = run("allreduce", *FEW, "--ranks", "3", "--ranks", "2")

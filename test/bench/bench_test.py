@@ -15,13 +15,14 @@ from pathlib import Path
 
 BENCH = ""
 PATIENCE_S = 300
-COLLECTIVES = ["allreduce", "broadcast", "reduce_scatter", "allgather", "barrier", "push_pull", "reduce", "gather",
+COLLECTIVES = ["allreduce", "broadcast", "reduce_scatter", "allgather", "barrier", "push_pull", "push", "pull", "reduce", "gather",
                "scatter", "alltoall", "scan", "exclusive_scan"]
 ALGORITHMS = {"allreduce": "ring", "broadcast": "binomial_tree", "reduce_scatter": "ring", "allgather": "ring",
-              "barrier": "dissemination", "push_pull": "parameter_server", "reduce": "binomial_tree",
+              "barrier": "dissemination", "push_pull": "parameter_server", "push": "parameter_server", "pull": "parameter_server", "reduce": "binomial_tree",
               "gather": "binomial_tree", "scatter": "binomial_tree", "alltoall": "pairwise", "scan": "chain",
               "exclusive_scan": "chain"}
-HAVE_NO_OPERATION = ("barrier", "broadcast", "allgather", "gather", "scatter", "alltoall")
+HAVE_SERVERS = ("push_pull", "push", "pull")
+HAVE_NO_OPERATION = ("barrier", "broadcast", "pull", "allgather", "gather", "scatter", "alltoall")
 TRANSPORTS = ["inproc", "shm", "tcp"]
 FIELDS = ["library", "transport", "collective", "algorithm", "ranks", "bytes", "iterations", "median_us", "p10_us", "p90_us",
           "algbw_GBps", "busbw_GBps", "wrong"]
@@ -65,7 +66,18 @@ class Collectives(unittest.TestCase):
     def test_more_ranks_than_cores_and_chunks_that_differ(self):
         for collective in COLLECTIVES:
             with self.subTest(collective=collective):
-                self.check(collective, "shm", 3, *(["--servers", "1"] if collective == "push_pull" else []))
+                self.check(collective, "shm", 3, *(["--servers", "1"] if collective in HAVE_SERVERS else []))
+
+    def test_a_parameter_server_s_collectives_stand_together_too(self):
+        for kind, collective in (("push", "push"), ("pull", "pull"), ("push-pull", "push_pull")):
+            with self.subTest(kind=kind):
+                for servers in ("0", "1", "2"):
+                    lines = self.lines_of("ps", kind, "--ranks", "4", "--transport", "shm", "--servers", servers, "--max-bytes", "4K")
+                    self.assertEqual({(line["collective"], line["ranks"], line["wrong"]) for line in lines}, {(collective, 4, 0)})
+        self.check("push", "inproc", 3, "--out-of-place", "--type", "int64", "--op", "average")
+        self.check("pull", "inproc", 3, "--out-of-place", "--form", "persistent")
+        code, output, errors = run("ps")
+        self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
 
     def test_types_operations_and_buffers_apart(self):
         self.check("allreduce", "shm", 2, "--type", "bfloat16", "--op", "max")
@@ -171,7 +183,7 @@ class Planner(unittest.TestCase):
                     for mark in ("is_chosen", "is_fastest"):
                         self.assertEqual(sum(line[mark] for line in of_size), 1)
                     self.assertEqual(table.count("  chosen"), len(sizes))
-                    has_price = collective != "push_pull"
+                    has_price = collective not in HAVE_SERVERS
                     self.assertTrue(all((line["predicted_us"] > 0) == has_price and line["wrong"] == 0 for line in of_size))
                     reason = next(line["reason"] for line in of_size if line["is_chosen"])
                     expected = "the cheapest price" if has_price else "the first; these have no price"
@@ -358,7 +370,10 @@ class Others(unittest.TestCase):
             self.assertIn(what, output)
         floors = [line for line in lines if line.get("library") == "floor"]
         if os.cpu_count() > 1:
-            self.assertTrue(any(line["transport"] == "shm" and line["wrong"] == 0 for line in floors))
+            for transport in ("shm", "tcp"):
+                for collective in ("allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"):
+                    self.assertIn((transport, collective, 2), {(line["transport"], line["collective"], line["ranks"]) for line in floors})
+            self.assertEqual({line["wrong"] for line in floors}, {0, None})  # over tcp nothing is summed
         for line in lines:
             self.assertGreater(line["median_us"], 0)
 

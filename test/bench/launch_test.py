@@ -68,6 +68,18 @@ class Output(unittest.TestCase):
             mine = [line[len(prefix):] for line in lines if line.startswith(prefix)]
             self.assertEqual(mine, ["x" * (i % 97) + "|" for i in range(2000)])
 
+    def test_output_that_cannot_be_written_is_said_and_fails(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([KOLO_RUN, "-n", "2", "sh", "-c", "echo said"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+
+    def test_it_knows_its_version(self):
+        code, output, _ = run("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(output, r"^kolo \d+\.\d+\.\d+$")
+
     def test_a_last_line_without_newline_is_not_lost(self):
         _, output, _ = run("-n", "1", "printf", "no newline")
         self.assertEqual(output, "[0] no newline\n")

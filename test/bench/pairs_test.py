@@ -127,6 +127,10 @@ class Profiles(unittest.TestCase):
             self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1))
             self.assertIn(words[0], errors)
         self.assertEqual(run("timeline")[0], 2)
+        for again in (__file__, os.path.relpath(__file__)):
+            code, output, errors = run("timeline", __file__, again, "--out", "/dev/null")
+            self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+            self.assertIn(f"timeline {again}: it is given twice", errors)
 
     def test_a_timeline_that_cannot_be_written_is_said_at_the_start(self):
         code, _, errors = run("allreduce", "--transport", "inproc", "--max-bytes", "1K", *FEW,

@@ -22,7 +22,8 @@ def row(library, transport, size, median, **more):
 
 
 class Plot(unittest.TestCase):
-    def plot(self, rows, *more):
+    def files(self, rows, *more):
+        """{name: bytes}"""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows"
             path.write_text("".join(json.dumps(line) + "\n" for line in rows))
@@ -31,7 +32,10 @@ class Plot(unittest.TestCase):
             if "matplotlib is missing" in done.stderr:
                 self.skipTest("matplotlib is not installed")
             self.assertEqual(done.returncode, 0, done.stderr)
-            return {entry.name: entry.read_text() for entry in (Path(folder) / "plots").iterdir() if entry.suffix == ".svg"}
+            return {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
+
+    def plot(self, rows):
+        return {name: content.decode() for name, content in self.files(rows).items() if name.endswith(".svg")}
 
     def test_peers_and_limits_are_lines_and_bars(self):
         rows = [row(library, transport, size, size / 10 + 5, limit_us=size / 20 + 1)
@@ -51,6 +55,14 @@ class Plot(unittest.TestCase):
         picture = self.plot(both)["allreduce_2_ranks_time.svg"]
         self.assertIn("<!-- kolo over shm, ring -->", picture)
         self.assertIn("<!-- kolo over shm, one_shot -->", picture)
+
+    def test_an_overview_has_a_picture_for_each_transport_and_number_of_ranks(self):
+        rows = [row(library, "tcp" if library == "gloo" else transport, size, size + 5, ranks=ranks, collective=collective, limit_us=1)
+                for transport, ranks in (("shm", 2), ("tcp", 2), ("shm", 4))
+                for collective, sizes in (("allreduce", (8, 4096)), ("barrier", (0,)))
+                for size in sizes for library in ("kolo", "gloo")]
+        names = [f"{page}_{what}.png" for page in ("shm_2_ranks", "shm_4_ranks", "tcp_2_ranks") for what in ("bandwidth", "time")]
+        self.assertEqual(sorted(self.files(rows, "--overview")), names)
 
 
 if __name__ == "__main__":

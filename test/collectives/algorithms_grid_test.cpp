@@ -93,11 +93,12 @@ void expect_elements(const Case& c, const T* data, std::size_t first, std::size_
   }
 }
 
-// This rank's chunk.
+// A rank's chunk: of its own number, or another.
 struct Share {
   Share(const Communicator& communicator, std::size_t all)
       : begin(chunk_begin(all, communicator.size(), communicator.rank())),
         count(chunk_count(all, communicator.size(), communicator.rank())) {}
+  Share(std::size_t first, std::size_t length) : begin(first), count(length) {}
   std::size_t begin;
   std::size_t count;
 };
@@ -240,16 +241,67 @@ void run_scatter(Communicator& communicator, const Case& c, int root) {
 
 // --- with servers, or between two ranks ---
 
-ServerPlan dedicated(std::initializer_list<int> servers) { return {false, servers}; }
-
 // Servers that are the first ranks, so that workers are in a row.
+std::vector<ServerPlan> plans_for(int size) {
+  std::vector<ServerPlan> plans = {{true, {}}};
+  if (size > 1) plans.push_back({false, {0}});
+  if (size > 2) plans.push_back({false, {0, 1}});
+  return plans;
+}
+
+// The chunk of a rank that serves.
+Share chunk_of(const ServerPlan& plan, int rank, int size, std::size_t count) {
+  const int chunks = plan.everywhere ? size : static_cast<int>(plan.servers.size());
+  if (rank >= chunks) return {0, 0};
+  return {chunk_begin(count, chunks, rank), chunk_count(count, chunks, rank)};
+}
+
+template <typename T>
+void run_push(Communicator& communicator, const Case& c) {
+  const int rank = communicator.rank();
+  for (const ServerPlan& plan : plans_for(communicator.size())) {
+    const auto servers = static_cast<int>(plan.servers.size());
+    const Share mine = chunk_of(plan, rank, communicator.size(), c.count);
+    const bool works = rank >= servers, serves = plan.everywhere || !works;
+    std::vector<T> in = given<T>(rank, 0, c.count);
+    std::vector<T> out(mine.count);
+    T* to = c.is_in_place && plan.everywhere ? in.data() + mine.begin : out.data();
+    communicator.push(works ? in.data() : nullptr, serves ? to : nullptr, c.count,
+                      kElementTypeOf<T>, c.op, plan, {}, c.options());
+    expect_elements(c, to, mine.begin, mine.count, [&](std::size_t i) {
+      return reduced<T>(communicator.size() - servers, i, c.op, servers);
+    });
+  }
+}
+
+template <typename T>
+void run_pull(Communicator& communicator, const Case& c) {
+  const int rank = communicator.rank();
+  const int size = communicator.size();
+  for (const ServerPlan& plan : plans_for(size)) {
+    const auto servers = static_cast<int>(plan.servers.size());
+    const Share mine = chunk_of(plan, rank, size, c.count);
+    const bool works = rank >= servers, serves = plan.everywhere || !works;
+    std::vector<T> in = given<T>(rank, mine.begin, mine.count);
+    std::vector<T> out(c.count);
+    const bool is_in_place = c.is_in_place && plan.everywhere;
+    T* from = is_in_place ? out.data() + mine.begin : in.data();
+    if (is_in_place) std::ranges::copy(in, from);
+    communicator.pull(serves ? from : nullptr, works ? out.data() : nullptr, c.count,
+                      kElementTypeOf<T>, plan, c.options());
+    const int owners = plan.everywhere ? size : servers;
+    for (int owner = 0; works && owner < owners; ++owner) {
+      const Share theirs = chunk_of(plan, owner, size, c.count);
+      expect_elements(c, out.data() + theirs.begin, theirs.begin, theirs.count,
+                      [&](std::size_t i) { return value_of<T>(owner, i); });
+    }
+  }
+}
+
 template <typename T>
 void run_push_pull(Communicator& communicator, const Case& c) {
   const int size = communicator.size();
-  std::vector<ServerPlan> plans = {{true, {}}};
-  if (size > 1) plans.push_back(dedicated({0}));
-  if (size > 2) plans.push_back(dedicated({0, 1}));
-  for (const ServerPlan& plan : plans) {
+  for (const ServerPlan& plan : plans_for(size)) {
     const auto servers = static_cast<int>(plan.servers.size());
     const bool works = communicator.rank() >= servers;
     std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
@@ -295,6 +347,8 @@ void run_collective(Collective collective, Communicator& communicator, const Cas
       {Collective::kScan, run_scan<T>},
       {Collective::kExclusiveScan, run_exclusive_scan<T>},
       {Collective::kPushPull, run_push_pull<T>},
+      {Collective::kPush, run_push<T>},
+      {Collective::kPull, run_pull<T>},
       {Collective::kMessage, run_message<T>}};
   static const std::pair<Collective, RootedBody> kRootedBodies[] = {
       {Collective::kBroadcast, run_broadcast<T>},
@@ -361,7 +415,8 @@ constexpr Collective kInTheGrid[] = {
     Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
     Collective::kBroadcast, Collective::kReduce,        Collective::kGather,
     Collective::kScatter,   Collective::kAllToAll,      Collective::kScan,
-    Collective::kMessage,   Collective::kExclusiveScan, Collective::kPushPull};
+    Collective::kMessage,   Collective::kExclusiveScan, Collective::kPushPull,
+    Collective::kPush,      Collective::kPull};
 
 // Floats whose sums depend on the order, zeros of both signs, and NaNs of different bits.
 std::vector<float> treacherous(int rank, std::size_t count, bool has_nans) {
@@ -393,6 +448,8 @@ TEST_CASE("every all_to_all algorithm works") { run_algorithms(Collective::kAllT
 TEST_CASE("every scan algorithm works") { run_algorithms(Collective::kScan); }
 TEST_CASE("every exclusive_scan algorithm works") { run_algorithms(Collective::kExclusiveScan); }
 TEST_CASE("every push_pull algorithm works") { run_algorithms(Collective::kPushPull); }
+TEST_CASE("every push algorithm works") { run_algorithms(Collective::kPush); }
+TEST_CASE("every pull algorithm works") { run_algorithms(Collective::kPull); }
 TEST_CASE("every message algorithm works") { run_algorithms(Collective::kMessage); }
 
 TEST_CASE("nobody leaves a barrier of any algorithm before everybody has come") {

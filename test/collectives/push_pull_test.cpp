@@ -82,7 +82,101 @@ void push_pull(Communicator& communicator, const ServerPlan& plan, const Run& ru
   }
 }
 
+// By two operations, of which the second is issued before the first is over: servers read what the
+// first has left.
+void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Run& run,
+                    std::atomic<std::size_t>& updated) {
+  const int rank = communicator.rank();
+  const int size = communicator.size();
+  const auto place = std::ranges::find(plan.servers, rank);
+  const int chunks = plan.everywhere ? size : static_cast<int>(plan.servers.size());
+  const int chunk = plan.everywhere ? rank : static_cast<int>(place - plan.servers.begin());
+  std::vector<double> gradients;
+  for (std::size_t i = 0; i < run.count; ++i) gradients.push_back(value_of(rank, i));
+  std::vector<double> held(serves(plan, rank) ? chunk_count(run.count, chunks, chunk) : 0);
+  std::vector<double> pulled(run.count, -99);
+  const bool is_worker = works(plan, rank);
+  double* kept = serves(plan, rank) ? held.data() : nullptr;
+  Work push = communicator.push_async(is_worker ? gradients.data() : nullptr, kept, run.count,
+                                      ElementType::kFloat64, run.op, plan,
+                                      run.has_update ? add_index(updated) : ServerUpdate{});
+  communicator.pull(kept, is_worker ? pulled.data() : nullptr, run.count, ElementType::kFloat64,
+                    plan);
+  push.wait();
+  for (std::size_t i = 0; is_worker && i < run.count; ++i) {
+    double expected = sum_of(plan, size, i);
+    if (run.op == ReduceOp::kAverage) expected /= workers_of(plan, size);
+    if (run.has_update) expected += static_cast<double>(i);
+    expect(pulled[i] == expected, "count " + std::to_string(run.count) + ", element " +
+                                      std::to_string(i) + ": " + std::to_string(pulled[i]) +
+                                      " instead of " + std::to_string(expected));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("what is pushed and then pulled is what servers made of all pushes") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  struct Ranks {
+    int size;
+    ServerPlan plan;
+  };
+  const auto ranks = GENERATE(Ranks{2, {false, {1}}}, Ranks{4, {false, {3, 1}}},
+                              Ranks{1, {true, {}}}, Ranks{3, {true, {}}});
+  CommunicatorOptions options;
+  options.segment_bytes = kSegmentBytes;
+  std::atomic<std::size_t> updated{0};
+  std::size_t expected = 0;
+  std::vector<Run> runs;
+  for (const std::size_t count : std::initializer_list<std::size_t>{0, 1, 3, 32, 65, 997}) {
+    for (const bool has_update : {false, true}) {
+      runs.push_back({count, has_update ? ReduceOp::kAverage : ReduceOp::kSum, false, has_update});
+      expected += has_update ? count : 0;
+    }
+  }
+  run_ranks(
+      ranks.size, transport,
+      [&](Communicator& communicator) {
+        for (const Run& run : runs) push_then_pull(communicator, ranks.plan, run, updated);
+      },
+      options);
+  REQUIRE(updated == expected);
+}
+
+TEST_CASE("who gives or gets nothing in a push or a pull passes null") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store);
+    const ServerPlan plan{false, {0}};
+    double data[2] = {1, 2};
+    const auto refused = [&](const char* why, const auto& call) {
+      try {
+        call();
+      } catch (const std::invalid_argument& error) {
+        expect(std::string(error.what()).find(why) != std::string::npos, error.what());
+        return;
+      }
+      expect(false, std::string("not refused: ") + why);
+    };
+    const auto type = ElementType::kFloat64;
+    if (rank == 0) {
+      refused("a dedicated server gives no data: pass null for 'in'",
+              [&] { communicator.push(data, data, 2, type, ReduceOp::kSum, plan); });
+      refused("a dedicated server gets no data: pass null for 'out'",
+              [&] { communicator.pull(data, data, 2, type, plan); });
+    } else {
+      refused("a worker that is no server gets no data: pass null for 'out'",
+              [&] { communicator.push(data, data, 2, type, ReduceOp::kSum, plan); });
+      refused("a worker that is no server gives no data: pass null for 'in'",
+              [&] { communicator.pull(data, data, 2, type, plan); });
+    }
+    refused("choose", [&] { communicator.pull(nullptr, data, 2, type, ServerPlan{true, {0}}); });
+    communicator.barrier();  // nothing was issued
+  });
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.text.empty());
+  }
+}
 
 TEST_CASE("push_pull gives every worker what the servers made of all pushes") {
   const auto transport = GENERATE(from_range(transports_under_test()));

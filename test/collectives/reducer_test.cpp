@@ -89,15 +89,18 @@ void call(Communicator& communicator, const Case& c, const void* in, void* out,
       return communicator.scan(in, out, c.count, reducer, options);
     case Collective::kExclusiveScan:
       return communicator.exclusive_scan(in, out, c.count, reducer, options);
+    case Collective::kPush:
+      return communicator.push(in, out, c.count, reducer, {.everywhere = true, .servers = {}}, {},
+                               options);
     default:
       return communicator.push_pull(in, out, c.count, reducer, {.everywhere = true, .servers = {}},
                                     {}, options);
   }
 }
 
-constexpr Collective kReductions[] = {Collective::kAllReduce, Collective::kReduceScatter,
-                                      Collective::kReduce,    Collective::kScan,
-                                      Collective::kPushPull,  Collective::kExclusiveScan};
+constexpr Collective kReductions[] = {
+    Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kScan,
+    Collective::kPushPull,  Collective::kExclusiveScan, Collective::kPush};
 
 // What this rank gets: the reduction over the first `ranks` ranks of elements from `begin` on.
 struct Share {
@@ -111,6 +114,7 @@ Share share_of(const Communicator& communicator, const Case& c) {
   const int size = communicator.size();
   switch (c.collective) {
     case Collective::kReduceScatter:
+    case Collective::kPush:
       return {size, chunk_begin(c.count, size, rank), chunk_count(c.count, size, rank)};
     case Collective::kReduce:
       return {size, 0, rank == c.root ? c.count : 0};

@@ -62,7 +62,7 @@ struct Case {
   std::string_view algorithm = {};
   std::size_t count = 0;
   bool is_in_place = false;
-  bool has_server = false;  // push_pull: rank 0, which does not work
+  bool has_server = false;  // push, push_pull: rank 0, which does not work
 };
 
 // What a rank gives, and gets.
@@ -79,14 +79,15 @@ Data<T> data_of(const Communicator& communicator, const Case& c) {
   Data<T> data{given<T>(communicator.rank(), c.count), std::vector<T>(c.count)};
   data.gets = c.count;
   std::size_t begin = 0;
-  if (c.collective == Collective::kReduceScatter) {
+  const bool is_push = c.collective == Collective::kPush;
+  if (c.collective == Collective::kReduceScatter || (is_push && !c.has_server)) {
     begin = chunk_begin(c.count, communicator.size(), communicator.rank());
     data.gets = chunk_count(c.count, communicator.size(), communicator.rank());
   }
   const bool is_first = communicator.rank() == 0;
   if (c.collective == Collective::kReduce && !is_first) data.gets = 0;
   if (c.collective == Collective::kExclusiveScan && is_first) data.gets = 0;
-  if (c.has_server && is_first) data.gets = 0;
+  if (c.has_server && is_first != is_push) data.gets = 0;
   data.out = data.gets == 0 ? nullptr : c.is_in_place ? data.in.data() + begin : data.apart.data();
   return data;
 }
@@ -111,6 +112,8 @@ void call(Communicator& communicator, const Case& c, Data<T>& data, ReduceOp op,
       ServerPlan plan{.everywhere = !c.has_server, .servers = {}};
       if (c.has_server) plan.servers = {0};
       if (c.has_server && communicator.rank() == 0) in = nullptr;
+      if (c.collective == Collective::kPush)
+        return communicator.push(in, data.out, c.count, kType, op, plan, {}, options);
       return communicator.push_pull(in, data.out, c.count, kType, op, plan, {}, options);
   }
 }
@@ -143,7 +146,7 @@ void run_rows(Communicator& communicator) {
       for (const bool is_in_place : {false, true}) {
         Case c{row.collective, row.name, count, is_in_place};
         run<T>(communicator, c);
-        if (row.collective != Collective::kPushPull || n == 1) continue;
+        if (!has_servers(row.collective) || n == 1) continue;
         c.has_server = true;
         run<T>(communicator, c);
       }

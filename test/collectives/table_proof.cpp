@@ -80,6 +80,12 @@ std::size_t dissemination(const Trial& trial, int, std::size_t, std::size_t) {
 std::size_t by_servers(const Trial& trial, int rank, std::size_t count, std::size_t) {
   return parameter_server_sent(servers_of(trial, rank), count);
 }
+std::size_t by_push(const Trial& trial, int rank, std::size_t count, std::size_t) {
+  return parameter_server_push_sent(servers_of(trial, rank), count);
+}
+std::size_t by_pull(const Trial& trial, int rank, std::size_t count, std::size_t) {
+  return parameter_server_pull_sent(servers_of(trial, rank), count);
+}
 std::size_t message(const Trial& trial, int rank, std::size_t count, std::size_t) {
   return rank == trial.root ? count : 0;
 }
@@ -132,6 +138,9 @@ constexpr Row kFormulas[] = {
     {Collective::kBarrier, "hierarchical", barrier_over_hosts},
     {Collective::kPushPull, "parameter_server", by_servers},
     {Collective::kPushPull, "ordered_parameter_server", by_servers},
+    {Collective::kPush, "parameter_server", by_push},
+    {Collective::kPush, "ordered_parameter_server", by_push},
+    {Collective::kPull, "parameter_server", by_pull},
     {Collective::kReduce, "binomial_tree", to_root<binomial_tree_reduce_sent>},
     {Collective::kReduce, "knomial_tree", to_root<knomial_tree_reduce_sent>},
     {Collective::kReduce, "double_tree", to_root<double_tree_reduce_sent>},
@@ -180,10 +189,10 @@ std::vector<Trial> trials_at(Collective collective, int size) {
       trial.peer = root == 0 ? size - 1 : 0;
       if (size > 1) trials.push_back(trial);
     }
-  } else if (collective == Collective::kPushPull) {
+  } else if (has_servers(collective)) {
     for (const int servers : {0, 1, size / 2, size - 1}) {
       trial.servers = servers;
-      trial.has_update = servers % 2 == 0;
+      trial.has_update = servers % 2 == 0 && collective != Collective::kPull;
       if (servers < size) trials.push_back(trial);
     }
   } else if (has_root(collective)) {
@@ -328,8 +337,7 @@ namespace {
 const char* variations_of(Collective collective) {
   if (has_root(collective)) return "3 roots";
   if (collective == Collective::kMessage) return "3 pairs of ranks";
-  if (collective == Collective::kPushPull)
-    return "a server in every rank; 1, n / 2, n - 1 dedicated";
+  if (has_servers(collective)) return "a server in every rank; 1, n / 2, n - 1 dedicated";
   return "";
 }
 

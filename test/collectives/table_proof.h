@@ -18,7 +18,7 @@ struct Trial {
   int size = 1;
   int root = 0;
   int peer = 0;     // message
-  int servers = 0;  // push_pull: dedicated, the first ranks; 0: all serve
+  int servers = 0;  // push, pull: dedicated, the first ranks; 0: all serve
   bool can_answer = false;
   bool has_update = false;
   std::vector<int> hosts;  // by rank; empty: one

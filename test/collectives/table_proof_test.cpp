@@ -46,6 +46,11 @@ TEST_CASE("every barrier of the table is proved for 1 to 64 ranks and more") {
 TEST_CASE("every push_pull of the table is proved for 1 to 64 ranks and more") {
   prove_all_of(Collective::kPushPull);
 }
+
+TEST_CASE("every push and every pull of the table is proved for 1 to 64 ranks and more") {
+  prove_all_of(Collective::kPush);
+  prove_all_of(Collective::kPull);
+}
 TEST_CASE("every reduce of the table is proved for 1 to 64 ranks and more") {
   prove_all_of(Collective::kReduce);
 }

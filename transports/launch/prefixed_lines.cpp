@@ -14,8 +14,9 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr std::size_t kLongestLine =
     256 * 1024;  // longer ones are cut, so that memory stays bounded
 
-// One write for many lines: a line of one rank never lands inside a line of another.
-void write_all(int to, std::string_view text) {
+// One write for many lines: a line of one rank never lands inside a line of another. Returns zero,
+// or errno.
+int write_all(int to, std::string_view text) {
   while (!text.empty()) {
     const ssize_t wrote = write(to, text.data(), text.size());
     if (wrote > 0) {
@@ -24,9 +25,10 @@ void write_all(int to, std::string_view text) {
       pollfd waiting{to, POLLOUT, 0};
       poll(&waiting, 1, -1);
     } else if (errno != EINTR) {
-      return;  // nobody reads any more; the ranks go on
+      return errno == EPIPE ? 0 : errno;  // the ranks go on
     }
   }
+  return 0;
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ void PrefixedLines::write_lines(bool is_last) {
     begin = is_whole ? end + 1 : stop;
   }
   pending_.erase(0, begin);
-  write_all(to_, text);
+  const int error = write_all(to_, text);
+  if (error_ == 0) error_ = error;
 }
 
 }  // namespace kolo::launch

@@ -18,6 +18,10 @@ class PrefixedLines {
   int descriptor() const { return from_.get(); }
   bool is_open() const { return from_.is_open(); }
 
+  // The first error of writing, as errno, since which lines are lost; 0: none. That nobody reads
+  // any more (EPIPE) is none.
+  int error() const { return error_; }
+
   // Copies what is there, without waiting for more. At the end of input a last line without a
   // newline gets one.
   void copy();
@@ -29,6 +33,7 @@ class PrefixedLines {
   int to_;
   std::string prefix_;
   std::string pending_;
+  int error_ = 0;
 };
 
 }  // namespace kolo::launch

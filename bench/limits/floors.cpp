@@ -1,0 +1,58 @@
+// Which floor is whose.
+#include <algorithm>
+#include <string>
+
+#include "bench/cache_line.h"
+#include "bench/commands.h"
+#include "bench/limits/limits.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 30;  // of all ranks together
+constexpr std::size_t kLineBytes = 56;  // that the quickest exchange of one line carries
+
+}  // namespace
+
+bool has_floor(const FloorRequest& request) {
+  const auto ranks = static_cast<std::size_t>(request.ranks);
+  if (request.ranks < 2) return false;
+  switch (request.collective) {
+    case Collective::kBarrier:
+      return request.ranks == 2;
+    case Collective::kAllReduce:
+    case Collective::kReduceScatter:
+    case Collective::kAllGather:
+    case Collective::kAllToAll:
+    case Collective::kBroadcast:
+      return request.bytes >= ranks * sizeof(float) &&
+             (request.ranks == 2 || request.bytes <= kMostBytes / ranks);
+    default:
+      return false;
+  }
+}
+
+Row shared_memory_floor(const FloorRequest& request, double seconds) {
+  if (request.ranks > 2) return passes_floor(request, seconds);
+  if (request.collective != Collective::kAllReduce) return one_hop_floor(request, seconds);
+  if (request.bytes > kLineBytes) return all_reduce_floor(request.bytes, seconds);
+  return std::min(
+      one_hop_floor(request, seconds / 2), all_reduce_floor(request.bytes, seconds / 2),
+      [](const Row& one, const Row& other) { return one.time_us.median < other.time_us.median; });
+}
+
+Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm) {
+  Row row;
+  row.library = "floor";
+  row.transport = transport;
+  row.algorithm = algorithm;
+  row.collective = command_of(request.collective);
+  row.problem.collective = request.collective;
+  row.problem.count = request.bytes / sizeof(float);
+  row.ranks = request.ranks;
+  row.bytes = request.bytes;
+  row.cache_line_us = cache_line_round_trip();
+  return row;
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,251 @@
+// Floors of two ranks in shared memory where what one gives goes one hop: broadcast, all-gather,
+// all-to-all, reduce-scatter; the barrier, which gives nothing; and an all-reduce of so little that
+// each rank gives all of it. Three ways, of which the quickest counts:
+//
+//   in one line     up to 56 bytes travel in the cache line of the flag that announces them
+//   through slots   the giver copies segments of 64 KiB into two slots in turn, the taker takes
+//   them
+//                   from there: two passes, the second from cache
+//   copied once     the taker takes from the giver's memory, as where that is mapped, or where the
+//                   kernel could copy between processes at no cost; of a broadcast the root copies
+//                   the second half, so that both cores work
+//
+// What is given was just rewritten by its owner.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "bench/limits/kernels.h"
+#include "bench/limits/limits.h"
+#include "bench/limits/slots.h"
+#include "bench/limits/team.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr std::size_t kLineBytes = 56;
+constexpr std::size_t kPerSlot = kSlotBytes / sizeof(float);
+
+struct alignas(64) FullLine {
+  std::atomic<std::uint64_t> sequence{0};
+  std::byte bytes[kLineBytes];
+};
+
+struct Side {
+  FullLine lines[2];  // in turn: the other may still read the one before
+  Slot slots[kSlots];
+  Flag posted;  // segments put into the slots
+  Flag taken;   // segments of the other's slots that this rank has taken
+  Flag ready;   // rounds: what this rank gives may be read
+  Flag done;    // rounds: this rank has taken all
+};
+
+// Of one rank's data.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+class Pair {
+ public:
+  Pair(Collective collective, std::size_t bytes)
+      : collective_(collective), count_(bytes / sizeof(float)), half_(count_ / 2) {
+    for (auto& data : data_) data.resize(count_);
+    if (collective == Collective::kAllToAll) {
+      for (auto& data : results_) data.resize(count_);
+    }
+  }
+
+  void prepare(int rank) {
+    const bool gives_all =
+        collective_ != Collective::kAllGather && collective_ != Collective::kBroadcast;
+    const Range given = gives_all ? Range{0, count_} : gives(rank);
+    std::fill_n(data_[rank].begin() + static_cast<std::ptrdiff_t>(given.begin), given.count,
+                static_cast<float>(rank + 1));
+  }
+
+  void in_one_line(int rank) {
+    const Range given = gives(rank);
+    const Range taken = gives(1 - rank);
+    const std::uint64_t round = rounds_[rank].get() + 1;
+    rounds_[rank].publish(round);
+    const bool has_news = given.count > 0 || collective_ == Collective::kBarrier;
+    FullLine& mine = sides_[rank].lines[round % 2];
+    const FullLine& theirs = sides_[1 - rank].lines[round % 2];
+    if (has_news) {
+      if (given.count > 0)
+        std::memcpy(mine.bytes, data_[rank].data() + given.begin, given.count * sizeof(float));
+      mine.sequence.store(round, std::memory_order_release);
+    }
+    keep(rank);
+    if (taken.count == 0 && collective_ != Collective::kBarrier) return;
+    wait_for(theirs.sequence, round);
+    float values[kLineBytes / sizeof(float)];
+    std::memcpy(values, theirs.bytes, sizeof values);
+    take(rank, values, 0, taken.count);
+  }
+
+  void through_slots(int rank) {
+    Side& mine = sides_[rank];
+    Side& theirs = sides_[1 - rank];
+    const Range given = gives(rank);
+    const std::size_t taken = gives(1 - rank).count;
+    const std::uint64_t posted = mine.posted.get();
+    const std::uint64_t got = mine.taken.get();
+    for (std::size_t s = 0; s * kPerSlot < std::max(given.count, taken); ++s) {
+      const std::size_t first = s * kPerSlot;
+      if (first < given.count) {
+        if (s >= kSlots) theirs.taken.wait_for(posted + s - kSlots + 1);
+        std::memcpy(mine.slots[s % kSlots].bytes, data_[rank].data() + given.begin + first,
+                    std::min(kPerSlot, given.count - first) * sizeof(float));
+        mine.posted.publish(posted + s + 1);
+      }
+      if (first < taken) {
+        theirs.posted.wait_for(got + s + 1);
+        take(rank, reinterpret_cast<const float*>(theirs.slots[s % kSlots].bytes), first,
+             std::min(kPerSlot, taken - first));
+        mine.taken.publish(got + s + 1);
+      }
+    }
+    keep(rank);
+  }
+
+  void copied_once(int rank) {
+    Side& mine = sides_[rank];
+    Side& theirs = sides_[1 - rank];
+    const std::uint64_t round = mine.ready.get() + 1;
+    mine.ready.publish(round);
+    theirs.ready.wait_for(round);
+    const Range taken = gives(1 - rank);
+    const float* source = data_[1 - rank].data() + taken.begin;
+    if (collective_ == Collective::kBroadcast) {
+      const float* whole = data_[0].data();
+      if (rank == 0) take(1, whole + half_, half_, count_ - half_);
+      if (rank == 1) take(1, whole, 0, half_);
+    } else {
+      take(rank, source, 0, taken.count);
+    }
+    mine.done.publish(round);
+    keep(rank);
+    theirs.done.wait_for(round);
+  }
+
+  std::uint64_t count_wrong() const {
+    if (collective_ == Collective::kBarrier) return 0;
+    std::uint64_t wrong = 0;
+    for (int rank = 0; rank < 2; ++rank) {
+      for (std::size_t i = 0; i < 2 * half_; ++i) wrong += is_wrong(rank, i) ? 1 : 0;
+    }
+    return wrong;
+  }
+
+ private:
+  // What `rank` gives to the other, as a range of its data.
+  Range gives(int rank) const {
+    const std::size_t own = rank == 0 ? 0 : half_;
+    const std::size_t others = half_ - own;
+    switch (collective_) {
+      case Collective::kAllReduce:
+        return {0, count_};
+      case Collective::kBroadcast:
+        return rank == 0 ? Range{0, count_} : Range{};
+      case Collective::kAllGather:
+        return {own, half_};
+      case Collective::kAllToAll:
+      case Collective::kReduceScatter:
+        return {others, half_};
+      default:
+        return {};
+    }
+  }
+
+  // Of what the other gives, elements from `first` on, to where they belong at `rank`.
+  void take(int rank, const float* source, std::size_t first, std::size_t count) {
+    const std::size_t own = rank == 0 ? 0 : half_;
+    float* data = data_[rank].data();
+    switch (collective_) {
+      case Collective::kAllReduce:
+        return add_to(data + first, source, count);
+      case Collective::kReduceScatter:
+        return add_to(data + own + first, source, count);
+      case Collective::kBroadcast:
+        std::memcpy(data + first, source, count * sizeof(float));
+        return;
+      case Collective::kAllGather:
+        std::memcpy(data + (half_ - own) + first, source, count * sizeof(float));
+        return;
+      case Collective::kAllToAll:
+        std::memcpy(results_[rank].data() + (half_ - own) + first, source, count * sizeof(float));
+        return;
+      default:
+        return;
+    }
+  }
+
+  // An all-to-all's share that stays.
+  void keep(int rank) {
+    if (collective_ != Collective::kAllToAll) return;
+    const std::size_t own = rank == 0 ? 0 : half_;
+    std::memcpy(results_[rank].data() + own, data_[rank].data() + own, half_ * sizeof(float));
+  }
+
+  bool is_wrong(int rank, std::size_t i) const {
+    const int owner = i < half_ ? 0 : 1;
+    switch (collective_) {
+      case Collective::kAllReduce:
+        return data_[rank][i] != 3.0F;
+      case Collective::kReduceScatter:
+        return owner == rank && data_[rank][i] != 3.0F;
+      case Collective::kBroadcast:
+        return data_[rank][i] != 1.0F;
+      case Collective::kAllGather:
+        return data_[rank][i] != static_cast<float>(owner + 1);
+      default:
+        return results_[rank][i] != static_cast<float>(owner + 1);
+    }
+  }
+
+  Collective collective_;
+  std::size_t count_;
+  std::size_t half_;
+  std::vector<float> data_[2];
+  std::vector<float> results_[2];  // of an all-to-all
+  Flag rounds_[2];
+  Side sides_[2];
+};
+
+// By the rank that gives more.
+std::size_t given_bytes(const FloorRequest& request) {
+  const bool is_whole =
+      request.collective == Collective::kAllReduce || request.collective == Collective::kBroadcast;
+  return is_whole ? request.bytes : request.bytes / 2;
+}
+
+using Way = void (Pair::*)(int rank);
+
+Row by(Way way, const char* name, const FloorRequest& request, double seconds) {
+  const auto pair = std::make_unique<Pair>(request.collective, request.bytes);
+  const Round round{[&](int rank) { pair->prepare(rank); },
+                    [&](int rank) { ((*pair).*way)(rank); }};
+  Row row = floor_row(request, "shm", name);
+  const double once = time_together(2, 3, round).back();
+  const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
+  row.iterations = times.size();
+  row.time_us = quantiles(times);
+  row.wrong = pair->count_wrong();
+  return row;
+}
+
+}  // namespace
+
+Row one_hop_floor(const FloorRequest& request, double seconds) {
+  if (given_bytes(request) <= kLineBytes)
+    return by(&Pair::in_one_line, "in one line", request, seconds);
+  const Row slots = by(&Pair::through_slots, "through slots", request, seconds / 2);
+  const Row once = by(&Pair::copied_once, "copied once", request, seconds / 2);
+  return once.time_us.median < slots.time_us.median ? once : slots;
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,86 @@
+// The floors: which are known, and that what they move arrives. Their times are nobody's promise.
+#include "bench/limits/limits.h"
+
+#include <initializer_list>
+
+#include "test/support/catch.h"
+#include "transports/posix/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+constexpr double kSeconds = 0.001;
+constexpr Collective kCollectives[] = {Collective::kAllReduce, Collective::kReduceScatter,
+                                       Collective::kAllGather, Collective::kAllToAll,
+                                       Collective::kBroadcast, Collective::kBarrier};
+
+void expect_right(const FloorRequest& request, const Row& row, const char* transport) {
+  INFO(transport << ": " << to_string(request.collective) << " of " << request.bytes
+                 << " bytes between " << request.ranks << " by " << row.algorithm);
+  REQUIRE(row.wrong.value_or(0) == 0);
+  REQUIRE(row.time_us.median > 0);
+  REQUIRE(row.iterations >= 3);
+  REQUIRE(row.transport == transport);
+  REQUIRE(row.ranks == request.ranks);
+  REQUIRE(row.bytes == request.bytes);
+}
+
+}  // namespace
+
+TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
+  for (const Collective collective : kCollectives) {
+    const bool has_data = collective != Collective::kBarrier;
+    REQUIRE(has_floor({collective, 2, 8}));
+    REQUIRE(has_floor({collective, 2, 0}) == !has_data);
+    REQUIRE(has_floor({collective, 2, 4}) == !has_data);
+    REQUIRE(has_floor({collective, 4, 1024}) == has_data);
+    REQUIRE_FALSE(has_floor({collective, 4, 12}));
+    REQUIRE_FALSE(has_floor({collective, 1, 1024}));
+    REQUIRE_FALSE(has_floor({collective, 4, (std::size_t{1} << 30) + 4}));
+  }
+  for (const Collective collective :
+       {Collective::kReduce, Collective::kGather, Collective::kScatter, Collective::kScan,
+        Collective::kExclusiveScan, Collective::kPushPull}) {
+    REQUIRE_FALSE(has_floor({collective, 2, 1024}));
+  }
+}
+
+TEST_CASE("what a floor moves arrives, by every way") {
+  // One line holds 56 bytes and a slot 64 KiB: sizes around both, of halves and of wholes.
+  for (const Collective collective : kCollectives) {
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{
+             8, 56, 64, 112, 120, 4096, 65536, 65544, 131080, 400000}) {
+      const FloorRequest request{collective, 2, bytes};
+      expect_right(request, shared_memory_floor(request, kSeconds), "shm");
+    }
+  }
+}
+
+TEST_CASE("bounds of more ranks read and write every byte") {
+  for (const Collective collective : kCollectives) {
+    for (const int ranks : {3, 4, 5}) {
+      for (const std::size_t bytes : std::initializer_list<std::size_t>{20, 4096, 65544, 400000}) {
+        const FloorRequest request{collective, ranks, bytes};
+        if (has_floor(request))
+          expect_right(request, shared_memory_floor(request, kSeconds), "shm");
+      }
+    }
+  }
+}
+
+TEST_CASE("floors over loopback are measured for every collective") {
+  for (const Collective collective : kCollectives) {
+    for (const int ranks : {2, 4}) {
+      for (const std::size_t bytes : std::initializer_list<std::size_t>{16, 65544}) {
+        const FloorRequest request{collective, ranks, bytes};
+        if (!has_floor(request)) continue;
+        const Row row = tcp_floor(request, kSeconds);
+        expect_right(request, row, "tcp");
+        const bool is_one_way = collective == Collective::kBroadcast && ranks == 2;
+        REQUIRE(row.algorithm.starts_with(is_one_way ? "one way, " : "both ways, "));
+      }
+    }
+  }
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""bench/results/make.sh: one command from a kolo-bench to tables and plots.
+
+  results_test.py KOLO_BENCH [test...]
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = ""
+PATIENCE_S = 1000
+MAKE = Path(__file__).resolve().parents[2] / "bench/results/make.sh"
+TABLES = MAKE.with_name("tables.py")
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def row(library, size, median, **more):
+    return {"library": library, "transport": "shm", "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": size,
+            "median_us": median, "p10_us": median, "p90_us": median, "wrong": 0, "regime": "near", "version": "1.0", "limit_us": 1,
+            "run": {"machine": "M", "cores": 2, "kernel": "K", "kolo": "0", "commit": "c", "command": "kolo-bench x", "date": "2026-01-01"},
+            **more}
+
+
+class Results(unittest.TestCase):
+    def test_one_command_makes_rows_tables_and_pictures(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)
+            has_plots = "matplotlib is missing" not in errors
+            log = (out / "output.txt").read_text()
+            self.assertEqual(code, 0 if has_plots else 1, errors + log)
+            tables = (out / "README.md").read_text()
+            for transport in ("shm", "tcp"):
+                for ranks in (2, 4):
+                    rows = [json.loads(line) for line in (out / f"{transport}-{ranks}-ranks.jsonl").read_text().splitlines()]
+                    self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)), COLLECTIVES)
+                    self.assertEqual({(line["library"], line["transport"], line["ranks"], line["wrong"]) for line in rows},
+                                     {("kolo", transport, ranks, 0)})
+                    self.assertIn(f"## {transport}, {ranks} ranks", tables)
+                    for what in ("time", "bandwidth") if has_plots else ():
+                        picture = f"{transport}_{ranks}_ranks_{what}.png"
+                        self.assertTrue((out / picture).read_bytes().startswith(b"\x89PNG"))
+                        self.assertIn(f"({picture})", tables)
+            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES))
+            self.assertTrue((out / "limits.jsonl").read_text())
+            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
+            self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
+            self.assertIn("is there already", errors)
+            self.assertEqual((out / "README.md").read_text(), tables)
+
+    def test_a_measurement_that_fails_is_told_and_the_others_are_made(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
+            self.assertEqual(code, 1, errors)
+            self.assertIn("nobody is not among the peers", errors)
+            self.assertIn("nothing was measured", errors)
+
+    def test_mistakes_are_refused(self):
+        for words, about in ((["--fast"], "unknown option '--fast'"), (["--out"], "--out needs a value"),
+                             (["--bench", "/no/such/program", "--out", tempfile.gettempdir() + "/kolo-make-nothing"], "no such program")):
+            with self.subTest(words=words):
+                code, _, errors = run(MAKE, "--quick", *words)
+                self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
+                self.assertIn(about, errors)
+        code, output, _ = run(MAKE, "--help")
+        self.assertEqual(code, 0)
+        self.assertIn("--quick", output)
+
+    def test_tables_show_who_is_slower_and_who_is_wrong(self):
+        rows = [row("kolo", 1024, 10), row("openmpi", 1024, 5), row("gloo", 1024, 2, wrong=7),
+                row("kolo", 2048, 10), row("openmpi", 2048, 25), row("gloo", 2048, 400)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+            code, output, errors = run(sys.executable, TABLES, path)
+        self.assertEqual(code, 0, errors)
+        self.assertIn("| allreduce | **0.50** | 2.50 |", output)
+        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 5, **0.50** | wrong (7 elements) | near |", output)
+        self.assertIn("| 2 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 25, 2.50 | 400, 40.00 | near |", output)
+
+
+if __name__ == "__main__":
+    BENCH = sys.argv.pop(1)
+    unittest.main(verbosity=2)
