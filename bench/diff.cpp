@@ -23,7 +23,7 @@ namespace kolo::bench {
 namespace {
 
 struct Point {
-  std::string library, transport, collective, type, op;
+  std::string library, transport, collective, type, op, memory;
   int ranks = 0;
   std::size_t bytes = 0;
   std::string algorithm;
@@ -54,6 +54,7 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   point.collective = row.at("collective");
   point.type = row.value("type", "");
   point.op = row.value("op", "");
+  point.memory = row.value("memory", "");
   point.ranks = row.at("ranks");
   point.bytes = row.at("bytes");
   point.algorithm = row.at("algorithm");

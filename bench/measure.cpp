@@ -60,7 +60,10 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     if (arguments_.is_checked) row.wrong = played[i].wrong;
     row.cache_line_us = cache_line_us;
     row.pass_us = played[i].medians_us;
-    if (row.library == "kolo") row.form = arguments_.form;
+    if (row.library == "kolo") {
+      row.form = arguments_.form;
+      row.is_memory_its_own = arguments_.is_memory_its_own;
+    }
     rows.push_back(row);
   }
   return rows;

@@ -36,6 +36,7 @@ struct Row {
   std::string version = {};             // of the library; empty: unknown
   std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
   Form form = Form::kBlocking;          // of kolo's calls
+  bool is_memory_its_own = false;       // of kolo's buffers: Communicator::allocate
 };
 
 double algorithm_bandwidth(const Row& row);

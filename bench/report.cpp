@@ -113,6 +113,7 @@ std::string json_line(const Row& row) {
   line["type"] = type_text(row);
   line["op"] = op_text(row);
   line["form"] = to_string(row.form);
+  if (row.is_memory_its_own) line["memory"] = "allocated";
   line["cache_line_us"] = row.cache_line_us;
   line["regime"] = regime(row.cache_line_us);
   line["p99_us"] = row.time_us.p99;
@@ -148,7 +149,8 @@ void Report::begin(double cache_line_us, const std::vector<std::string>& version
       "# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
       arguments_.ranks == 1 ? "rank" : "ranks",
       arguments_.problem.is_in_place ? "in place" : "out of place",
-      form_text(arguments_.form) + mode_text(arguments_.reproducibility),
+      (arguments_.is_memory_its_own ? ", in allocated memory" : "") + form_text(arguments_.form) +
+          mode_text(arguments_.reproducibility),
       arguments_.against.empty()
           ? ""
           : fmt::format(", in turn with {}", fmt::join(arguments_.against, ", ")));

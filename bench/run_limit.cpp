@@ -36,7 +36,8 @@ RunLimit::RunLimit(const Arguments& arguments, int rank, std::string transport,
       is_like_(is_like(arguments, transport_)) {}
 
 std::optional<double> RunLimit::measure(std::size_t bytes) {
-  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes};
+  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
+                             arguments_.is_memory_its_own};
   if (!is_like_ || !has_floor(request)) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {

@@ -21,6 +21,8 @@ function(kolo_library name)
   target_include_directories(kolo_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
   kolo_flags(kolo_${name})
+  # Nobody replaces single functions of ours at load time, so they may be inlined where they are defined.
+  target_compile_options(kolo_${name} PRIVATE -fno-semantic-interposition)
 endfunction()
 
 function(kolo_public_headers name)

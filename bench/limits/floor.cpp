@@ -1,6 +1,10 @@
-// The floor of a two-rank all-reduce of private buffers in shared memory: the same passes over the
-// same memory, with two flags per segment and nothing else.
+// Floors of a two-rank all-reduce in shared memory: the same passes over the same memory, with
+// flags and nothing else.
 //
+// *Mapped*: both ranks can reach both buffers. Each adds its half of both, and writes the sum to
+// both.
+//
+// *Private*: two flags per segment.
 // Each rank owns half of the elements. Segment by segment it copies what the other owns into a slot
 // of shared memory; the other adds the slot to its own half and, in the same sweep, overwrites the
 // slot with the sum; the first reads it back. So a core that reads a line also writes it: the line
@@ -24,6 +28,14 @@ struct Side {
   Flag posted;    // segments that this rank has put into its slots
   Flag answered;  // segments of the other's slots that this rank has summed
 };
+
+std::uint64_t count_not_three(const std::vector<float> (&buffers)[2]) {
+  std::uint64_t wrong = 0;
+  for (const auto& buffer : buffers)
+    wrong += static_cast<std::uint64_t>(
+        std::count_if(buffer.begin(), buffer.end(), [](float x) { return x != 3.0F; }));
+  return wrong;
+}
 
 class Floor {
  public:
@@ -57,13 +69,7 @@ class Floor {
       collect(mine, theirs, others, s, base);
   }
 
-  std::uint64_t count_wrong() const {
-    std::uint64_t wrong = 0;
-    for (const auto& buffer : buffers_)
-      wrong += static_cast<std::uint64_t>(
-          std::count_if(buffer.begin(), buffer.end(), [](float x) { return x != 3.0F; }));
-    return wrong;
-  }
+  std::uint64_t count_wrong() const { return count_not_three(buffers_); }
 
  private:
   static constexpr std::size_t kPerSegment = kSlotBytes / sizeof(float);
@@ -83,19 +89,58 @@ class Floor {
   Side sides_[2];
 };
 
-}  // namespace
+class MappedFloor {
+ public:
+  explicit MappedFloor(std::size_t bytes)
+      : half_(bytes / 2 / sizeof(float)),
+        buffers_{std::vector<float>(2 * half_), std::vector<float>(2 * half_)} {}
 
-Row all_reduce_floor(std::size_t bytes, double seconds) {
-  const auto floor = std::make_unique<Floor>(bytes);
+  void prepare(int rank) {
+    auto& buffer = buffers_[rank];
+    std::fill(buffer.begin(), buffer.end(), static_cast<float>(rank + 1));
+  }
+
+  void all_reduce(int rank) {
+    const std::uint64_t round = came_[rank].get() + 1;
+    came_[rank].publish(round);
+    came_[1 - rank].wait_for(round);
+    const std::size_t begin = rank == 0 ? 0 : half_;
+    add_to_both(buffers_[rank].data() + begin, buffers_[1 - rank].data() + begin, half_);
+    went_[rank].publish(round);
+    went_[1 - rank].wait_for(round);
+  }
+
+  std::uint64_t count_wrong() const { return count_not_three(buffers_); }
+
+ private:
+  std::size_t half_;
+  std::vector<float> buffers_[2];
+  Flag came_[2];
+  Flag went_[2];
+};
+
+template <typename Kind>
+Row time_floor(std::size_t bytes, double seconds, const char* algorithm) {
+  const auto floor = std::make_unique<Kind>(bytes);
   const Round round{[&](int rank) { floor->prepare(rank); },
                     [&](int rank) { floor->all_reduce(rank); }};
-  Row row = floor_row({Collective::kAllReduce, 2, bytes}, "shm", "answered in place");
+  Row row = floor_row({Collective::kAllReduce, 2, bytes}, "shm", algorithm);
   const double once = time_together(2, 3, round).back();
   const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
   row.iterations = times.size();
   row.time_us = quantiles(times);
   row.wrong = floor->count_wrong();
   return row;
+}
+
+}  // namespace
+
+Row all_reduce_floor(std::size_t bytes, double seconds) {
+  return time_floor<Floor>(bytes, seconds, "answered in place");
+}
+
+Row mapped_all_reduce_floor(std::size_t bytes, double seconds) {
+  return time_floor<MappedFloor>(bytes, seconds, "both buffers mapped");
 }
 
 }  // namespace kolo::bench

@@ -84,6 +84,8 @@ void add_floors(LimitReport& report, bool is_quick) {
   const std::size_t largest = (is_quick ? std::size_t{2} : std::size_t{256}) << 20;
   for (const std::size_t bytes : sweep(8, largest, 4, 8))
     report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes}, seconds));
+  for (const std::size_t bytes : sweep(8 * 1024, largest, 4, 8))
+    report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes, true}, seconds));
   for (const Row& row : tcp_all_reduce_floors(is_quick)) report.add(row);
   for (const int ranks : {2, kMoreRanks}) {
     for (const Collective collective :

@@ -38,6 +38,7 @@ struct FloorRequest {
   Collective collective = Collective::kAllReduce;
   int ranks = 2;
   std::size_t bytes = 0;
+  bool is_mapped = false;  // over shm: both ranks can reach both buffers
 };
 
 // Known are all_reduce, reduce_scatter, all_gather, all_to_all and broadcast, where every rank has
@@ -52,6 +53,7 @@ Row tcp_floor(const FloorRequest& request, double seconds);
 
 // What they are made of: of two ranks answered in place, through slots, in one line, ...
 Row all_reduce_floor(std::size_t bytes, double seconds);
+Row mapped_all_reduce_floor(std::size_t bytes, double seconds);
 Row one_hop_floor(const FloorRequest& request, double seconds);
 Row passes_floor(const FloorRequest& request, double seconds);
 

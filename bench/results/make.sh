@@ -31,7 +31,7 @@ fail() { say "$*"; exit 2; }
 while [ $# -gt 0 ]; do
   case "$1" in
     --out | --against | --bench)
-      [ $# -ge 2 ] && [ -n "$2" ] || fail "$1 needs a value; see $0 --help"
+      if [ $# -lt 2 ] || [ -z "$2" ]; then fail "$1 needs a value; see $0 --help"; fi
       case "$1" in --out) out=$2 ;; --against) against=$2 ;; --bench) bench=$2 ;; esac
       shift 2 ;;
     --install) install=yes; shift ;;

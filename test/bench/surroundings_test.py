@@ -102,6 +102,16 @@ class Memory(Surroundings):
         self.skip_unless_mounting(none)
         self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(none))
 
+    def test_without_the_kernels_copies_between_processes_nothing_is_missing(self):
+        self.skip_unless_filtering()
+        for error in ("ENOSYS", "EPERM"):
+            for collective in ("allgather", "alltoall"):
+                with self.subTest(error=error, collective=collective):
+                    code, output, errors = run(program("without"), f"process_vm_readv={error}", BENCH, collective, *FEW, "--ranks", "3",
+                                               "--transport", "shm", "--min-bytes", "1M", "--max-bytes", "1M", "--json", "-")
+                    self.assertEqual(code, 0, errors)
+                    self.assertEqual({json.loads(line)["wrong"] for line in output.splitlines()}, {0})
+
     def test_without_memfd_shm_says_so_and_what_else_there_is(self):
         self.skip_unless_filtering()
         for error, text in (("ENOSYS", "Function not implemented"), ("EPERM", "Operation not permitted")):
