@@ -51,8 +51,7 @@ TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes")
 
 TEST_CASE("every candidate has a price, which grows with the bytes") {
   for (const Algorithm& algorithm : algorithms()) {
-    if (has_servers(algorithm.collective) ||
-        algorithm.collective == Collective::kMessage) {
+    if (has_servers(algorithm.collective) || algorithm.collective == Collective::kMessage) {
       continue;
     }
     INFO(to_string(algorithm.collective) << " by " << algorithm.name);

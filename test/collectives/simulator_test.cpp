@@ -146,8 +146,7 @@ TEST_CASE("cores are each host's own") {
 
 TEST_CASE("every algorithm comes to its end, and every event and passage has its place in time") {
   for (const Algorithm& algorithm : algorithms()) {
-    if (has_servers(algorithm.collective) ||
-        algorithm.collective == Collective::kMessage) {
+    if (has_servers(algorithm.collective) || algorithm.collective == Collective::kMessage) {
       continue;  // they ask for more than a size
     }
     for (const int size : {1, 2, 3, 6, 8}) {
