@@ -378,7 +378,8 @@ class Communicator {
   // place, is written there by both: nothing is copied in between. Elsewhere it is plain memory.
   // The results are the same bits whatever memory is given. Local to this rank; peers learn of it
   // when it is first used. It may outlive the communicator, and costs a descriptor; free it after
-  // the operations on it are done. After a failure it is this process's alone. Error kSystem where
+  // the operations on it are done. After a failure what was
+  // lent to peers is this process's alone again. Error kSystem where
   // there is no memory.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 

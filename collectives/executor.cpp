@@ -157,9 +157,10 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
   std::memcpy(to, from, piece.bytes);
-  commit(line, piece, kPlain);
   if (piece.out != nullptr) std::memcpy(piece.out, from, piece.bytes);
-  line.from->release();
+  line.from
+      ->release();  // which also says whether what was read can be believed: then it is passed on
+  commit(line, piece, kPlain);
   return true;
 }
 
@@ -177,8 +178,8 @@ bool Executor::receive_reduce_send(Line& line, const Piece& piece, std::byte* ke
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
   reduce(line, piece, to, kept, from);
+  line.from->release();  // as above
   commit(line, piece, kPlain);
-  line.from->release();
   return true;
 }
 
@@ -411,6 +412,8 @@ bool Executor::blocked_in(const Channel& from, std::size_t bytes) {
 }
 
 std::string Executor::describe_wait() const {
+  if (waits_to_send_ && awaited_bytes_ == 0)
+    return fmt::format("rank {} to take what was sent", awaited_peer_);
   return fmt::format("{} of {} {} rank {}", waits_to_send_ ? "send" : "receive",
                      format_bytes(awaited_bytes_), waits_to_send_ ? "to" : "from", awaited_peer_);
 }

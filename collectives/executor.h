@@ -204,6 +204,7 @@ class Executor {
   void begin(const void* in, void* out);
   void measure();
   void measure_lines();
+  bool fits_into_slots() const;
   void find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
                     bool Line::*opens);
   std::size_t begin_of(const ChunkRange& held) const;
@@ -289,6 +290,9 @@ class Executor {
   double scale_ = 1;
   int divisor_ = 1;
   bool sends_copies_ = false;
+  // A message that fits into the slots of a channel that may leave others with the sender: it goes
+  // into them, so that ranks that all send before they receive do not wait for each other.
+  bool is_short_message_ = false;
   bool is_in_place_ = false;
   unsigned send_flags_ = kPlain;  // of plain sends
   std::size_t element_bytes_ = 4;
@@ -315,7 +319,7 @@ class Executor {
 // The language reads from const memory and writes to the other; one pointer serves.
 inline void Executor::begin(const void* in, void* out) {
   is_in_place_ = in == out;
-  sends_copies_ = kolo::sends_copies(schedule_, is_in_place_);
+  sends_copies_ = is_short_message_ || kolo::sends_copies(schedule_, is_in_place_);
   places_[static_cast<std::size_t>(Place::kInput)] = static_cast<std::byte*>(const_cast<void*>(in));
   places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(out);
   ++operation_;

@@ -221,6 +221,7 @@ void Executor::start(const Binding& binding) {
     }
     measure();
     is_measured_ = is_even;
+    is_short_message_ = schedule_.collective == Collective::kMessage && fits_into_slots();
   }
   places_[static_cast<std::size_t>(Place::kScratch)] =
       scratch_.empty() ? nullptr : scratch_.front().bytes;
@@ -233,6 +234,15 @@ void Executor::start(const Binding& binding) {
     first_tried_ = {};
     recorded_ = recorder_->begin_operation(header_, schedule_.algorithm, track());
   }
+}
+
+// With the segment that may open the channel.
+bool Executor::fits_into_slots() const {
+  return std::all_of(lines_.begin(), lines_.end(), [](const Line& line) {
+    if (line.kind != StepKind::kSend) return true;
+    const Capabilities& channel = line.to->capabilities();
+    return channel.can_answer && line.segments < static_cast<std::size_t>(channel.credit_segments);
+  });
 }
 
 void Executor::measure() {

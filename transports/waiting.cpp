@@ -85,7 +85,10 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
     ++counts().yields;
     ::sched_yield();
   }
-  if (!look_up(store, deadline)) return false;
+  if (!look_up(store, deadline)) {
+    since_ = {};  // what the caller does before it waits again is no loss
+    return false;
+  }
   const bool leaves = is_cautious_ && (kind_ == WaitKind::kYield || is_long_);
   if (kind_ == WaitKind::kBlock || leaves || looked_ - since_ > spin_)
     sleep(transport, store, deadline);

@@ -17,7 +17,7 @@ from pathlib import Path
 BENCH = ""
 PATIENCE_S = 180
 FEW = ["--max-bytes", "8", "--iterations", "4", "--passes", "2", "--warmup", "1"]
-FOREVER = ["--max-bytes", "8", "--iterations", "100000000", "--passes", "100"]
+FOREVER = ["--max-bytes", "8", "--iterations", "1600000", "--passes", "100"]
 
 
 def start(words, environment=None, program=None):

@@ -121,7 +121,7 @@ class MpiPeer:
         program = f"kolo-bench-{self.name}"
         before = set(processes_of(program))
         bench = subprocess.Popen([BENCH, "allreduce", "--transport", "shm", "--max-bytes", "8", "--against", self.name,
-                                  "--iterations", "100000000", "--passes", "100", "--no-check", "--timeout", "120"],
+                                  "--iterations", "1600000", "--passes", "100", "--no-check", "--timeout", "120"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         mine = set()
         deadline = time.monotonic() + PATIENCE_S

@@ -189,3 +189,25 @@ TEST_CASE("memory may be used part by part, be freed between operations, and out
     }
   }
 }
+
+TEST_CASE("ranks that all send first do not wait for each other, while the channel has room") {
+  for (const std::string& transport : transports_under_test()) {
+    DYNAMIC_SECTION(transport) {
+      run_ranks(2, transport, [](Communicator& communicator) {
+        constexpr std::size_t kShort = 4096;  // 16 KiB
+        const int peer = 1 - communicator.rank();
+        Memory allocated(communicator, kShort);
+        std::vector<std::int32_t> plain(kShort);
+        std::vector<std::int32_t> got(kShort);
+        for (int round = 0; round < 120; ++round) {
+          std::int32_t* const data = round % 2 == 0 ? allocated.data() : plain.data();
+          for (std::size_t i = 0; i < kShort; ++i) data[i] = value(communicator.rank(), i, round);
+          communicator.send(data, kShort, kType, peer);
+          communicator.receive(got.data(), kShort, kType, peer);
+          for (std::size_t i = 0; i < kShort; ++i)
+            expect(got[i] == value(peer, i, round), "round " + std::to_string(round));
+        }
+      });
+    }
+  }
+}

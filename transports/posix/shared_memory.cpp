@@ -79,24 +79,29 @@ void SharedMemory::map(std::size_t bytes, Pages pages) {
   if (pages != Pages::kPresent) return;
   ::madvise(address, bytes, MADV_HUGEPAGE);  // advice: shmem_enabled may say never
   if (::madvise(address, bytes, kPopulateWrite) == 0 || errno == EINVAL) return;
+  const int why = errno;
+  ::munmap(address, bytes);
+  bytes_ = {};
+  errno = why;
   throw_system("finding pages for " + std::to_string(bytes) + " bytes of a memfd");
 }
 
 bool make_private(std::span<std::byte> bytes) noexcept {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-  const auto end =
-      (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
-  void* const shared = reinterpret_cast<void*>(begin);
-  const std::size_t length = end - begin;
-  void* const copy =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return false;
-  std::memcpy(copy, shared, length);
-  if (::mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, shared) != MAP_FAILED)
-    return true;
-  ::munmap(copy, length);
-  return false;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
+  for (std::uintptr_t at = begin; at < end; at += page) {
+    void* const shared = reinterpret_cast<void*>(at);
+    void* const copy =
+        ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) return false;
+    std::memcpy(copy, shared, page);
+    if (::mremap(copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == MAP_FAILED) {
+      ::munmap(copy, page);
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string why_no_shared_memory() {

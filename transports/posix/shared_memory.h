@@ -47,7 +47,9 @@ class SharedMemory {
 };
 
 // From now on the whole pages under `bytes` are this process's alone, with what is in them: peers
-// who have mapped them go on with the old ones. False where the kernel refuses.
+// who have mapped them go on with the old ones. Page by page, so that who writes beside `bytes`
+// meanwhile can lose no more than what falls into the copy of one page. False where the kernel
+// refuses.
 bool make_private(std::span<std::byte> bytes) noexcept;
 
 // Why SharedMemory cannot be made here; empty where it can. Tries it.

@@ -80,7 +80,8 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   check(bytes <= pair_.layout.segment_bytes(), "shm: a segment is longer than segment_bytes");
   if (has_ended_) fail();
   // A tiny segment may turn out to be answered, and needs a slot then.
-  if (!has_frame_credit() || !find_slot()) {
+  const bool has_answer_credit = answers_asked_ - answers_read_ < kMostSlots;
+  if (!has_frame_credit() || !has_answer_credit || !find_slot()) {
     send_held();  // the peer may need it before it can give credit
     return not_now(kCredit);
   }

@@ -209,7 +209,10 @@ std::byte* ShmChannel::find_offered(std::size_t bytes) {
     while ((offered_ = peer_memory_.find(current_offer_, bytes)) == nullptr) {
       const auto heard = hear();
       if (heard == posix::Received::kMessage) continue;
-      if (heard == posix::Received::kClosed) lose_peer();
+      if (heard == posix::Received::kClosed) {
+        lose_peer();
+        check_offer_stands();
+      }
       fail_protocol("offered memory that it does not share");
     }
     return offered_;

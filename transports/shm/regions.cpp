@@ -8,11 +8,12 @@ namespace kolo::shm {
 std::shared_ptr<std::byte[]> Regions::allocate(std::size_t bytes) {
   posix::SharedMemory memory(std::max<std::size_t>(bytes, 1), posix::Pages::kPresent);
   std::byte* const data = memory.bytes().data();
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t id = ++last_id_;
-  // The handle comes first: whatever fails after it frees the region, or finds none.
+  const std::uint64_t id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+  // The handle comes first, and without the lock: its end takes the lock, and finds the region or
+  // none.
   std::shared_ptr<std::byte[]> handle(
       data, [regions = shared_from_this(), id](std::byte*) { regions->free(id); });
+  const std::lock_guard lock(mutex_);
   regions_.push_back({{id, data, memory.bytes().size()}, std::move(memory)});
   version_.fetch_add(1, std::memory_order_release);
   return handle;

@@ -54,7 +54,7 @@ class Regions : public std::enable_shared_from_this<Regions> {
 
   mutable std::mutex mutex_;
   std::vector<Region> regions_;
-  std::uint64_t last_id_ = 0;
+  std::atomic<std::uint64_t> last_id_{0};
   std::atomic<std::uint64_t> version_{0};
 };
 

@@ -145,15 +145,29 @@ void Door::accept_all() {
       if (hear(stranger)) continue;
       watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
       strangers_.push_back(std::move(stranger));
-      if (strangers_.size() > kMostStrangers + tenants_.size()) strangers_.pop_front();
+      if (strangers_.size() > kMostStrangers + tenants_.size()) drop_oldest();
+    } else if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) {
+      continue;  // that one has gone already
     } else if (!is_exhausted(errno)) {
       return;
-    } else if (strangers_.empty()) {
+    } else if (!strangers_.empty()) {
+      drop_oldest();  // a silent stranger's descriptor is better used
+    } else if (is_calling()) {
       throw_exhausted(errno);
     } else {
-      strangers_.pop_front();  // a silent stranger's descriptor is better used
+      return;  // whoever it is, nobody here waits to connect; it is tried again
     }
   }
+}
+
+// It may have said hello since it was last heard.
+void Door::drop_oldest() {
+  hear(strangers_.front());
+  strangers_.pop_front();
+}
+
+bool Door::is_calling() const {
+  return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) { return !call.is_done; });
 }
 
 // True when it need not be listened to any more.
@@ -184,8 +198,15 @@ void Door::greet(Stranger& stranger) {
 
 void Door::start(Call& call) {
   call.has_tried = true;
-  call.socket = posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)],
-                                        settings_.buffer_bytes);
+  const auto connect = [&] {
+    return posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)],
+                                   settings_.buffer_bytes);
+  };
+  call.socket = connect();
+  while (!call.socket.is_open() && is_exhausted(errno) && !strangers_.empty()) {
+    drop_oldest();  // its descriptor is better used
+    call.socket = connect();
+  }
   if (!call.socket.is_open()) {
     if (is_exhausted(errno) && call.lane == 0) throw_exhausted(errno);
     return retry(call, posix::error_text(errno));
@@ -205,8 +226,9 @@ void Door::advance(Call& call) {
   const int number = socket.get();
   const int peer = call.peer;
   call.is_done = true;
-  if (tenants_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane))
-    watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
+  // Before it is handed over: whoever takes it may close it at once.
+  watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
+  tenants_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane);
 }
 
 void Door::fail(Call& call, int error) {

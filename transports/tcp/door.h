@@ -96,6 +96,8 @@ class Door {
 
   void hear_all();
   void accept_all();
+  void drop_oldest();
+  bool is_calling() const;
   bool hear(Stranger& stranger);
   void greet(Stranger& stranger);
   void start(Call& call);

@@ -59,6 +59,10 @@ void LanesChannel::push() {
   std::size_t refusals = 0;  // in a row
   while (refusals < lanes_.size() && !is_dead()) {
     Lane& lane = *lanes_[turn_++ % lanes_.size()];
+    if (lane.is_void) {
+      ++refusals;
+      continue;
+    }
     const bool has_hello = lane.has_called && lane.unsaid > 0;
     const bool has_chunk = lane.header_unsent + lane.chunk_unsent > 0 || give_chunk(lane);
     if ((has_hello || has_chunk) && write(lane)) {
@@ -223,6 +227,9 @@ void LanesChannel::end(Lane& lane, int error) {
     lanes_.clear();
     cut_piece_ = cut_offset_ = 0;  // what it was to take
     door().call_again(peer(), "it hung up before it said hello");
+  } else if (lane.has_called && !lane.is_heard && !lane.has_sent_data &&
+             lane.header_unsent + lane.chunk_unsent == 0) {
+    lane.is_void = true;  // a wish that the peer did not grant; what it sends comes by the others
   } else if (error != 0 || lane.header_filled > 0) {
     lose("exchange data with", error);
   }

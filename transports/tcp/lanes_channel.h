@@ -53,6 +53,7 @@ class LanesChannel final : public TcpChannel {
     bool has_called = false;  // this rank opened it
     bool is_heard = false;    // the peer's hello has been read
     bool has_ended = false;   // nothing comes any more
+    bool is_void = false;     // it never came about: nothing has passed, and nothing shall
     HelloReader reply;
 
     // Out.
