@@ -160,7 +160,13 @@ class Ranks(unittest.TestCase):
             if "bytes" in line:
                 break
         number = int(words[words.index("--ranks") + 1]) if "--ranks" in words else 2
-        wait_until(lambda: len(self.ranks_of(process)) == number, "all ranks to be there")
+
+        def are_there():
+            if process.poll() is not None:
+                raise AssertionError(f"it ended: {process.communicate()[1]}")
+            return len(self.ranks_of(process)) == number
+
+        wait_until(are_there, "all ranks to be there")
         return process, self.ranks_of(process)
 
     @staticmethod
@@ -196,7 +202,7 @@ class Ranks(unittest.TestCase):
     def test_a_stopped_rank_is_named_by_one_that_waited_for_it(self):
         for transport in ("shm", "tcp"):
             with self.subTest(transport=transport):
-                process, ranks = self.start_running("--transport", transport, "--timeout", "4")
+                process, ranks = self.start_running("--transport", transport, "--timeout", "20")
                 os.kill(ranks[1], signal.SIGSTOP)
                 code, lines = self.end_of(process, ranks)
                 self.assertEqual((code, len(lines)), (1, 1), lines)
