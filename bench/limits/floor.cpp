@@ -29,17 +29,10 @@ struct Side {
   Flag answered;  // segments of the other's slots that this rank has summed
 };
 
-std::uint64_t count_not_three(const std::vector<float> (&buffers)[2]) {
-  std::uint64_t wrong = 0;
-  for (const auto& buffer : buffers)
-    wrong += static_cast<std::uint64_t>(
-        std::count_if(buffer.begin(), buffer.end(), [](float x) { return x != 3.0F; }));
-  return wrong;
-}
-
-class Floor {
+// What both floors sum: a buffer for each rank, which owns half of the elements.
+class Buffers {
  public:
-  explicit Floor(std::size_t bytes)
+  explicit Buffers(std::size_t bytes)
       : half_(bytes / 2 / sizeof(float)),
         buffers_{std::vector<float>(2 * half_), std::vector<float>(2 * half_)} {}
 
@@ -47,6 +40,23 @@ class Floor {
     auto& buffer = buffers_[rank];
     std::fill(buffer.begin(), buffer.end(), static_cast<float>(rank + 1));
   }
+
+  std::uint64_t count_wrong() const {
+    std::uint64_t wrong = 0;
+    for (const auto& buffer : buffers_)
+      wrong += static_cast<std::uint64_t>(
+          std::count_if(buffer.begin(), buffer.end(), [](float x) { return x != 3.0F; }));
+    return wrong;
+  }
+
+ protected:
+  std::size_t half_;
+  std::vector<float> buffers_[2];
+};
+
+class Floor : public Buffers {
+ public:
+  using Buffers::Buffers;
 
   void all_reduce(int rank) {
     Side& mine = sides_[rank];
@@ -69,8 +79,6 @@ class Floor {
       collect(mine, theirs, others, s, base);
   }
 
-  std::uint64_t count_wrong() const { return count_not_three(buffers_); }
-
  private:
   static constexpr std::size_t kPerSegment = kSlotBytes / sizeof(float);
 
@@ -84,21 +92,12 @@ class Floor {
     std::memcpy(others + s * kPerSegment, mine.slots[s % kSlots].bytes, length(s) * sizeof(float));
   }
 
-  std::size_t half_;
-  std::vector<float> buffers_[2];
   Side sides_[2];
 };
 
-class MappedFloor {
+class MappedFloor : public Buffers {
  public:
-  explicit MappedFloor(std::size_t bytes)
-      : half_(bytes / 2 / sizeof(float)),
-        buffers_{std::vector<float>(2 * half_), std::vector<float>(2 * half_)} {}
-
-  void prepare(int rank) {
-    auto& buffer = buffers_[rank];
-    std::fill(buffer.begin(), buffer.end(), static_cast<float>(rank + 1));
-  }
+  using Buffers::Buffers;
 
   void all_reduce(int rank) {
     const std::uint64_t round = came_[rank].get() + 1;
@@ -110,11 +109,7 @@ class MappedFloor {
     went_[1 - rank].wait_for(round);
   }
 
-  std::uint64_t count_wrong() const { return count_not_three(buffers_); }
-
  private:
-  std::size_t half_;
-  std::vector<float> buffers_[2];
   Flag came_[2];
   Flag went_[2];
 };
