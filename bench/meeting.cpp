@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
@@ -22,8 +25,21 @@ namespace {
 
 constexpr int kSpins = 2000;  // then let others run: helper threads of a library under test, too
 constexpr int kSpinsWhenCrowded = 10;  // more ranks than cores
-constexpr int kChecksPerClock = 256;   // looks at the clock that seldom
+constexpr std::chrono::microseconds kWakeful{500};  // then sleep
+constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::milliseconds kAskStoreEvery{50};
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+// Until the word is no longer `old`, another process wakes this one, or the time is over.
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t old) {
+  const timespec longest{0, std::chrono::nanoseconds(kLongestSleep).count()};
+  syscall(SYS_futex, &word, FUTEX_WAIT, old, &longest, nullptr, 0);
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -39,7 +55,9 @@ struct alignas(64) Meeting::Seat {
 
 struct alignas(64) Meeting::Shared {
   alignas(64) std::atomic<std::uint32_t> arrived{0};
+  // Grows by 2 with each meeting; its lowest bit says that this one is held again.
   alignas(64) std::atomic<std::uint32_t> phase{0};
+  alignas(64) std::atomic<std::uint32_t> slept{0};  // 1 + the latest phase in which a rank did
   alignas(64) std::atomic<std::uint32_t> has_left{0};
   Line lines[2];
 };
@@ -75,24 +93,42 @@ Meeting::~Meeting() { munmap(shared_, bytes_); }
 Meeting::Seat& Meeting::seat(int rank) const { return reinterpret_cast<Seat*>(shared_ + 1)[rank]; }
 
 void Meeting::wait() {
-  const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
   seat(rank_).waits.store(++waits_, std::memory_order_relaxed);
+  if (meet(true)) meet(false);
+}
+
+// Waits for all; true where they must meet again, as one of them slept, and is late. Whoever waits
+// for long sleeps: on a core where others compute, each yield would give away a whole time slice.
+bool Meeting::meet(bool may_repeat) {
+  const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<std::uint32_t>(size_)) {
     shared_->arrived.store(0, std::memory_order_relaxed);
-    shared_->phase.store(phase + 1, std::memory_order_release);
-    return;
+    const bool has_slept = shared_->slept.load() == phase + 1;
+    const bool is_again = has_slept && may_repeat;
+    shared_->phase.store(((phase | 1) + 1) | (is_again ? 1 : 0));
+    if (has_slept || shared_->slept.load() == phase + 1) wake_all(shared_->phase);
+    return is_again;
   }
-  const Deadline deadline = Clock::now() + timeout_;
   const int spins = has_spare_cores_ ? kSpins : kSpinsWhenCrowded;
-  for (std::int64_t turn = 1; shared_->phase.load(std::memory_order_acquire) == phase; ++turn) {
-    if (turn < spins) {
+  int spun = 0;
+  Deadline since{};
+  std::uint32_t now;
+  while ((now = shared_->phase.load(std::memory_order_acquire)) == phase) {
+    if (++spun < spins) {
       relax();
       continue;
     }
-    sched_yield();
-    if (turn % kChecksPerClock == 0) look_up(deadline);
+    if (since == Deadline{}) since = Clock::now();
+    look_up(since + timeout_);
+    if (Clock::now() - since < kWakeful) {
+      sched_yield();
+    } else {
+      shared_->slept.store(phase + 1);
+      sleep_while(shared_->phase, phase);
+    }
   }
+  return (now & 1) != 0;
 }
 
 // Whether it makes sense to wait on.

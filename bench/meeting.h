@@ -60,6 +60,7 @@ class Meeting {
   struct Shared;
   struct Seat;
 
+  bool meet(bool may_repeat);
   Seat& seat(int rank) const;
   void publish(double value, std::uint64_t number);
   void look_up(Deadline deadline, int awaited = kNoPeer);

@@ -15,9 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the clock is read while spinning or yielding, and the store while not sleeping. Asking
-// a TCP store costs a system call.
-constexpr std::uint64_t kPausesPerLook = 64;
+// How often the clock is read while spinning, and the store while not sleeping. Asking a TCP store
+// costs a system call. What the caller does between two spins may take long (it asks every
+// connection of a job), so the spins from look to look are halved or doubled to stay within a time.
+constexpr unsigned kLongestStride = 63;
+constexpr auto kLongBetweenLooks = 100us;
+constexpr auto kShortBetweenLooks = 25us;
 constexpr auto kAskStoreEvery = 1ms;
 
 // How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
@@ -65,11 +68,13 @@ WaitKind choose_wait(int local_ranks, int local_cores, WaitKind asked) {
 WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& settings)
     : kind_(
           choose_wait(local_ranks, local_cores > 0 ? local_cores : usable_cores(), settings.wait)),
-      spin_(settings.spin) {}
+      spin_(settings.spin),
+      stride_(kLongestStride),
+      until_look_(stride_) {}
 
 bool WaitPolicy::spin() {
-  const bool is_look_due = (pauses_ + 1) % kPausesPerLook == 0;
-  if (kind_ != WaitKind::kSpin || is_long_ || is_look_due) return false;
+  if (kind_ != WaitKind::kSpin || is_long_ || until_look_ == 0) return false;
+  --until_look_;
   count_pause();
   ++counts().spins;
   relax();
@@ -110,8 +115,17 @@ void WaitPolicy::count_pause() {
 
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
-  if (since_ == Clock::time_point{}) since_ = looked_ = now;
-  notice_loss(now);
+  if (since_ == Clock::time_point{}) {
+    since_ = now;
+  } else {
+    const auto away = now - looked_;
+    if (away > kLongBetweenLooks) stride_ = std::max(stride_ / 2, 1U);
+    if (away < kShortBetweenLooks) stride_ = std::min(2 * stride_ + 1, kLongestStride);
+    notice_loss(now, away);
+  }
+  looked_ = now;
+  until_look_ = stride_;
+  is_cautious_ = now < cautious_until_;
   is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
   if (now - asked_store_ >= kAskStoreEvery) {
     asked_store_ = now;
@@ -120,22 +134,19 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   return now < deadline;
 }
 
-void WaitPolicy::notice_loss(Clock::time_point now) {
-  const auto away = now - std::exchange(looked_, now);
-  if (away > kLoss) {
-    loss_rate_ += kLatest;
-    if (loss_rate_ > kOften) {
-      const bool is_again = now < cautious_until_ + caution_;
-      caution_ = std::min<Clock::duration>(is_again ? 2 * caution_ : kCautionPerLoss * away,
-                                           kLongestCaution);
-      cautious_until_ = now + caution_;
-    }
-  }
-  is_cautious_ = now < cautious_until_;
+void WaitPolicy::notice_loss(Clock::time_point now, Clock::duration away) {
+  if (away <= kLoss || has_lost_) return;
+  has_lost_ = true;
+  loss_rate_ += kLatest;
+  if (loss_rate_ <= kOften) return;
+  const bool is_again = now < cautious_until_ + caution_;
+  caution_ =
+      std::min<Clock::duration>(is_again ? 2 * caution_ : kCautionPerLoss * away, kLongestCaution);
+  cautious_until_ = now + caution_;
 }
 
 void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
-  pauses_ = kPausesPerLook - 1;  // the next pause looks again, and sleeps if nothing has moved
+  until_look_ = 0;  // the next pause looks again, and sleeps if nothing has moved
   if (transport.descriptor() < 0) {
     ++counts().yields;
     ::sched_yield();

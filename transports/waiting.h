@@ -55,7 +55,8 @@ class WaitPolicy {
   // Something moved: the next pause is short again.
   void moved() {
     pauses_ = 0;
-    is_long_ = false;
+    until_look_ = stride_;
+    is_long_ = has_lost_ = false;
     since_ = {};
   }
 
@@ -80,7 +81,7 @@ class WaitPolicy {
   WaitStatistics& counts() { return counts_ == nullptr ? own_counts_ : *counts_; }
   void count_pause();
   bool look_up(Store& store, Deadline deadline);
-  void notice_loss(Clock::time_point now);
+  void notice_loss(Clock::time_point now, Clock::duration away);
   void sleep(Transport& transport, Store& store, Deadline deadline);
 
   WaitKind kind_;
@@ -88,7 +89,10 @@ class WaitPolicy {
   WaitStatistics* counts_ = nullptr;  // null: own_counts_
   std::chrono::microseconds spin_;
   std::uint64_t pauses_ = 0;
+  unsigned stride_;           // spins from one look at clock and store to the next
+  unsigned until_look_ = 0;   // those that are left
   bool is_long_ = false;      // this wait has outlasted what a waiter may keep its core for
+  bool has_lost_ = false;     // the core, in this wait
   double loss_rate_ = 0;      // losses of the core to others, per wait
   bool is_cautious_ = false;  // others compute on this core: it is left to them
   Clock::duration caution_{0};

@@ -139,17 +139,22 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
         policy.wake();  // so that nobody has to wake it from its sleep
         REQUIRE(policy.pause(*pair.own, *pair.store, deadline));
       };
-      pause();
+      const auto look = [&] {
+        for (int i = 0; i < 64; ++i) pause();  // a spinner looks that seldom
+      };
+      look();
       CHECK(counts.sleeps == 0);
       for (int loss = 0; loss < 8; ++loss) {
+        policy.moved();
+        look();
         stay_away(2ms);
-        for (int i = 0; i < 64; ++i) pause();  // a spinner looks that seldom
+        look();
       }
       const auto pause_until_asleep = [&] {
         const auto sleeps = counts.sleeps;
         while (counts.sleeps == sleeps) pause();
       };
-      stay_away(2ms);
+      policy.moved();
       pause_until_asleep();
       const auto yields = counts.yields;
       pause_until_asleep();
@@ -162,6 +167,21 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
       CHECK(counts.sleeps == sleeps);
     }
   }
+}
+
+TEST_CASE("who works between two spins looks the sooner at the clock, and takes it for no loss") {
+  const auto pair = make_pair_of("inproc", make_local_store());
+  WaitPolicy policy(2, 2, settings_with(WaitKind::kSpin));
+  std::uint64_t spins = 0;
+  for (int wait = 0; wait < 12; ++wait) {
+    policy.moved();
+    for (int look = 0; look < 2; ++look) {
+      for (spins = 0; policy.spin(); ++spins) stay_away(60us);
+      REQUIRE(policy.pause(*pair.own, *pair.store, in_seconds(60)));
+    }
+  }
+  CHECK(spins >= 1);
+  CHECK(spins <= 2);
 }
 
 TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
