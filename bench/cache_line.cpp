@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bench/cores.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -61,7 +60,7 @@ double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patie
 }
 
 double cache_line_round_trip() {
-  const std::vector<int> cores = posix::affinity_cores();
+  const std::vector<int> cores = available_cores();
   if (cores.size() < 2) return 0;
   Line lines[2];
   double took = 0;

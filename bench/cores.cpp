@@ -6,16 +6,37 @@
 #include <sys/utsname.h>
 
 #include <fstream>
+#include <span>
 
 #include "transports/posix/cores.h"
 
 namespace kolo::bench {
-void bind_to_core(int core) {
+namespace {
+
+void bind_to_cores(std::span<const int> cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<unsigned>(core), &set);
+  for (const int core : cores) CPU_SET(static_cast<unsigned>(core), &set);
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
+
+}  // namespace
+
+const std::vector<int>& available_cores() {
+  static const std::vector<int> cores = posix::affinity_cores();
+  return cores;
+}
+
+void bind_rank(int rank, int ranks) {
+  const std::size_t share = available_cores().size() / static_cast<std::size_t>(ranks);
+  if (share == 0) return;
+  bind_to_cores(
+      std::span(available_cores()).subspan(static_cast<std::size_t>(rank) * share, share));
+}
+
+void unbind() { bind_to_cores(available_cores()); }
+
+void bind_to_core(int core) { bind_to_cores({&core, 1}); }
 
 void relax() {
 #if defined(__x86_64__)
@@ -39,7 +60,7 @@ std::string describe_processor() {
 std::string describe_machine() {
   utsname system{};
   uname(&system);
-  return fmt::format("{}, {} cores, {} {}", describe_processor(), posix::affinity_cores().size(),
+  return fmt::format("{}, {} cores, {} {}", describe_processor(), available_cores().size(),
                      system.sysname, system.release);
 }
 

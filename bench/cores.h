@@ -2,8 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace kolo::bench {
+
+// The cores that this process may use, as its first caller found them: before ranks are bound.
+const std::vector<int>& available_cores();
+
+// Binds the calling thread, and those that it will start, to the rank's share of the cores, so that
+// no two ranks begin on one while another is idle; where there are more ranks than cores they go
+// where the system puts them.
+void bind_rank(int rank, int ranks);
+void unbind();
 
 // Binds the calling thread; silently without effect where the system refuses.
 void bind_to_core(int core);

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/cores.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -26,7 +25,7 @@ nlohmann::ordered_json run_facts() {
   uname(&system);
   nlohmann::ordered_json facts;
   facts["machine"] = describe_processor();
-  facts["cores"] = posix::affinity_cores().size();
+  facts["cores"] = available_cores().size();
   facts["kernel"] = fmt::format("{} {}", system.sysname, system.release);
   facts["kolo"] = KOLO_VERSION;
   facts["commit"] = kCommit;

@@ -17,7 +17,6 @@
 #include "bench/memory_file.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
-#include "transports/posix/cores.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::bench {
@@ -84,7 +83,7 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) posix::throw_system("kolo-bench: mapping the memory to meet in");
   shared_ = static_cast<Shared*>(memory);
-  has_spare_cores_ = posix::affinity_cores().size() >= static_cast<std::size_t>(size);
+  has_spare_cores_ = available_cores().size() >= static_cast<std::size_t>(size);
   wait();  // nobody closes the descriptor before all have opened it
 }
 

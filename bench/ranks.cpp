@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bench/cache_line.h"
+#include "bench/cores.h"
 #include "bench/explain.h"
 #include "bench/facts.h"
 #include "bench/measure.h"
@@ -229,6 +230,7 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
   // JSON lines on standard output are for a program: nothing else comes between them.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
+  bind_rank(rank, arguments.ranks);
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/cores.h"
 #include "bench/limits/limits.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -22,7 +22,7 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
   const bool is_apart = problem.collective == Collective::kAllToAll;
   const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
   return has_adder && problem.is_in_place != is_apart &&
-         (transport == "shm" || transport == "tcp") && posix::affinity_cores().size() > 1;
+         (transport == "shm" || transport == "tcp") && available_cores().size() > 1;
 }
 
 }  // namespace

@@ -9,13 +9,13 @@
 #include <stdexcept>
 
 #include "bench/interpreter/hand_ring.h"
+#include "bench/cores.h"
 #include "bench/interpreter/interpreter.h"
 #include "bench/interpreter/rooms.h"
 #include "bench/limits/team.h"
 #include "bench/sizes.h"
 #include "bench/statistics.h"
 #include "collectives/algorithms/ring.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -176,7 +176,7 @@ std::vector<InterpreterRow> streaming_rows(const InterpreterRequest& request) {
       request.is_quick ? std::vector<std::size_t>{1000, 300'000}
                        : std::vector<std::size_t>{1 << 20, 4 << 20, 16 << 20, 64 << 20};
   std::vector<InterpreterRow> rows;
-  const bool has_cores = posix::affinity_cores().size() >= static_cast<std::size_t>(request.ranks);
+  const bool has_cores = available_cores().size() >= static_cast<std::size_t>(request.ranks);
   for (const std::size_t bytes : sizes) {
     rows.push_back(in_threads(request.ranks, bytes, rounds_of(bytes, request.is_quick)));
     if (!has_cores) rows.back().limit = -1;  // then the kernel's scheduler is what is measured

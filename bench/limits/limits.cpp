@@ -10,7 +10,6 @@
 #include "bench/facts.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -110,7 +109,7 @@ void add_floors(LimitReport& report, bool is_quick) {
 int run_limits(const Arguments& arguments) {
   LimitReport report(arguments.json);
   report.begin();
-  const bool has_two_cores = posix::affinity_cores().size() > 1;
+  const bool has_two_cores = available_cores().size() > 1;
   if (has_two_cores) report.add(line_limit());
   for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
   for (const Limit& limit : tcp_round_trips()) report.add(limit);

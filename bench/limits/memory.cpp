@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "bench/limits/kernels.h"
+#include "bench/cores.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/team.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -63,7 +63,7 @@ Limit measure(const Level& level, int cores, const char* variant, const Sweep& s
 }  // namespace
 
 std::vector<Limit> memory_limits(bool is_quick) {
-  const std::size_t cores = posix::affinity_cores().size();
+  const std::size_t cores = available_cores().size();
   const auto in_place = [](float* data, std::size_t count) {
     scale_in_place(data, count, 1.0000001F);
   };

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "bench/limits/kernels.h"
+#include "bench/cores.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/team.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -139,7 +139,7 @@ class Passes {
 }  // namespace
 
 Row passes_floor(const FloorRequest& request, double seconds) {
-  const int threads = std::min(request.ranks, static_cast<int>(posix::affinity_cores().size()));
+  const int threads = std::min(request.ranks, static_cast<int>(available_cores().size()));
   Passes passes(request, threads);
   const Round round{[&](int thread) { passes.prepare(thread); },
                     [&](int thread) { passes.work(thread); }};

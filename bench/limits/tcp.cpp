@@ -23,9 +23,9 @@
 #include <thread>
 
 #include "bench/limits/limits.h"
+#include "bench/cores.h"
 #include "bench/limits/team.h"
 #include "bench/sizes.h"
-#include "transports/posix/cores.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::bench {
@@ -122,7 +122,7 @@ Traffic traffic_of(const FloorRequest& request) {
     if (request.collective == Collective::kBroadcast) return {1, bytes, 0, bytes};
     return {1, bytes / 2, bytes / 2, bytes / 2};
   }
-  const int cores = static_cast<int>(posix::affinity_cores().size());
+  const int cores = static_cast<int>(available_cores().size());
   const int pairs = std::max(1, std::min(cores, request.ranks) / 2);
   const auto others = static_cast<std::size_t>(request.ranks - 1);
   const std::size_t all = (is_all_reduce ? 2 : 1) * others * bytes;

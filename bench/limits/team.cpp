@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "bench/cores.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -41,7 +40,7 @@ class SpinBarrier {
 
 std::vector<double> time_together(int threads, int rounds, const Round& round) {
   SpinBarrier barrier(threads);
-  const std::vector<int> cores = posix::affinity_cores();
+  const std::vector<int> cores = available_cores();
   std::vector<std::vector<double>> times(static_cast<std::size_t>(threads));
   std::mutex mutex;
   std::exception_ptr first;

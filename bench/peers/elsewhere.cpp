@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "bench/buffer.h"
+#include "bench/cores.h"
 #include "bench/memory_file.h"
 #include "transports/error.h"
 
@@ -63,6 +64,7 @@ std::vector<std::string> environment_with(const StartCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  unbind();  // its processes bind themselves, each as the rank that it stands for
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);

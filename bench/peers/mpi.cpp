@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "bench/buffer.h"
+#include "bench/cores.h"
 #include "transports/launch.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -68,7 +68,7 @@ std::string mpi_transport(const LibraryRequest& request) {
 }
 
 bool is_crowded(const LibraryRequest& request) {
-  return static_cast<std::size_t>(request.size) > posix::affinity_cores().size();
+  return static_cast<std::size_t>(request.size) > available_cores().size();
 }
 
 std::string worker_program(const std::string& name) {

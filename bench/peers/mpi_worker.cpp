@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/buffer.h"
+#include "bench/cores.h"
 #include "bench/meeting.h"
 #include "bench/peers/elsewhere.h"
 #include "bench/player.h"
@@ -308,6 +309,7 @@ int run(char** argv) {
       throw std::runtime_error(
           fmt::format("the launcher started {} processes of {}", size, argv[2]));
     }
+    bind_rank(rank, size);
     serve(rank, size, timeout, store);
   } catch (const std::exception& error) {
     store->post_failure(fmt::format("rank {}: {}", rank, error.what()));

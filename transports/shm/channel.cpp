@@ -1,7 +1,8 @@
 #include "transports/shm/channel.h"
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "transports/check.h"
@@ -12,8 +13,6 @@
 namespace kolo::shm {
 
 namespace {
-
-constexpr std::int8_t kNoSlot = -1;
 
 constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
 
@@ -49,9 +48,10 @@ ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& re
   theirs_ = at<Control>(pair_, layout.control_offset(1 - side));
   frames_out_ = at<Frame>(pair_, layout.frames_offset(side));
   frames_in_ = at<Frame>(pair_, layout.frames_offset(1 - side));
-  slots_out_ = at<std::byte>(pair_, layout.slots_offset(side));
-  slots_in_ = at<std::byte>(pair_, layout.slots_offset(1 - side));
-  free_slots_ = (std::uint64_t{1} << layout.slots()) - 1;
+  slots_ = at<std::byte>(pair_, layout.slot_offset(0));
+  for (int slot = layout.slots() - 1; slot >= 0; --slot) {
+    free_slots_[free_count_++] = static_cast<std::uint8_t>(side * layout.slots() + slot);
+  }
   if (single_copy_bytes_ != 0 && peer_memory_.can_read(pair_.trial)) {
     mine_->reads.store(1, std::memory_order_release);
     capabilities_.zero_copy_bytes = single_copy_bytes_;
@@ -88,7 +88,7 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   wanted_ &= ~std::uint64_t{kCredit};
   reserved_bytes_ = bytes;
   reserved_ = bytes <= kTinyBytes ? Open::kTiny : Open::kSlot;
-  return reserved_ == Open::kTiny ? tiny_out_.data() : slot_out(reserved_slot_);
+  return reserved_ == Open::kTiny ? tiny_out_.data() : slot_at(reserved_slot_);
 }
 
 void ShmChannel::commit(unsigned flags) {
@@ -100,7 +100,7 @@ void ShmChannel::commit(unsigned flags) {
     commit_tiny(flags);
   } else {
     if (reserved_ == Open::kTiny) {
-      std::memcpy(slot_out(reserved_slot_), tiny_out_.data(), reserved_bytes_);
+      std::memcpy(slot_at(reserved_slot_), tiny_out_.data(), reserved_bytes_);
     }
     commit_slot(flags);
   }
@@ -133,19 +133,50 @@ bool ShmChannel::has_frame_credit() {
 }
 
 bool ShmChannel::find_slot() {
-  if (free_slots_ == 0) collect_consumed();
-  if (free_slots_ == 0) return false;
-  reserved_slot_ = static_cast<unsigned>(std::countr_zero(free_slots_));
+  if (free_count_ == 0) collect_consumed();
+  if (free_count_ == 0) return false;
+  reserved_slot_ = free_slots_[free_count_ - 1];
   return true;
 }
 
+// Off the free ones; it is the last of them, or near it.
+void ShmChannel::take_slot(unsigned slot) {
+  const auto end = free_slots_.begin() + free_count_;
+  const auto found = std::find(std::reverse_iterator(end), free_slots_.rend(), slot).base();
+  std::copy(found, end, found - 1);
+  --free_count_;
+}
+
+// What goes back for a slot that was received: another, where this side sends as well (layout.h).
+unsigned ShmChannel::keep_slot(unsigned received) {
+  if (unmatched_sends_ == 0) return received;
+  if (free_count_ == 0) collect_consumed();
+  const auto first = free_slots_.begin();
+  const auto end = first + free_count_;
+  const auto given = std::find_if(first, end, [this](unsigned slot) {
+    return reserved_ == Open::kNone || slot != reserved_slot_;
+  });
+  if (given == end) return received;
+  const unsigned slot = *given;
+  *std::copy(given + 1, end, given) = static_cast<std::uint8_t>(received);
+  --unmatched_sends_;
+  return slot;
+}
+
+// What comes back was touched by the peer, and is the last to be used again.
 void ShmChannel::collect_consumed() {
   const std::uint64_t consumed = theirs_->consumed.load(std::memory_order_acquire);
   if (consumed - consumed_ > published_ - consumed_)
     fail_protocol("has consumed more than it was sent");
   for (; consumed_ < consumed; ++consumed_) {
-    const std::int8_t slot = frame_slots_[consumed_ % kFrames];
-    if (slot != kNoSlot) free_slots_ |= std::uint64_t{1} << slot;
+    if (!returns_slot_[consumed_ % kFrames]) continue;
+    const unsigned slot = theirs_->returned.of(consumed_);
+    if (slot >= 2 * static_cast<unsigned>(pair_.layout.slots()))
+      fail_protocol("has returned a slot that cannot be");
+    std::copy_backward(free_slots_.begin(), free_slots_.begin() + free_count_,
+                       free_slots_.begin() + free_count_ + 1);
+    free_slots_.front() = static_cast<std::uint8_t>(slot);
+    ++free_count_;
   }
 }
 
@@ -175,21 +206,21 @@ void ShmChannel::commit_slot(unsigned flags) {
   announcement.is_received = (flags & kReceived) != 0;
   announcement.slot = reserved_slot_;
   announcement.slot_bytes = reserved_bytes_;
-  free_slots_ &= ~(std::uint64_t{1} << reserved_slot_);
+  take_slot(reserved_slot_);
   if (announcement.is_answered) {
     answers_[answers_asked_ % kMostSlots] = static_cast<std::uint8_t>(reserved_slot_);
     lent_[answers_asked_ % kMostSlots] = {};
     ++answers_asked_;
+  } else {
+    unmatched_sends_ = std::min(unmatched_sends_ + 1, kMostSlots);
   }
   publish(announcement);
 }
 
 void ShmChannel::publish(Announcement announcement, const Offer& offer) {
   announcement.frame = published_;
-  const bool frees_slot =
+  returns_slot_[published_ % kFrames] =
       announcement.has_slot && !announcement.is_answered && !announcement.is_offered;
-  frame_slots_[published_ % kFrames] =
-      frees_slot ? static_cast<std::int8_t>(announcement.slot) : kNoSlot;
   Frame& frame = frames_out_[published_ % kFrames];
   std::memcpy(frame.tiny, held_bytes_.data(), announcement.tiny_words * 8);
   if (announcement.is_offered) {
@@ -239,9 +270,7 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   if (current_.tiny_segments == 0) {
     if (bytes != current_.slot_bytes) fail_length(bytes, current_.slot_bytes);
     if (current_.is_timed) begin_timing();
-    std::byte* const found = current_.is_offered
-                                 ? find_offered(bytes)
-                                 : slots_in_ + current_.slot * pair_.layout.stride();
+    std::byte* const found = current_.is_offered ? find_offered(bytes) : slot_at(current_.slot);
     open_ = Open::kSlot;
     open_bytes_ = bytes;
     return found;
@@ -263,7 +292,7 @@ bool ShmChannel::load_frame() {
   const std::uint64_t word = frame.word.load(std::memory_order_acquire);
   if ((word & 0xffff) != frame_tag(next_frame_)) return false;
   current_ = unpack(word, next_frame_);
-  if (current_.slot >= static_cast<unsigned>(pair_.layout.slots()) ||
+  if (current_.slot >= 2 * static_cast<unsigned>(pair_.layout.slots()) ||
       current_.slot_bytes > pair_.layout.segment_bytes()) {
     fail_protocol("announced a segment that cannot be");
   }
@@ -287,6 +316,8 @@ void ShmChannel::close_current() {
   } else {
     if (current_.is_offered) check_offer_stands();
     if (current_.is_timed) end_timing();
+    if (!current_.is_offered && !current_.is_answered)
+      mine_->returned.set(next_frame_, keep_slot(current_.slot));
     current_.has_slot = false;
   }
   open_ = Open::kNone;
@@ -323,7 +354,7 @@ const std::byte* ShmChannel::view_answer(std::size_t bytes) {
   wanted_ &= ~std::uint64_t{kAnswer};
   answer_bytes_ = bytes;
   const auto lent = lent_[answers_read_ % kMostSlots];
-  return lent.empty() ? slot_out(answers_[answers_read_ % kMostSlots]) : lent.data();
+  return lent.empty() ? slot_at(answers_[answers_read_ % kMostSlots]) : lent.data();
 }
 
 void ShmChannel::release_answer() {
@@ -331,7 +362,7 @@ void ShmChannel::release_answer() {
   check(answered_ > answers_read_, "shm: no answer is in view to release");
   statistics_.bytes_received += answer_bytes_;
   const auto place = answers_read_ % kMostSlots;
-  if (lent_[place].empty()) free_slots_ |= std::uint64_t{1} << answers_[place];
+  if (lent_[place].empty()) free_slots_[free_count_++] = answers_[place];
   lent_[place] = {};
   ++answers_read_;
 }

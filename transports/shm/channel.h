@@ -98,9 +98,11 @@ class ShmChannel final : public Channel {
  private:
   enum class Open { kNone, kTiny, kSlot };  // what is reserved, or in view
 
-  std::byte* slot_out(unsigned slot) { return slots_out_ + slot * pair_.layout.stride(); }
+  std::byte* slot_at(unsigned slot) { return slots_ + slot * pair_.layout.stride(); }
   bool has_frame_credit();
   bool find_slot();
+  void take_slot(unsigned slot);
+  unsigned keep_slot(unsigned received);
   void collect_consumed();
   void send_held();
   std::optional<Offer> offer_of(std::span<const std::byte> data, unsigned flags);
@@ -146,16 +148,16 @@ class ShmChannel final : public Channel {
   Control* theirs_ = nullptr;
   Frame* frames_out_ = nullptr;
   Frame* frames_in_ = nullptr;
-  std::byte* slots_out_ = nullptr;
-  std::byte* slots_in_ = nullptr;
+  std::byte* slots_ = nullptr;
 
   // Out. Counters only grow; the peer's are cached, and read again only when the cached one says
   // "no".
   std::uint64_t published_ = 0;
-  std::uint64_t consumed_ = 0;  // of the published, as last read
-  std::array<std::int8_t, kFrames>
-      frame_slots_{};             // the slot that frame n % kFrames holds; kNoSlot: none to free
-  std::uint64_t free_slots_ = 0;  // a set
+  std::uint64_t consumed_ = 0;                // of the published, as last read
+  std::array<bool, kFrames> returns_slot_{};  // whether a slot comes back for frame n % kFrames
+  std::array<std::uint8_t, 2 * kMostSlots> free_slots_{};  // this side's; the latest touched last
+  std::size_t free_count_ = 0;
+  int unmatched_sends_ = 0;  // slots sent for which none was kept
   std::array<std::uint8_t, kMostSlots>
       answers_{};  // slots to be answered, oldest at answers_read_ % kMostSlots
   std::uint64_t answers_asked_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "test/support/catch.h"
@@ -234,6 +235,64 @@ TEST_CASE("the promised credit is there for any mix of lengths, and comes back")
     expect(channel.statistics().segments_received == 200);
     expect(channel.statistics().bytes_sent == channel.statistics().bytes_received);
     expect(channel.statistics().bytes_sent == 75 * (3 * full + 7));
+  });
+}
+
+TEST_CASE(
+    "who exchanges segments writes the next where it has read the last, and keeps its credit") {
+  run_connected(2, [](Transport& transport) {
+    constexpr std::size_t bytes = 1000;
+    Channel& channel = transport.channel(1 - transport.rank());
+    const auto send = [&] {
+      std::byte* slot = channel.reserve(bytes);
+      if (slot != nullptr) channel.commit();
+      return slot;
+    };
+    const auto read = [&] {
+      const std::byte* slot = nullptr;
+      wait_until(
+          transport, [&] { return (slot = channel.view(bytes)) != nullptr; }, "a segment");
+      channel.release();
+      return slot;
+    };
+    const std::byte* last = nullptr;
+    for (int turn = 0; turn < 500; ++turn) {
+      const std::byte* slot = nullptr;
+      wait_until(
+          transport, [&] { return (slot = send()) != nullptr; }, "credit");
+      expect(last == nullptr || slot == last);
+      last = read();
+    }
+    // All that a side had to begin with, it has again once the other has read: no more, no less.
+    const int credit = channel.capabilities().credit_segments;
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < credit; ++i) {
+        wait_until(
+            transport, [&] { return send() != nullptr; }, "credit");
+      }
+      for (int i = 0; i < credit; ++i) read();
+    }
+  });
+}
+
+TEST_CASE("a stream of one direction stays within its slots") {
+  run_connected(2, [](Transport& transport) {
+    constexpr std::size_t bytes = 1000;
+    Channel& channel = transport.channel(1 - transport.rank());
+    std::set<const std::byte*> slots;
+    for (int turn = 0; turn < 500; ++turn) {
+      const std::byte* slot = nullptr;
+      wait_until(
+          transport,
+          [&] {
+            slot = transport.rank() == 0 ? channel.reserve(bytes) : channel.view(bytes);
+            return slot != nullptr;
+          },
+          "a slot");
+      slots.insert(slot);
+      transport.rank() == 0 ? channel.commit() : channel.release();
+    }
+    expect(slots.size() <= static_cast<std::size_t>(channel.capabilities().credit_segments));
   });
 }
 
