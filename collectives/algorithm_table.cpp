@@ -110,6 +110,7 @@ const std::vector<Algorithm>& algorithms() {
       {Collective::kScatter, "binomial_tree", over_ranks<binomial_tree_scatter>},
       {Collective::kScatter, "direct", over_ranks<direct_scatter>, true},
       {Collective::kAllToAll, "pairwise", over_ranks<pairwise_all_to_all>, true},
+      {Collective::kAllToAll, "direct", over_ranks<direct_all_to_all>, true},
       {Collective::kAllToAll, "bruck", over_ranks<bruck_all_to_all>},
       rank_ordered({Collective::kScan, "chain", over_ranks<chain_scan>}),
       rank_ordered({Collective::kExclusiveScan, "chain", over_ranks<chain_exclusive_scan>}),

@@ -86,9 +86,10 @@ std::vector<std::vector<std::size_t>> uneven_exchange(int size) {
   return lengths;
 }
 
-TEST_CASE("pairwise all-to-all is proved for 1 to 64 ranks, even and uneven") {
+TEST_CASE("straight all-to-all is proved for 1 to 64 ranks, even and uneven") {
+  const auto write = GENERATE(pairwise_all_to_all, direct_all_to_all);
   for (int size = 1; size <= kLargestSize; ++size) {
-    const auto program = program_of(size, 0, false, pairwise_all_to_all);
+    const auto program = program_of(size, 0, false, write);
     for (const std::size_t share : kShares) {
       CheckOptions options = counting(share * static_cast<std::size_t>(size));
       const CheckReport report = check(program, options);

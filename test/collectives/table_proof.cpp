@@ -152,6 +152,7 @@ constexpr Row kFormulas[] = {
     {Collective::kScatter, "binomial_tree", rooted<binomial_tree_scatter_sent>},
     {Collective::kScatter, "direct", scatter_directly},
     {Collective::kAllToAll, "pairwise", pairwise},
+    {Collective::kAllToAll, "direct", pairwise},
     {Collective::kAllToAll, "bruck", bruck},
     {Collective::kScan, "chain", even<chain_scan_sent>},
     {Collective::kExclusiveScan, "chain", even<chain_scan_sent>},
