@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <fstream>
 #include <span>
 
@@ -28,10 +29,10 @@ const std::vector<int>& available_cores() {
 }
 
 void bind_rank(int rank, int ranks) {
-  const std::size_t share = available_cores().size() / static_cast<std::size_t>(ranks);
-  if (share == 0) return;
-  bind_to_cores(
-      std::span(available_cores()).subspan(static_cast<std::size_t>(rank) * share, share));
+  const std::span cores(available_cores());
+  const std::size_t share =
+      std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(ranks));
+  bind_to_cores(cores.subspan(static_cast<std::size_t>(rank) * share % cores.size(), share));
 }
 
 void unbind() { bind_to_cores(available_cores()); }

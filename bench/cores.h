@@ -9,9 +9,9 @@ namespace kolo::bench {
 // The cores that this process may use, as its first caller found them: before ranks are bound.
 const std::vector<int>& available_cores();
 
-// Binds the calling thread, and those that it will start, to the rank's share of the cores, so that
-// no two ranks begin on one while another is idle; where there are more ranks than cores they go
-// where the system puts them.
+// Binds the calling thread, and those that it will start, to the rank's share of the cores, or, of
+// more ranks than cores, to one of them in turn: so that no core is idle while others have too
+// many.
 void bind_rank(int rank, int ranks);
 void unbind();
 
