@@ -7,6 +7,11 @@
 // All reduce in the order of the ranks, ((0 op 1) op 2) op ...: so all have the same bits in one
 // shot, and the same as with two. A rank sends to those after it first, so that nobody is flooded.
 //
+// Where channels can answer, the two shots are those of a parameter server in every rank: what a
+// rank sends stays open at its chunk's rank, is overwritten there with the result, and read back.
+// Each cache line changes hands twice, and no second slot is filled (four ranks on two cores, 256
+// KiB: 217 us instead of 268, where a ring takes 322).
+//
 // One hop, and (n - 1) times the data from every rank: the least latency there is, for very short
 // data and few ranks. Two hops, and 2 (n - 1) / n of the data, as much as a ring, but n - 1
 // messages at once: for links that all can be busy together, as in shared memory or behind one
@@ -16,8 +21,10 @@
 // memory; the direct reduce-scatter is the "pairwise" one of MPICH (Thakur et al. 2005).
 #include "collectives/algorithms/direct_reduce.h"
 
+#include <numeric>
 #include <utility>
 
+#include "collectives/algorithms/parameter_server.h"
 #include "collectives/algorithms/steps.h"
 
 namespace kolo {
@@ -94,7 +101,28 @@ Schedule one_shot_all_reduce(const ScheduleRequest& request) {
   return std::move(writer.schedule());
 }
 
+namespace {
+
+Schedule answering_two_shot(const ScheduleRequest& request) {
+  ParameterServerRequest servers;
+  servers.rank = request.rank;
+  servers.size = request.size;
+  servers.servers.resize(static_cast<std::size_t>(request.size));
+  std::iota(servers.servers.begin(), servers.servers.end(), 0);
+  servers.servers_work = true;
+  servers.has_update = false;
+  servers.can_answer = true;
+  servers.in_rank_order = true;
+  Schedule schedule = parameter_server_push_pull(servers);
+  schedule.collective = Collective::kAllReduce;
+  schedule.algorithm = "two_shot";
+  return schedule;
+}
+
+}  // namespace
+
 Schedule two_shot_all_reduce(const ScheduleRequest& request) {
+  if (request.can_answer) return answering_two_shot(request);
   Writer writer(request, Collective::kAllReduce, "two_shot", request.size);
   writer.scatter(0);
   writer.reduce_in_order(1, input(request.rank), output(request.rank));
