@@ -133,18 +133,20 @@ class TcpTransport final : public Transport {
         pollfd watched{epoll_.descriptor(), POLLIN, 0};
         ::poll(&watched, 1, 100);
       }
-    } catch (const std::exception&) {  // out of descriptors: what is not connected stays so
+    } catch (const std::exception&) {  // the kernel's own: nothing can be done
     }
   }
 
-  // Whether anything is left after another try. Of who is gone nobody is left to read it.
+  // Whether anything is left after another try. Of who is gone nobody is left to read it; what has
+  // no descriptor may get one yet, and does not hinder the others.
   bool has_rest() {
     bool is_any = false;
     for (const auto& channel : channels_) {
+      if (!channel || channel->is_dead()) continue;
       try {
-        is_any |= channel && !channel->is_dead() && !channel->is_drained();
+        is_any |= !channel->is_drained() || !channel->say_goodbye();
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kPeerLost) throw;
+        is_any |= error.code() != ErrorCode::kPeerLost;
       }
     }
     return is_any;

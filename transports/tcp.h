@@ -35,6 +35,11 @@ struct TcpSettings {
   int buffer_bytes = 0;    // of each socket, each way; 0: the kernel's, which grow as needed
   int lanes = 1;           // connections of a pair; the same on all ranks
   std::chrono::milliseconds hello_timeout{5000};
+
+  // What a rank of another host has sent by one connection may come so much later than the end of
+  // another: a lost packet is sent again within some 200 ms and a round trip.
+  std::chrono::milliseconds on_its_way{1000};
+
   std::size_t segment_bytes = 256 * 1024;
   std::string
       rendezvous_host;  // whose route says which address to publish; empty: the default route's

@@ -45,6 +45,18 @@ class RawConnection {
     }
   }
 
+  // All until the other side hangs up, or falls silent.
+  std::string hear_all() {
+    std::string text;
+    char bytes[4096];
+    while (wait_for(POLLIN)) {
+      const auto got = posix::receive_some(socket_, bytes, sizeof bytes);
+      if (got.is_closed) break;
+      text.append(bytes, got.bytes);
+    }
+    return text;
+  }
+
   // What is there now.
   std::string hear_now() {
     char bytes[65536];

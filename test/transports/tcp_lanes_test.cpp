@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "test/support/catch.h"
+#include "test/transports/tcp_chunks.h"
 #include "test/transports/tcp_pair.h"
 #include "test/transports/tcp_played.h"
 #include "transports/error.h"
@@ -51,12 +52,6 @@ class Heard {
   std::string text_;
   bool has_hello_ = false;
 };
-
-std::string chunk(std::uint32_t segment, std::size_t offset, std::span<const std::byte> bytes) {
-  const tcp::ChunkHeader header{tcp::kChunkMagic, segment, static_cast<std::uint32_t>(offset),
-                                static_cast<std::uint32_t>(bytes.size())};
-  return text_of(std::as_bytes(std::span(&header, 1))) + text_of(bytes);
-}
 
 }  // namespace
 

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <poll.h>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/support/catch.h"
 #include "test/transports/raw_connection.h"
 #include "test/transports/store_table.h"
+#include "transports/error.h"
 #include "transports/tcp.h"
 #include "transports/tcp/hello.h"
 
@@ -28,6 +32,39 @@ inline Bytes numbered(std::size_t bytes, unsigned first = 0) {
 
 inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <typename Call>
+void until(Transport& transport, const Call& is_done) {
+  const auto deadline = in_seconds(30);
+  while (!is_done()) {
+    transport.progress();
+    if (Clock::now() > deadline) FAIL("it takes too long");
+    std::this_thread::yield();
+  }
+}
+
+// What the loss of a peer says, which `call` finds out in the end.
+template <typename Call>
+std::string loss_in(Transport& transport, const Call& call) {
+  try {
+    until(transport, call);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kPeerLost);
+    CHECK(error.peer() == 1 - transport.rank());
+    return error.what();
+  }
+  FAIL("nothing was lost");
+  return "";
+}
+
+inline tcp::Hello hello_in(const std::string& text) {
+  std::array<std::byte, tcp::kHelloBytes> bytes{};
+  REQUIRE(text.size() >= bytes.size());
+  std::memcpy(bytes.data(), text.data(), bytes.size());
+  const auto hello = tcp::decode(bytes);
+  REQUIRE(hello);
+  return *hello;
 }
 
 // A real rank whose peer is played by the test: where to connect to it, and what to say.
@@ -55,10 +92,19 @@ class Played {
   Transport& transport() { return *transport_; }
   Channel& channel() { return transport_->channel(1 - real_); }
 
+  // The real rank ends.
+  void end() { transport_.reset(); }
+
   RawConnection connect() const { return RawConnection(port_); }
   std::string hello(bool follows = false, std::uint32_t lane = 0) const {
     const auto bytes = tcp::encode({token_, 1 - real_, real_, follows, lane});
     return text_of(bytes);
+  }
+
+  // Whether the real rank has opened one that waits to be accepted.
+  bool has_called() const {
+    pollfd watched{listener_.get(), POLLIN, 0};
+    return ::poll(&watched, 1, 0) == 1;
   }
 
   // What the real rank has opened.

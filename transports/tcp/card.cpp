@@ -1,6 +1,7 @@
 #include "transports/tcp/card.h"
 
 #include <fmt/format.h>
+#include <optional>
 #include <sstream>
 
 #include "transports/error.h"
@@ -13,24 +14,28 @@ namespace kolo::tcp {
 namespace {
 
 // This host's address on the way to `host`: what a datagram would carry. Nothing is sent.
-std::string address_towards(const std::string& host) {
+std::optional<posix::Address> address_towards(const std::string& host) {
   std::string why;
   for (const auto& address : posix::resolve(host, 9, why)) {
     const posix::Descriptor socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (socket.is_open() && ::connect(socket.get(), address.get(), address.length()) == 0) {
-      return posix::local_address(socket).host();
+      return posix::local_address(socket);
     }
   }
-  return "";
+  return std::nullopt;
 }
 
-std::string address_to_publish(const TcpSettings& settings) {
-  if (!settings.host.empty()) return settings.host;
+// Where this rank listens on one address it is that one, not its name: a name may mean another
+// elsewhere. A loopback address serves only where there is no other: the ranks of this host need
+// none, and to others it is their own. (A machine's own name, or "localhost" as the place of the
+// store, leads to one.)
+std::string address_to_publish(const TcpSettings& settings, const posix::Address& bound) {
+  if (!settings.host.empty()) return bound.host();
   // Any address beyond the default route serves; this one is reserved for documentation.
   for (const std::string& host :
        {settings.rendezvous_host, std::string("192.0.2.1"), posix::host_name()}) {
-    const std::string address = host.empty() ? "" : address_towards(host);
-    if (!address.empty()) return address;
+    const auto address = host.empty() ? std::nullopt : address_towards(host);
+    if (address && !address->is_loopback()) return address->host();
   }
   return "127.0.0.1";
 }
@@ -76,16 +81,14 @@ void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
 
 }  // namespace
 
-bool Card::is_on_this_host() const { return identity == posix::host_identity(); }
-
 std::string Card::address() const { return posix::host_and_port(host, port); }
 
 std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
-                                 std::uint16_t port) {
+                                 const posix::Address& bound) {
   Card own;
   own.identity = posix::host_identity();
-  own.host = address_to_publish(settings);
-  own.port = port;
+  own.host = address_to_publish(settings, bound);
+  own.port = bound.port();
   own.segment_bytes = settings.segment_bytes;
   own.lanes = settings.lanes;
   own.token = random_token();
@@ -96,6 +99,7 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSetti
   for (int rank = 0; rank < request.size; ++rank) {
     cards.push_back(read_card(texts[static_cast<std::size_t>(rank)], rank));
     require_alike(own, request.rank, cards.back(), rank);
+    cards.back().is_on_this_host = cards.back().identity == own.identity;
   }
   return cards;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/posix/socket.h"
 #include "transports/tcp.h"
 #include "transports/tcp/hello.h"
 
@@ -20,14 +21,14 @@ struct Card {
   int lanes = 1;
   Token token{};  // rank 0's is the job's
   bool listens_on_all = true;
+  bool is_on_this_host = false;  // of who reads it
 
-  bool is_on_this_host() const;
   std::string address() const;  // "10.0.0.2:40133": for messages
 };
 
-// Everybody's, by rank; this rank listens on `port` already. Error kDeadline names the ranks that
+// Everybody's, by rank; this rank listens at `bound` already. Error kDeadline names the ranks that
 // did not come, kMismatch the first whose settings differ.
 std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
-                                 std::uint16_t port);
+                                 const posix::Address& bound);
 
 }  // namespace kolo::tcp

@@ -28,7 +28,13 @@ TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes) : door_(
 }
 
 std::string TcpChannel::why_unconnected() const {
-  return is_connected() ? "" : door_.why_unconnected(peer_);
+  if (!is_connected()) return door_.why_unconnected(peer_);
+  if (is_dead() || !is_more_announced()) return "";
+  return fmt::format(
+      "rank {} at {} has sent by another tcp connection, which has not come: see whether a "
+      "firewall "
+      "is between",
+      peer_, door_.card_of(peer_).address());
 }
 
 void TcpChannel::ask_for_connection(Door::When when) {
@@ -173,6 +179,21 @@ void TcpChannel::lose(const char* operation, const std::string& why) noexcept {
       door_.rank(), operation, peer_, door_.card_of(peer_).address(), why);
 }
 
-void TcpChannel::cannot_connect(const std::string& why) noexcept { lose("connect to", why); }
+void TcpChannel::cannot_connect(const std::string& why) noexcept {
+  if (is_dead()) return;
+  lost_ = fmt::format("rank {}: cannot connect to rank {} at {} (tcp): {}", door_.rank(), peer_,
+                      door_.card_of(peer_).address(), why);
+}
+
+bool TcpChannel::may_be_on_its_way() {
+  // There, what came before an end is seen before it.
+  if (door_.card_of(peer_).is_on_this_host) return false;
+  const auto now = Clock::now();
+  if (ended_ == Clock::time_point{}) {
+    ended_ = now;
+    door_.wake_at(now + door_.on_its_way());
+  }
+  return now - ended_ < door_.on_its_way();
+}
 
 }  // namespace kolo::tcp

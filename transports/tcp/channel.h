@@ -52,6 +52,11 @@ class TcpChannel : public Channel, public Tenant {
   bool is_lost() const { return !lost_.empty(); }
   bool is_dead() const { return is_closed_ || is_lost(); }
 
+  // What is to be said when this rank ends, once all is drained: so that its peer tells the end of
+  // a connection, whichever comes first, from the end of all that was sent. True when the sockets
+  // have taken it.
+  virtual bool say_goodbye() = 0;
+
   // No connection of this pair is still to come.
   virtual bool is_settled() const = 0;
 
@@ -74,6 +79,9 @@ class TcpChannel : public Channel, public Tenant {
 
   virtual void close_sockets() noexcept = 0;
 
+  // What the peer has sent is still to come by a connection that it has announced.
+  virtual bool is_more_announced() const = 0;
+
   Door& door() const { return door_; }
   std::size_t queued() const { return queued_; }
   Piece& queued_piece(std::size_t index) { return queue_[(head_ + index) % kQueueLength]; }
@@ -82,6 +90,11 @@ class TcpChannel : public Channel, public Tenant {
 
   // Asks the door for a connection and lets it do what it can.
   void ask_for_connection(Door::When when);
+
+  // All connections that have come are at their end, and nothing was announced. Whether another
+  // may be on its way: for a while, from a peer of another host.
+  bool may_be_on_its_way();
+  void note_arrival() { ended_ = {}; }
 
   void throw_if_dead() const;
   void lose(const char* operation, int error) noexcept;  // 0: it closed the connection
@@ -99,6 +112,7 @@ class TcpChannel : public Channel, public Tenant {
   ChannelStatistics statistics_;
   std::string lost_;  // why every call fails, if it does
   bool is_closed_ = false;
+  Clock::time_point ended_{};  // the last connection; zero while there is one
 
   // Out. The queue is a ring; a slot belongs to the place in the queue that it will take.
   std::array<Piece, kQueueLength> queue_;

@@ -29,17 +29,18 @@ bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std
     earlier_ = std::move(socket);
     has_earlier_ = true;
   } else {
-    const bool has_spoken = unsaid_ == 0;
     socket_ = std::move(socket);
-    has_called_ = false;
-    speak(has_spoken);
+    has_called_ = is_heard_ = awaits_earlier_ = false;
+    speak(std::exchange(has_sent_data_, false));
   }
+  note_arrival();
   count_connections();
   return true;
 }
 
 // The hello leaves with what is sent next.
 void ConnectionChannel::speak(bool follows_another) {
+  follows_another_ = follows_another;
   hello_ = encode({door().token(), door().rank(), peer(), follows_another, 0});
   unsaid_ = hello_.size();
 }
@@ -62,6 +63,10 @@ void ConnectionChannel::push() {
     ask_for_connection(Door::When::kNow);
     if (!socket_.is_open()) return;
   }
+  if (is_untried() && queued() > 0) {
+    hear();
+    if (!socket_.is_open() || is_dead()) return;
+  }
   while (queued() > 0 || (unsaid_ > 0 && has_called_)) {
     std::array<iovec, kQueueLength + 1> pieces;
     std::size_t count = 0;
@@ -76,7 +81,8 @@ void ConnectionChannel::push() {
     ++counts().system_calls;
     const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
-      if (!is_not_now(errno) && !tries_again(posix::error_text(errno))) lose("send to", errno);
+      const int error = errno;
+      if (!is_not_now(error) && !tries_again()) lose("send to", error);
       return;
     }
     pop_sent(static_cast<std::size_t>(sent));
@@ -101,6 +107,12 @@ void ConnectionChannel::pop_sent(std::size_t bytes) {
     if (piece.bytes > 0) return;
     pop_piece();
   }
+}
+
+// Only the hello was said on the connection that this rank opened: who has not said anything there
+// may have hung up since, and data would be lost.
+bool ConnectionChannel::is_untried() const {
+  return has_called_ && !is_heard_ && !has_sent_data_ && unsaid_ == 0;
 }
 
 // --- in ---
@@ -175,24 +187,48 @@ bool ConnectionChannel::hear() {
     awaits_earlier_ = hello->follows_another;
     return true;
   }
-  if (reply_.has_begun()) {
+  if (state == HelloReader::State::kComplete || reply_.is_other()) {
     lose("talk to", "what listens there is not that rank");
-  } else if (!tries_again("it hung up before it said hello")) {
-    lose("receive from", reply_.error());
+  } else {
+    end_unheard(reply_.error());
   }
   return false;
 }
 
+// The connection that this rank opened has ended before the peer said hello on it.
+void ConnectionChannel::end_unheard(int error) {
+  if (tries_again()) return;
+  if (!has_earlier_) {
+    door().look();  // for the peer's own, which may have come since the last look
+    if (!has_called_ || has_earlier_ || may_be_on_its_way()) return;
+  }
+  lose("receive from", error);
+}
+
 // Who has sent no data on the connection that it opened loses nothing with it: where the peer has
 // ended the next try says so, unless the peer has connected before.
-bool ConnectionChannel::tries_again(const std::string& why) {
+bool ConnectionChannel::tries_again() {
   if (!has_called_ || is_heard_ || has_sent_data_ || has_earlier_) return false;
   socket_.close();
   has_called_ = false;
   unsaid_ = 0;
   reply_ = {};
   count_connections();
-  door().call_again(peer(), why);
+  door().call_again(peer());
+  return true;
+}
+
+// --- the end ---
+
+// Of two connections, the peer may see the end of either before it has seen the other.
+bool ConnectionChannel::say_goodbye() {
+  if (std::exchange(has_said_goodbye_, true)) return true;
+  if (earlier_.is_open()) {
+    const auto hello = encode({door().token(), door().rank(), peer(), true, 0});
+    posix::send_some(earlier_, hello.data(), hello.size());
+  }
+  if (follows_another_ && unsaid_ > 0)
+    posix::send_some(socket_, hello_.data() + hello_.size() - unsaid_, unsaid_);
   return true;
 }
 

@@ -10,6 +10,11 @@
 // their way all the same, goes on where it stopped on the lower rank's, and says so in its hello
 // there; the lower rank reads the closed one to its end first. So no byte is sent twice or
 // overtakes another.
+//
+// Between hosts even the end of one connection may come before the beginning of the other. So who
+// ends, and has not yet said hello on the connection that the peer opened, says it then, with the
+// same flag: the peer waits for the other connection. Where it opened one, sent data, and that ends
+// without a hello, it gives the other some time before it takes the peer for lost.
 #pragma once
 
 #include <array>
@@ -27,20 +32,24 @@ class ConnectionChannel final : public TcpChannel {
   bool is_connected() const override { return socket_.is_open() || is_dead(); }
   bool is_settled() const override;
   bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;
+  bool say_goodbye() override;
 
  protected:
   void push() override;
   bool pull(std::byte* into, std::size_t bytes) override;
   void close_sockets() noexcept override;
+  bool is_more_announced() const override { return awaits_earlier_ && !has_earlier_; }
 
  private:
   void speak(bool follows_another);
   void pop_sent(std::size_t bytes);
+  bool is_untried() const;
   void take_ahead(std::byte* into, std::size_t bytes);
   void receive_more(std::byte* into, std::size_t bytes);
   const posix::Descriptor* source();
   bool hear();
-  bool tries_again(const std::string& why);
+  void end_unheard(int error);
+  bool tries_again();
   void count_connections();
 
   posix::Descriptor socket_;
@@ -51,12 +60,14 @@ class ConnectionChannel final : public TcpChannel {
   // The higher rank's connection, where both have connected; only on the lower rank.
   posix::Descriptor earlier_;
   bool has_earlier_ = false;     // or had, and has read it to its end
-  bool awaits_earlier_ = false;  // as the peer's hello on socket_ says
+  bool awaits_earlier_ = false;  // the other connection, as the peer's hello on socket_ says
 
   HelloReader reply_;
   std::array<std::byte, kHelloBytes> hello_{};  // to be said on socket_ before anything else
   std::size_t unsaid_ = 0;                      // of its bytes
+  bool follows_another_ = false;                // as it says
   bool has_sent_data_ = false;                  // on socket_
+  bool has_said_goodbye_ = false;
 
   std::size_t filled_ = 0;  // of the segment under way, wherever it goes
   std::array<std::byte, kAheadBytes> ahead_;

@@ -20,11 +20,16 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMostStrangers = 64;
 constexpr auto kRetryEvery = 50ms;
 
-// For so long a rank of another host may refuse before it counts as gone: what it sent before its
-// end may still be on the way.
-constexpr auto kMayBeOnItsWay = 500ms;
+constexpr const char* kOtherProgram =
+    "hung up before it said hello: another program may have its port";
 
 constexpr std::uint32_t kAnyEvent = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+// As all addresses, which an empty host means, have none of their own to publish.
+TcpSettings with_host(TcpSettings settings) {
+  if (settings.host == "0.0.0.0" || settings.host == "::") settings.host.clear();
+  return settings;
+}
 
 posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
   if (settings.port_high == 0) return posix::listen_on(settings.host, 0);
@@ -43,7 +48,7 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
 }
 
 posix::Address resolve(const Card& card, int rank, int peer) {
-  const std::string host = card.is_on_this_host() && card.listens_on_all ? "127.0.0.1" : card.host;
+  const std::string host = card.is_on_this_host && card.listens_on_all ? "127.0.0.1" : card.host;
   std::string why;
   const auto addresses = posix::resolve(host, card.port, why);
   if (!addresses.empty()) return addresses.front();
@@ -76,9 +81,9 @@ bool set_congestion(const posix::Descriptor& socket, const std::string& name) {
 Door::Door(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch)
     : rank_(request.rank),
       size_(request.size),
-      settings_(settings),
+      settings_(with_host(settings)),
       watch_(watch),
-      listener_(listen_in_range(settings, request.rank)),
+      listener_(listen_in_range(settings_, request.rank)),
       tenants_(static_cast<std::size_t>(request.size)) {
   const std::string& congestion = settings_.congestion;
   if (!congestion.empty() && congestion != "system" && !set_congestion(listener_, congestion))
@@ -86,7 +91,7 @@ Door::Door(const TransportRequest& request, const TcpSettings& settings, posix::
   posix::set_buffers(listener_, settings_.buffer_bytes);
   watch_.add(listener_.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
   watch_.add(timer_.descriptor(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
-  cards_ = exchange_cards(request, settings_, posix::local_address(listener_).port());
+  cards_ = exchange_cards(request, settings_, posix::local_address(listener_));
   for (int peer = 0; peer < size_; ++peer)
     addresses_.push_back(resolve(cards_[static_cast<std::size_t>(peer)], rank_, peer));
 }
@@ -104,27 +109,41 @@ void Door::call(int peer, std::uint32_t lane, When when) {
   calls_.back().next_try = when == When::kNow ? now : now + kSenderComesWithin;
 }
 
-void Door::call_again(int peer, const std::string& why) {
+void Door::call_again(int peer) {
   call(peer, 0, When::kIfNobodyComes);
   for (Call& call : calls_) {
-    if (call.peer == peer && call.lane == 0) call.why = why;
+    if (call.peer == peer && call.lane == 0) call.why = fmt::format("it {}", kOtherProgram);
   }
+  set_alarm();
 }
 
-void Door::look() {
+void Door::wake_at(Clock::time_point time) {
+  wakes_.push_back(time);
+  set_alarm();
+}
+
+void Door::set_alarm() {
+  auto next = Clock::time_point::max();
+  for (const Call& call : calls_) {
+    if (!call.is_done && !call.socket.is_open()) next = std::min(next, call.next_try);
+  }
+  for (const auto time : wakes_) next = std::min(next, time);
+  if (next != Clock::time_point::max() && next != alarm_) timer_.set(alarm_ = next);
+}
+
+void Door::look(bool is_waited_for) {
   if (!is_open()) return;
+  is_waited_for_ = is_waited_for;
   hear_all();
   const auto now = Clock::now();
-  auto next = Clock::time_point::max();
   for (std::size_t i = 0; i < calls_.size(); ++i) {  // a tenant may call again meanwhile
     if (!calls_[i].is_done && !calls_[i].socket.is_open() && calls_[i].next_try <= now)
       start(calls_[i]);
     if (!calls_[i].is_done && calls_[i].socket.is_open()) advance(calls_[i]);
-    if (!calls_[i].is_done && !calls_[i].socket.is_open())
-      next = std::min(next, calls_[i].next_try);
   }
   std::erase_if(calls_, [](const Call& call) { return call.is_done; });
-  if (next != Clock::time_point::max() && next != alarm_) timer_.set(alarm_ = next);
+  std::erase_if(wakes_, [&](const auto time) { return time <= now; });
+  set_alarm();
 }
 
 // --- those who come ---
@@ -152,7 +171,7 @@ void Door::accept_all() {
       return;
     } else if (!strangers_.empty()) {
       drop_oldest();  // a silent stranger's descriptor is better used
-    } else if (is_calling()) {
+    } else if (is_waited_for_ || is_calling()) {
       throw_exhausted(errno);
     } else {
       return;  // whoever it is, nobody here waits to connect; it is tried again
@@ -221,7 +240,7 @@ void Door::advance(Call& call) {
   if (::poll(&watched, 1, 0) <= 0) return;
   if (const int error = posix::connect_result(call.socket)) return fail(call, error);
   // Who is slow to say hello is a stranger to the other side.
-  if (has_hung_up(call.socket)) return retry(call, "it hung up before it was told hello");
+  if (has_hung_up(call.socket)) return retry(call, fmt::format("it {}", kOtherProgram));
   posix::Descriptor socket = std::move(call.socket);
   const int number = socket.get();
   const int peer = call.peer;
@@ -234,15 +253,20 @@ void Door::advance(Call& call) {
 void Door::fail(Call& call, int error) {
   const auto now = Clock::now();
   retry(call, posix::error_text(error));
+  if (error != ECONNREFUSED) call.refused_since = {};
   if (error != ECONNREFUSED || call.is_done) return;
   if (call.refused_since == Clock::time_point{}) call.refused_since = now;
-  const Card& card = card_of(call.peer);
-  if (!card.is_on_this_host() && now - call.refused_since < kMayBeOnItsWay) return;
-  const std::string why = fmt::format("nobody listens there any more ({})", call.why);
+  // What it sent before its end may still be on the way.
+  const bool is_near = card_of(call.peer).is_on_this_host;
+  if (!is_near && now - call.refused_since < settings_.on_its_way) return;
   hear_all();  // before its end it may have connected itself
   if (call.is_done) return;
   call.is_done = true;
-  tenants_[static_cast<std::size_t>(call.peer)]->cannot_connect(why);
+  tenants_[static_cast<std::size_t>(call.peer)]->cannot_connect(
+      is_near ? "nobody listens there any more: its process has ended, look at its last output"
+              : "it is refused: its process has ended (look at its last output), or a firewall "
+                "refuses, or it is not the machine that was meant (let its port through, "
+                "KOLO_TCP_PORTS; set KOLO_TCP_HOST to an address of it that can be reached)");
 }
 
 void Door::retry(Call& call, std::string why) {
@@ -261,7 +285,7 @@ void Door::prepare(const posix::Descriptor& socket, int peer) const {
   if (congestion == "system") return;
   if (!congestion.empty()) {
     set_congestion(socket, congestion);  // the listener had it, so there is one
-  } else if (card_of(peer).is_on_this_host() && !set_congestion(socket, "reno")) {
+  } else if (card_of(peer).is_on_this_host && !set_congestion(socket, "reno")) {
     set_congestion(socket, "cubic");
   }
 }

@@ -43,7 +43,7 @@ class Tenant {
   // peer's with its hello. False: not wanted, and then it is closed.
   virtual bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) = 0;
 
-  // The peer is gone, so that no connection will come.
+  // The peer can be connected to no more, so that no connection will come; `why` says what to do.
   virtual void cannot_connect(const std::string& why) noexcept = 0;
 };
 
@@ -60,15 +60,20 @@ class Door {
   // Asks for a connection to `peer`; the first call counts, but that kNow hurries.
   void call(int peer, std::uint32_t lane, When when);
 
-  // The same soon, after a connection that was made has failed because of `why`.
-  void call_again(int peer, const std::string& why);
+  // The same soon, after who answers there has hung up before it said hello.
+  void call_again(int peer);
 
-  // Makes what connections can be made now. Error kUnavailable when descriptors run out.
-  void look();
+  // Makes what connections can be made now. Error kUnavailable when descriptors run out, as far as
+  // somebody waits for a connection: who calls, or `is_waited_for` says so.
+  void look(bool is_waited_for = false);
+
+  // Wakes who sleeps at `time`, to look again.
+  void wake_at(Clock::time_point time);
 
   bool is_open() const { return listener_.is_open(); }
   const Card& card_of(int peer) const { return cards_[static_cast<std::size_t>(peer)]; }
   const Token& token() const { return cards_[0].token; }
+  std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
   // What keeps the connection to `peer` from being made, as far as known: for messages.
@@ -94,6 +99,7 @@ class Door {
     bool is_done = false;
   };
 
+  void set_alarm();
   void hear_all();
   void accept_all();
   void drop_oldest();
@@ -114,6 +120,8 @@ class Door {
   posix::Descriptor listener_;
   posix::Timer timer_;
   Clock::time_point alarm_{};
+  std::vector<Clock::time_point> wakes_;
+  bool is_waited_for_ = false;
   std::vector<Card> cards_;
   std::vector<posix::Address> addresses_;
   std::vector<Tenant*> tenants_;

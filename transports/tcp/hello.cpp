@@ -16,7 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "hello copies numbers as they lie");
 
 constexpr std::uint32_t kMagic = 0x54'4c'4f'4b;  // "KOLT"
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::uint32_t kFollowsAnother = 1;
 
 struct Layout {
@@ -58,7 +58,7 @@ HelloReader::State HelloReader::read(const posix::Descriptor& socket) {
   const auto got = posix::receive_some(socket, bytes_.data() + filled_, kHelloBytes - filled_);
   filled_ += got.bytes;
   error_ = got.error;
-  if (got.is_closed || !may_become_hello(std::span(bytes_).first(filled_))) return State::kBroken;
+  if (got.is_closed || is_other()) return State::kBroken;
   return filled_ == kHelloBytes ? State::kComplete : State::kWaiting;
 }
 

@@ -52,7 +52,7 @@ class HelloReader {
   State read(const posix::Descriptor& socket);
 
   std::optional<Hello> hello() const { return decode(bytes_); }
-  bool has_begun() const { return filled_ > 0; }
+  bool is_other() const { return !may_become_hello(std::span(bytes_).first(filled_)); }
   int error() const { return error_; }  // errno's, of what is broken; 0 otherwise
 
  private:

@@ -17,6 +17,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "headers are copied as they lie");
 static_assert(sizeof(ChunkHeader) == 16);
 
+// In the order of numbers that begin again after 2^32.
+bool is_before(std::uint32_t a, std::uint32_t b) {
+  return a != b && static_cast<std::int32_t>(b - a) > 0;
+}
+
 constexpr int kUnsentBytes = 2 * static_cast<int>(kChunkBytes);
 
 }  // namespace
@@ -38,6 +43,7 @@ bool LanesChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uin
   added.hello = encode({door().token(), door().rank(), peer(), false, lane});
   added.unsaid = added.hello.size();
   counts().connections = lanes_.size();
+  note_arrival();
   const bool has_called_first = lanes_.front()->has_called;
   if (theirs == nullptr) {
     push();  // be it the hello alone: who is silent is a stranger
@@ -59,6 +65,10 @@ void LanesChannel::push() {
   std::size_t refusals = 0;  // in a row
   while (refusals < lanes_.size() && !is_dead()) {
     Lane& lane = *lanes_[turn_++ % lanes_.size()];
+    const bool is_untried = lane.has_called && !lane.is_heard && !lane.has_sent_data;
+    // Who has said nothing may have hung up since it was told hello, and chunks would be lost.
+    if (is_untried && lane.unsaid == 0 && !lane.has_ended && has_chunks()) hear(lane);
+    if (lanes_.empty()) return;  // that one is tried again
     if (lane.is_void) {
       ++refusals;
       continue;
@@ -73,23 +83,43 @@ void LanesChannel::push() {
   }
 }
 
-// False where everything queued has a lane already.
-bool LanesChannel::give_chunk(Lane& lane) {
-  if (cut_piece_ == queued()) return false;
+LanesChannel::Chunk LanesChannel::cut_chunk() {
   const Piece& piece = queued_piece(cut_piece_);
   const std::size_t bytes = std::min(kChunkBytes, piece.bytes - cut_offset_);
-  lane.header_out.segment = first_queued_ + static_cast<std::uint32_t>(cut_piece_);
-  lane.header_out.offset = static_cast<std::uint32_t>(cut_offset_);
-  lane.header_out.bytes = static_cast<std::uint32_t>(bytes);
-  lane.header_unsent = sizeof lane.header_out;
-  lane.chunk = piece.data + cut_offset_;
-  lane.chunk_unsent = bytes;
+  Chunk chunk;
+  chunk.header.segment = first_queued_ + static_cast<std::uint32_t>(cut_piece_);
+  chunk.header.offset = static_cast<std::uint32_t>(cut_offset_);
+  chunk.header.bytes = static_cast<std::uint32_t>(bytes);
+  chunk.data = piece.data + cut_offset_;
   cut_offset_ += bytes;
   if (cut_offset_ == piece.bytes) {
     ++cut_piece_;
     cut_offset_ = 0;
   }
+  return chunk;
+}
+
+// False where everything queued has a lane already.
+bool LanesChannel::give_chunk(Lane& lane) {
+  if (!has_chunks()) return false;
+  Chunk chunk;
+  if (returned_.empty()) {
+    chunk = cut_chunk();
+  } else {
+    chunk = returned_.back();
+    returned_.pop_back();
+  }
+  lane.header_out = chunk.header;
+  lane.header_unsent = sizeof lane.header_out;
+  lane.chunk = chunk.data;
+  lane.chunk_unsent = chunk.header.bytes;
   return true;
+}
+
+// Of whose chunk nothing was sent.
+void LanesChannel::return_chunk(Lane& lane) {
+  if (lane.chunk_unsent > 0) returned_.push_back({lane.header_out, lane.chunk});
+  lane.header_unsent = lane.chunk_unsent = 0;
 }
 
 // True when the lane has taken all that it had.
@@ -115,13 +145,15 @@ bool LanesChannel::write(Lane& lane) {
 }
 
 void LanesChannel::pop_sent(Lane& lane, std::size_t bytes) {
-  for (std::size_t* unsent : {&lane.unsaid, &lane.header_unsent}) {
-    const std::size_t part = std::min(bytes, *unsent);
-    *unsent -= part;
-    bytes -= part;
-  }
+  const std::size_t hello = std::min(bytes, lane.unsaid);
+  lane.unsaid -= hello;
+  bytes -= hello;
   if (bytes == 0) return;
   lane.has_sent_data = true;
+  const std::size_t header = std::min(bytes, lane.header_unsent);
+  lane.header_unsent -= header;
+  bytes -= header;
+  if (bytes == 0) return;
   lane.chunk += bytes;
   lane.chunk_unsent -= bytes;
   queued_piece(lane.header_out.segment - first_queued_).unsent -= bytes;
@@ -143,10 +175,8 @@ bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
     if (is_dead()) throw_if_dead();
   }
   if (filled_ < bytes) {
-    const auto has_ended = [](const auto& lane) { return lane->has_ended; };
-    if (lanes_.size() < most_) door().look();  // what is missing may come over the next lane
-    if (!lanes_.empty() && std::all_of(lanes_.begin(), lanes_.end(), has_ended))
-      lose("receive from", 0);
+    if (lanes_.size() < most_) door().look(true);  // what is missing may come over the next lane
+    check_end();
     if (is_dead()) throw_if_dead();
     return false;
   }
@@ -167,8 +197,14 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
     if (lane.header_filled < kHeaderBytes) return false;
   }
   const ChunkHeader& chunk = lane.header_in;
-  if (chunk.magic == kChunkMagic && chunk.segment != awaited_) return false;
-  if (chunk.magic != kChunkMagic || chunk.offset > bytes || chunk.bytes > bytes - chunk.offset) {
+  if (chunk.magic == kChunkMagic && chunk.bytes == 0) {
+    segments_in_all_ = chunk.segment;
+    lane.header_filled = 0;
+    return true;
+  }
+  if (chunk.magic == kChunkMagic && is_before(awaited_, chunk.segment)) return false;
+  if (chunk.segment != awaited_ || chunk.magic != kChunkMagic || chunk.offset > bytes ||
+      chunk.bytes > bytes - chunk.offset) {
     lose("read from",
          "it sent a chunk of another segment than this rank expects: do all ranks call "
          "the same operations?");
@@ -209,31 +245,59 @@ bool LanesChannel::hear(Lane& lane) {
                   hello->token == door().token() && hello->from == peer() &&
                   hello->to == door().rank();
   if (lane.is_heard) return true;
-  if (lane.reply.has_begun()) {
+  if (state == HelloReader::State::kComplete || lane.reply.is_other()) {
     lose("talk to", "what listens there is not that rank");
+  } else if (lanes_.size() == 1 && lane.has_sent_data) {
+    lane.has_ended = true;  // the peer may have connected itself: check_end() sees
   } else {
     end(lane, lane.reply.error());
   }
   return false;
 }
 
+bool LanesChannel::is_more_announced() const {
+  return segments_in_all_ && is_before(awaited_, *segments_in_all_);
+}
+
+// Where all lanes that have come are at their end.
+void LanesChannel::check_end() {
+  const auto has_ended = [](const auto& lane) { return lane->has_ended; };
+  if (lanes_.empty() || !std::all_of(lanes_.begin(), lanes_.end(), has_ended)) return;
+  if (segments_in_all_ ? is_more_announced() : may_be_on_its_way()) return;
+  lose("receive from", 0);
+}
+
 // The peer ends all lanes when it ends, each behind its last chunk; others may still have some. Who
 // has sent no data on its only lane tries another, as in connection_channel.cpp.
 void LanesChannel::end(Lane& lane, int error) {
   lane.has_ended = true;
-  if (lanes_.size() == 1 && lane.has_called && !lane.is_heard && !lane.has_sent_data) {
+  const bool is_untried = lane.has_called && !lane.is_heard && !lane.has_sent_data;
+  if (is_untried) return_chunk(lane);
+  if (is_untried && lanes_.size() == 1) {
     lane.socket.close();
     dropped_ = std::move(lanes_.front());
     lanes_.clear();
-    cut_piece_ = cut_offset_ = 0;  // what it was to take
-    door().call_again(peer(), "it hung up before it said hello");
-  } else if (lane.has_called && !lane.is_heard && !lane.has_sent_data &&
-             lane.header_unsent + lane.chunk_unsent == 0) {
+    door().call_again(peer());
+  } else if (is_untried) {
     lane.is_void = true;  // a wish that the peer did not grant; what it sends comes by the others
   } else if (error != 0 || lane.header_filled > 0) {
     lose("exchange data with", error);
   }
   counts().connections = lanes_.size();
+}
+
+bool LanesChannel::say_goodbye() {
+  bool is_said = true;
+  for (std::size_t i = 0; i < lanes_.size() && !is_dead(); ++i) {
+    Lane& lane = *lanes_[i];
+    if (lane.is_void) continue;
+    if (!std::exchange(lane.has_said_goodbye, true)) {
+      lane.header_out = {kChunkMagic, first_queued_, 0, 0};
+      lane.header_unsent = sizeof lane.header_out;
+    }
+    if (lane.header_unsent > 0) is_said &= write(lane);
+  }
+  return is_said || is_dead();
 }
 
 void LanesChannel::close_sockets() noexcept {

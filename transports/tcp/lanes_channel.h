@@ -8,7 +8,9 @@
 // The oldest unread chunk is always the first of its lane, so nobody waits in a circle.
 //
 // A header, little-endian: u32 kChunkMagic, u32 segment (counted from 0, modulo 2^32), u32 offset
-// in it, u32 bytes.
+// in it, u32 bytes. Who ends says goodbye on every lane: a header of no bytes, whose segment is the
+// number of all segments that were sent. For between hosts all lanes that have come may be at their
+// end while one is still on its way.
 //
 // Who was called opens the lanes that are still missing: the higher rank, where both have called.
 // A pair goes on with the lanes that it gets.
@@ -18,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "transports/tcp/channel.h"
@@ -41,11 +44,13 @@ class LanesChannel final : public TcpChannel {
   bool is_connected() const override { return !lanes_.empty() || is_dead(); }
   bool is_settled() const override { return lanes_.size() >= most_ || is_lost(); }
   bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;
+  bool say_goodbye() override;
 
  protected:
   void push() override;
   bool pull(std::byte* into, std::size_t bytes) override;
   void close_sockets() noexcept override;
+  bool is_more_announced() const override;
 
  private:
   struct Lane {
@@ -64,6 +69,7 @@ class LanesChannel final : public TcpChannel {
     const std::byte* chunk = nullptr;
     std::size_t chunk_unsent = 0;
     bool has_sent_data = false;
+    bool has_said_goodbye = false;
 
     // In.
     ChunkHeader header_in;
@@ -71,13 +77,22 @@ class LanesChannel final : public TcpChannel {
     std::size_t chunk_filled = 0;
   };
 
+  struct Chunk {
+    ChunkHeader header;
+    const std::byte* data = nullptr;
+  };
+
   void open_missing_lanes();
+  bool has_chunks() const { return cut_piece_ < queued() || !returned_.empty(); }
+  Chunk cut_chunk();
   bool give_chunk(Lane& lane);
+  void return_chunk(Lane& lane);
   bool write(Lane& lane);
   void pop_sent(Lane& lane, std::size_t bytes);
   bool read(Lane& lane, std::byte* into, std::size_t bytes);
   std::size_t receive_some(Lane& lane, iovec* pieces, std::size_t count);
   bool hear(Lane& lane);
+  void check_end();
   void end(Lane& lane, int error);
 
   const std::size_t most_;
@@ -88,11 +103,13 @@ class LanesChannel final : public TcpChannel {
   // Out: the next chunk is of the queue's piece `cut_piece_`, from `cut_offset_`.
   std::size_t cut_piece_ = 0;
   std::size_t cut_offset_ = 0;
+  std::vector<Chunk> returned_;     // by lanes that took nothing of them
   std::uint32_t first_queued_ = 0;  // the number of the queue's first segment
 
   // In.
-  std::uint32_t awaited_ = 0;  // the number of the segment under way
-  std::size_t filled_ = 0;     // of its bytes
+  std::uint32_t awaited_ = 0;                     // the number of the segment under way
+  std::size_t filled_ = 0;                        // of its bytes
+  std::optional<std::uint32_t> segments_in_all_;  // once the peer has said goodbye
 };
 
 }  // namespace kolo::tcp
