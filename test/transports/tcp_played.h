@@ -80,17 +80,19 @@ class Played {
     transport_ = make_tcp({real, 2, store, in_seconds(30), 0, 2}, settings);
     std::istringstream card(store->get(key(real), in_seconds(20)));
     std::string line;
-    std::string host;
     std::size_t segment = 0;
     int lanes = 0;
     std::string token;
     std::getline(card, line);
-    card >> host >> port_ >> segment >> lanes >> token;
+    card >> host_ >> port_ >> segment >> lanes >> token;
     if (real == 0) token_ = tcp::token_from_text(token).value();
   }
 
   Transport& transport() { return *transport_; }
   Channel& channel() { return transport_->channel(1 - real_); }
+
+  // The address that the real rank has published.
+  const std::string& host() const { return host_; }
 
   // The real rank ends.
   void end() { transport_.reset(); }
@@ -120,6 +122,7 @@ class Played {
   const int real_;
   posix::Descriptor listener_;
   tcp::Token token_ = tcp::random_token();
+  std::string host_;
   std::uint16_t port_ = 0;
   std::unique_ptr<Transport> transport_;
 };

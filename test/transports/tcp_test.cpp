@@ -6,6 +6,7 @@
 #include "test/support/catch.h"
 #include "test/transports/store_table.h"
 #include "test/transports/tcp_pair.h"
+#include "test/transports/tcp_played.h"
 #include "transports/error.h"
 #include "transports/posix/socket.h"
 #include "transports/tcp.h"
@@ -51,12 +52,32 @@ void exchange_much(const Pair& pair, std::size_t segments) {
 }  // namespace
 
 TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
-  for (const std::string host : {"", "127.0.0.1", "::1", "localhost"}) {
+  for (const std::string host : {"", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::"}) {
     TcpSettings settings;
     settings.host = host;
     INFO("host '" << host << "'");
     exchange_bytes(make_pair_with(settings), 100'000);
   }
+}
+
+TEST_CASE("a rank publishes an address that others can reach") {
+  TcpSettings settings;
+  settings.rendezvous_host = "127.0.0.1";  // as where MASTER_ADDR is this machine's own name
+  for (const std::string host : {"", "0.0.0.0", "::"}) {
+    INFO("host '" << host << "'");
+    settings.host = host;
+    const Played played(0, settings);
+    CHECK((played.host() != "0.0.0.0" && played.host() != "::"));
+    // The address beyond the default route, if there is one.
+    std::string why;
+    const auto far = posix::resolve("192.0.2.1", 9, why).at(0);
+    const posix::Descriptor socket(::socket(far.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const bool is_routed = ::connect(socket.get(), far.get(), far.length()) == 0;
+    CHECK(played.host() == (is_routed ? posix::local_address(socket).host() : "127.0.0.1"));
+  }
+  settings.host = "localhost";  // a name may mean another address elsewhere
+  const std::string published = Played(0, settings).host();
+  CHECK((published == "127.0.0.1" || published == "::1"));
 }
 
 TEST_CASE("tcp listens on ports of the range it was given") {
