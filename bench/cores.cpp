@@ -15,10 +15,13 @@ namespace kolo::bench {
 namespace {
 
 void bind_to_cores(std::span<const int> cores) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(static_cast<unsigned>(core), &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  const auto count = static_cast<std::size_t>(std::ranges::max(cores)) + 1;
+  cpu_set_t* const set = CPU_ALLOC(count);
+  const std::size_t bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(bytes, set);
+  for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes, set);
+  pthread_setaffinity_np(pthread_self(), bytes, set);
+  CPU_FREE(set);
 }
 
 }  // namespace
@@ -30,12 +33,15 @@ const std::vector<int>& available_cores() {
 
 void bind_rank(int rank, int ranks) {
   const std::span cores(available_cores());
-  const std::size_t share =
-      std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(ranks));
-  bind_to_cores(cores.subspan(static_cast<std::size_t>(rank) * share % cores.size(), share));
+  const auto mine = static_cast<std::size_t>(rank);
+  const auto all = static_cast<std::size_t>(ranks);
+  if (all > cores.size()) return bind_to_core(cores[mine % cores.size()]);
+  const std::size_t begin = mine * cores.size() / all;
+  bind_to_cores(cores.subspan(begin, (mine + 1) * cores.size() / all - begin));
 }
 
-void unbind() { bind_to_cores(available_cores()); }
+Unbound::Unbound() : before_(posix::affinity_cores()) { bind_to_cores(available_cores()); }
+Unbound::~Unbound() { bind_to_cores(before_); }
 
 void bind_to_core(int core) { bind_to_cores({&core, 1}); }
 

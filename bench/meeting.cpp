@@ -23,7 +23,7 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kSpins = 2000;  // then let others run: helper threads of a library under test, too
-constexpr int kSpinsWhenCrowded = 10;  // more ranks than cores
+constexpr int kSpinsWhenCrowded = 10;               // more ranks than cores
 constexpr std::chrono::microseconds kWakeful{500};  // then sleep
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::milliseconds kAskStoreEvery{50};
@@ -43,9 +43,9 @@ void wake_all(std::atomic<std::uint32_t>& word) {
 }  // namespace
 
 struct alignas(64) Meeting::Seat {
-  // How many waits this rank has begun: who looks when it waits in vain. A line of its own, so that
-  // writing it costs nothing.
-  std::atomic<std::uint64_t> waits{0};
+  // How many meetings this rank has come to: who looks when it waits in vain. A line of its own, so
+  // that writing it costs nothing.
+  std::atomic<std::uint64_t> meetings{0};
   alignas(64) std::atomic<std::uint64_t> turn{0};
   double value = 0;
   std::uint64_t number = 0;
@@ -92,14 +92,15 @@ Meeting::~Meeting() { munmap(shared_, bytes_); }
 Meeting::Seat& Meeting::seat(int rank) const { return reinterpret_cast<Seat*>(shared_ + 1)[rank]; }
 
 void Meeting::wait() {
-  seat(rank_).waits.store(++waits_, std::memory_order_relaxed);
-  if (meet(true)) meet(false);
+  const Deadline deadline = Clock::now() + timeout_;
+  if (meet(deadline, true)) meet(deadline, false);
 }
 
 // Waits for all; true where they must meet again, as one of them slept, and is late. Whoever waits
 // for long sleeps: on a core where others compute, each yield would give away a whole time slice.
-bool Meeting::meet(bool may_repeat) {
+bool Meeting::meet(Deadline deadline, bool may_repeat) {
   const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
+  seat(rank_).meetings.store(++meetings_, std::memory_order_relaxed);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<std::uint32_t>(size_)) {
     shared_->arrived.store(0, std::memory_order_relaxed);
@@ -119,15 +120,23 @@ bool Meeting::meet(bool may_repeat) {
       continue;
     }
     if (since == Deadline{}) since = Clock::now();
-    look_up(since + timeout_);
+    look_up(deadline);
     if (Clock::now() - since < kWakeful) {
       sched_yield();
     } else {
-      shared_->slept.store(phase + 1);
+      say_asleep(phase);
       sleep_while(shared_->phase, phase);
     }
   }
   return (now & 1) != 0;
+}
+
+// Never backwards: who was held up on its way here may be a phase behind.
+void Meeting::say_asleep(std::uint32_t phase) {
+  std::uint32_t slept = shared_->slept.load();
+  while (static_cast<std::int32_t>(slept - (phase + 1)) < 0 &&
+         !shared_->slept.compare_exchange_weak(slept, phase + 1)) {
+  }
 }
 
 // Whether it makes sense to wait on.
@@ -153,7 +162,7 @@ void Meeting::look_up(Deadline deadline, int awaited) {
 std::vector<int> Meeting::ranks_missing() const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
-    if (seat(rank).waits.load(std::memory_order_relaxed) < waits_) missing.push_back(rank);
+    if (seat(rank).meetings.load(std::memory_order_relaxed) < meetings_) missing.push_back(rank);
   }
   return missing;
 }
@@ -214,6 +223,9 @@ std::uint64_t Meeting::ranks_behind(std::uint64_t turn) const {
   return behind;
 }
 
-void Meeting::leave() noexcept { shared_->has_left.store(1); }
+void Meeting::leave() noexcept {
+  shared_->has_left.store(1);
+  wake_all(shared_->phase);
+}
 
 }  // namespace kolo::bench

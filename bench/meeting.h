@@ -60,7 +60,8 @@ class Meeting {
   struct Shared;
   struct Seat;
 
-  bool meet(bool may_repeat);
+  bool meet(Deadline deadline, bool may_repeat);
+  void say_asleep(std::uint32_t phase);
   Seat& seat(int rank) const;
   void publish(double value, std::uint64_t number);
   void look_up(Deadline deadline, int awaited = kNoPeer);
@@ -71,7 +72,7 @@ class Meeting {
   Store& store_;
   std::chrono::milliseconds timeout_;
   Deadline asked_store_{};
-  std::uint64_t waits_ = 0;
+  std::uint64_t meetings_ = 0;
   std::size_t bytes_ = 0;
   Shared* shared_ = nullptr;
   bool has_spare_cores_ = false;

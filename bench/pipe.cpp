@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/cores.h"
 #include "bench/sizes.h"
 #include "collectives/communicator.h"
 #include "collectives/plan_cache.h"
@@ -54,7 +55,7 @@ class SegmentPipe final : public Pipe {
         timeout_(request.timeout),
         segment_bytes_(request.segment_bytes),
         store_(prefixed(joined_once(request.store), "p2p/")),
-        policy_(kRanks) {
+        policy_(kRanks, static_cast<int>(available_cores().size())) {  // this rank is bound to some
     store_->join(rank_);
     TransportRequest wanted;
     wanted.rank = rank_;

@@ -226,11 +226,12 @@ std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_
 }
 
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                          Seat& seat) {
+                          Audience audience, Seat& seat) {
   seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
   // JSON lines on standard output are for a program: nothing else comes between them.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
-  bind_rank(rank, arguments.ranks);
+  // A launcher of another kind has bound its ranks as it was asked to.
+  if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
@@ -272,7 +273,7 @@ std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Sto
                        Audience audience) {
   Seat seat;
   try {
-    return measure_all(rank, arguments, store, seat);
+    return measure_all(rank, arguments, store, audience, seat);
   } catch (const std::exception& failure) {
     try {
       fail_together(*store, rank, audience, failure);

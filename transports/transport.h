@@ -12,7 +12,8 @@
 //   view + release     read it where it arrived: a reduce kernel takes its input from there
 //   receive            into the caller's memory; no copy where the transport can do without
 //
-// All of these return at once: "not now" is null or false, to be asked again after progress.
+// All of these return at once: "not now" is null or false, to be asked again after progress, and
+// after a release, which may bring credit as well.
 // *Credit* bounds what is in flight: kMinimumCredit segments can always be committed or sent before
 // the peer releases any, and a schedule that needs no more than these on any channel cannot
 // deadlock on any transport.

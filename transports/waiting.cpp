@@ -16,11 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 
 // How often the clock is read while spinning, and the store while not sleeping. Asking a TCP store
-// costs a system call. What the caller does between two spins may take long (it asks every
-// connection of a job), so the spins from look to look are halved or doubled to stay within a time.
-constexpr unsigned kLongestStride = 63;
-constexpr auto kLongBetweenLooks = 100us;
-constexpr auto kShortBetweenLooks = 25us;
+// costs a system call. What the caller does between two pauses may take long (it asks every
+// connection of a job), so there are the fewer spins from look to look.
+constexpr std::int64_t kLongestStride = 63;
+constexpr auto kBetweenLooks = 50us;
 constexpr auto kAskStoreEvery = 1ms;
 
 // How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
@@ -119,11 +118,13 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
     since_ = now;
   } else {
     const auto away = now - looked_;
-    if (away > kLongBetweenLooks) stride_ = std::max(stride_ / 2, 1U);
-    if (away < kShortBetweenLooks) stride_ = std::min(2 * stride_ + 1, kLongestStride);
+    const auto rounds = static_cast<std::int64_t>(pauses_ - looked_pauses_);
+    const auto fitting = kBetweenLooks * rounds / std::max<Clock::duration>(away, 1ns);
+    stride_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, kLongestStride));
     notice_loss(now, away);
   }
   looked_ = now;
+  looked_pauses_ = pauses_;
   until_look_ = stride_;
   is_cautious_ = now < cautious_until_;
   is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
@@ -166,6 +167,7 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(time.count()));
   transport.disarm();
   looked_ = Clock::now();  // no loss
+  looked_pauses_ = pauses_;
   is_asleep_ = false;
   is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
   if (ready > 0 && watched[2].revents != 0) bell_.silence();

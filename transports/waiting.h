@@ -99,6 +99,7 @@ class WaitPolicy {
   Clock::time_point cautious_until_{};
   Clock::time_point since_{};
   Clock::time_point looked_{};  // the latest look in this wait
+  std::uint64_t looked_pauses_ = 0;
   Clock::time_point asked_store_{};
   posix::Event bell_;
   std::atomic<bool> is_asleep_{false};

@@ -64,7 +64,6 @@ std::vector<std::string> environment_with(const StartCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  unbind();  // its processes bind themselves, each as the rank that it stands for
   dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
@@ -179,6 +178,7 @@ void Elsewhere::start(StartCommand command) {
   std::vector<std::string> environment = environment_with(command);
   const std::vector<char*> words = pointers_to(command.words);
   const std::vector<char*> variables = pointers_to(environment);
+  const Unbound unbound;  // its processes bind themselves, each as the rank that it stands for
   launcher_ = fork();
   if (launcher_ < 0) posix::throw_system("kolo-bench: starting the launcher of " + name_);
   if (launcher_ == 0) become(words.data(), variables.data(), input.get(), output_.get());

@@ -18,8 +18,8 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kShort = 1 * kMiB;
 constexpr std::size_t kLong = 48 * kMiB;
 
-// Two ranks are threads of this process, which maps what a pair shares twice: 4 MiB each. As much
-// again for what the allocator keeps.
+// Two ranks are threads of this process, which maps what a pair shares twice: at most 4 MiB each.
+// As much again for what the allocator keeps.
 constexpr std::size_t kMost = 16 * kMiB;
 
 std::size_t resident_bytes() {

@@ -44,7 +44,7 @@ TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes")
     const std::string all_reduce = chosen(narrow, Collective::kAllReduce, 1 << 26);
     CHECK(all_reduce != "one_shot");
     CHECK(all_reduce != "recursive_doubling");
-    CHECK(chosen(narrow, Collective::kAllToAll, 1 << 24) == "pairwise");
+    CHECK(chosen(narrow, Collective::kAllToAll, 1 << 24) != "bruck");
     CHECK(chosen(narrow, Collective::kBroadcast, 1 << 26) != "binomial_tree");
   }
 }

@@ -51,6 +51,7 @@ ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& re
   slots_ = at<std::byte>(pair_, layout.slot_offset(0));
   for (int slot = layout.slots() - 1; slot >= 0; --slot) {
     free_slots_[free_count_++] = static_cast<std::uint8_t>(side * layout.slots() + slot);
+    own_slot(free_slots_[free_count_ - 1]);
   }
   if (single_copy_bytes_ != 0 && peer_memory_.can_read(pair_.trial)) {
     mine_->reads.store(1, std::memory_order_release);
@@ -147,6 +148,12 @@ void ShmChannel::take_slot(unsigned slot) {
   --free_count_;
 }
 
+void ShmChannel::own_slot(unsigned slot) {
+  const std::uint32_t bit = std::uint32_t{1} << slot;
+  if ((owned_ & bit) != 0) fail_protocol("has given a slot that was not its own");
+  owned_ |= bit;
+}
+
 // What goes back for a slot that was received: another, where this side sends as well (layout.h).
 unsigned ShmChannel::keep_slot(unsigned received) {
   if (unmatched_sends_ == 0) return received;
@@ -158,7 +165,9 @@ unsigned ShmChannel::keep_slot(unsigned received) {
   });
   if (given == end) return received;
   const unsigned slot = *given;
+  own_slot(received);
   *std::copy(given + 1, end, given) = static_cast<std::uint8_t>(received);
+  owned_ &= ~(std::uint32_t{1} << slot);
   --unmatched_sends_;
   return slot;
 }
@@ -173,6 +182,7 @@ void ShmChannel::collect_consumed() {
     const unsigned slot = theirs_->returned.of(consumed_);
     if (slot >= 2 * static_cast<unsigned>(pair_.layout.slots()))
       fail_protocol("has returned a slot that cannot be");
+    own_slot(slot);
     std::copy_backward(free_slots_.begin(), free_slots_.begin() + free_count_,
                        free_slots_.begin() + free_count_ + 1);
     free_slots_.front() = static_cast<std::uint8_t>(slot);
@@ -212,6 +222,7 @@ void ShmChannel::commit_slot(unsigned flags) {
     lent_[answers_asked_ % kMostSlots] = {};
     ++answers_asked_;
   } else {
+    owned_ &= ~(std::uint32_t{1} << reserved_slot_);
     unmatched_sends_ = std::min(unmatched_sends_ + 1, kMostSlots);
   }
   publish(announcement);
@@ -296,6 +307,9 @@ bool ShmChannel::load_frame() {
       current_.slot_bytes > pair_.layout.segment_bytes()) {
     fail_protocol("announced a segment that cannot be");
   }
+  const bool is_in_slot = current_.has_slot && !current_.is_offered;
+  if (is_in_slot && (owned_ >> current_.slot & 1) != 0)
+    fail_protocol("announced a segment in a slot that is not its own");
   if (current_.is_offered) {
     if (words_of(sizeof current_offer_) + current_.tiny_words > words_of(kTinyBytes))
       fail_protocol("announced a segment that cannot be");

@@ -102,6 +102,7 @@ class ShmChannel final : public Channel {
   bool has_frame_credit();
   bool find_slot();
   void take_slot(unsigned slot);
+  void own_slot(unsigned slot);
   unsigned keep_slot(unsigned received);
   void collect_consumed();
   void send_held();
@@ -157,6 +158,7 @@ class ShmChannel final : public Channel {
   std::array<bool, kFrames> returns_slot_{};  // whether a slot comes back for frame n % kFrames
   std::array<std::uint8_t, 2 * kMostSlots> free_slots_{};  // this side's; the latest touched last
   std::size_t free_count_ = 0;
+  std::uint32_t owned_ = 0;  // a set: this side's slots, free, reserved or out for an answer
   int unmatched_sends_ = 0;  // slots sent for which none was kept
   std::array<std::uint8_t, kMostSlots>
       answers_{};  // slots to be answered, oldest at answers_read_ % kMostSlots

@@ -21,13 +21,13 @@
 // the caches; where one core always writes and the other always reads, both of these are transfers,
 // and the writer's is the slower one, as stores wait in line. So whoever sends on a channel as well
 // keeps a slot that it has received, to send the next segment in, and gives another of its own back
-// instead: one for each segment that it has sent, so that streams of one direction, from which
-// nothing comes back, stay within their slots. Two ranks that exchange 64 KiB take a third of the
-// time so (3.1 us instead of 9.3, cores near; 4 KiB: 0.35 instead of 0.6). A side's slots are used
-// the latest touched first. The peer's count of what it is done with is read only when none is
-// left; reading it for each segment was 3 to 8 % slower at 512 KiB and no faster at 8 MiB. The
-// stride is a few lines more than the segment, so that no two slots share page offsets (loads would
-// be held up by unrelated stores).
+// instead: one for each slot that it has sent, answered ones apart, so that streams of one
+// direction, from which nothing comes back, stay within their slots. Two ranks that exchange 64 KiB
+// take a third of the time so (3.1 us instead of 9.3, cores near; 4 KiB: 0.35 instead of 0.6). A
+// side's slots are used the latest touched first. The peer's count of what it is done with is read
+// only when none is left; reading it for each segment was 3 to 8 % slower at 512 KiB and no faster
+// at 8 MiB. The stride is a few lines more than the segment, so that no two slots share page
+// offsets (loads would be held up by unrelated stores).
 #pragma once
 
 #include <atomic>
@@ -161,9 +161,7 @@ class Layout {
         slots_(segment_bytes > kLongestSegment / 2 ? 4 : kMostSlots) {}
 
   std::size_t segment_bytes() const { return segment_bytes_; }
-  int slots() const {
-    return slots_;
-  }  // of each side; a side begins with those from side * slots()
+  int slots() const { return slots_; }  // of each side, which begins with those from side * slots()
 
   std::size_t control_offset(int side) const { return sizeof(Header) + at(side) * sizeof(Control); }
   std::size_t frames_offset(int side) const {
