@@ -131,6 +131,7 @@ void Engine::agree_on_planner(Store& job, Deadline deadline) {
   const std::string_view known = take_line(rest);
   const Costs costs = known.empty() ? probe(deadline) : costs_from(known);
   if (known.empty() && rank_ == 0) job.set(costs_key(transport_->name(), size_), to_text(costs));
+  plans_->suit(costs);
   planner_ = Planner(situation(), costs, TuningTable::parse(rest, "rank 0's tuning table"));
 }
 
