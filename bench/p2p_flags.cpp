@@ -30,6 +30,7 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
       ->capture_default_str();
   add_sizes(*command, result, typed);
   add_timing(*command, result, typed);
+  add_decorators(*command, result);
 }
 
 void take_p2p(const Typed& typed, Arguments& result) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@
 
 namespace kolo {
 namespace {
+
+constexpr std::string_view kFar = "far";
+constexpr std::string_view kNear = "near";
 
 // What a transport says of itself, for those who must not measure.
 Costs estimated_costs(std::span<Channel* const> channels) {
@@ -30,6 +34,15 @@ Costs estimated_costs(std::span<Channel* const> channels) {
   }
   costs.remote = costs.local;
   return costs;
+}
+
+// What a rank knows of its own channels: there is a network in between. Where not, a latency that
+// was long to measure was that of a busy machine.
+bool is_far(const Placement& placement, std::span<Channel* const> channels) {
+  constexpr double kFarUs = 200;
+  return !placement.is_one_host || std::ranges::any_of(channels, [](const Channel* channel) {
+    return channel != nullptr && channel->capabilities().latency_us >= kFarUs;
+  });
 }
 
 // Costs that were measured before, by a communicator of this job over the same transport.
@@ -79,7 +92,7 @@ Situation Engine::situation() const {
           options_.segment_bytes};
 }
 
-// Rank 0's words: the mode, the costs (nothing: to be measured), the table.
+// Rank 0's words: the mode, how far it is, the costs (nothing: to be measured), the table.
 std::string Engine::publish_plan(Store& job) {
   const std::string path = options_.tuning.empty() ? read_settings().tuning : options_.tuning;
   TuningTable table;
@@ -97,7 +110,8 @@ std::string Engine::publish_plan(Store& job) {
     costs = to_text(estimated_costs(channels_));
   }
   std::string text =
-      fmt::format("{}\n{}\n{}", to_string(options_.reproducibility), costs, table.format());
+      fmt::format("{}\n{}\n{}\n{}", to_string(options_.reproducibility),
+                  is_far(placement_, channels_) ? kFar : kNear, costs, table.format());
   store_->set("plan", text);
   return text;
 }
@@ -128,9 +142,11 @@ void Engine::agree_on_planner(Store& job, Deadline deadline) {
                             "CommunicatorOptions::reproducibility must be the same on every rank",
                             mode, rank_, to_string(options_.reproducibility)));
   }
+  const bool is_long_way = take_line(rest) == kFar;
   const std::string_view known = take_line(rest);
   const Costs costs = known.empty() ? probe(deadline) : costs_from(known);
   if (known.empty() && rank_ == 0) job.set(costs_key(transport_->name(), size_), to_text(costs));
+  if (is_long_way) plans_->suit(costs);
   planner_ = Planner(situation(), costs, TuningTable::parse(rest, "rank 0's tuning table"));
 }
 

@@ -27,6 +27,20 @@ std::uint64_t hash(std::uint64_t sum, const Numbers& numbers) {
 
 constexpr std::uint64_t kHashBasis = 14695981039346656037U;
 
+// What is shorter is no long network, but a machine that was busy while it was measured.
+constexpr double kLongLatencyUs = 200;
+
+// Of what fits on the way, a segment's length: two under way then bridge a latency, with room for
+// what is not as regular as that.
+constexpr double kShareOfWay = 1.25;
+
+// Bytes that leave while the first of them is under way.
+double bytes_on_way(const Link& link) {
+  const double us_per_byte = std::max(link.send_us_per_byte, link.receive_us_per_byte);
+  if (link.latency_us < kLongLatencyUs || us_per_byte <= 0) return 0;
+  return link.latency_us / us_per_byte;
+}
+
 }  // namespace
 
 std::uint64_t hash(const ServerPlan& plan) {
@@ -93,6 +107,16 @@ std::size_t SegmentRule::bytes(std::size_t chunk_bytes, std::size_t asked) const
   if (asked == 0) return std::min(choose_segment_bytes(chunk_bytes, preferred, shortest), longest);
   const std::size_t whole = asked / kSegmentAlignment * kSegmentAlignment;
   return std::clamp(whole, kSegmentAlignment, longest);
+}
+
+SegmentRule SegmentRule::suited_to(const Costs& costs) const {
+  const double way = std::max(bytes_on_way(costs.local), bytes_on_way(costs.remote));
+  const double wanted = std::min(way * kShareOfWay, static_cast<double>(longest));
+  if (wanted <= static_cast<double>(preferred)) return *this;
+  SegmentRule rule = *this;
+  rule.preferred = rule.shortest =
+      static_cast<std::size_t>(wanted) / kSegmentAlignment * kSegmentAlignment;
+  return rule;
 }
 
 void PlanCache::require_carried(std::size_t element_bytes) const {

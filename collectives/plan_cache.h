@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "collectives/costs.h"
 #include "collectives/executor.h"
 
 namespace kolo {
@@ -28,6 +29,11 @@ struct SegmentRule {
 
   // For chunks of so many bytes; `asked` 0 leaves it to the channels' preference.
   std::size_t bytes(std::size_t chunk_bytes, std::size_t asked) const;
+
+  // For these costs: a schedule has two segments or so under way on a channel, so on a long fat
+  // network (whose latency is longer than a segment takes to pass) the wire would be idle while it
+  // waits. There a segment is as long as what fits on the way, as far as the channels carry it.
+  SegmentRule suited_to(const Costs& costs) const;
 };
 
 class PlanCache {
@@ -52,6 +58,7 @@ class PlanCache {
   Executor& find(const Key& key);
 
   const SegmentRule& segments() const { return segments_; }
+  void suit(const Costs& costs) { segments_ = segments_.suited_to(costs); }
   bool can_answer() const { return can_answer_; }  // every channel
   int credit() const { return credit_; }           // the least of all channels
 

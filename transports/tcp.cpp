@@ -32,6 +32,9 @@ constexpr auto kLastPatience = 2s;
 constexpr auto kLookEvery = 1ms;
 constexpr std::uint64_t kProgressPerClock = 64;
 
+// What fits on a way of 1 Gb/s and 50 ms, and room. Only there segments are so long.
+constexpr std::size_t kLongestSegment = std::size_t{8} << 20;
+
 // Of the host part of KOLO_STORE.
 std::string host_of(const std::string& url) {
   const auto begin = url.find("//");
@@ -49,11 +52,11 @@ class TcpTransport final : public Transport {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
       if (settings.lanes > 1) {
-        channels_.back() = std::make_unique<tcp::LanesChannel>(door_, peer, settings.segment_bytes,
-                                                               settings.lanes);
+        channels_.back() = std::make_unique<tcp::LanesChannel>(
+            door_, peer, settings.segment_bytes, settings.longest_segment_bytes, settings.lanes);
       } else {
-        channels_.back() =
-            std::make_unique<tcp::ConnectionChannel>(door_, peer, settings.segment_bytes);
+        channels_.back() = std::make_unique<tcp::ConnectionChannel>(
+            door_, peer, settings.segment_bytes, settings.longest_segment_bytes);
       }
       door_.let(peer, *channels_.back());
     }
@@ -182,6 +185,7 @@ void check_settings(const Settings& settings) {
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   TcpSettings settings = tcp_settings(read_settings());
   if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  if (request.segment_bytes == 0) settings.longest_segment_bytes = kLongestSegment;
   return make_tcp(request, settings);
 }
 

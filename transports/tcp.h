@@ -41,6 +41,7 @@ struct TcpSettings {
   std::chrono::milliseconds on_its_way{1000};
 
   std::size_t segment_bytes = 256 * 1024;
+  std::size_t longest_segment_bytes = 0;  // for long fat networks; 0: segment_bytes
   std::string
       rendezvous_host;  // whose route says which address to publish; empty: the default route's
 };

@@ -40,6 +40,11 @@ class Decorators(unittest.TestCase):
         lines = self.lines_of("allreduce", "--transport", "tcp", "--ranks", "3", KOLO_SHAPE="10Gbit,50us+0-1:off")
         self.assertEqual({line["transport"] for line in lines}, {"tcp,10Gbit,50us+0-1:off"})
 
+    def test_two_ranks_may_be_further_apart(self):
+        lines = self.lines_of("p2p", "latency", "--transport", "shm", "--shape", "2ms")
+        self.assertEqual({line["transport"] for line in lines}, {"shm,2ms"})
+        self.assertGreaterEqual(min(line["p10_us"] for line in lines), 2000)
+
     def test_every_algorithm_stands_a_storm(self):
         for collective in ("allreduce", "broadcast", "alltoall", "reduce_scatter"):
             with self.subTest(collective=collective):

@@ -33,6 +33,32 @@ std::string chosen(Planner& planner, Collective collective, std::size_t bytes) {
 
 }  // namespace
 
+TEST_CASE("segments are as long as what fits on a long fat way, and else as channels like them") {
+  const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024};
+  const auto bytes = [&](double latency_us, double us_per_byte, std::size_t chunk) {
+    Costs costs;
+    costs.remote.latency_us = latency_us;
+    costs.remote.send_us_per_byte = us_per_byte;
+    costs.remote.receive_us_per_byte = us_per_byte / 2;
+    return rule.suited_to(costs).bytes(chunk, 0);
+  };
+  constexpr double kGigabit = 8e-3;
+  constexpr std::size_t kLong = std::size_t{64} << 20;
+  CHECK(bytes(0.2, 1e-4, kLong) == 64 * 1024);           // one host
+  CHECK(bytes(100, 1e-5, kLong) == 64 * 1024);           // a busy one: this is no long way
+  CHECK(bytes(400, kGigabit, kLong) == 64 * 1024);       // 50 kB on the way
+  CHECK(bytes(1000, kGigabit, kLong) == 156'224);        // 125 kB, and a quarter
+  CHECK(bytes(10'000, kGigabit, kLong) == 1'562'496);    // 1.25 MB
+  CHECK(bytes(10'000, kGigabit, 1 << 20) == 1'562'496);  // not cut, where that hides nothing
+  CHECK(bytes(100'000, kGigabit, kLong) == 4 << 20);     // as far as the channels carry it
+  CHECK(bytes(10'000, 0, kLong) == 64 * 1024);           // no rate, no statement
+  CHECK(rule.suited_to({}).bytes(64 * 1024, 0) == 16 * 1024);
+  Costs costs;
+  costs.local.latency_us = 10'000;
+  costs.local.receive_us_per_byte = kGigabit;
+  CHECK(rule.suited_to(costs).bytes(kLong, 32 * 1024) == 32 * 1024);  // who asks for less gets it
+}
+
 TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes") {
   for (const int size : {4, 8, 16}) {
     INFO(size);

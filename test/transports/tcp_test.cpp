@@ -175,3 +175,48 @@ TEST_CASE("what is held back for more leaves when nothing follows") {
   while (!pair.b->channel(0).receive(got) && Clock::now() < deadline) std::this_thread::yield();
   CHECK(got[0] == std::byte{1});
 }
+
+TEST_CASE("tcp: slots and views grow for a longer segment, and what is queued before it is kept") {
+  TcpSettings settings;
+  settings.segment_bytes = 4096;
+  settings.longest_segment_bytes = 1 << 20;
+  for (const int lanes : {1, 2}) {
+    INFO(lanes << " lanes");
+    settings.lanes = lanes;
+    const Pair pair = make_pair_with(settings);
+    Channel& out = pair.a->channel(1);
+    Channel& in = pair.b->channel(0);
+    CHECK(out.capabilities().segment_bytes == 1 << 20);
+    CHECK(out.capabilities().preferred_segment_bytes == 4096);
+    // Nobody has taken anything yet, so that all but what the sockets hold stays in slots.
+    const std::size_t lengths[] = {100, 4096, 1 << 20, 5000, 1 << 19, 7};
+    constexpr std::size_t kSegments = std::size(lengths);
+    constexpr int kRounds = 20;
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    const auto pattern = [](std::size_t segment, std::size_t offset) {
+      return static_cast<std::byte>(segment * 31 + offset * 7 + (offset >> 12));
+    };
+    const auto deadline = in_seconds(120);
+    while (received < kRounds * kSegments && Clock::now() < deadline) {
+      while (sent < kRounds * kSegments) {
+        const std::size_t bytes = lengths[sent % kSegments];
+        std::byte* slot = out.reserve(bytes);
+        if (slot == nullptr) break;
+        for (std::size_t i = 0; i < bytes; ++i) slot[i] = pattern(sent, i);
+        out.commit();
+        ++sent;
+      }
+      pair.a->progress();
+      const std::size_t bytes = lengths[received % kSegments];
+      const std::byte* view = in.view(bytes);
+      if (view == nullptr) continue;
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < bytes; ++i) wrong += view[i] != pattern(received, i);
+      CHECK(wrong == 0);
+      in.release();
+      ++received;
+    }
+    CHECK(received == kRounds * kSegments);
+  }
+}

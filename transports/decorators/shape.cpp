@@ -116,9 +116,11 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
     if (setup.out.is_shaped && !setup.out.is_own_wire) setup.out_wire = &out_wire_;
     if (setup.in.is_shaped && !setup.in.is_own_wire) setup.in_wire = &in_wire_;
     Channel& below = inner_->channel(peer);
-    if (!pool_) pool_.emplace(below.capabilities().segment_bytes);
+    // All ranks have to agree on segments, which they do where all channels are shaped alike.
+    const bool is_even = shape.overrides.empty() && !shape.is_between_hosts_only;
+    if (is_even) setup.longest_segment_bytes = surroundings.longest_segment_bytes;
     Agenda& agenda = *this;
-    return std::make_unique<ShapedChannel>(below, setup, *pool_, agenda);
+    return std::make_unique<ShapedChannel>(below, setup, pool_, agenda);
   }
 
   Clock::time_point now() override { return now_(); }
@@ -166,7 +168,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
   const std::function<Clock::time_point()> now_;
   TokenBucket out_wire_;
   TokenBucket in_wire_;
-  std::optional<decorators::SegmentPool> pool_;
+  decorators::SegmentPool pool_;
   std::vector<std::unique_ptr<ShapedChannel>> channels_;
   std::optional<Sleep> sleep_;  // none where the transport below has nothing to sleep on
 

@@ -30,9 +30,9 @@
 // the segment over.
 //
 // Costs: a copy of each segment at either end, about 0.3 us, and memory: per channel and direction
-// up to the bytes that fit on the wire, rate x (delay + jitter + 20 ms), but at least 8 segments,
-// at the receiver, and as much again at the sender of a receiver that does not look. 1 Gb/s and 50
-// ms: 8.8 MB.
+// up to the bytes that fit on the wire, rate x (delay + jitter + 20 ms), but at least 8 segments
+// of the length that is best below, or 4 of those that are sent, at the receiver, and as much again
+// at the sender of a receiver that does not look. 1 Gb/s and 50 ms: 8.8 MB.
 //
 // A shaped channel is a network: it takes no answers and maps no memory, whatever lies below.
 // Channels of pairs that are not shaped are those of the transport below, untouched.
@@ -87,6 +87,9 @@ struct ShapeSurroundings {
   std::vector<int> hosts;            // by rank
   std::vector<bool> has_same_clock;  // by rank: its monotonic clock is this rank's; empty: all
   std::function<Clock::time_point()> now = Clock::now;  // tests give another
+  // Longer segments than those below, for long fat networks; 0: none. Only where all pairs are
+  // shaped alike.
+  std::size_t longest_segment_bytes = 0;
 };
 
 // `inner`, shaped. All ranks of it must be, with the same shape. Its name is the inner one's and

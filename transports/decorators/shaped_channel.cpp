@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -59,6 +60,10 @@ nanoseconds jitter_of(const ShapedChannelSetup& setup, int peer, std::uint64_t n
       static_cast<std::int64_t>(mixed(setup.seed, setup.rank, peer, number) % (most + 1)));
 }
 
+std::size_t shelf_of(std::size_t bytes) {
+  return static_cast<std::size_t>(std::bit_width(std::max(bytes, kSmallBytes) - 1));
+}
+
 std::int64_t count_of(Clock::time_point time) {
   return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count();
 }
@@ -69,21 +74,16 @@ Clock::time_point time_of(std::int64_t count) { return Clock::time_point(nanosec
 
 // --- the pool ---
 
-std::vector<AlignedMemory>& SegmentPool::shelf(std::size_t bytes) {
-  return bytes <= kSmallBytes ? small_ : full_;
-}
-
 AlignedMemory SegmentPool::take(std::size_t bytes) {
-  auto& memories = shelf(bytes);
-  if (memories.empty())
-    return allocate_aligned(slot_stride(bytes <= kSmallBytes ? kSmallBytes : segment_bytes_));
+  auto& memories = shelves_[shelf_of(bytes)];
+  if (memories.empty()) return allocate_aligned(slot_stride(std::size_t{1} << shelf_of(bytes)));
   AlignedMemory memory = std::move(memories.back());
   memories.pop_back();
   return memory;
 }
 
 void SegmentPool::give_back(AlignedMemory memory, std::size_t bytes) {
-  shelf(bytes).push_back(std::move(memory));
+  shelves_[shelf_of(bytes)].push_back(std::move(memory));
 }
 
 // --- the channel ---
@@ -98,14 +98,16 @@ ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, Se
       out_wire_(setup.out_wire != nullptr ? *setup.out_wire : own_out_),
       in_wire_(setup.in_wire != nullptr ? *setup.in_wire : own_in_),
       ahead_bytes_(ahead_bytes(setup.out)),
-      window_bytes_(window_bytes(setup.out, setup.in, inner.capabilities().segment_bytes)) {
+      window_bytes_(
+          window_bytes(setup.out, setup.in, inner.capabilities().preferred_segment_bytes)),
+      piece_bytes_(inner.capabilities().preferred_segment_bytes) {
   const Capabilities& below = inner.capabilities();
-  capabilities_.segment_bytes = below.segment_bytes;
+  capabilities_.segment_bytes = std::max(below.segment_bytes, setup.longest_segment_bytes);
   // Pairs that are shaped and pairs that are not must cut alike: all ranks agree on segments.
   capabilities_.preferred_segment_bytes = below.preferred_segment_bytes;
   capabilities_.shortest_segment_bytes = below.shortest_segment_bytes;
   capabilities_.credit_segments =
-      std::max(kMinimumCredit, static_cast<int>(ahead_bytes_ / below.segment_bytes));
+      std::max(kMinimumCredit, static_cast<int>(ahead_bytes_ / piece_bytes_));
   capabilities_.latency_us =
       below.latency_us + std::chrono::duration<double, std::micro>(setup.out.delay).count();
   capabilities_.bandwidth_GBps = below.bandwidth_GBps;
@@ -203,9 +205,9 @@ bool ShapedChannel::send(std::span<const std::byte> data, unsigned flags) {
         "this channel takes no answers: ask Capabilities::can_answer first");
   if (!has_credit(data.size())) return false;
   const Header header = depart(data.size());
-  if (queue_.empty() && push_header(header)) {
-    if (push_bytes(data, flags)) return true;
-    is_header_out_ = true;
+  if (queue_.empty()) {
+    is_header_out_ = push_header(header);
+    if (is_header_out_ && push_bytes(data, flags)) return true;
   }
   AlignedMemory memory = pool_.take(data.size());
   if (!data.empty()) std::memcpy(memory.get(), data.data(), data.size());
@@ -246,12 +248,18 @@ bool ShapedChannel::push_header(const Header& header) {
   return true;
 }
 
+// What is left of `data`; true once all of it has gone, and then the next segment's header may.
 bool ShapedChannel::push_bytes(std::span<const std::byte> data, unsigned flags) {
-  if (data.empty()) return true;
-  std::byte* slot = inner_.reserve(data.size());
-  if (slot == nullptr) return false;
-  std::memcpy(slot, data.data(), data.size());
-  inner_.commit(flags);
+  while (pushed_bytes_ < data.size()) {
+    const std::size_t bytes = std::min(piece_bytes_, data.size() - pushed_bytes_);
+    std::byte* slot = inner_.reserve(bytes);
+    if (slot == nullptr) return false;
+    std::memcpy(slot, data.data() + pushed_bytes_, bytes);
+    pushed_bytes_ += bytes;
+    inner_.commit(pushed_bytes_ < data.size() ? flags | kMore : flags);
+  }
+  pushed_bytes_ = 0;
+  is_header_out_ = false;
   return true;
 }
 
@@ -261,7 +269,6 @@ void ShapedChannel::push() {
     const auto bytes = static_cast<std::size_t>(next.header.bytes);
     is_header_out_ = is_header_out_ || push_header(next.header);
     if (!is_header_out_ || !push_bytes({next.memory.get(), bytes}, next.flags)) return;
-    is_header_out_ = false;
     queued_bytes_ -= charge(bytes);
     pool_.give_back(std::move(next.memory), bytes);
     queue_.pop_front();
@@ -287,9 +294,8 @@ void ShapedChannel::pull() {
       has_header_ = true;
       arriving_ = pool_.take(header_.bytes);
     }
+    if (!pull_bytes()) return;
     const auto bytes = static_cast<std::size_t>(header_.bytes);
-    if (bytes > 0 && !inner_.receive({arriving_.get(), bytes})) return;
-    has_header_ = false;
     Passage comes{time_of(header_.first_ns), time_of(header_.last_ns)};
     if (!setup_.has_same_clock) {
       const auto last = agenda_.now() + nanoseconds(header_.flight_ns);
@@ -299,6 +305,19 @@ void ShapedChannel::pull() {
     held_bytes_ += charge(bytes);
     agenda_.comes(*this, comes);
   }
+}
+
+// Of the segment whose header has come; true once they all have.
+bool ShapedChannel::pull_bytes() {
+  while (arrived_bytes_ < header_.bytes) {
+    const std::size_t bytes =
+        std::min(piece_bytes_, static_cast<std::size_t>(header_.bytes) - arrived_bytes_);
+    if (!inner_.receive({arriving_.get() + arrived_bytes_, bytes})) return false;
+    arrived_bytes_ += bytes;
+  }
+  arrived_bytes_ = 0;
+  has_header_ = false;
+  return true;
 }
 
 Clock::time_point ShapedChannel::admit() {

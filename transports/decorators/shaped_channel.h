@@ -1,13 +1,15 @@
 // One channel of a shaped transport.
 //
-// A segment travels as two of the channel below: a header with its times and its length, and its
-// bytes (none where it has none). Out, what the channel below does not take now waits in `queue_`;
-// in, what has come waits in `held_` until it is due.
+// A segment travels as two of the channel below, or more: a header with its times and its length,
+// and its bytes, in pieces of the length that is best there (none where it has none). Out, what the
+// channel below does not take now waits in `queue_`; in, what has come waits in `held_` until it is
+// due.
 //
 //     send ── times ── queue_ ── header, bytes ──► held_ ── due? admitted? ── view
 //             (sender's wire)      (below)         (receiver's wire)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -22,20 +24,16 @@ namespace kolo::decorators {
 
 class ShapedChannel;
 
-// Memory for segments, used again and again: small ones and full ones.
+// Memory for segments, used again and again, by powers of two.
 class SegmentPool {
  public:
-  explicit SegmentPool(std::size_t segment_bytes) : segment_bytes_(segment_bytes) {}
-
   AlignedMemory take(std::size_t bytes);
   void give_back(AlignedMemory memory, std::size_t bytes);
 
  private:
-  std::vector<AlignedMemory>& shelf(std::size_t bytes);
+  static constexpr std::size_t kShelves = 8 * sizeof(std::size_t);
 
-  std::size_t segment_bytes_;
-  std::vector<AlignedMemory> small_;
-  std::vector<AlignedMemory> full_;
+  std::array<std::vector<AlignedMemory>, kShelves> shelves_;
 };
 
 // What a channel tells its transport: when to look again, and what has come.
@@ -61,7 +59,8 @@ struct ShapedChannelSetup {
   ShapedPath in;
   std::uint64_t seed = 1;
   bool has_same_clock = true;
-  TokenBucket* out_wire = nullptr;  // the rank's; null: a wire of this channel's own
+  std::size_t longest_segment_bytes = 0;  // the channel's below, or more: then it is cut there
+  TokenBucket* out_wire = nullptr;        // the rank's; null: a wire of this channel's own
   TokenBucket* in_wire = nullptr;
 };
 
@@ -121,6 +120,7 @@ class ShapedChannel final : public Channel {
   Header depart(std::size_t bytes);
   bool push_header(const Header& header);
   bool push_bytes(std::span<const std::byte> data, unsigned flags);
+  bool pull_bytes();
   void push();
   void pull();
   void try_to(void (ShapedChannel::*move)(), std::exception_ptr& lost) noexcept;
@@ -140,6 +140,7 @@ class ShapedChannel final : public Channel {
   mutable ChannelStatistics statistics_;
   const std::size_t ahead_bytes_;   // a sender may be ahead of its wire
   const std::size_t window_bytes_;  // kept at either end
+  const std::size_t piece_bytes_;   // of a segment's bytes on the channel below
   bool is_quiesced_ = false;
   std::exception_ptr out_lost_;
   std::exception_ptr in_lost_;  // told once all that came before is read
@@ -149,7 +150,8 @@ class ShapedChannel final : public Channel {
   std::size_t leaving_bytes_ = 0;
   std::deque<Queued> queue_;
   std::size_t queued_bytes_ = 0;
-  bool is_header_out_ = false;  // of the queue's first
+  bool is_header_out_ = false;    // of the queue's first
+  std::size_t pushed_bytes_ = 0;  // of it
   std::uint64_t number_ = 0;
   Clock::time_point comes_after_{};  // order is kept: no segment overtakes the one before
   Clock::time_point refused_until_{};
@@ -161,6 +163,7 @@ class ShapedChannel final : public Channel {
   Header header_;
   bool has_header_ = false;
   AlignedMemory arriving_;
+  std::size_t arrived_bytes_ = 0;  // of it
   std::deque<Held> held_;
   std::size_t held_bytes_ = 0;
   std::size_t admitted_ = 0;  // of those held

@@ -15,8 +15,9 @@ constexpr std::byte kNothing{0};
 
 }  // namespace
 
-TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes) : door_(door), peer_(peer) {
-  capabilities_.segment_bytes = segment_bytes;
+TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes)
+    : door_(door), peer_(peer), slot_bytes_(segment_bytes), most_viewed_bytes_(segment_bytes) {
+  capabilities_.segment_bytes = std::max(segment_bytes, longest_bytes);
   capabilities_.preferred_segment_bytes = segment_bytes;
   // The kernel overlaps what it copies by itself: of 32 KiB cut in four, all-reduce took 31 us, and
   // 14 whole; of chunks of 256 KiB, 192 and 120.
@@ -45,9 +46,15 @@ void TcpChannel::ask_for_connection(Door::When when) {
 // --- out ---
 
 std::byte* TcpChannel::slot(std::size_t index) {
-  const std::size_t stride = slot_stride(capabilities_.segment_bytes);
-  if (!slots_) slots_ = allocate_aligned(stride * kQueueLength);
-  return slots_.get() + index * stride;
+  return slots_.get() + index * slot_stride(slot_bytes_);
+}
+
+// Longer than they are as a rule only where such a segment is wanted: they take memory.
+void TcpChannel::have_slots_of(std::size_t bytes) {
+  if (slots_ && bytes <= slot_bytes_) return;
+  if (slots_ && queued_ > 0) outgrown_.push_back(std::move(slots_));
+  slot_bytes_ = std::max(slot_bytes_, bytes);
+  slots_ = allocate_aligned(slot_stride(slot_bytes_) * kQueueLength);
 }
 
 std::byte* TcpChannel::reserve(std::size_t bytes) {
@@ -57,6 +64,7 @@ std::byte* TcpChannel::reserve(std::size_t bytes) {
   check(!is_reserved_, "reserve() before the slot reserved last was committed");
   if (queued_ == kQueueLength) flush();
   if (queued_ == kQueueLength) return nullptr;
+  have_slots_of(bytes);
   is_reserved_ = true;
   reserved_bytes_ = bytes;
   return slot((head_ + queued_) % kQueueLength);
@@ -105,8 +113,9 @@ void TcpChannel::flush() {
 void TcpChannel::pop_piece() {
   head_ = (head_ + 1) % kQueueLength;
   --queued_;
-  if (queued_ == 0 && !is_reserved_)
-    head_ = 0;  // the first slot again, which is still in the cache
+  if (queued_ > 0) return;
+  outgrown_.clear();
+  if (!is_reserved_) head_ = 0;  // the first slot again, which is still in the cache
 }
 
 // --- in ---
@@ -115,7 +124,10 @@ const std::byte* TcpChannel::view(std::size_t bytes) {
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   if (is_viewing_) return segment_.get();
-  if (!segment_) segment_ = allocate_aligned(slot_stride(capabilities_.segment_bytes));
+  if (!segment_ || bytes > most_viewed_bytes_) {
+    most_viewed_bytes_ = std::max(most_viewed_bytes_, bytes);
+    segment_ = allocate_aligned(slot_stride(most_viewed_bytes_));
+  }
   if (!fill(segment_.get(), bytes)) return nullptr;
   is_viewing_ = true;
   viewed_bytes_ = bytes;

@@ -15,6 +15,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transports/aligned_memory.h"
 #include "transports/tcp/door.h"
@@ -27,7 +28,8 @@ inline constexpr std::size_t kQueueLength = 6;
 
 class TcpChannel : public Channel, public Tenant {
  public:
-  TcpChannel(Door& door, int peer, std::size_t segment_bytes);
+  // Segments are `segment_bytes` as a rule, and up to `longest_bytes` where somebody wants it.
+  TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -105,6 +107,7 @@ class TcpChannel : public Channel, public Tenant {
   bool fill(std::byte* into, std::size_t bytes);
   void finish_segment(std::size_t bytes);
   std::byte* slot(std::size_t index);
+  void have_slots_of(std::size_t bytes);
 
   Door& door_;
   const int peer_;
@@ -119,11 +122,14 @@ class TcpChannel : public Channel, public Tenant {
   std::size_t head_ = 0;
   std::size_t queued_ = 0;
   AlignedMemory slots_;
+  std::size_t slot_bytes_;               // of each, as soon as there are slots
+  std::vector<AlignedMemory> outgrown_;  // slots that were too short, and are still queued
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
 
   // In.
   AlignedMemory segment_;  // the one that is viewed
+  std::size_t most_viewed_bytes_;
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
 };

@@ -26,8 +26,10 @@ constexpr int kUnsentBytes = 2 * static_cast<int>(kChunkBytes);
 
 }  // namespace
 
-LanesChannel::LanesChannel(Door& door, int peer, std::size_t segment_bytes, int lanes)
-    : TcpChannel(door, peer, segment_bytes), most_(static_cast<std::size_t>(lanes)) {}
+LanesChannel::LanesChannel(Door& door, int peer, std::size_t segment_bytes,
+                           std::size_t longest_bytes, int lanes)
+    : TcpChannel(door, peer, segment_bytes, longest_bytes),
+      most_(static_cast<std::size_t>(lanes)) {}
 
 // --- connecting ---
 

@@ -39,7 +39,8 @@ struct ChunkHeader {
 
 class LanesChannel final : public TcpChannel {
  public:
-  LanesChannel(Door& door, int peer, std::size_t segment_bytes, int lanes);
+  LanesChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes,
+               int lanes);
 
   bool is_connected() const override { return !lanes_.empty() || is_dead(); }
   bool is_settled() const override { return lanes_.size() >= most_ || is_lost(); }

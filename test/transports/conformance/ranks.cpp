@@ -65,7 +65,9 @@ Rank::Rank(const TransportRow& row, const TransportRequest& request, std::shared
       transport_(make_for(row, request_)),
       policy_(request.size, 0, patient_settings()) {}
 
-std::size_t Rank::segment_bytes() { return to(rank() == 0 ? 1 : 0).capabilities().segment_bytes; }
+std::size_t Rank::segment_bytes() {
+  return to(rank() == 0 ? 1 : 0).capabilities().preferred_segment_bytes;
+}
 
 void Rank::until(const std::function<bool()>& is_done, std::string_view what) {
   while (!is_done()) {

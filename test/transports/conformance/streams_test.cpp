@@ -299,7 +299,7 @@ TEST_CASE("a wrong call is an error of the caller's") {
         return false;
       };
       Channel& channel = rank.to(peer);
-      const std::size_t too_long = rank.segment_bytes() + 1;
+      const std::size_t too_long = channel.capabilities().segment_bytes + 1;
       expect(is_refused([&] { rank.transport().channel(rank.rank()); }), "no channel to oneself");
       expect(is_refused([&] { rank.transport().channel(2); }), "no channel beyond the last rank");
       expect(is_refused([&] { rank.transport().channel(-1); }), "no channel below the first");

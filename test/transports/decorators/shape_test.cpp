@@ -20,9 +20,11 @@ using Bytes = std::vector<std::byte>;
 // Two shaped ends and the time that both see.
 class Shaped {
  public:
-  explicit Shaped(const std::string& text) : start_(Clock::now()), now_(start_) {
+  explicit Shaped(const std::string& text, std::size_t longest_segment_bytes = 0)
+      : start_(Clock::now()), now_(start_) {
     ends_ = make_pair([&](std::unique_ptr<Transport> inner) {
       ShapeSurroundings surroundings;
+      surroundings.longest_segment_bytes = longest_segment_bytes;
       surroundings.now = [this] { return now_; };
       return make_shaped(std::move(inner), parse_shape(text), surroundings);
     });
@@ -92,6 +94,47 @@ TEST_CASE("a long fat network is kept full: its bytes are under way at once") {
   const auto ideal = 50ms + kSegments * kBytes * 8ns;
   CHECK(times.back() >= ideal);
   CHECK(times.back() <= ideal + 300us);
+}
+
+TEST_CASE("a segment longer than those below travels in pieces and comes whole") {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
+  Shaped shaped("1Gbit,10ms", kLongest);
+  const std::size_t below = shaped.out().capabilities().preferred_segment_bytes;
+  REQUIRE(below < kLongest);
+  CHECK(shaped.out().capabilities().segment_bytes == kLongest);
+  std::vector<Bytes> sent;
+  std::vector<Bytes> received;
+  for (const std::size_t bytes : {kLongest, std::size_t{10}, std::size_t{0}, 3 * below + 1}) {
+    Bytes& data = sent.emplace_back(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + (i >> 12));
+  }
+  std::size_t asked = 0;
+  std::vector<std::chrono::nanoseconds> times;
+  while (received.size() < sent.size()) {
+    while (asked < sent.size() && shaped.out().send(sent[asked])) ++asked;
+    shaped.end(0).progress();
+    Bytes into(sent[received.size()].size());
+    if (shaped.in().receive(into)) {
+      received.push_back(std::move(into));
+      times.push_back(shaped.time());
+    } else {
+      shaped.set_time(shaped.time() + 10us);
+      REQUIRE(shaped.time() < 10s);
+    }
+  }
+  CHECK(received == sent);
+  const auto first = 10ms + static_cast<std::int64_t>(kLongest) * 8ns;
+  CHECK(times.front() >= first);
+  CHECK(times.front() <= first + 20us);
+  CHECK(times.back() >= first + static_cast<std::int64_t>(3 * below + 11) * 8ns);
+}
+
+TEST_CASE("segments are as below where not all pairs are shaped alike") {
+  for (const std::string text : {"1Gbit,10ms+0to1:1ms", "hosts:1Gbit,10ms"}) {
+    Shaped shaped(text, std::size_t{1} << 20);
+    const Capabilities& can = shaped.out().capabilities();
+    CHECK(can.segment_bytes == can.preferred_segment_bytes);
+  }
 }
 
 TEST_CASE("a sender is told to wait once it is ahead of its wire, and let on as the wire gets on") {
