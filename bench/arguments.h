@@ -34,7 +34,7 @@ struct Arguments {
   std::size_t factor = 4;
   std::size_t segment_bytes = 0;
   int iterations = 0;  // per library and size; 0: as many as fit into `seconds`
-  int warmup = 3;      // before each pass
+  int warmup = 3;      // before the first pass; before each later one 1
   int passes = 4;      // in turn between the libraries
   double seconds = 0.5;
   bool is_checked = true;

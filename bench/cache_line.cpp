@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/cores.h"
+#include "bench/statistics.h"
 
 namespace kolo::bench {
 namespace {
@@ -15,6 +16,7 @@ constexpr int kGames = 12;
 constexpr int kSpins = 20'000;
 constexpr double kFarLimitUs = 2;
 constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
+constexpr double kStill = 1.5;         // what two probes of cores that have not moved may differ by
 
 void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
   // No pause: it is longer than the round trip.
@@ -81,6 +83,25 @@ const char* regime(double cache_line_us) {
   if (cache_line_us <= 0) return "unknown";
   if (cache_line_us > kFarLimitUs) return "disturbed";
   return cache_line_us < kNearLimitUs ? "near" : "far";
+}
+
+void Distance::add(double cache_line_us) {
+  if (cache_line_us > 0) probes_us_.push_back(cache_line_us);
+}
+
+void Distance::add(const Distance& other) {
+  probes_us_.insert(probes_us_.end(), other.probes_us_.begin(), other.probes_us_.end());
+}
+
+double Distance::cache_line_us() const {
+  return probes_us_.empty() ? 0 : quantile(probes_us_, 0.5);
+}
+
+const char* Distance::regime() const {
+  if (probes_us_.empty()) return bench::regime(0);
+  const auto [shortest, longest] = std::ranges::minmax(probes_us_);
+  if (longest > kFarLimitUs) return bench::regime(longest);
+  return longest > kStill * shortest ? "moved" : bench::regime(cache_line_us());
 }
 
 }  // namespace kolo::bench

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace kolo::bench {
 
@@ -34,5 +35,24 @@ double cache_line_round_trip();
 // "near": the two cores share a cache; "far": a line has to travel; "disturbed": they did not play
 // at the same time, because another process took a core; "unknown" for 0.
 const char* regime(double cache_line_us);
+
+// How far apart the cores were in the course of a measurement: a probe before it, one after it, and
+// as many between. What is measured while they move belongs to no regime.
+class Distance {
+ public:
+  // 0, where there was nothing to measure, counts as no probe.
+  void add(double cache_line_us);
+  void add(const Distance& other);
+
+  const std::vector<double>& probes_us() const { return probes_us_; }
+  // Their median; 0 without probes.
+  double cache_line_us() const;
+  // "disturbed" where one of them was; "moved" where the longest is more than 1.5 times the
+  // shortest; else that of their median.
+  const char* regime() const;
+
+ private:
+  std::vector<double> probes_us_;
+};
 
 }  // namespace kolo::bench

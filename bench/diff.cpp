@@ -1,6 +1,7 @@
 #include "bench/diff.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,16 +23,26 @@
 namespace kolo::bench {
 namespace {
 
+// What a row is of: rows of two files are the same measurement where all of it is the same. Rows of
+// a version that did not write one of these yet have the value that it stood for.
 struct Point {
-  std::string library, transport, collective, type, op, memory;
+  std::string library;  // as --against had it: openmpi:ring
+  std::string transport, collective, type, op;
   int ranks = 0;
   std::size_t bytes = 0;
+  std::string form, memory, reproducibility, progress;
+  bool is_in_place = true;
+  std::size_t segment_bytes = 0, window = 0;
+  int servers = 0;
   std::string algorithm;
   auto operator<=>(const Point&) const = default;
 };
 
+constexpr std::size_t kFewestPasses = 3;  // that say how far apart two files are by chance
+
 struct Saved {
   double median_us = 0, p10_us = 0, p90_us = 0;
+  std::vector<double> pass_us;
   std::string regime;
   std::uint64_t wrong = 0;
   std::string machine;
@@ -39,7 +50,11 @@ struct Saved {
 
 using Rows = std::map<Point, Saved>;
 
-enum class Verdict { kNoise, kSlower, kFaster, kWrong, kOtherRegime, kDisturbed };
+enum class Verdict { kNoise, kSlower, kFaster, kWrong, kOtherRegime, kDisturbed, kMoved };
+
+bool is_usually_in_place(const Point& point) {
+  return point.collective != "alltoall" && !point.collective.starts_with("p2p_");
+}
 
 double positive(const nlohmann::json& row, const char* name) {
   const double value = row.at(name);
@@ -49,19 +64,27 @@ double positive(const nlohmann::json& row, const char* name) {
 
 std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   Point point;
-  point.library = row.at("library");
+  point.library = row.value("peer", row.at("library"));
   point.transport = row.at("transport");
   point.collective = row.at("collective");
   point.type = row.value("type", "");
   point.op = row.value("op", "");
-  point.memory = row.value("memory", "");
   point.ranks = row.at("ranks");
   point.bytes = row.at("bytes");
+  point.form = row.value("form", "blocking");
+  point.memory = row.value("memory", "");
+  point.reproducibility = row.value("reproducibility", "fast");
+  point.progress = row.value("progress", "");
+  point.is_in_place = row.value("in_place", is_usually_in_place(point));
+  point.segment_bytes = row.value("segment_bytes", std::size_t{0});
+  point.window = row.value("window", std::size_t{0});
+  point.servers = row.value("servers", 0);
   point.algorithm = row.at("algorithm");
   Saved saved;
   saved.median_us = positive(row, "median_us");
   saved.p10_us = positive(row, "p10_us");
   saved.p90_us = positive(row, "p90_us");
+  saved.pass_us = row.value("pass_us", std::vector<double>{});
   saved.regime = row.value("regime", "unknown");
   if (row.contains("wrong") && row["wrong"].is_number()) saved.wrong = row["wrong"];
   if (row.contains("run")) saved.machine = row["run"].value("machine", "");
@@ -96,17 +119,23 @@ Rows read_rows(const std::string& path) {
   return rows;
 }
 
+// Whether `one` is less than `other` beyond chance: each of its passes than each of the other's.
+// Files without passes, or with too few: its median than the 10th percentile of the other, and its
+// 90th percentile than the other's median.
+bool is_less(const Saved& one, const Saved& other) {
+  if (one.pass_us.size() >= kFewestPasses && other.pass_us.size() >= kFewestPasses)
+    return std::ranges::max(one.pass_us) < std::ranges::min(other.pass_us);
+  return one.median_us < other.p10_us && one.p90_us < other.median_us;
+}
+
 Verdict judge(const Saved& before, const Saved& now, double least_percent) {
   if (now.wrong > 0 && before.wrong == 0) return Verdict::kWrong;
   if (before.regime == "disturbed" || now.regime == "disturbed") return Verdict::kDisturbed;
+  if (before.regime == "moved" || now.regime == "moved") return Verdict::kMoved;
   if (before.regime != now.regime) return Verdict::kOtherRegime;
   const double apart = 1 + least_percent / 100;
-  if (now.median_us > before.p90_us && before.median_us < now.p10_us &&
-      now.median_us >= apart * before.median_us)
-    return Verdict::kSlower;
-  if (now.median_us < before.p10_us && before.median_us > now.p90_us &&
-      before.median_us >= apart * now.median_us)
-    return Verdict::kFaster;
+  if (is_less(before, now) && now.median_us >= apart * before.median_us) return Verdict::kSlower;
+  if (is_less(now, before) && before.median_us >= apart * now.median_us) return Verdict::kFaster;
   return Verdict::kNoise;
 }
 
@@ -121,12 +150,29 @@ std::string verdict_text(Verdict verdict, const Saved& before, const Saved& now,
     case Verdict::kOtherRegime:
       return fmt::format("different regime ({}, now {}), not comparable", before.regime,
                          now.regime);
+    case Verdict::kMoved:
+      return "the cores moved during one of them, not comparable";
     case Verdict::kDisturbed:
       return "disturbed by another program, not comparable";
     case Verdict::kNoise:
       break;
   }
   return "noise";
+}
+
+// What was asked for beyond the collective and its data; nothing for what is usual.
+std::string setting_text(const Point& point) {
+  std::vector<std::string> words;
+  if (point.form != "blocking") words.push_back(point.form);
+  if (!point.memory.empty()) words.push_back(point.memory);
+  if (point.reproducibility != "fast") words.push_back(point.reproducibility);
+  if (!point.progress.empty()) words.push_back("progress by " + point.progress);
+  if (!point.is_in_place && is_usually_in_place(point)) words.emplace_back("out of place");
+  if (point.servers > 0) words.push_back(fmt::format("servers {}", point.servers));
+  if (point.window > 0) words.push_back(fmt::format("window {}", point.window));
+  if (point.segment_bytes > 0)
+    words.push_back(fmt::format("segments of {}", format_bytes(point.segment_bytes)));
+  return words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", "));
 }
 
 // Before's row for a point of now: the same, or the only one that differs in its algorithm alone
@@ -157,16 +203,17 @@ class Comparison {
                                       ? point.algorithm
                                       : old_point.algorithm + " -> " + point.algorithm;
     std::cout << fmt::format(
-        " {:<12} {:>6} {:>14} {:>5} {:>8} {:>8} {:>9} {:>24} {:>9} {:>9} {:>7}  {}\n",
+        " {:<12} {:>6} {:>14} {:>5} {:>8} {:>8} {:>9} {:>24} {:>9} {:>9} {:>7}  {}{}\n",
         point.library, point.transport, point.collective, point.ranks, format_bytes(point.bytes),
         point.type, point.op, algorithm, time_text(before.median_us), time_text(now.median_us),
         fmt::format("{:+.1f} %", 100 * (now.median_us / before.median_us - 1)),
-        verdict_text(verdict, before, now, counts));
+        verdict_text(verdict, before, now, counts), setting_text(point));
     flush_or_throw(std::cout, kTable);
   }
 
   int end(std::size_t only_old, std::size_t only_new) {
-    const auto not_compared = seen_[Verdict::kOtherRegime] + seen_[Verdict::kDisturbed];
+    const auto not_compared =
+        seen_[Verdict::kOtherRegime] + seen_[Verdict::kDisturbed] + seen_[Verdict::kMoved];
     std::cout << fmt::format(
         "# {} faster, {} slower, {} wrong, {} noise, {} not comparable; only in the old file {}, "
         "only in the new one {}\n# {} of kolo's\n",
@@ -214,7 +261,7 @@ int run_diff(const Arguments& arguments) {
   if (only_new == new_rows.size()) {
     throw std::invalid_argument(fmt::format(
         "{} and {} have no row in common: a row is known by library, transport, collective, ranks, "
-        "bytes, type and op",
+        "bytes, type, op and what else was asked for",
         arguments.old_file, arguments.new_file));
   }
   std::cout << fmt::format("# kolo-bench diff: {} against {}\n", arguments.new_file,

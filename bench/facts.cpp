@@ -3,10 +3,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bench/cores.h"
@@ -18,6 +20,24 @@ constexpr const char* kCommit =
 #include "commit.inc"
     ;
 
+#ifdef __clang__
+constexpr const char* kCompiler = __VERSION__;  // which names itself
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
+// What settings were changed by; nothing here acts on them.
+nlohmann::ordered_json kolo_variables() {
+  std::map<std::string, std::string> found;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto name = text.substr(0, text.find('='));
+    if (name.starts_with("KOLO_") && name != "KOLO_STORE" && name.size() < text.size())
+      found.emplace(name, text.substr(name.size() + 1));
+  }
+  return found;
+}
+
 }  // namespace
 
 nlohmann::ordered_json run_facts() {
@@ -27,9 +47,11 @@ nlohmann::ordered_json run_facts() {
   facts["machine"] = describe_processor();
   facts["cores"] = available_cores().size();
   facts["kernel"] = fmt::format("{} {}", system.sysname, system.release);
+  facts["compiler"] = kCompiler;
   facts["kolo"] = KOLO_VERSION;
   facts["commit"] = kCommit;
   facts["command"] = own_command();
+  facts["environment"] = kolo_variables();
   facts["date"] = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   return facts;
 }

@@ -6,8 +6,10 @@
 
 namespace kolo::bench {
 
-// {"machine", "cores", "kernel", "kolo", "commit", "command", "date"}. The commit is that of the
-// build, with "-dirty" where the sources differed from it; "unknown" where they were no checkout.
+// {"machine", "cores", "kernel", "compiler", "kolo", "commit", "command", "environment", "date"}.
+// The commit is that of the build, with "-dirty" where the sources differed from it; "unknown"
+// where they were no checkout. The environment: every variable KOLO_... that was set, but for
+// KOLO_STORE, which a launcher chooses anew each time.
 nlohmann::ordered_json run_facts();
 
 // "kolo 0.1.0, commit ee13fa1c10f5".

@@ -89,7 +89,9 @@ void add_timing(CLI::App& command, Arguments& result, Typed& typed) {
       .add_option("-i,--iterations", result.iterations,
                   "Per size and library; 0: as many as fit into --seconds")
       ->capture_default_str();
-  command.add_option("-w,--warmup", result.warmup, "Iterations before each pass, not counted")
+  command
+      .add_option("-w,--warmup", result.warmup,
+                  "Iterations before the first pass, not counted; one before each later one")
       ->capture_default_str();
   command.add_option("--passes", result.passes, "How often the libraries take turns")
       ->capture_default_str();

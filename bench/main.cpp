@@ -29,7 +29,7 @@ constexpr int kBadArguments = 2;
 int plot(const Arguments& arguments) {
   const auto script =
       std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
-  std::vector<std::string> words = {"python3", script.lexically_normal().string(), "--out",
+  std::vector<std::string> words = {"python3", "-B", script.lexically_normal().string(), "--out",
                                     arguments.plot_folder};
   if (arguments.is_overview) words.emplace_back("--overview");
   words.insert(words.end(), arguments.plot_files.begin(), arguments.plot_files.end());

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "bench/player.h"
+#include "bench/run_limit.h"
 
 namespace kolo::bench {
+
+const std::string& name_of(const Row& row) { return row.peer.empty() ? row.library : row.peer; }
 
 double algorithm_bandwidth(const Row& row) {
   return gigabytes_per_second(row.bytes, row.time_us.median);
@@ -26,7 +29,8 @@ Bench::Bench(Meeting& meeting, const Arguments& arguments, Pages pages)
   if (!problem.is_in_place) input_ = Buffer(bytes, pages);
 }
 
-std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes) {
+std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes,
+                                RunLimit* limit) {
   Turn turn;
   turn.problem = arguments_.problem;
   turn.problem.count = bytes / element_bytes(turn.problem.type);
@@ -37,11 +41,17 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   }
   turn.is_checked = arguments_.is_checked;
   turn.seconds = arguments_.seconds / arguments_.passes;
-  const double cache_line_us = meeting_.cache_line_round_trip();
+  Distance distance;
+  std::vector<double> limits_us;
   std::vector<Played> played(libraries.size());
   for (int pass = 0; pass < arguments_.passes; ++pass) {
+    distance.add(meeting_.cache_line_round_trip());
+    const auto found = limit != nullptr ? limit->measure(bytes) : std::nullopt;
+    if (found) limits_us.push_back(*found);
+    distance.add(meeting_.cache_line_round_trip());
     for (std::size_t i = 0; i < libraries.size(); ++i) play(*libraries[i], turn, pass, played[i]);
   }
+  distance.add(meeting_.cache_line_round_trip());
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
     const Library& library = *libraries[i];
@@ -58,11 +68,14 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     row.time_us = quantiles(played[i].times_us);
     row.first_us = played[i].first_us;
     if (arguments_.is_checked) row.wrong = played[i].wrong;
-    row.cache_line_us = cache_line_us;
+    row.distance = distance;
+    if (!limits_us.empty()) row.limit_us = quantile(limits_us, 0.5);
     row.pass_us = played[i].medians_us;
     if (row.library == "kolo") {
       row.form = arguments_.form;
       row.is_memory_its_own = arguments_.is_memory_its_own;
+      row.reproducibility = arguments_.reproducibility;
+      row.segment_bytes = arguments_.segment_bytes;
     }
     rows.push_back(row);
   }

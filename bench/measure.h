@@ -10,12 +10,15 @@
 
 #include "bench/arguments.h"
 #include "bench/buffer.h"
+#include "bench/cache_line.h"
 #include "bench/library.h"
 #include "bench/meeting.h"
 #include "bench/statistics.h"
 #include "bench/turn.h"
 
 namespace kolo::bench {
+
+class RunLimit;
 
 // One library at one size.
 struct Row {
@@ -29,7 +32,7 @@ struct Row {
   std::size_t iterations = 0;
   Quantiles time_us;
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
-  double cache_line_us = 0;            // how far apart the cores were
+  Distance distance = {};              // how far apart the cores were, from pass to pass
   std::vector<double> pass_us = {};    // the medians of its passes
   double first_us = 0;                 // the first call of that size, with all that it prepares
   std::optional<double> limit_us = {};  // what the machine takes at least; none: not known
@@ -37,7 +40,12 @@ struct Row {
   std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
   Form form = Form::kBlocking;          // of kolo's calls
   bool is_memory_its_own = false;       // of kolo's buffers: Communicator::allocate
+  Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
+  std::size_t segment_bytes = 0;                             // kolo's; 0: its choice
 };
+
+// As --against has it, for peers: "openmpi:ring" and "openmpi" are the same library.
+const std::string& name_of(const Row& row);
 
 double algorithm_bandwidth(const Row& row);
 double bus_bandwidth(const Row& row);
@@ -48,8 +56,10 @@ class Bench {
   // outlive it.
   Bench(Meeting& meeting, const Arguments& arguments, Pages pages = Pages::kOwn);
 
-  // The same rows on every rank, one per library, in their order.
-  std::vector<Row> measure(const std::vector<Library*>& libraries, std::size_t bytes);
+  // The same rows on every rank, one per library, in their order. With `limit` the machine's limit
+  // has a turn in each pass as well; it is in the rows of rank 0 alone.
+  std::vector<Row> measure(const std::vector<Library*>& libraries, std::size_t bytes,
+                           RunLimit* limit = nullptr);
 
  private:
   struct Played {

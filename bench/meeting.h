@@ -45,8 +45,9 @@ class Meeting {
   // For every i the largest of the ranks' times[i], on every rank. At most kMostIterations.
   std::vector<double> largest(std::span<const double> times);
 
-  // A cache line's round trip between ranks 0 and 1, in microseconds; 0 where there are more ranks
-  // than cores, or one.
+  // A cache line's round trip in microseconds: between ranks 0 and 1; between two threads of rank
+  // 0, on cores of their own, where there are more ranks than cores. 0 where there is one rank or
+  // core.
   double cache_line_round_trip();
 
   // Sequence numbers that each rank puts down and the others read: what a barrier is checked with.

@@ -94,7 +94,7 @@ void print(const OverlapRow& row, std::ostream& table) {
                        row.together.bytes, row.together.transport, row.together.algorithm,
                        to_string(row.progress), time_text(row.alone.time_us.median),
                        time_text(row.compute_us), time_text(row.together.time_us.median),
-                       time_text(std::max(0.0, row.together.time_us.median - row.compute_us)),
+                       time_text(row.together.time_us.median - row.compute_us),
                        percent(share_of(row)), wrong_text(row.together), row.together.iterations);
 }
 
@@ -124,7 +124,7 @@ std::string_view to_string(Progress progress) {
 double hidden(double alone_us, double compute_us, double together_us) {
   const double shorter = std::min(alone_us, compute_us);
   if (shorter <= 0) return 0;
-  return std::clamp((alone_us + compute_us - together_us) / shorter, 0.0, 1.0);
+  return (alone_us + compute_us - together_us) / shorter;
 }
 
 std::string json_line(const OverlapRow& row) {
@@ -158,16 +158,17 @@ std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& requ
 std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
                                         const std::vector<std::unique_ptr<Library>>& libraries,
                                         std::size_t bytes) {
-  const double alone_us = bench.measure({libraries.front().get()}, bytes).front().time_us.median;
+  const Row calibration = bench.measure({libraries.front().get()}, bytes).front();
   Computation& computation = dynamic_cast<Overlapped&>(*libraries.front()).computation();
-  const std::uint64_t rounds = computation.rounds_in(alone_us);
+  const std::uint64_t rounds = computation.rounds_in(calibration.time_us.median);
   std::vector<double> computed = time_computation(meeting, computation, rounds);
   std::vector<Library*> all;
   for (const auto& library : libraries) {
     dynamic_cast<Overlapped&>(*library).set_rounds(rounds);
     all.push_back(library.get());
   }
-  const std::vector<Row> rows = bench.measure(all, bytes);
+  std::vector<Row> rows = bench.measure(all, bytes);
+  if (calibration.wrong) *rows.front().wrong += *calibration.wrong;
   const std::vector<double> after = time_computation(meeting, computation, rounds);
   computed.insert(computed.end(), after.begin(), after.end());
   std::vector<OverlapRow> result;
@@ -176,6 +177,12 @@ std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
     result.push_back({progress, rows.front(), rows[i], quantile(computed, 0.5)});
   }
   return result;
+}
+
+std::uint64_t count_wrong(const std::vector<OverlapRow>& rows) {
+  std::uint64_t wrong = rows.front().alone.wrong.value_or(0);
+  for (const OverlapRow& row : rows) wrong += row.together.wrong.value_or(0);
+  return wrong;
 }
 
 std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
@@ -188,8 +195,9 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
   if (prints) print_heading(arguments, cache_line_us, table);
   std::uint64_t wrong = 0;
   for (const std::size_t bytes : sizes) {
-    for (const OverlapRow& row : measure_overlap(meeting, bench, libraries, bytes)) {
-      wrong += row.together.wrong.value_or(0) + row.alone.wrong.value_or(0);
+    const std::vector<OverlapRow> rows = measure_overlap(meeting, bench, libraries, bytes);
+    wrong += count_wrong(rows);
+    for (const OverlapRow& row : rows) {
       if (!prints) continue;
       print(row, table);
       flush_or_throw(table, kTable);

@@ -7,7 +7,8 @@
 //   polling   the computation calls Work::test() every 10 us
 //   thread    the communicator's progress thread
 //
-//     hidden = (alone + computing - together) / min(alone, computing), between 0 and 1
+//     hidden = (alone + computing - together) / min(alone, computing): 1 where the shorter costs no
+//     time, 0 where one after the other is as quick, below 0 where it is quicker
 //
 // as in the Intel MPI Benchmarks and OSU's osu_iallreduce ("overlap"), but that `alone` is always
 // without a progress thread: what is compared is one after the other in the fastest way. Where a
@@ -36,12 +37,12 @@ std::string_view to_string(Progress progress);
 
 struct OverlapRow {
   Progress progress = Progress::kNobody;
-  Row alone;     // the operation by itself, and without a progress thread
+  Row alone;     // the operation by itself, and without a progress thread; the same in all rows
   Row together;  // with the computation beside it
   double compute_us = 0;
 };
 
-// The share of the shorter of the two that cost no time.
+// The share of the shorter of the two that cost no time; noise can bring it above 1.
 double hidden(double alone_us, double compute_us, double together_us);
 
 std::string json_line(const OverlapRow& row);
@@ -54,6 +55,10 @@ std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& requ
 std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
                                         const std::vector<std::unique_ptr<Library>>& libraries,
                                         std::size_t bytes);
+
+// Of one size, every element once: those of the operation alone, when it was measured and when the
+// computation was fitted to it, and those beside the computation.
+std::uint64_t count_wrong(const std::vector<OverlapRow>& rows);
 
 // One rank's part in all `sizes`, printed by rank 0; returns how many elements were wrong.
 std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,

@@ -11,6 +11,7 @@
 #include "bench/arguments.h"
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/measure.h"
 #include "bench/meeting.h"
 #include "bench/pattern.h"
 #include "bench/report.h"
@@ -163,10 +164,8 @@ P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes, s
   row.bytes = bytes;
   row.window = window;
   row.samples = times.size();
-  row.median_us = quantile(times, 0.5);
-  row.p10_us = quantile(times, 0.1);
-  row.p90_us = quantile(times, 0.9);
-  row.p99_us = quantile(times, 0.99);
+  row.segment_bytes = arguments.segment_bytes;
+  row.time_us = quantiles(times);
   return row;
 }
 
@@ -188,10 +187,10 @@ void print_heading(const Arguments& arguments, double cache_line_us, std::ostrea
 void print(const P2pRow& row, std::ostream& table) {
   table << fmt::format(
       " {:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} {:>5}\n",
-      row.bytes, row.window, row.level, row.transport, time_text(row.median_us),
-      time_text(row.p10_us), time_text(row.p90_us), time_text(row.p99_us), bandwidth(row),
-      messages_per_second(row) / 1e6, wrong_text(row), row.samples,
-      row.cache_line_us > 0 ? fmt::format("{:.2f}", row.cache_line_us) : "-");
+      row.bytes, row.window, row.level, row.transport, time_text(row.time_us.median),
+      time_text(row.time_us.p10), time_text(row.time_us.p90),
+      p99_text(row.time_us.p99, row.samples), bandwidth(row), messages_per_second(row) / 1e6,
+      wrong_text(row), row.samples, line_text(row.distance));
 }
 
 const char* explain_time(P2pKind kind) {
@@ -243,38 +242,38 @@ std::size_t window_of(const P2pRequest& request, std::size_t bytes) {
 }
 
 double messages_per_second(const P2pRow& row) {
-  if (row.median_us <= 0) return 0;
-  if (row.kind == P2pKind::kLatency) return 1e6 / row.median_us;
+  if (row.time_us.median <= 0) return 0;
+  if (row.kind == P2pKind::kLatency) return 1e6 / row.time_us.median;
   const double ways = row.kind == P2pKind::kBidirectional ? 2 : 1;
-  return ways * static_cast<double>(row.window) / row.median_us * 1e6;
+  return ways * static_cast<double>(row.window) / row.time_us.median * 1e6;
 }
 
 double bandwidth(const P2pRow& row) {
   return messages_per_second(row) * static_cast<double>(row.bytes) / 1e9;
 }
 
-// The fields of a collective's row, as far as they have a meaning, so that what reads those reads
-// these.
-std::string json_line(const P2pRow& row) {
-  nlohmann::ordered_json line;
-  line["library"] = "kolo";
-  line["transport"] = row.transport;
-  line["collective"] = fmt::format("p2p_{}", to_string(row.kind));
-  line["algorithm"] = row.level;
-  line["ranks"] = 2;
-  line["bytes"] = row.bytes;
-  line["iterations"] = row.samples;
-  line["median_us"] = row.median_us;
-  line["p10_us"] = row.p10_us;
-  line["p90_us"] = row.p90_us;
-  line["p99_us"] = row.p99_us;
-  line["algbw_GBps"] = bandwidth(row);
-  line["busbw_GBps"] = bandwidth(row);
-  line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
-  line["window"] = row.window;
-  line["messages_per_s"] = messages_per_second(row);
-  line["cache_line_us"] = row.cache_line_us;
-  line["regime"] = regime(row.cache_line_us);
+std::string json_line(const P2pRow& p2p) {
+  Row row;
+  row.library = "kolo";
+  row.transport = p2p.transport;
+  row.collective = fmt::format("p2p_{}", to_string(p2p.kind));
+  row.algorithm = p2p.level;
+  row.problem.collective = Collective::kMessage;
+  row.problem.type = ElementType::kUint8;
+  row.problem.is_in_place = false;
+  row.ranks = 2;
+  row.bytes = p2p.bytes;
+  row.iterations = p2p.samples;
+  row.time_us = p2p.time_us;
+  row.pass_us = p2p.pass_us;
+  row.wrong = p2p.wrong;
+  row.distance = p2p.distance;
+  row.segment_bytes = p2p.segment_bytes;
+  auto line = nlohmann::ordered_json::parse(json_line(row));
+  line["algbw_GBps"] = bandwidth(p2p);
+  line["busbw_GBps"] = bandwidth(p2p);
+  line["window"] = p2p.window;
+  line["messages_per_s"] = messages_per_second(p2p);
   return line.dump();
 }
 
@@ -284,22 +283,31 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
   std::vector<std::vector<double>> times(pipes.size());
   std::vector<std::uint64_t> wrong(pipes.size());
   std::vector<std::size_t> samples(pipes.size());
-  const double cache_line_us = meeting.cache_line_round_trip();
+  std::vector<std::vector<double>> medians(pipes.size());
+  Distance distance;
   for (int turn = 0; turn < arguments.passes; ++turn) {
+    distance.add(meeting.cache_line_round_trip());
     for (std::size_t i = 0; i < pipes.size(); ++i) {
-      if (turn == 0) samples[i] = warm_up(game, meeting, arguments, *pipes[i]);
+      if (turn == 0) {
+        samples[i] = warm_up(game, meeting, arguments, *pipes[i]);
+      } else {
+        game.sample(*pipes[i]);  // not counted: the other pipe has had its turn
+      }
       std::vector<double> more;
       more.reserve(samples[i]);
       for (std::size_t k = 0; k < samples[i]; ++k) more.push_back(game.sample(*pipes[i]));
       more = meeting.largest(more);
       times[i].insert(times[i].end(), more.begin(), more.end());
+      medians[i].push_back(quantile(more, 0.5));
       wrong[i] += meeting.sum(game.take_wrong());
     }
   }
+  distance.add(meeting.cache_line_round_trip());
   std::vector<P2pRow> rows;
   for (std::size_t i = 0; i < pipes.size(); ++i) {
     rows.push_back(row_of(arguments, *pipes[i], bytes, game.window(), times[i]));
-    rows.back().cache_line_us = cache_line_us;
+    rows.back().pass_us = medians[i];
+    rows.back().distance = distance;
     if (arguments.is_checked) rows.back().wrong = wrong[i];
   }
   return rows;

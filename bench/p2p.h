@@ -19,7 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/cache_line.h"
 #include "bench/pipe.h"
+#include "bench/statistics.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::bench {
@@ -57,19 +59,20 @@ struct P2pRow {
   std::size_t bytes = 0;
   std::size_t window = 1;
   std::size_t samples = 0;
-  double median_us = 0;  // latency: of one message, one way; else of the whole window
-  double p10_us = 0;
-  double p90_us = 0;
-  double p99_us = 0;
+  std::size_t segment_bytes = 0;       // asked for; 0: the transport's choice
+  Quantiles time_us;                   // latency: of one message, one way; else of the whole window
+  std::vector<double> pass_us;         // medians of the passes
   std::optional<std::uint64_t> wrong;  // bytes; none: not checked
-  double cache_line_us = 0;
+  Distance distance;
 };
 
 // Payload of both directions where there are two, bytes per nanosecond.
 double bandwidth(const P2pRow& row);
 double messages_per_second(const P2pRow& row);
 
-std::string json_line(const P2pRow& row);
+// A row's (report.h) with `collective` p2p_KIND and the level as `algorithm`, and then window and
+// messages_per_s; bandwidths are those of all messages.
+std::string json_line(const P2pRow& p2p);
 
 // The pipes in turn at one size; the same rows on both ranks. Collective over the meeting's two
 // ranks.

@@ -7,8 +7,8 @@ per collective and number of ranks.
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
 of `kolo-bench limits`, are dashed. A library that chose its algorithm by the size is one line; where several algorithms were
-measured at one size, each has its own. Where a file holds several rows for one point, the last one counts. The second line of a
-title is the machine and the commit, where all rows agree.
+measured at one size, each has its own, and so has what was asked for in another way (form, memory, type, ...). Where files hold
+several rows of one measurement (rows.py), the last one counts. The second line of a title is the machine and the commit, where all rows agree.
 """
 
 import argparse
@@ -18,16 +18,20 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from rows import latest, name_of, setting_text, size_text
+
 SYSTEM_PYTHON = "/usr/bin/python3"
 COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
-          ("gloo", "tcp"): "#d1495b", ("openmpi", "shm"): "#e08a1e", ("openmpi", "tcp"): "#b5651d",
+          ("gloo", "tcp"): "#d1495b", ("gloo:ring", "tcp"): "#a02f43",
+          ("gloo:bcube", "tcp"): "#7d1d2e", ("openmpi:ring", "shm"): "#a85f0a", ("openmpi:ring", "tcp"): "#7a4412",
+          ("openmpi", "shm"): "#e08a1e", ("openmpi", "tcp"): "#b5651d",
           ("openmpi:ucx", "shm"): "#f2b95f", ("openmpi:ucx", "tcp"): "#d9a441", ("mpich", "shm"): "#8c4a9e",
           ("mpich", "tcp"): "#c07bd0", ("limit", "shm"): "#404040", ("limit", "tcp"): "#404040",
           ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
 TEXTS = ["library", "transport", "collective", "algorithm"]
 NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps"]
-UNITS = ["B", "KiB", "MiB", "GiB"]
+CHOSEN = ("algorithm", "window")  # by the library, size by size
 LIMITS = ("floor", "limit")  # which are no libraries
 MOST_BARS = 6  # sizes
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
@@ -85,8 +89,10 @@ def limit_of(row):
     limit = row.get("limit_us")
     if not isinstance(limit, (int, float)) or limit <= 0:
         return None
-    return {**row, "library": "limit", "algorithm": "measured in the same run", "transport": row["transport"],
-            "median_us": limit, "p10_us": limit, "p90_us": limit}
+    asked = {name: row[name] for name in ("type", "op", "in_place", "memory") if name in row}  # which it is of, too
+    kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
+    return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
+            "p90_us": limit}
 
 
 def series_of(rows):
@@ -101,16 +107,32 @@ def series_of(rows):
 
 
 def lines_of(rows):
-    algorithms = defaultdict(lambda: defaultdict(set))  # of a library over a transport, by size
+    rows = latest(rows)
+    lines = defaultdict(list)
     for row in rows:
-        algorithms[row["library"], row["transport"]][row["bytes"]].add(row["algorithm"])
-    lines = defaultdict(dict)
-    for row in rows:
-        name = f"{row['library']} over {row['transport']}"
-        if any(len(names) > 1 for names in algorithms[row["library"], row["transport"]].values()):
-            name += f", {row['algorithm']}"
-        lines[name][row["bytes"]] = row
-    return {name: [points[size] for size in sorted(points)] for name, points in lines.items()}
+        lines[line_name(row)].append(row)
+    for name in CHOSEN:
+        lines = split_by(name, lines)
+    return {name: sorted(points, key=lambda row: row["bytes"]) for name, points in lines.items()}
+
+
+def line_name(row):
+    setting = setting_text(row)
+    return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
+
+
+def split_by(field, lines):
+    """A line that has several values of it at one size becomes a line for each."""
+    result = {}
+    for name, points in lines.items():
+        if len({row["bytes"] for row in points}) == len(points):
+            result[name] = points
+            continue
+        values = list(dict.fromkeys(row.get(field) for row in points))
+        for value in values:
+            of_value = [row for row in points if row.get(field) == value]
+            result[name if len(values) == 1 else f"{name}, {value}"] = of_value
+    return result
 
 
 def pages_of(rows):
@@ -141,20 +163,15 @@ def where_text(rows):
     return f"{machine}, {cores} cores, {kernel}, kolo at {str(commit)[:20]}"
 
 
-def size_text(size, _position=None):
-    unit = 0
-    while size >= 1024 and unit + 1 < len(UNITS):
-        size, unit = size / 1024, unit + 1
-    return f"{size:g} {UNITS[unit]}"
-
-
 def number_text(value, _position=None):
     return f"{value:,.0f}" if value >= 10000 else f"{value:g}"
 
 
 def style_of(name, points):
+    """Of several lines of a peer over a transport the plain one has its colour, the others those that are left."""
     first = points[0]
-    return {"color": COLORS.get((first["library"], first["transport"])), "label": name}
+    is_plain = name == f"{name_of(first)} over {first['transport']}"
+    return {"color": COLORS.get((name_of(first), first["transport"])) if is_plain else None, "label": name}
 
 
 def draw_line(axes, name, points, quantity):
@@ -202,7 +219,7 @@ def fill_axes(plt, axes, lines, what, most_ticks):
     axes.set_yscale("log")
     sizes = sorted({row["bytes"] for points in lines.values() for row in points})
     axes.set_xticks(apart(sizes, most_ticks))
-    axes.xaxis.set_major_formatter(plt.FuncFormatter(size_text))
+    axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda size, _: size_text(size)))
     axes.xaxis.set_minor_locator(plt.NullLocator())
     axes.yaxis.set_major_formatter(plt.FuncFormatter(number_text))
     axes.tick_params(axis="x", rotation=35)
@@ -332,7 +349,7 @@ def main():
     except ImportError:
         # Distributions install it for their own Python, which need not be the first in PATH.
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(SYSTEM_PYTHON) != os.path.realpath(sys.executable):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
         fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

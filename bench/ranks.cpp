@@ -163,7 +163,7 @@ Able find_able(const Problem& problem, const Arguments& arguments, const Seat& s
       able.libraries.push_back(seat.libraries[i].get());
       able.peers.push_back(peer);
     } else if (report != nullptr) {
-      report->leave_out(seat.libraries[i]->name(), objection);
+      report->leave_out(peer.empty() ? seat.libraries[i]->name() : peer, objection);
     }
   }
   return able;
@@ -174,23 +174,20 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   Report report(arguments, table, *seat.json);
   seat.libraries = make_libraries(rank, arguments, store);
   const bool is_shared = std::ranges::any_of(seat.libraries, lives_elsewhere);
-  Bench bench(*seat.meeting, arguments, is_shared ? Pages::kShared : Pages::kOwn);
-  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store);
+  const Pages pages = is_shared ? Pages::kShared : Pages::kOwn;
+  Bench bench(*seat.meeting, arguments, pages);
+  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) report.begin(cache_line_us, versions_of(seat));
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
     const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
-    const std::optional<double> limit_us = limit.measure(bytes);
     const Profile before =
         arguments.is_profiled ? profile_of(*seat.libraries.front()->communicator()) : Profile{};
-    std::vector<Row> rows = bench.measure(able.libraries, bytes);
+    std::vector<Row> rows = bench.measure(able.libraries, bytes, &limit);
     if (rank != 0) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      rows[i].peer = able.peers[i];
-      rows[i].limit_us = limit_us;
-    }
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
     } else {

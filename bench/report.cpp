@@ -19,8 +19,7 @@
 namespace kolo::bench {
 namespace {
 
-// 0 where nothing was measured: one rank, or more ranks than cores.
-std::string line_text(double us) { return us > 0 ? fmt::format("{:.2f}", us) : "-"; }
+constexpr std::size_t kFewestForP99 = 100;
 
 std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
 
@@ -38,8 +37,8 @@ std::string peer_text(const Row& own, const Row* row, const std::string& peer) {
     return fmt::format(fmt::runtime(kCells), "-", width, "-", "-", "-", "-", "-", "-");
   return fmt::format(fmt::runtime(kCells), time_text(row->time_us.median), width,
                      time_text(row->time_us.p10), time_text(row->time_us.p90),
-                     time_text(row->time_us.p99), first_text(*row), wrong_text(*row),
-                     ratio_text(own, *row));
+                     p99_text(row->time_us.p99, row->iterations), first_text(*row),
+                     wrong_text(*row), ratio_text(own, *row));
 }
 
 // The quickest whose results are right.
@@ -62,8 +61,19 @@ std::string time_text(double us) {
   return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
 }
 
+// No probe: one rank, or one core.
+std::string line_text(const Distance& distance) {
+  if (std::string_view(distance.regime()) == "moved") return "moved";
+  const double us = distance.cache_line_us();
+  return us > 0 ? fmt::format("{:.2f}", us) : "-";
+}
+
+std::string p99_text(double us, std::size_t iterations) {
+  return iterations < kFewestForP99 ? "-" : time_text(us);
+}
+
 std::string distance_text(double cache_line_us) {
-  if (cache_line_us <= 0) return "no core of its own for each of two ranks to measure between";
+  if (cache_line_us <= 0) return "no two cores or ranks to measure between";
   return fmt::format("a cache line's round trip {:.2f} us ({})", cache_line_us,
                      regime(cache_line_us));
 }
@@ -113,9 +123,16 @@ std::string json_line(const Row& row) {
   line["type"] = type_text(row);
   line["op"] = op_text(row);
   line["form"] = to_string(row.form);
+  line["in_place"] = row.problem.is_in_place;
+  line["servers"] = row.problem.servers;
+  line["reproducibility"] = to_string(row.reproducibility);
+  line["segment_bytes"] = row.segment_bytes;
   if (row.is_memory_its_own) line["memory"] = "allocated";
-  line["cache_line_us"] = row.cache_line_us;
-  line["regime"] = regime(row.cache_line_us);
+  if (!row.peer.empty()) line["peer"] = row.peer;
+  line["pass_us"] = row.pass_us;
+  line["cache_line_us"] = row.distance.cache_line_us();
+  line["cache_line_probes_us"] = row.distance.probes_us();
+  line["regime"] = row.distance.regime();
   line["p99_us"] = row.time_us.p99;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
   line["limit_us"] = row.limit_us ? nlohmann::ordered_json(*row.limit_us) : nullptr;
@@ -195,8 +212,8 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
       "{:>6} {:>5}",
       own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
       time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
-      time_text(own.time_us.p99), first_text(own), algorithm_bandwidth(own), bus_bandwidth(own),
-      wrong_text(own), own.iterations);
+      p99_text(own.time_us.p99, own.iterations), first_text(own), algorithm_bandwidth(own),
+      bus_bandwidth(own), wrong_text(own), own.iterations);
   for (const std::string& peer : arguments_.against) {
     const auto row = std::ranges::find(rows, peer, &Row::peer);
     table_ << peer_text(own, row == rows.end() ? nullptr : &*row, peer);
@@ -205,12 +222,13 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
   table_ << fmt::format(
       " | {:>9} {:>8} {:>5}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
       own.limit_us ? fmt::format("{:.0f} %", 100 * *own.limit_us / own.time_us.median) : "-",
-      line_text(own.cache_line_us), mark);
+      line_text(own.distance), mark);
   flush_or_throw(table_, kTable);
   for (const Row& row : rows) {
     json_.add(json_line(row));
-    if (row.wrong.value_or(0) > 0) wrong_by_[row.library] += *row.wrong;
+    if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
+  has_moved_ = has_moved_ || line_text(own.distance) == "moved";
   bus_sum_ += bus_bandwidth(own);
   ++rows_;
 }
@@ -229,8 +247,11 @@ std::uint64_t Report::end() {
   if (!arguments_.against.empty())
     note("ratio: the peer's time over kolo's; above 1, kolo is faster");
   note(
-      "of limit: what the machine takes at least, measured just before, over kolo's time; -: not "
+      "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
       "known");
+  if (has_moved_) {
+    note("line moved: the cores did, while that row was measured; compare it with nothing");
+  }
   std::uint64_t wrong = 0;
   for (const auto& [library, count] : wrong_by_) {
     wrong += count;

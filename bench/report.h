@@ -18,6 +18,9 @@ std::string wrong_text(const Row& row);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);
+std::string line_text(const Distance& distance);
+// Of so many iterations: few have no hundredth.
+std::string p99_text(double us, std::size_t iterations);
 
 // How far apart the cores of the ranks are.
 std::string distance_text(double cache_line_us);
@@ -73,8 +76,9 @@ class Report {
   const Arguments& arguments_;
   std::ostream& table_;
   JsonLines& json_;
-  std::map<std::string, std::uint64_t> wrong_by_;  // library
+  std::map<std::string, std::uint64_t> wrong_by_;  // name_of
   std::set<std::string> left_out_;
+  bool has_moved_ = false;
   double bus_sum_ = 0;
   int rows_ = 0;
 };

@@ -28,16 +28,17 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
 }  // namespace
 
 RunLimit::RunLimit(const Arguments& arguments, int rank, std::string transport,
-                   std::shared_ptr<Store> store)
+                   std::shared_ptr<Store> store, Pages pages)
     : arguments_(arguments),
       rank_(rank),
       transport_(std::move(transport)),
       store_(std::move(store)),
+      pages_(pages),
       is_like_(is_like(arguments, transport_)) {}
 
 std::optional<double> RunLimit::measure(std::size_t bytes) {
   const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
-                             arguments_.is_memory_its_own};
+                             arguments_.is_memory_its_own, pages_};
   if (!is_like_ || !has_floor(request)) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
@@ -45,7 +46,8 @@ std::optional<double> RunLimit::measure(std::size_t bytes) {
     return std::nullopt;
   }
   const bool is_trial = arguments_.iterations > 0 && arguments_.iterations < kFewestIterations;
-  const double seconds = is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds);
+  const double seconds =
+      is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
   const Row found =
       transport_ == "shm" ? shared_memory_floor(request, seconds) : tcp_floor(request, seconds);
   store_->set(key, "");

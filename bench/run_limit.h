@@ -1,5 +1,5 @@
-// What the machine allows for a row, measured in the same run just before it: the floors of limits/
-// at one size.
+// What the machine allows for a row, measured in turn with its libraries: the floors of limits/ at
+// one size.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,21 @@
 #include <string>
 
 #include "bench/arguments.h"
+#include "bench/buffer.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::bench {
 
 class RunLimit {
  public:
-  // `transport`: kolo's. `store`: all ranks'; a floor is measured by rank 0 while the others are
-  // asleep in it.
+  // `transport`: kolo's. `pages`: those of the libraries' buffers. `store`: all ranks'; a floor is
+  // measured by rank 0 while the others are asleep in it.
   RunLimit(const Arguments& arguments, int rank, std::string transport,
-           std::shared_ptr<Store> store);
+           std::shared_ptr<Store> store, Pages pages = Pages::kOwn);
 
-  // Collective. Microseconds, at rank 0; nothing at the others, and where no floor is known: known
-  // are those of has_floor (limits/limits.h) over shm and tcp, on two cores or more; of reductions
-  // those of float32, and in place where kolo-bench has a choice.
+  // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
+  // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
+  // or more; of reductions those of float32, and in place where kolo-bench has a choice.
   std::optional<double> measure(std::size_t bytes);
 
  private:
@@ -29,6 +30,7 @@ class RunLimit {
   int rank_;
   std::string transport_;
   std::shared_ptr<Store> store_;
+  Pages pages_;
   bool is_like_;
   int turns_ = 0;
 };

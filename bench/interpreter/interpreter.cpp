@@ -11,8 +11,10 @@
 namespace kolo::bench {
 namespace {
 
+bool is_over(double value, double limit) { return limit >= 0 && value > limit; }
+
 std::string verdict_of(double value, double limit) {
-  return limit < 0 ? "-" : fmt::format("{:g} {}", limit, value <= limit ? "ok" : "over");
+  return limit < 0 ? "-" : fmt::format("{:g} {}", limit, is_over(value, limit) ? "over" : "ok");
 }
 
 // Enough digits for what is small, and none behind the point for what is not.
@@ -47,13 +49,23 @@ int run_interpreter(const InterpreterRequest& request) {
   const double line_us = cache_line_round_trip();
   fmt::print("# kolo-bench interpreter\n# {}; a cache line's round trip {:.2f} us ({})\n",
              describe_machine(), line_us, regime(line_us));
-  print("streaming: medians; the ratio is the median of the rounds' ratios",
-        streaming_rows(request));
-  print("fixed cost, per operation and rank", fixed_rows(request));
-  print("cached: find a plan and start it", cached_rows(request));
-  print("planning: write and compile one rank's schedule, and the memory of the plan",
-        planning_rows(request));
-  return 0;
+  bool is_late = false;
+  const auto show = [&is_late](const char* about, const std::vector<InterpreterRow>& rows) {
+    print(about, rows);
+    for (const InterpreterRow& row : rows) is_late = is_late || is_over(row.judged, row.limit);
+  };
+  show("streaming: medians; the ratio is the median of the rounds' ratios",
+       streaming_rows(request));
+  show("fixed cost, per operation and rank", fixed_rows(request));
+  show("cached: find a plan and start it", cached_rows(request));
+  const std::vector<PlanRow> plans = planning_rows(request);
+  print("planning: write and compile one rank's schedule, and the memory of the plan", plans);
+  bool has_grown = false;
+  for (const PlanRow& plan : plans) {
+    is_late = is_late || is_over(plan.us, plan.most_us);
+    has_grown = has_grown || plan.large > plan.small;
+  }
+  return has_grown || (is_late && !request.is_quick) ? 1 : 0;
 }
 
 }  // namespace kolo::bench

@@ -53,7 +53,8 @@ std::vector<InterpreterRow> fixed_rows(const InterpreterRequest& request);
 std::vector<PlanRow> planning_rows(const InterpreterRequest& request);
 std::vector<InterpreterRow> cached_rows(const InterpreterRequest& request);
 
-// Prints the table. Returns an exit code.
+// Prints the table. Returns 1 where a line is over its limit, of a quick run only where a plan's
+// memory grows with the message, as its times say nothing; else 0.
 int run_interpreter(const InterpreterRequest& request);
 
 }  // namespace kolo::bench

@@ -8,8 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/interpreter/hand_ring.h"
 #include "bench/cores.h"
+#include "bench/interpreter/hand_ring.h"
 #include "bench/interpreter/interpreter.h"
 #include "bench/interpreter/rooms.h"
 #include "bench/limits/team.h"

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 
+#include "bench/limits/floats.h"
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/slots.h"
@@ -32,9 +33,9 @@ struct Side {
 // What both floors sum: a buffer for each rank, which owns half of the elements.
 class Buffers {
  public:
-  explicit Buffers(std::size_t bytes)
-      : half_(bytes / 2 / sizeof(float)),
-        buffers_{std::vector<float>(2 * half_), std::vector<float>(2 * half_)} {}
+  explicit Buffers(const FloorRequest& request)
+      : half_(request.bytes / 2 / sizeof(float)),
+        buffers_{Floats(2 * half_, request.pages), Floats(2 * half_, request.pages)} {}
 
   void prepare(int rank) {
     auto& buffer = buffers_[rank];
@@ -51,7 +52,7 @@ class Buffers {
 
  protected:
   std::size_t half_;
-  std::vector<float> buffers_[2];
+  Floats buffers_[2];
 };
 
 class Floor : public Buffers {
@@ -115,27 +116,23 @@ class MappedFloor : public Buffers {
 };
 
 template <typename Kind>
-Row time_floor(std::size_t bytes, double seconds, const char* algorithm) {
-  const auto floor = std::make_unique<Kind>(bytes);
+Row time_floor(const FloorRequest& request, double seconds, const char* algorithm) {
+  const auto floor = std::make_unique<Kind>(request);
   const Round round{[&](int rank) { floor->prepare(rank); },
                     [&](int rank) { floor->all_reduce(rank); }};
-  Row row = floor_row({Collective::kAllReduce, 2, bytes}, "shm", algorithm);
-  const double once = time_together(2, 3, round).back();
-  const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
-  row.iterations = times.size();
-  row.time_us = quantiles(times);
+  Row row = floor_row(request, "shm", algorithm, 2, seconds, round);
   row.wrong = floor->count_wrong();
   return row;
 }
 
 }  // namespace
 
-Row all_reduce_floor(std::size_t bytes, double seconds) {
-  return time_floor<Floor>(bytes, seconds, "answered in place");
+Row all_reduce_floor(const FloorRequest& request, double seconds) {
+  return time_floor<Floor>(request, seconds, "answered in place");
 }
 
-Row mapped_all_reduce_floor(std::size_t bytes, double seconds) {
-  return time_floor<MappedFloor>(bytes, seconds, "both buffers mapped");
+Row mapped_all_reduce_floor(const FloorRequest& request, double seconds) {
+  return time_floor<MappedFloor>(request, seconds, "both buffers mapped");
 }
 
 }  // namespace kolo::bench

@@ -35,14 +35,15 @@ bool has_floor(const FloorRequest& request) {
 Row shared_memory_floor(const FloorRequest& request, double seconds) {
   if (request.ranks > 2) return passes_floor(request, seconds);
   if (request.collective != Collective::kAllReduce) return one_hop_floor(request, seconds);
-  if (request.is_mapped) return mapped_all_reduce_floor(request.bytes, seconds);
-  if (request.bytes > kLineBytes) return all_reduce_floor(request.bytes, seconds);
+  if (request.is_mapped) return mapped_all_reduce_floor(request, seconds);
+  if (request.bytes > kLineBytes) return all_reduce_floor(request, seconds);
   return std::min(
-      one_hop_floor(request, seconds / 2), all_reduce_floor(request.bytes, seconds / 2),
+      one_hop_floor(request, seconds / 2), all_reduce_floor(request, seconds / 2),
       [](const Row& one, const Row& other) { return one.time_us.median < other.time_us.median; });
 }
 
-Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm) {
+Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm,
+              int threads, double seconds, const Round& round) {
   Row row;
   row.library = "floor";
   row.transport = transport;
@@ -50,9 +51,15 @@ Row floor_row(const FloorRequest& request, const char* transport, const std::str
   row.collective = command_of(request.collective);
   row.problem.collective = request.collective;
   row.problem.count = request.bytes / sizeof(float);
+  row.problem.is_in_place = request.collective != Collective::kAllToAll;
+  row.is_memory_its_own = request.is_mapped;
   row.ranks = request.ranks;
   row.bytes = request.bytes;
-  row.cache_line_us = cache_line_round_trip();
+  row.distance.add(cache_line_round_trip());
+  const std::vector<double> times = time_for(threads, seconds, round);
+  row.distance.add(cache_line_round_trip());
+  row.iterations = times.size();
+  row.time_us = quantiles(times);
   return row;
 }
 

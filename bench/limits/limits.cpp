@@ -23,9 +23,8 @@ class LimitReport {
       : json_(path), table_(path == "-" ? std::cerr : std::cout) {}
 
   void begin() {
-    line_us_ = cache_line_round_trip();
-    table_ << fmt::format("# kolo-bench limits\n# {}; a cache line's round trip {:.2f} us ({})\n",
-                          describe_machine(), line_us_, regime(line_us_));
+    table_ << fmt::format("# kolo-bench limits\n# {}; {}\n", describe_machine(),
+                          distance_text(cache_line_round_trip()));
     table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
     flush_or_throw(table_, kTable);
@@ -41,39 +40,42 @@ class LimitReport {
     line["p10_us"] = limit.time_us.p10;
     line["p90_us"] = limit.time_us.p90;
     line["GBps"] = limit.gigabytes_per_second;
-    line["cache_line_us"] = line_us_;
-    line["regime"] = regime(line_us_);
+    line["cache_line_us"] = limit.distance.cache_line_us();
+    line["cache_line_probes_us"] = limit.distance.probes_us();
+    line["regime"] = limit.distance.regime();
     line["run"] = run_facts();
     json_.add(line.dump());
   }
 
   void add(const Row& row) {
-    line_us_ = row.cache_line_us;
     print({fmt::format("{}, {} {}", row.collective, row.ranks, row.transport), row.algorithm,
-           row.bytes, row.time_us, algorithm_bandwidth(row)});
+           row.bytes, row.time_us, algorithm_bandwidth(row), row.distance});
     json_.add(json_line(row));
   }
 
  private:
   void print(const Limit& limit) const {
     table_ << fmt::format(
-        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6.2f}\n", limit.what,
+        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6}\n", limit.what,
         limit.variant, format_bytes(limit.bytes), limit.time_us.median, limit.time_us.p10,
         limit.time_us.p90,
         limit.gigabytes_per_second > 0 ? fmt::format("{:.1f}", limit.gigabytes_per_second) : "-",
-        line_us_);
+        line_text(limit.distance));
     flush_or_throw(table_, kTable);
   }
 
   JsonLines json_;
   std::ostream& table_;
-  double line_us_ = 0;
 };
 
 Limit line_limit() {
   std::vector<double> times;
-  for (int i = 0; i < kLineRepeats; ++i) times.push_back(cache_line_round_trip());
-  return {"cache line", "round trip, two cores", 64, quantiles(times), 0};
+  Distance distance;
+  for (int i = 0; i < kLineRepeats; ++i) {
+    times.push_back(cache_line_round_trip());
+    distance.add(times.back());
+  }
+  return {"cache line", "round trip, two cores", 64, quantiles(times), 0, distance};
 }
 
 // All-reduces of two ranks at every size, by each way over TCP; of the others, and of four ranks,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/limits/team.h"
 #include "bench/measure.h"
 
 namespace kolo::bench {
@@ -29,6 +30,7 @@ struct Limit {
   std::size_t bytes = 0;
   Quantiles time_us;
   double gigabytes_per_second = 0;  // 0 where only time matters
+  Distance distance = {};           // how far apart the cores were then
 };
 
 std::vector<Limit> memory_limits(bool is_quick);
@@ -39,6 +41,7 @@ struct FloorRequest {
   int ranks = 2;
   std::size_t bytes = 0;
   bool is_mapped = false;  // over shm: both ranks can reach both buffers
+  Pages pages = Pages::kOwn;
 };
 
 // Known are all_reduce, reduce_scatter, all_gather, all_to_all and broadcast, where every rank has
@@ -52,13 +55,14 @@ Row shared_memory_floor(const FloorRequest& request, double seconds);
 Row tcp_floor(const FloorRequest& request, double seconds);
 
 // What they are made of: of two ranks answered in place, through slots, in one line, ...
-Row all_reduce_floor(std::size_t bytes, double seconds);
-Row mapped_all_reduce_floor(std::size_t bytes, double seconds);
+Row all_reduce_floor(const FloorRequest& request, double seconds);
+Row mapped_all_reduce_floor(const FloorRequest& request, double seconds);
 Row one_hop_floor(const FloorRequest& request, double seconds);
 Row passes_floor(const FloorRequest& request, double seconds);
 
-// A floor's row, without its times.
-Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm);
+// A floor's row, of rounds for about that many seconds, with probes before and after them.
+Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm,
+              int threads, double seconds, const Round& round);
 
 // TCP both ways with each congestion control, at several sizes.
 std::vector<Row> tcp_all_reduce_floors(bool is_quick);

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <functional>
 
-#include "bench/limits/kernels.h"
+#include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/team.h"
 
@@ -46,18 +47,23 @@ Limit measure(const Level& level, int cores, const char* variant, const Sweep& s
   std::vector<std::vector<float>> buffers(static_cast<std::size_t>(cores),
                                           std::vector<float>(count, 1.0F));
   const std::size_t sweeps = std::max<std::size_t>(1, kLeastPerRound / level.bytes);
-  const Round round{[](int) {},
-                    [&](int thread) {
+  const Round round{{}, [&](int thread) {
                       for (std::size_t i = 0; i < sweeps; ++i)
                         sweep(buffers[static_cast<std::size_t>(thread)].data(), count);
                     }};
-  const double once = time_together(cores, 1, round).front();
-  std::vector<double> times = time_together(cores, rounds_for(kSecondsEach, once), round);
+  Distance distance;
+  distance.add(cache_line_round_trip());
+  std::vector<double> times = time_for(cores, kSecondsEach, round);
+  distance.add(cache_line_round_trip());
   for (double& time : times) time /= static_cast<double>(sweeps);
   const Quantiles time = quantiles(times);
   const auto all = static_cast<std::size_t>(cores);
-  return {"memory " + std::string(level.name), variant, level.bytes * all, time,
-          gigabytes_per_second(bytes_moved_each * all, time.median)};
+  return {"memory " + std::string(level.name),
+          variant,
+          level.bytes * all,
+          time,
+          gigabytes_per_second(bytes_moved_each * all, time.median),
+          distance};
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 // each rank gives all of it. Three ways, of which the quickest counts:
 //
 //   in one line     up to 56 bytes travel in the cache line of the flag that announces them
-//   through slots   the giver copies segments of 64 KiB into two slots in turn, the taker takes
-//   them
-//                   from there: two passes, the second from cache
+//
+//   through slots   the giver copies segments of 64 KiB into two slots in turn, and the taker takes
+//                   them from there: two passes, the second from cache
+//
 //   copied once     the taker takes from the giver's memory, as where that is mapped, or where the
 //                   kernel could copy between processes at no cost; of a broadcast the root copies
 //                   the second half, so that both cores work
@@ -17,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/limits/floats.h"
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/slots.h"
@@ -50,11 +52,11 @@ struct Range {
 
 class Pair {
  public:
-  Pair(Collective collective, std::size_t bytes)
-      : collective_(collective), count_(bytes / sizeof(float)), half_(count_ / 2) {
-    for (auto& data : data_) data.resize(count_);
-    if (collective == Collective::kAllToAll) {
-      for (auto& data : results_) data.resize(count_);
+  explicit Pair(const FloorRequest& request)
+      : collective_(request.collective), count_(request.bytes / sizeof(float)), half_(count_ / 2) {
+    for (auto& data : data_) data = Floats(count_, request.pages);
+    if (collective_ == Collective::kAllToAll) {
+      for (auto& data : results_) data = Floats(count_, request.pages);
     }
   }
 
@@ -62,8 +64,7 @@ class Pair {
     const bool gives_all =
         collective_ != Collective::kAllGather && collective_ != Collective::kBroadcast;
     const Range given = gives_all ? Range{0, count_} : gives(rank);
-    std::fill_n(data_[rank].begin() + static_cast<std::ptrdiff_t>(given.begin), given.count,
-                static_cast<float>(rank + 1));
+    std::fill_n(data_[rank].data() + given.begin, given.count, static_cast<float>(rank + 1));
   }
 
   void in_one_line(int rank) {
@@ -210,8 +211,8 @@ class Pair {
   Collective collective_;
   std::size_t count_;
   std::size_t half_;
-  std::vector<float> data_[2];
-  std::vector<float> results_[2];  // of an all-to-all
+  Floats data_[2];
+  Floats results_[2];  // of an all-to-all
   Flag rounds_[2];
   Side sides_[2];
 };
@@ -226,14 +227,10 @@ std::size_t given_bytes(const FloorRequest& request) {
 using Way = void (Pair::*)(int rank);
 
 Row by(Way way, const char* name, const FloorRequest& request, double seconds) {
-  const auto pair = std::make_unique<Pair>(request.collective, request.bytes);
+  const auto pair = std::make_unique<Pair>(request);
   const Round round{[&](int rank) { pair->prepare(rank); },
                     [&](int rank) { ((*pair).*way)(rank); }};
-  Row row = floor_row(request, "shm", name);
-  const double once = time_together(2, 3, round).back();
-  const std::vector<double> times = time_together(2, rounds_for(seconds, 2 * once), round);
-  row.iterations = times.size();
-  row.time_us = quantiles(times);
+  Row row = floor_row(request, "shm", name, 2, seconds, round);
   row.wrong = pair->count_wrong();
   return row;
 }

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/limits/kernels.h"
 #include "bench/cores.h"
+#include "bench/limits/floats.h"
+#include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
 #include "bench/limits/team.h"
 
@@ -22,9 +23,11 @@ class Passes {
       : collective_(request.collective),
         ranks_(request.ranks),
         threads_(threads),
-        count_(request.bytes / sizeof(float)),
-        data_(static_cast<std::size_t>(ranks_), std::vector<float>(count_)) {
-    if (collective_ == Collective::kAllToAll) results_ = data_;
+        count_(request.bytes / sizeof(float)) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      data_.emplace_back(count_, request.pages);
+      if (collective_ == Collective::kAllToAll) results_.emplace_back(count_, request.pages);
+    }
   }
 
   void prepare(int thread) {
@@ -66,7 +69,7 @@ class Passes {
     std::size_t end = 0;
   };
 
-  static float* of(std::vector<std::vector<float>>& all, int rank) {
+  static float* of(std::vector<Floats>& all, int rank) {
     return all[static_cast<std::size_t>(rank)].data();
   }
 
@@ -132,8 +135,8 @@ class Passes {
   int ranks_;
   int threads_;
   std::size_t count_;
-  std::vector<std::vector<float>> data_;
-  std::vector<std::vector<float>> results_;  // of an all-to-all
+  std::vector<Floats> data_;
+  std::vector<Floats> results_;  // of an all-to-all
 };
 
 }  // namespace
@@ -143,11 +146,7 @@ Row passes_floor(const FloorRequest& request, double seconds) {
   Passes passes(request, threads);
   const Round round{[&](int thread) { passes.prepare(thread); },
                     [&](int thread) { passes.work(thread); }};
-  Row row = floor_row(request, "shm", "each byte once");
-  const double once = time_together(threads, 2, round).back();
-  const std::vector<double> times = time_together(threads, rounds_for(seconds, 2 * once), round);
-  row.iterations = times.size();
-  row.time_us = quantiles(times);
+  Row row = floor_row(request, "shm", "each byte once", threads, seconds, round);
   row.wrong = passes.count_wrong();
   return row;
 }

@@ -22,8 +22,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/limits/limits.h"
+#include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/limits/limits.h"
 #include "bench/limits/team.h"
 #include "bench/sizes.h"
 #include "transports/posix/descriptor.h"
@@ -159,14 +160,9 @@ Row measure(const FloorRequest& request, const std::string& congestion, bool is_
                       exchange(pairs[self / 2][self % 2].get(), out[self], traffic.from(thread % 2),
                                in[self], traffic.from(1 - thread % 2));
                     }};
-  Row row = floor_row(request, "tcp",
-                      (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion);
-  const int team = static_cast<int>(threads);
-  const double once = time_together(team, 2, round).back();
-  const std::vector<double> times = time_together(team, rounds_for(seconds, once), round);
-  row.iterations = times.size();
-  row.time_us = quantiles(times);
-  return row;
+  return floor_row(request, "tcp",
+                   (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion,
+                   static_cast<int>(threads), seconds, round);
 }
 
 }  // namespace
@@ -198,8 +194,7 @@ std::vector<Limit> tcp_round_trips() {
   const Pair pair = connected_pair("");
   const std::vector<char> word(8, 'x');
   std::vector<char> into[2] = {word, word};
-  const Round round{[](int) {},
-                    [&](int side) {
+  const Round round{{}, [&](int side) {
                       const int socket = pair[static_cast<std::size_t>(side)].get();
                       for (int i = 0; i < kRoundTrips; ++i) {
                         if (side == 0) exchange(socket, word, word.size(), into[side], 0);
@@ -207,9 +202,12 @@ std::vector<Limit> tcp_round_trips() {
                         if (side == 1) exchange(socket, word, word.size(), into[side], 0);
                       }
                     }};
+  Distance distance;
+  distance.add(cache_line_round_trip());
   std::vector<double> times = time_together(2, 100, round);
+  distance.add(cache_line_round_trip());
   for (double& time : times) time /= kRoundTrips;
-  return {{"tcp round trip", "8 bytes, busy-polled", 8, quantiles(times), 0}};
+  return {{"tcp round trip", "8 bytes, busy-polled", 8, quantiles(times), 0, distance}};
 }
 
 }  // namespace kolo::bench

@@ -12,6 +12,7 @@
 namespace kolo::bench {
 namespace {
 
+constexpr int kTrialRounds = 3;
 constexpr int kSpins = 20'000;  // then yield: there may be fewer cores than threads
 
 class SpinBarrier {
@@ -50,7 +51,7 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
     for (int i = 0; i <= rounds; ++i) {
       std::chrono::duration<double, std::micro> took{0};
       try {
-        if (!has_failed) round.prepare(thread);
+        if (!has_failed && round.prepare) round.prepare(thread);
         barrier.wait();
         const auto begin = std::chrono::steady_clock::now();
         if (!has_failed) round.work(thread);
@@ -77,6 +78,11 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
 
 int rounds_for(double seconds, double us) {
   return static_cast<int>(std::clamp(seconds * 1e6 / std::max(us, 0.001), 3.0, 1000.0));
+}
+
+std::vector<double> time_for(int threads, double seconds, const Round& round) {
+  const double once = std::ranges::min(time_together(threads, kTrialRounds, round));
+  return time_together(threads, rounds_for(seconds, (round.prepare ? 2 : 1) * once), round);
 }
 
 }  // namespace kolo::bench

@@ -8,7 +8,7 @@
 namespace kolo::bench {
 
 struct Round {
-  std::function<void(int thread)> prepare;  // not timed
+  std::function<void(int thread)> prepare;  // not timed; empty: nothing to prepare
   std::function<void(int thread)> work;     // timed, after all are prepared
 };
 
@@ -18,5 +18,9 @@ std::vector<double> time_together(int threads, int rounds, const Round& round);
 
 // Rounds for about that many seconds, between 3 and 1000, when one takes `us` microseconds.
 int rounds_for(double seconds, double us);
+
+// The same, of as many rounds as fit: by the quickest of a short trial, as one that was interrupted
+// says nothing. To prepare counts as much as to work.
+std::vector<double> time_for(int threads, double seconds, const Round& round);
 
 }  // namespace kolo::bench

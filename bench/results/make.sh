@@ -5,14 +5,17 @@
 #   bench/results/make.sh [--out DIR] [--against PEERS] [--install] [--quick] [--bench PROGRAM]
 #
 #   --out DIR         where to; else bench/results/DATE-N-cores. It may be there, but without results in it
-#   --against PEERS   a list as kolo-bench takes it, or none; else gloo, mpich, openmpi and openmpi:ucx, those of the build
+#   --against PEERS   a list as kolo-bench takes it, or none; else gloo, mpich, openmpi and openmpi:ucx, those of the build, and
+#                     openmpi:ring for all_reduce
 #   --install         installs the peers first (cmake/setup.sh --with peers)
 #   --quick           few sizes, few iterations, no peers: half a minute, to see that it works; no figures to quote
 #   --bench PROGRAM   a kolo-bench that is built; else it is built first
 #
-# all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks: less
-# than 15 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times and of bandwidths for every transport and
-# number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what kolo-bench printed.
+# all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks;
+# all_reduce also of 1 GiB with 2 ranks (where 10 GiB are free), with 8 and with 16 ranks beside openmpi alone, and over shm from
+# buffers of the communicator's: less than 15 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times and of
+# bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what kolo-bench
+# printed.
 # Exit code 1 where a measurement failed: what could be measured is written all the same; 3 where results were wrong.
 set -eu
 
@@ -36,7 +39,7 @@ while [ $# -gt 0 ]; do
       shift 2 ;;
     --install) install=yes; shift ;;
     --quick) quick=yes; shift ;;
-    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -67,21 +70,39 @@ if [ -z "$bench" ]; then
 fi
 [ -x "$bench" ] || fail "--bench $bench: there is no such program"
 
-if [ -z "$against" ] && [ "$quick" = no ]; then
-  against=$("$bench" peers | sed 's/^openmpi$/openmpi openmpi:ucx/' | tr '\n' ' ' | sed 's/ $//; s/ /,/g')
-fi
-[ -n "$against" ] || against=none
+all=
+[ "$quick" = yes ] || all=$("$bench" peers)
+
+has() { printf '%s\n' "$all" | grep -qx "$1"; }
+
+# Who stands beside kolo between so many ranks, in a collective.
+peers_of() {
+  if [ -n "$against" ]; then
+    echo "$against"
+    return
+  fi
+  list=$all
+  ! has openmpi || list="$list openmpi:ucx"
+  case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi || list="$list openmpi:ring" ;; esac
+  case "$1" in 2 | 4) ;; *) if has openmpi; then list=openmpi; else list=; fi ;; esac
+  # shellcheck disable=SC2086  # words
+  set -- $list
+  if [ $# -eq 0 ]; then echo none; else (IFS=,; echo "$*"); fi
+}
 
 # Sizes and iterations of a collective between so many ranks: large ones cost most.
 effort() {
   case "$quick-$1-$2" in
     yes-barrier-*) echo "--iterations 4 --passes 1 --warmup 1" ;;
     yes-*) echo "--min-bytes 64 --max-bytes 64K --factor 32 --iterations 4 --passes 1 --warmup 1" ;;
-    no-barrier-*) echo "--seconds 0.5" ;;
+    no-barrier-*) echo "--seconds 0.5 --passes 3" ;;
     no-allreduce-2) echo "--max-bytes 256M --seconds 0.15 --passes 3 --warmup 2" ;;
+    no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.12 --passes 3 --warmup 1" ;;
     *) echo "--max-bytes 32M --seconds 0.12 --passes 3 --warmup 2" ;;
   esac
 }
+
+largest="--factor 2 --iterations 3 --passes 3 --warmup 1" # where an iteration takes seconds
 
 failed=
 wrong=
@@ -106,30 +127,49 @@ if [ "$quick" = yes ]; then
 else
   measure limits --json "$out/limits.jsonl"
 fi
-for transport in $transports; do
-  for ranks in 2 4; do
-    for collective in $collectives; do
-      say "$(($(date +%s) - began)) s: $collective over $transport, $ranks ranks"
-      # shellcheck disable=SC2046  # words
-      set -- "$collective" --ranks "$ranks" --transport "$transport" $(effort "$collective" "$ranks") \
-        --json "$out/$transport-$ranks-ranks.jsonl"
-      [ "$against" = none ] || set -- "$@" --against "$against"
-      measure "$@"
+# FILE TRANSPORT RANKS COLLECTIVE and further options.
+rows() {
+  file=$out/$1 transport=$2 ranks=$3 collective=$4
+  shift 4
+  say "$(($(date +%s) - began)) s: $collective over $transport, $ranks ranks $*"
+  set -- "$collective" --ranks "$ranks" --transport "$transport" "$@" --json "$file"
+  case " $* " in *" --allocated "*) peers=none ;; *) peers=$(peers_of "$ranks" "$collective") ;; esac
+  [ "$peers" = none ] || set -- "$@" --against "$peers"
+  measure "$@"
+}
+
+free_kb=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
+has_room=no
+[ "${free_kb:-0}" -lt 10485760 ] || has_room=yes
+# shellcheck disable=SC2046,SC2086  # words
+for over in $transports; do
+  for size in 2 4; do
+    for what in $collectives; do
+      rows "$over-$size-ranks.jsonl" "$over" "$size" "$what" $(effort "$what" "$size")
+      case "$quick-$has_room-$what-$size" in
+        no-yes-allreduce-2) rows "$over-2-ranks.jsonl" "$over" 2 allreduce --min-bytes 1G --max-bytes 1G $largest ;;
+        no-*-allreduce-4) rows "$over-4-ranks.jsonl" "$over" 4 allreduce --min-bytes 256M --max-bytes 256M $largest ;;
+      esac
     done
   done
+  for size in 8 16; do
+    rows "$over-$size-ranks.jsonl" "$over" "$size" allreduce $(effort allreduce "$size")
+  done
 done
+# shellcheck disable=SC2046  # words
+rows shm-2-ranks-allocated.jsonl shm 2 allreduce $(effort allreduce 2 | sed '/--min/!s/^/--min-bytes 8K /') --allocated
 seconds=$(($(date +%s) - began))
 
 set --
 for transport in $transports; do
-  for ranks in 2 4; do
-    file=$out/$transport-$ranks-ranks.jsonl
+  for ranks in 2-ranks 2-ranks-allocated 4-ranks 8-ranks 16-ranks; do
+    file=$out/$transport-$ranks.jsonl
     [ ! -s "$file" ] || set -- "$@" "$file"
   done
 done
 [ $# -gt 0 ] || { say "nothing was measured; see $log"; exit 1; }
 pictures=$("$bench" plot --overview "$@" --out "$out") || { failed="$failed plot"; pictures=; }
-python3 "$root/bench/results/tables.py" --seconds "$seconds" --pictures "$pictures" "$@" >"$out/README.md" ||
+python3 -B "$root/bench/results/tables.py" --made-by "\`bench/results/make.sh\` in $seconds s" --pictures "$pictures" "$@" >"$out/README.md" ||
   failed="$failed tables"
 
 say "$seconds s; the tables are in $out/README.md"

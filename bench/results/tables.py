@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes Markdown tables of kolo-bench's JSON lines: kolo, the limit, and the peers beside it, size by size.
 
-  tables.py FILE... [--seconds N] [--pictures "A.png B.png"] > README.md
+  tables.py FILE... [--made-by TEXT] [--pictures "A.png B.png"] > README.md
 
-A file is of one transport and one number of ranks, as make.sh writes them. Peers' rows follow kolo's of the same size. What a
+A section for each transport, number of ranks and whatever else was asked for. Peers' rows follow kolo's of the same size. What a
 peer's time is over kolo's is the ratio: above 1, kolo is faster; where it is below, it is bold.
 """
 
@@ -12,14 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-UNITS = ["B", "KiB", "MiB", "GiB"]
-
-
-def size_text(size):
-    unit = 0
-    while size >= 1024 and unit + 1 < len(UNITS):
-        size, unit = size / 1024, unit + 1
-    return f"{size:g} {UNITS[unit]}"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from rows import key_of, name_of, setting_text, size_text  # noqa: E402  # pylint: disable=wrong-import-position
 
 
 def time_text(us):
@@ -41,14 +35,24 @@ def read_rows(path):
 
 
 def points_of(rows):
-    """[(kolo's row, {peer: its row})]"""
-    points = []
+    """[(kolo's row, {peer: its row})]; of several rows of one measurement the last."""
+    points = {}
+    last = None
     for row in rows:
         if row.get("library") == "kolo":
-            points.append((row, {}))
-        elif "library" in row and points:
-            points[-1][1][row["library"]] = row
-    return points
+            last = key_of(row)
+            points[last] = (row, {})
+        elif "library" in row and last is not None:
+            points[last][1][name_of(row)] = row
+    return list(points.values())
+
+
+def sections_of(points):
+    """{(transport, ranks, what else was asked for): its points}"""
+    sections = {}
+    for own, peers in points:
+        sections.setdefault((own["transport"], own["ranks"], setting_text(own)), []).append((own, peers))
+    return sections
 
 
 def able(row):
@@ -100,7 +104,9 @@ def table(points, collective):
                     time_text(limit) if limit else "-", f"{limit / own['median_us']:.2f}" if limit else "-",
                     *(peer_cell(own, others.get(name)) for name in peers), str(own.get("regime", "-"))]))
     print()
-    print(f"    {own['run']['command']}\n")
+    for command in dict.fromkeys(own["run"]["command"] for own, _ in points):
+        print(f"    {command}")
+    print()
 
 
 def versions_of(files):
@@ -112,41 +118,58 @@ def versions_of(files):
     return versions
 
 
-def head(files, seconds):
+def head(files, made_by):
     run = next(row["run"] for rows in files for row in rows if "run" in row)
     print(f"# {run['machine']}, {run['cores']} cores, {run['date'][:10]}\n")
-    print(f"{run['kernel']}, kolo {run['kolo']} at {run['commit']}; peers: {'; '.join(versions_of(files)) or 'none'}. "
-          f"Made by `bench/results/make.sh`{f' in {seconds} s' if seconds else ''}.\n")
+    built = f" ({run['compiler']})" if run.get("compiler") else ""
+    print(f"{run['kernel']}, kolo {run['kolo']} at {run['commit']}{built}; peers: {'; '.join(versions_of(files)) or 'none'}."
+          f"{f' Made by {made_by}.' if made_by else ''}\n")
+    if run.get("environment"):
+        print(f"Set were {', '.join(f'`{name}={value}`' for name, value in run['environment'].items())}.\n")
     print("Times are microseconds: the median over the iterations of the longest of the ranks' times, all libraries in turn over the "
           "same pages, every element checked. Behind a peer's time is that time over kolo's: above 1, kolo is faster. The limit was "
-          "measured just before its row (`bench/README.md`); cores: how far apart they were then (near, far).\n")
+          "measured in turn with them (`bench/README.md`); cores: how far apart they were (near, far), or that they moved meanwhile, "
+          "which makes the row's figures worthless.\n")
+
+
+def section(points, title):
+    print(f"## {title}\n")
+    moved = sum(own.get("regime") == "moved" for own, _ in points)
+    if moved:
+        print(f"In {moved} of {len(points)} rows the cores moved.\n")
+
+
+def show(pictures, prefix):
+    for name in pictures:
+        if name.startswith(prefix):
+            print(f"![{name}]({name})\n")
+
+
+def tables(points):
+    collectives = list(dict.fromkeys(own["collective"] for own, _ in points))
+    if any(peers for _, peers in points):
+        summary(points, collectives, sorted({own["bytes"] for own, _ in points}))
+    for collective in collectives:
+        table(points, collective)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--seconds", default="")
+    parser.add_argument("--made-by", default="", help="by what command, and in what time")
     parser.add_argument("--pictures", default="")
     arguments = parser.parse_args()
     files = [read_rows(path) for path in arguments.files]
     if not any(points_of(rows) for rows in files):
         sys.exit(f"tables.py: no row of kolo's in {', '.join(arguments.files)}")
-    head(files, arguments.seconds)
+    head(files, arguments.made_by)
     pictures = [Path(name).name for name in arguments.pictures.split()]
-    for rows in files:
-        points = points_of(rows)
-        if not points:
-            continue
-        own = points[0][0]
-        collectives = list(dict.fromkeys(point[0]["collective"] for point in points))
-        print(f"## {own['transport']}, {own['ranks']} ranks\n")
-        for name in pictures:
-            if name.startswith(f"{own['transport']}_{own['ranks']}_ranks"):
-                print(f"![{name}]({name})\n")
-        if any(peers for _, peers in points):
-            summary(points, collectives, sorted({point[0]["bytes"] for point in points}))
-        for collective in collectives:
-            table(points, collective)
+    points = [point for rows in files for point in points_of(rows)]
+    for (transport, ranks, setting), of_section in sections_of(points).items():
+        section(of_section, f"{transport}, {ranks} ranks" + (f", {setting}" if setting else ""))
+        if not setting:
+            show(pictures, f"{transport.replace('/', '_')}_{ranks}_ranks")
+        tables(of_section)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,46 @@ class Diff(Comparison):
                 self.assertEqual((found, errors), (code, ""), output)
                 self.assertIn(verdict, output)
 
+    def test_passes_that_do_not_overlap_are_no_noise_whatever_single_iterations_did(self):
+        before = row(0.59, 0.49, 113, pass_us=[0.58, 0.59, 0.6])
+        for now, code, verdict in ((row(112, 0.5, 120, pass_us=[111, 112, 113]), 1, "SLOWER"),
+                                   (row(0.3, 0.29, 90, pass_us=[0.29, 0.3, 0.31]), 0, "faster"),
+                                   (row(0.7, 0.69, 0.71, pass_us=[0.59, 0.7, 0.71]), 0, "noise"),
+                                   (row(0.615, 0.61, 0.62, pass_us=[0.61, 0.615, 0.619]), 0, "noise"),  # no 5 %
+                                   (row(112, 0.5, 120, pass_us=[111, 112]), 0, "noise")):  # two passes may differ by chance
+            with self.subTest(now=now):
+                found, output, errors = self.diff([before], [now])
+                self.assertEqual((found, errors), (code, ""), output)
+                self.assertIn(verdict, output)
+
+    def test_what_was_asked_for_is_part_of_what_was_measured(self):
+        for setting, said in (({"form": "persistent"}, "persistent"), ({"memory": "allocated"}, "allocated"),
+                              ({"reproducibility": "ordered"}, "ordered"), ({"progress": "thread"}, "progress by thread"),
+                              ({"in_place": False}, "out of place"), ({"servers": 1}, "servers 1"), ({"window": 8}, "window 8"),
+                              ({"segment_bytes": 65536}, "segments of 64 KiB"), ({"peer": "kolo:other"}, "kolo:other")):
+            with self.subTest(setting=setting):
+                rows = [row(10), row(100, **setting)]
+                code, output, errors = self.diff(rows, list(reversed(rows)))
+                self.assertEqual((code, errors), (0, ""), output)
+                self.assertIn("2 noise", output)
+                self.assertIn(said, output)
+                self.assertIn("no row in common", self.diff([row(10)], [row(100, **setting)])[2])
+
+    def test_rows_from_before_a_field_was_written_have_what_it_stood_for(self):
+        usual = {"form": "blocking", "reproducibility": "fast", "servers": 0, "segment_bytes": 0}
+        for collective, in_place in (("allreduce", True), ("alltoall", False), ("p2p_latency", False)):
+            code, output, errors = self.diff([row(10, collective=collective)], [row(10, collective=collective, in_place=in_place, **usual)])
+            self.assertEqual((code, errors), (0, ""), output)
+            self.assertIn("1 noise", output)
+            self.assertNotIn("(out of place)", output)
+
+    def test_peers_of_one_library_are_told_apart(self):
+        rows = [row(10, library="openmpi", peer="openmpi", algorithm="default"), row(99, library="openmpi", peer="openmpi:ring")]
+        code, output, _ = self.diff(rows, list(reversed(rows)))
+        self.assertEqual(code, 0)
+        self.assertIn("2 noise", output)
+        self.assertIn("openmpi:ring", output)
+
     def test_what_differs_by_less_than_the_least_is_noise(self):
         old, new = row(10, 9.99, 10.01), row(10.4, 10.39, 10.41)
         self.assertEqual(self.diff([old], [new])[0], 0)
@@ -61,6 +101,10 @@ class Diff(Comparison):
         code, output, _ = self.diff([row(10)], [row(40, regime="disturbed", cache_line_us=5)])
         self.assertEqual(code, 0)
         self.assertIn("disturbed by another program, not comparable", output)
+        for old, new in ((row(10), row(40, regime="moved")), (row(10, regime="moved"), row(40, regime="moved"))):
+            code, output, _ = self.diff([old], [new])
+            self.assertEqual(code, 0)
+            self.assertIn("the cores moved during one of them, not comparable", output)
 
     def test_a_peers_slowness_is_told_and_does_not_count(self):
         code, output, _ = self.diff([row(10, library="gloo")], [row(20, library="gloo")])

@@ -1,10 +1,12 @@
 // The floors: which are known, and that what they move arrives. Their times are nobody's promise.
 #include "bench/limits/limits.h"
 
+#include <atomic>
+#include <chrono>
 #include <initializer_list>
 
+#include "bench/cores.h"
 #include "test/support/catch.h"
-#include "transports/posix/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -23,9 +25,22 @@ void expect_right(const FloorRequest& request, const Row& row, const char* trans
   REQUIRE(row.transport == transport);
   REQUIRE(row.ranks == request.ranks);
   REQUIRE(row.bytes == request.bytes);
+  REQUIRE(row.distance.probes_us().size() == (available_cores().size() > 1 ? 2 : 0));
 }
 
 }  // namespace
+
+TEST_CASE("how many rounds fit is told by the quickest of a trial") {
+  std::atomic<int> calls{0};
+  const Round round{{}, [&calls](int) {
+                      if (++calls != 4) return;  // the last of the trial is interrupted
+                      const auto until =
+                          std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+                      while (std::chrono::steady_clock::now() < until) {
+                      }
+                    }};
+  REQUIRE(time_for(1, 0.05, round).size() == 1000);
+}
 
 TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
   for (const Collective collective : kCollectives) {
@@ -50,9 +65,18 @@ TEST_CASE("what a floor moves arrives, by every way") {
   for (const Collective collective : kCollectives) {
     for (const std::size_t bytes : std::initializer_list<std::size_t>{
              8, 56, 64, 112, 120, 4096, 65536, 65544, 131080, 400000}) {
-      const FloorRequest request{collective, 2, bytes};
-      expect_right(request, shared_memory_floor(request, kSeconds), "shm");
+      for (const Pages pages : {Pages::kOwn, Pages::kShared}) {
+        const FloorRequest request{collective, 2, bytes, false, pages};
+        expect_right(request, shared_memory_floor(request, kSeconds), "shm");
+      }
     }
+  }
+}
+
+TEST_CASE("where both ranks reach both buffers, their floor does, in whatever pages") {
+  for (const Pages pages : {Pages::kOwn, Pages::kShared}) {
+    const FloorRequest request{Collective::kAllReduce, 2, 400000, true, pages};
+    expect_right(request, shared_memory_floor(request, kSeconds), "shm");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "bench/cores.h"
 #include "bench/report.h"
 #include "test/support/catch.h"
 
@@ -100,6 +101,50 @@ TEST_CASE("an honest library has nothing wrong, and its times are in order") {
   REQUIRE(rows[0].time_us.p10 > 0);
   REQUIRE(rows[0].time_us.p10 <= rows[0].time_us.median);
   REQUIRE(rows[0].time_us.median <= rows[0].time_us.p90);
+  REQUIRE(rows[0].pass_us.size() == 2);
+}
+
+TEST_CASE("cores that move between two probes belong to no regime") {
+  const auto regime_of = [](std::initializer_list<double> probes) {
+    Distance distance;
+    for (const double us : probes) distance.add(us);
+    return std::string(distance.regime());
+  };
+  CHECK(regime_of({}) == "unknown");
+  CHECK(regime_of({0}) == "unknown");
+  CHECK(regime_of({0.12, 0.13, 0.12}) == "near");
+  CHECK(regime_of({0.49, 0.5}) == "far");
+  CHECK(regime_of({0.34, 0.36, 0.37}) == "far");  // on either side of the line, and not apart
+  CHECK(regime_of({0.12, 0.12, 0.49}) == "moved");
+  CHECK(regime_of({0.49, 0.12}) == "moved");
+  CHECK(regime_of({0.12, 0.28}) == "moved");
+  CHECK(regime_of({0.12, 40, 0.12}) == "disturbed");
+}
+
+TEST_CASE("a row whose cores moved says so in the table and in its line") {
+  Row row;
+  row.iterations = 8;
+  row.distance.add(0.12);
+  row.distance.add(0.49);
+  CHECK(line_text(row.distance) == "moved");
+  const auto line = nlohmann::json::parse(json_line(row));
+  CHECK(line["regime"] == "moved");
+  CHECK(line["cache_line_probes_us"] == std::vector<double>{0.12, 0.49});
+  CHECK(line["cache_line_us"].get<double>() == Approx(0.305));
+}
+
+TEST_CASE("few iterations have no 99th percentile") {
+  CHECK(p99_text(12, 8) == "-");
+  CHECK(p99_text(12, 99) == "-");
+  CHECK(p99_text(12, 100) == "12.00");
+}
+
+TEST_CASE("more ranks than cores have a distance as well, of rank 0's own threads") {
+  if (available_cores().size() < 2) return;
+  Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  arguments.ranks = static_cast<int>(available_cores().size()) + 1;
+  const auto rows = run_with(arguments, Lie::kNone, 64);
+  CHECK(rows[0].distance.probes_us().size() == 5);  // two in each pass, one at the end
 }
 
 TEST_CASE("one wrong element of one rank is counted in every iteration") {
@@ -134,13 +179,19 @@ TEST_CASE("a JSON line has the fields that others rely on") {
   const auto line = nlohmann::json::parse(json_line(rows[0]));
   for (const char* field :
        {"library", "transport", "collective", "algorithm", "ranks", "bytes", "iterations",
-        "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps", "wrong"}) {
+        "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps", "wrong", "in_place", "servers",
+        "reproducibility", "segment_bytes", "pass_us", "cache_line_probes_us"}) {
     INFO(field);
     REQUIRE(line.contains(field));
   }
   REQUIRE(line["collective"] == "allreduce");
   REQUIRE(line["bytes"] == 4096);
   REQUIRE(line["wrong"] == 0);
+  REQUIRE(line["pass_us"].size() == 2);
+  REQUIRE_FALSE(line.contains("peer"));
+  Row peer = rows[0];
+  peer.peer = "openmpi:ring";
+  REQUIRE(nlohmann::json::parse(json_line(peer))["peer"] == "openmpi:ring");
   REQUIRE(line["algbw_GBps"].get<double>() ==
           Approx(4096 / line["median_us"].get<double>() / 1000));
   REQUIRE(line["busbw_GBps"].get<double>() == Approx(line["algbw_GBps"].get<double>()));

@@ -115,10 +115,11 @@ TEST_CASE("whatever two ranks measure, an honest pipe has nothing wrong") {
     const P2pRow row = play_with(Lie::kNone, kind, 1000);
     CHECK(row.wrong == 0U);
     CHECK(row.samples == 6);
-    CHECK(row.p10_us > 0);
-    CHECK(row.p10_us <= row.median_us);
-    CHECK(row.median_us <= row.p90_us);
-    CHECK(row.p90_us <= row.p99_us);
+    CHECK(row.pass_us.size() == 2);
+    CHECK(row.time_us.p10 > 0);
+    CHECK(row.time_us.p10 <= row.time_us.median);
+    CHECK(row.time_us.median <= row.time_us.p90);
+    CHECK(row.time_us.p90 <= row.time_us.p99);
   }
 }
 
@@ -168,11 +169,36 @@ TEST_CASE("unchecked bytes are not called right") {
   CHECK(nlohmann::json::parse(json_line(rows[0]))["wrong"].is_null());
 }
 
+TEST_CASE("a line has a row's fields, what was played, and its own bandwidths") {
+  P2pRow row;
+  row.kind = P2pKind::kBandwidth;
+  row.level = "segments";
+  row.transport = "test";
+  row.bytes = 1000;
+  row.window = 10;
+  row.samples = 6;
+  row.time_us = {5, 4, 6, 7};
+  row.pass_us = {4, 6};
+  row.segment_bytes = 64;
+  const auto line = nlohmann::json::parse(json_line(row));
+  CHECK(line["collective"] == "p2p_bandwidth");
+  CHECK(line["algorithm"] == "segments");
+  CHECK(line["type"] == "uint8");
+  CHECK(line["form"] == "blocking");
+  CHECK(line["segment_bytes"] == 64);
+  CHECK(line["pass_us"] == std::vector<double>{4, 6});
+  CHECK(line["window"] == 10);
+  CHECK(line["algbw_GBps"].get<double>() == Approx(2));
+  CHECK(line["busbw_GBps"].get<double>() == Approx(2));
+  CHECK(line.contains("version"));
+  CHECK(line["run"].contains("commit"));
+}
+
 TEST_CASE("bandwidth and rate follow from time, window and ways") {
   P2pRow row;
   row.bytes = 1000;
   row.window = 10;
-  row.median_us = 5;
+  row.time_us.median = 5;
   row.kind = P2pKind::kLatency;  // its time is of one message
   CHECK(messages_per_second(row) == Approx(2e5));
   CHECK(bandwidth(row) == Approx(0.2));

@@ -146,8 +146,10 @@ class Openmpi(MpiPeer, Peer):
     def test_it_runs_over_ucx_and_by_a_ring_too(self):
         lines, output = self.lines_of("allreduce", "--transport", "tcp", "--max-bytes", "8", "--against",
                                       "openmpi,openmpi:ucx,openmpi:ring")
-        self.assertEqual([(line["library"], line["algorithm"], line["wrong"]) for line in lines[1:]],
-                         [("openmpi", "default", 0), ("openmpi:ucx", "default", 0), ("openmpi", "ring", 0)])
+        self.assertEqual([(line["peer"], line["library"], line["algorithm"], line["wrong"]) for line in lines[1:]],
+                         [("openmpi", "openmpi", "default", 0), ("openmpi:ucx", "openmpi:ucx", "default", 0),
+                          ("openmpi:ring", "openmpi", "ring", 0)])
+        self.assertNotIn("peer", lines[0])
         self.assertIn("best peer", output)
 
 
@@ -189,12 +191,13 @@ class Absent(unittest.TestCase):
         self.assertEqual(code, 2, errors)
 
     def test_rows_name_the_run(self):
-        code, output, errors = run("allreduce", "--max-bytes", "8", *FEW, "--json", "-", "--transport", "inproc")
+        code, output, errors = run("allreduce", "--max-bytes", "8", *FEW, "--json", "-", "--transport", "inproc", KOLO_SPIN_US="1234")
         self.assertEqual(code, 0, errors)
         row = json.loads(output)
-        self.assertEqual(list(row["run"]), ["machine", "cores", "kernel", "kolo", "commit", "command", "date"])
+        self.assertEqual(list(row["run"]), ["machine", "cores", "kernel", "compiler", "kolo", "commit", "command", "environment", "date"])
         self.assertTrue(row["run"]["command"].startswith("kolo-bench allreduce --max-bytes 8"), row["run"])
-        self.assertTrue(all(row["run"].values()), row["run"])
+        self.assertTrue(all(value for name, value in row["run"].items() if name != "environment"), row["run"])
+        self.assertEqual(row["run"]["environment"], {"KOLO_SPIN_US": "1234"})
         self.assertIsNone(row["limit_us"])
 
     def test_all_transports_in_turn(self):

@@ -56,6 +56,19 @@ class Plot(unittest.TestCase):
         self.assertIn("<!-- kolo over shm, ring -->", picture)
         self.assertIn("<!-- kolo over shm, one_shot -->", picture)
 
+    def test_peers_of_one_library_and_other_settings_are_lines_of_their_own(self):
+        sizes = (8, 4096)
+        rows = [row("openmpi", "shm", size, 2 * size, **more) for size in sizes for more in ({"peer": "openmpi"}, {"peer": "openmpi:ring"})]
+        rows += [row("kolo", "shm", size, size, limit_us=1, **more) for size in sizes
+                 for more in ({}, {"form": "persistent"}, {"memory": "allocated"}, {"type": "float64"})]
+        rows += [row("kolo", "tcp", 8, 5, window=window) for window in (1, 64)]
+        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        for name in ("openmpi over shm", "openmpi:ring over shm", "kolo over shm", "kolo over shm, persistent", "kolo over shm, allocated",
+                     "kolo over shm, float64", "limit over shm", "limit over shm, allocated", "limit over shm, float64",
+                     "kolo over tcp, 1", "kolo over tcp, 64"):
+            self.assertIn(f"<!-- {name} -->", picture)
+        self.assertNotIn("limit over shm, persistent", picture)
+
     def test_an_overview_has_a_picture_for_each_transport_and_number_of_ranks(self):
         rows = [row(library, "tcp" if library == "gloo" else transport, size, size + 5, ranks=ranks, collective=collective, limit_us=1)
                 for transport, ranks in (("shm", 2), ("tcp", 2), ("shm", 4))

@@ -40,9 +40,10 @@ class Results(unittest.TestCase):
             self.assertEqual(code, 0 if has_plots else 1, errors + log)
             tables = (out / "README.md").read_text()
             for transport in ("shm", "tcp"):
-                for ranks in (2, 4):
+                for ranks in (2, 4, 8, 16):
                     rows = [json.loads(line) for line in (out / f"{transport}-{ranks}-ranks.jsonl").read_text().splitlines()]
-                    self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)), COLLECTIVES)
+                    self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)),
+                                     COLLECTIVES if ranks < 8 else ["allreduce"])
                     self.assertEqual({(line["library"], line["transport"], line["ranks"], line["wrong"]) for line in rows},
                                      {("kolo", transport, ranks, 0)})
                     self.assertIn(f"## {transport}, {ranks} ranks", tables)
@@ -50,7 +51,11 @@ class Results(unittest.TestCase):
                         picture = f"{transport}_{ranks}_ranks_{what}.png"
                         self.assertTrue((out / picture).read_bytes().startswith(b"\x89PNG"))
                         self.assertIn(f"({picture})", tables)
-            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES))
+            self.assertIn("Made by `bench/results/make.sh` in ", tables)
+            rows = [json.loads(line) for line in (out / "shm-2-ranks-allocated.jsonl").read_text().splitlines()]
+            self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows}, {("allreduce", "allocated", 0)})
+            self.assertIn("## shm, 2 ranks, allocated", tables)
+            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 5)
             self.assertTrue((out / "limits.jsonl").read_text())
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
@@ -63,7 +68,8 @@ class Results(unittest.TestCase):
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
             self.assertEqual(code, 1, errors)
             self.assertIn("nobody is not among the peers", errors)
-            self.assertIn("nothing was measured", errors)
+            tables = (out / "README.md").read_text()  # beside no peer: the buffers that peers can reach
+            self.assertEqual([line for line in tables.splitlines() if line.startswith("## ")], ["## shm, 2 ranks, allocated"])
 
     def test_mistakes_are_refused(self):
         for words, about in ((["--fast"], "unknown option '--fast'"), (["--out"], "--out needs a value"),
@@ -85,8 +91,36 @@ class Results(unittest.TestCase):
             code, output, errors = run(sys.executable, TABLES, path)
         self.assertEqual(code, 0, errors)
         self.assertIn("| allreduce | **0.50** | 2.50 |", output)
+        self.assertNotIn("Made by", output)
         self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 5, **0.50** | wrong (7 elements) | near |", output)
         self.assertIn("| 2 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 25, 2.50 | 400, 40.00 | near |", output)
+
+    def test_rows_of_several_settings_have_sections_and_peers_of_one_library_columns(self):
+        rows = [row("kolo", 1024, 10), row("openmpi", 1024, 20, peer="openmpi"), row("openmpi", 1024, 5, peer="openmpi:ring"),
+                row("kolo", 1024, 8, memory="allocated"), row("kolo", 1024, 7, transport="tcp", regime="moved"),
+                row("gloo", 1024, 9, transport="tcp"), row("kolo", 1024, 6, transport="tcp"), row("gloo", 1024, 12, transport="tcp")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+            code, output, errors = run(sys.executable, TABLES, path, "--made-by", "hand")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("Made by hand.", output)
+        self.assertEqual([line for line in output.splitlines() if line.startswith("## ")],
+                         ["## shm, 2 ranks", "## shm, 2 ranks, allocated", "## tcp, 2 ranks"])
+        self.assertIn("| openmpi, over kolo | openmpi:ring, over kolo |", output)
+        self.assertIn("| 20, 2.00 | 5, **0.50** | near |", output)
+        self.assertIn("| 1 KiB | ring | 6 (6 - 6) | 1 | 0.17 | 12, 2.00 | near |", output)  # of two rows the last
+        self.assertNotIn("moved |", output)
+        code, output, errors = self.tables([row("kolo", 1024, 7, regime="moved"), row("kolo", 2048, 7)])
+        self.assertEqual(code, 0, errors)
+        self.assertIn("In 1 of 2 rows the cores moved.", output)
+        self.assertIn("| moved |", output)
+
+    def tables(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join(json.dumps(line) + "\n" for line in rows))
+            return run(sys.executable, TABLES, path)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 // Any transport seems to have a rate, a delay and a jitter. In a text, as KOLO_SHAPE and the
 // programs' --shape take it:
 //
-//   1Gbit,1ms                       every rank has a wire of 1 Gb/s each way; 1 ms from rank to
-//   rank 100Mbit,20ms,jitter=2ms,seed=7  and each segment up to 2 ms more, drawn from the seed
-//   10Gbit,burst=256KiB             a token bucket that saves up 256 KiB
-//   hosts:1Gbit,1ms                 between hosts only (KOLO_HOST_ID makes several of one machine)
-//   1Gbit,1ms+0-1:off+2to3:10Mbit   except between 0 and 1; from 2 to 3 (not back) a wire of its
-//   own
+//   1Gbit,1ms                            every rank has a wire of 1 Gb/s each way; 1 ms to another
+//   100Mbit,20ms,jitter=2ms,seed=7       and each segment up to 2 ms more, drawn from the seed
+//   10Gbit,burst=256KiB                  a token bucket that saves up 256 KiB
+//   hosts:1Gbit,1ms                      between hosts only (KOLO_HOST_ID makes several of one)
+//   1Gbit,1ms+0-1:off+2to3:10Mbit        not between 0 and 1; a wire of its own from 2 to 3
 //
 // Rates are Kbit, Mbit, Gbit, or KB, MB, GB per second, all decimal; times ns, us, ms, s. A rule
 // for a pair replaces the first rule for that pair; the last one that fits holds. Every rank must
