@@ -17,6 +17,7 @@ namespace kolo::test {
 namespace {
 
 using Cores = std::vector<int>;
+using Sizes = std::vector<std::size_t>;
 
 // A folder like the kernel's, gone at the end.
 class Machine {
@@ -101,9 +102,9 @@ TEST_CASE("a streaming copy copies all bytes and no others, wherever they lie") 
   constexpr std::size_t kRoom = 512;
   std::vector<std::byte> from(kRoom);
   for (std::size_t i = 0; i < kRoom; ++i) from[i] = static_cast<std::byte>(1 + i % 251);
-  for (const std::size_t bytes : {0, 1, 15, 16, 63, 64, 65, 127, 128, 200, 256}) {
+  for (const std::size_t bytes : Sizes{0, 1, 15, 16, 63, 64, 65, 127, 128, 200, 256}) {
     for (std::size_t to_begin = 1; to_begin <= 66; ++to_begin) {
-      for (const std::size_t from_begin : {0, 1, 16, 40}) {
+      for (const std::size_t from_begin : Sizes{0, 1, 16, 40}) {
         std::vector<std::byte> to(kRoom);
         std::vector<std::byte> expected(kRoom);
         std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(from_begin), bytes,
