@@ -8,6 +8,11 @@
 // next operation comes; unless a step of this one touches the same data beside the one that writes
 // them. In place a reduction has just read what it overwrites, and a chunk that is passed on from
 // where it was received is read at once.
+//
+// Two ranks over shm that share 32 MiB, old and new in turn: an all-gather in place takes as long
+// with 16 MiB, and 1.10 times less with 20 MiB, where the rule begins to hold; 1.19 with 32. Out
+// of place, where it touches half as much again, 1.18 with 12 MiB and 1.2 to 1.4 with 32 and 128
+// MiB; an all-to-all 1.2. It holds with cores near and far.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
