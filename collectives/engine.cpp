@@ -122,7 +122,7 @@ void Engine::connect(Deadline deadline) {
   for (int peer = 0; peer < size_; ++peer) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }
-  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts);
+  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
   messages_.resize(2 * channels_.size());
   last_messages_.resize(messages_.size());
   running_.reserve(messages_.size());

@@ -45,6 +45,7 @@ bool Executor::run(Line& line, std::size_t turn) {
   piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
   piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
   piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
+  piece.is_cold = cold_ != nullptr && line.*cold_;
   piece.opens_out = round == 0 && line.opens_out;
   piece.opens_in = round == 0 && line.opens_in;
   return run(line, piece, segment);
@@ -131,11 +132,12 @@ bool Executor::receive(Line& line, const Piece& piece) {
   const bool is_in_opening = piece.opens_in && in_[line.in_index].payload > 0;
   if (!line.is_held && !is_in_opening) {
     if (piece.opens_in && !open_in(in_[line.in_index])) return false;
-    return line.from->receive({piece.out, piece.bytes}) || blocked_in(*line.from, piece.bytes);
+    return line.from->receive({piece.out, piece.bytes}, piece.is_cold ? kCold : kPlain) ||
+           blocked_in(*line.from, piece.bytes);
   }
   const std::byte* from = line.is_held ? view_to_answer(line, piece) : view(line, piece);
   if (from == nullptr) return false;
-  std::memcpy(piece.out, from, piece.bytes);
+  store(piece, from);
   if (!line.is_held) line.from->release();
   return true;
 }
@@ -157,7 +159,7 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
   std::memcpy(to, from, piece.bytes);
-  if (piece.out != nullptr) std::memcpy(piece.out, from, piece.bytes);
+  if (piece.out != nullptr) store(piece, from);
   line.from
       ->release();  // which also says whether what was read can be believed: then it is passed on
   commit(line, piece, kPlain);
@@ -199,7 +201,7 @@ bool Executor::receive_answer(Line& line, const Piece& piece) {
     answer += sizeof(CallHeader);
     header_bytes_received_ += kOpeningBytes - piece.bytes;
   }
-  if (answer != piece.out) std::memcpy(piece.out, answer, piece.bytes);
+  if (answer != piece.out) store(piece, answer);
   line.to->release_answer();
   return true;
 }
@@ -235,7 +237,9 @@ void Executor::update(const Line& line, const Piece& piece, std::size_t segment)
 // out = in, scaled where that is to be done.
 void Executor::take(const Line& line, const Piece& piece, std::byte* out) const {
   if (scales(line)) return multiply_(out, piece.in, piece.bytes / element_bytes_, scale_);
-  if (out != piece.in) std::memcpy(out, piece.in, piece.bytes);
+  if (out == piece.in) return;
+  if (out == piece.out) return store(piece, piece.in);
+  std::memcpy(out, piece.in, piece.bytes);
 }
 
 void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kept,
@@ -244,6 +248,10 @@ void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kep
   const std::byte* left = line.is_in_last ? incoming : piece.in;
   const std::byte* right = line.is_in_last ? piece.in : incoming;
   if (reducer_ != nullptr) return combine(piece, out, kept, left, right);
+  if (piece.is_cold) {
+    return reduce_cold(line, piece, kept == nullptr ? nullptr : static_cast<std::byte*>(out), left,
+                       right);
+  }
   kernel_(out, kept, left, right, piece.bytes / element_bytes_, line.is_final ? divisor_ : 1);
 }
 

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,8 +71,11 @@ std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
 
 class Executor {
  public:
-  // `channels`: by rank, null for this rank itself. Borrowed.
-  Executor(Schedule schedule, std::span<Channel* const> channels);
+  // `channels`: by rank, null for this rank itself. Borrowed. `cache_bytes`: what the last-level
+  // cache holds for this rank; memory of operations beyond it is written past the caches
+  // (executor_cold.cpp).
+  Executor(Schedule schedule, std::span<Channel* const> channels,
+           std::size_t cache_bytes = std::numeric_limits<std::size_t>::max());
 
   const Schedule& schedule() const { return schedule_; }
 
@@ -151,7 +155,10 @@ class Executor {
     bool must_copy = false;    // a send that may not leave the memory in use
     bool is_direct = false;    // a receive-send through memory, as the channels copy nothing
     bool may_lend = false;     // a send for an answer that may be written where it is wanted
-    bool opens_out = false;    // this operation's first segment on `out_index`, or `in_index`
+    // It writes to the caller's memory, which nothing else of the schedule touches:
+    bool is_cold_apart = false;     // where input and output are apart
+    bool is_cold_in_place = false;  // where they are one
+    bool opens_out = false;         // this operation's first segment on `out_index`, or `in_index`
     bool opens_in = false;
     std::uint16_t chunk = 0;
     std::size_t question = 0;  // of a kReceiveAnswer: the line that sent what is answered
@@ -176,6 +183,7 @@ class Executor {
     std::size_t bytes = 0;
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
+    bool is_cold = false;  // `out` is in no cache
     bool opens_out = false;
     bool opens_in = false;
   };
@@ -208,7 +216,15 @@ class Executor {
   void find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
                     bool Line::*opens);
   std::size_t begin_of(const ChunkRange& held) const;
+  std::size_t bytes_of(const ChunkRange& held) const;
   std::size_t begin_of(const Line& line, const Operand& operand) const;
+
+  // Memory in no cache: executor_cold.cpp.
+  void find_cold();
+  void choose_stores();
+  static void store(const Piece& piece, const std::byte* from);
+  void reduce_cold(const Line& line, const Piece& piece, std::byte* slot, const std::byte* left,
+                   const std::byte* right) const;
 
   // Brief operations: executor_brief.cpp.
   void find_actions();
@@ -262,6 +278,7 @@ class Executor {
   bool is_drained();
 
   Schedule schedule_;
+  const std::size_t cache_bytes_;
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;
@@ -298,7 +315,10 @@ class Executor {
   std::size_t element_bytes_ = 4;
   std::size_t segment_bytes_ = kSegmentAlignment;
   std::size_t turns_ = 0;
+  std::size_t in_bytes_ = 0;  // of the caller's buffers
+  std::size_t out_bytes_ = 0;
 
+  bool Line::*cold_ = nullptr;   // says which lines write to memory in no cache; null: none does
   std::byte* places_[4] = {};    // of this operation, by Place; null: there is none
   std::uint64_t operation_ = 0;  // counts them
   std::size_t turn_ = 0;
@@ -325,6 +345,9 @@ inline void Executor::begin(const void* in, void* out) {
   ++operation_;
   turn_ = step_ = action_ = 0;
   is_half_done_ = false;
+  cold_ = nullptr;
+  if (in_bytes_ + out_bytes_ > cache_bytes_) [[unlikely]]
+    choose_stores();
 }
 
 inline bool Executor::start_again(const CallHeader& header, const void* in, void* out) {

@@ -131,8 +131,8 @@ std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
   return (wanted + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
-Executor::Executor(Schedule schedule, std::span<Channel* const> channels)
-    : schedule_(std::move(schedule)) {
+Executor::Executor(Schedule schedule, std::span<Channel* const> channels, std::size_t cache_bytes)
+    : schedule_(std::move(schedule)), cache_bytes_(cache_bytes) {
   compile(channels);
 }
 
@@ -174,6 +174,7 @@ void Executor::compile(std::span<Channel* const> channels) {
     }
     lines_.push_back(line);
   }
+  find_cold();
 }
 
 // All of a line that follows from its step alone.
@@ -257,6 +258,8 @@ void Executor::measure() {
     part.bytes = layout_.length(chunk) * element_bytes_;
     part.segments = (part.bytes + segment_bytes_ - 1) / segment_bytes_;
   }
+  in_bytes_ = bytes_of(schedule_.input);
+  out_bytes_ = bytes_of(schedule_.output);
   measure_lines();
   find_opening(out_, &Line::out_index, &Line::opens_out);
   find_opening(in_, &Line::in_index, &Line::opens_in);
@@ -312,6 +315,10 @@ void Executor::find_opening(std::vector<Direction>& directions, std::size_t Line
 
 std::size_t Executor::begin_of(const ChunkRange& held) const {
   return layout_.begin(held.first) * element_bytes_;
+}
+
+std::size_t Executor::bytes_of(const ChunkRange& held) const {
+  return begin_of({held.first + held.count, 0}) - begin_of(held);
 }
 
 // Where an operand's segment 0 lies, from the beginning of its place.

@@ -49,8 +49,9 @@ std::uint64_t hash(const ServerPlan& plan) {
 
 std::uint64_t hash(std::span<const std::size_t> lengths) { return hash(kHashBasis, lengths); }
 
-PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts)
-    : rank_(rank), channels_(channels), hosts_(hosts) {
+PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts,
+                     std::size_t cache_bytes)
+    : rank_(rank), channels_(channels), hosts_(hosts), cache_bytes_(cache_bytes) {
   bool is_first = true;
   for (const Channel* channel : channels) {
     if (channel == nullptr) continue;
@@ -100,7 +101,7 @@ void PlanCache::make(Plan& plan) const {
     std::iota(request.servers.servers.begin(), request.servers.servers.end(), 0);
   }
   Schedule schedule = algorithms()[plan.algorithm].write(request);
-  plan.executor = std::make_unique<Executor>(std::move(schedule), channels_);
+  plan.executor = std::make_unique<Executor>(std::move(schedule), channels_, cache_bytes_);
 }
 
 std::size_t SegmentRule::bytes(std::size_t chunk_bytes, std::size_t asked) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -39,8 +40,9 @@ struct SegmentRule {
 class PlanCache {
  public:
   // `channels`: by rank, null for `rank` itself; `hosts`: by rank, as in ScheduleRequest. Both
-  // borrowed.
-  PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts);
+  // borrowed. `cache_bytes`: of the executors.
+  PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts,
+            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max());
 
   // What tells one schedule from another, `data_bytes` apart: small data is not worth an answer in
   // place.
@@ -84,6 +86,7 @@ class PlanCache {
   int rank_;
   std::span<Channel* const> channels_;
   std::span<const int> hosts_;
+  std::size_t cache_bytes_;
   bool can_answer_ = true;
   int credit_ = kMinimumCredit;
   SegmentRule segments_;

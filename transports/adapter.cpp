@@ -82,7 +82,7 @@ class AdaptedChannel final : public Channel {
     count_received(viewed_bytes_);
   }
 
-  bool receive(std::span<std::byte> into) override {
+  bool receive(std::span<std::byte> into, unsigned /*flags*/) override {
     check(!is_viewing_, "receive() before the view was released");
     if (!arrived(into)) return false;
     count_received(into.size());

@@ -27,6 +27,7 @@
 #include "transports/exchange.h"
 #include "transports/posix/event.h"
 #include "transports/posix/identity.h"
+#include "transports/posix/streaming_copy.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -145,10 +146,14 @@ class InprocChannel final : public Channel {
     take();
   }
 
-  bool receive(std::span<std::byte> into) override {
+  bool receive(std::span<std::byte> into, unsigned flags) override {
     const std::byte* segment = view(into.size());
     if (segment == nullptr) return false;
-    if (!into.empty()) std::memcpy(into.data(), segment, into.size());
+    if ((flags & kCold) != 0) {
+      posix::streaming_copy(into.data(), segment, into.size());
+    } else if (!into.empty()) {
+      std::memcpy(into.data(), segment, into.size());
+    }
     release();
     return true;
   }

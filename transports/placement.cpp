@@ -10,6 +10,7 @@
 
 #include "transports/error.h"
 #include "transports/exchange.h"
+#include "transports/posix/caches.h"
 #include "transports/posix/cores.h"
 #include "transports/posix/identity.h"
 
@@ -75,6 +76,10 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
   }
   const double usable = std::min(static_cast<double>(cores.size()), quota);
   result.local_cores = std::max(1, static_cast<int>(usable));
+  const std::size_t cache_bytes =
+      posix::share_of_caches(posix::last_level_caches({own.cores.begin(), own.cores.end()}),
+                             {cores.begin(), cores.end()}, result.local_ranks);
+  if (cache_bytes > 0) result.cache_bytes = cache_bytes;
   return result;
 }
 

@@ -2,6 +2,8 @@
 // many cores there are for those on this host.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,11 @@ struct Placement {
   bool is_one_host = true;     // all ranks can share memory
   int local_ranks = 1;         // ranks on this machine, which may play several hosts; this one too
   int local_index = 0;         // this rank among them, in order of rank
-  int local_cores = 1;     // cores that these may use together: union of affinity masks, bounded by
-                           // the cgroup's quota
+  int local_cores = 1;  // cores that these may use together: union of affinity masks, bounded by
+                        // the cgroup's quota
+  // What the last-level cache holds for this rank, if the local ones share it evenly; the most
+  // that there can be where the system does not say.
+  std::size_t cache_bytes = std::numeric_limits<std::size_t>::max();
   std::vector<int> hosts;  // by rank: hosts are numbered in the order of their first ranks
 };
 

@@ -79,7 +79,7 @@ struct Capabilities {
   bool is_stream_ordered = false;  // Channel::stream() is not null
 };
 
-// Flags of commit and send.
+// Flags of commit, send and receive.
 enum SegmentFlags : unsigned {
   kPlain = 0,
   kMore = 1,      // another segment follows at once: this one may wait, to be sent with it
@@ -87,6 +87,7 @@ enum SegmentFlags : unsigned {
   kReceived = 4,  // of send: the peer takes it with receive(), so a copy straight there pays
   kLent = 8,      // of send with kAnswered: the answer may be left in the data, where view_answer
                   // then shows it; until then the data are the peer's
+  kCold = 16,  // of receive: `into` is in no cache, and is not read soon: a copy may go past them
 };
 
 // Counted by the channel itself, so that bytes moved can be held against a formula.
@@ -159,7 +160,7 @@ class Channel {
 
   // The next segment into `into`; false while it is not whole: then call again with the same span.
   // Between the two calls the transport may already write there.
-  virtual bool receive(std::span<std::byte> into) = 0;
+  virtual bool receive(std::span<std::byte> into, unsigned flags = kPlain) = 0;
 
   // --- answers; only where can_answer ---
 

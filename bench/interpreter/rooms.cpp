@@ -23,7 +23,7 @@ class ChannelToNowhere final : public Channel {
   bool is_drained() override { return true; }
   const std::byte* view(std::size_t) override { return nullptr; }
   void release() override {}
-  bool receive(std::span<std::byte>) override { return false; }
+  bool receive(std::span<std::byte>, unsigned) override { return false; }
 
  private:
   int peer_;

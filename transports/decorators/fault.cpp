@@ -117,9 +117,9 @@ class FaultyChannel final : public decorators::ForwardingChannel {
     received();
   }
 
-  bool receive(std::span<std::byte> into) override {
+  bool receive(std::span<std::byte> into, unsigned flags) override {
     if (strike(false) && refuse(in_)) return false;
-    if (!inner().receive(into)) return false;
+    if (!inner().receive(into, flags)) return false;
     received();
     return true;
   }

@@ -28,7 +28,9 @@ class ForwardingChannel : public Channel {
   bool is_drained() override { return inner_.is_drained(); }
   const std::byte* view(std::size_t bytes) override { return inner_.view(bytes); }
   void release() override { inner_.release(); }
-  bool receive(std::span<std::byte> into) override { return inner_.receive(into); }
+  bool receive(std::span<std::byte> into, unsigned flags) override {
+    return inner_.receive(into, flags);
+  }
   std::byte* view_to_answer(std::size_t bytes) override { return inner_.view_to_answer(bytes); }
   void answer() override { inner_.answer(); }
   const std::byte* view_answer(std::size_t bytes) override { return inner_.view_answer(bytes); }

@@ -367,7 +367,7 @@ void ShapedChannel::release() {
   --admitted_;
 }
 
-bool ShapedChannel::receive(std::span<std::byte> into) {
+bool ShapedChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   check(!is_viewing_, "receive() before the view was released");
   const std::byte* segment = view(into.size());
   if (segment == nullptr) return false;

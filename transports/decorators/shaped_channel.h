@@ -81,7 +81,7 @@ class ShapedChannel final : public Channel {
 
   const std::byte* view(std::size_t bytes) override;
   void release() override;
-  bool receive(std::span<std::byte> into) override;
+  bool receive(std::span<std::byte> into, unsigned flags) override;
 
   // Moves what can be moved both ways; keeps what goes wrong for who asks next.
   void progress() noexcept;

@@ -88,9 +88,9 @@ class TracedChannel final : public decorators::ForwardingChannel {
     in_.done();
   }
 
-  bool receive(std::span<std::byte> into) override {
+  bool receive(std::span<std::byte> into, unsigned flags) override {
     in_.asked();
-    if (!inner().receive(into)) return false;
+    if (!inner().receive(into, flags)) return false;
     in_.there(into.size());
     in_.done();
     return true;

@@ -8,6 +8,7 @@
 #include "transports/check.h"
 #include "transports/error.h"
 #include "transports/posix/memory_barrier.h"
+#include "transports/posix/streaming_copy.h"
 #include "transports/posix/unix_socket.h"
 
 namespace kolo::shm {
@@ -264,12 +265,16 @@ void ShmChannel::release() {
 }
 
 // Where the kernel copies, it copies straight there.
-bool ShmChannel::receive(std::span<std::byte> into) {
+bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
   into_ = into.data();
   const std::byte* bytes_in = open_next(into.size());
   into_ = nullptr;
   if (bytes_in == nullptr) return false;
-  if (bytes_in != into.data() && !into.empty()) std::memcpy(into.data(), bytes_in, into.size());
+  if (bytes_in != into.data() && (flags & kCold) != 0) {
+    posix::streaming_copy(into.data(), bytes_in, into.size());
+  } else if (bytes_in != into.data() && !into.empty()) {
+    std::memcpy(into.data(), bytes_in, into.size());
+  }
   release();
   return true;
 }

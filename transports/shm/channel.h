@@ -57,7 +57,7 @@ class ShmChannel final : public Channel {
 
   const std::byte* view(std::size_t bytes) override;
   void release() override;
-  bool receive(std::span<std::byte> into) override;
+  bool receive(std::span<std::byte> into, unsigned flags) override;
 
   std::byte* view_to_answer(std::size_t bytes) override;
   void answer() override;

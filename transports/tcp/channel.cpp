@@ -140,7 +140,7 @@ void TcpChannel::release() {
   finish_segment(viewed_bytes_);
 }
 
-bool TcpChannel::receive(std::span<std::byte> into) {
+bool TcpChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   check(into.size() <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   check(!is_viewing_, "receive() before the view was released");

@@ -43,7 +43,7 @@ class TcpChannel : public Channel, public Tenant {
 
   const std::byte* view(std::size_t bytes) override;
   void release() override;
-  bool receive(std::span<std::byte> into) override;
+  bool receive(std::span<std::byte> into, unsigned flags) override;
 
   void cannot_connect(const std::string& why) noexcept override;
 

@@ -19,7 +19,7 @@ void send(Rank& rank, int peer, std::span<const std::byte> data, unsigned flags)
 
 // A view need not be aligned here: it may be the sender's own memory.
 void expect_pattern(Rank& rank, int peer, int index, std::size_t bytes, In in) {
-  if (in == In::kReceive) return rank.expect_pattern(peer, index, bytes, in);
+  if (in != In::kView) return rank.expect_pattern(peer, index, bytes, in);
   const std::byte* segment = nullptr;
   rank.until([&] { return (segment = rank.to(peer).view(bytes)) != nullptr; }, "a segment");
   expect_equal({segment, bytes}, pattern(peer, rank.rank(), index, bytes), "a segment");
@@ -56,13 +56,14 @@ TEST_CASE("segments from allocated and from plain memory arrive however they are
       const int peer = 1 - rank.rank();
       const std::size_t longest = rank.segment_bytes();
       const std::size_t bytes[] = {1, 56, 4096, 8191, 8192, 8193, longest - 1, longest};
+      constexpr In kIns[] = {In::kReceive, In::kView, In::kReceiveCold};
       const auto allocated = rank.transport().allocate(2 * longest);
       Bytes plain(2 * longest);
       for (int i = 0; i < 400; ++i) {
         const std::size_t length = std::min(longest, bytes[i % 8]);
         std::byte* const memory = (i / 8 % 2 == 0 ? allocated.get() : plain.data()) + i % 64;
         const unsigned flags = i / 16 % 2 == 0 ? kPlain : kReceived;
-        const In in = i / 32 % 2 == 0 ? In::kReceive : In::kView;
+        const In in = kIns[i / 32 % 3];
         const Bytes expected = pattern(rank.rank(), peer, i, length);
         fill(memory, expected);
         send(rank, peer, {memory, length}, flags);

@@ -90,9 +90,10 @@ void Rank::send(int peer, std::span<const std::byte> data, Out out, unsigned fla
 
 Bytes Rank::receive(int peer, std::size_t bytes, In in) {
   Channel& channel = to(peer);
-  if (in == In::kReceive) {
+  if (in != In::kView) {
     Bytes got(bytes);
-    until([&] { return channel.receive(got); }, "a segment");
+    const unsigned flags = in == In::kReceiveCold ? kCold : kPlain;
+    until([&] { return channel.receive(got, flags); }, "a segment");
     return got;
   }
   const std::byte* segment = nullptr;

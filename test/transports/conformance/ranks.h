@@ -24,7 +24,7 @@ Bytes pattern(int from, int to, int index, std::size_t bytes);
 
 // How a segment leaves and arrives.
 enum class Out { kSlot, kSend };
-enum class In { kView, kReceive };
+enum class In { kView, kReceive, kReceiveCold };
 
 // What the body of a test sees of one rank. Every wait has the deadline; what goes wrong is thrown.
 class Rank {

@@ -23,12 +23,13 @@ std::vector<Plan> random_plan(unsigned seed, std::size_t longest, int segments) 
   std::mt19937 random(seed);
   const std::vector<std::size_t> lengths = {
       0, 1, 2, 3, 7, 16, 63, 64, 65, 1000, 4095, 4096, 4097, longest / 2 + 1, longest - 1, longest};
+  constexpr In kIns[] = {In::kView, In::kReceive, In::kReceiveCold};
   std::vector<Plan> plan;
   for (int i = 0; i < segments; ++i) {
     const auto length = lengths[random() % lengths.size()];
     const bool is_last = i + 1 == segments;
     plan.push_back({std::min(length, longest), random() % 2 == 0 ? Out::kSlot : Out::kSend,
-                    random() % 2 == 0 ? In::kView : In::kReceive,
+                    kIns[random() % std::size(kIns)],
                     !is_last && random() % 3 == 0 ? kMore : kPlain});
   }
   return plan;
