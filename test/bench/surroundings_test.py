@@ -73,12 +73,14 @@ class Surroundings(unittest.TestCase):
         return lines
 
     def spins_of(self, *words, before=(), **options):
-        """How often rank 0 spun, yielded and slept, as its profile says."""
+        """How often rank 0 spun, as its profile says, which may well have found each message there when it looked: the yields and
+        sleeps that stand beside are not asked for."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
         self.assertEqual(code, 0, errors)
         rows = [line.split() for line in output.splitlines() if re.match(r"# +rank \d+( +\d+){9}$", line)]
         self.assertTrue(rows, output)
-        return [sum(int(row[column]) for row in rows) for column in (-3, -2, -1)]
+        self.assertGreater(sum(int(row[3]) for row in rows), 0, output)  # messages sent
+        return sum(int(row[-3]) for row in rows)
 
     def complaints_of(self, *words, **options):
         """The lines that kolo-bench said in a job that could not be."""
@@ -145,10 +147,8 @@ class Cores(Surroundings):
         for transport in ("shm", "tcp", "inproc"):
             for ranks in ("2", "4"):
                 with self.subTest(transport=transport, ranks=ranks):
-                    spins, yields, sleeps = self.spins_of("--transport", transport, "--ranks", ranks,
-                                                          preexec_fn=lambda: os.sched_setaffinity(0, one))
+                    spins = self.spins_of("--transport", transport, "--ranks", ranks, preexec_fn=lambda: os.sched_setaffinity(0, one))
                     self.assertEqual(spins, 0)
-                    self.assertGreater(yields + sleeps, 0)
 
     def test_ranks_that_share_half_a_core_of_a_quota_do_not_spin(self):
         # Both hierarchies, whichever the process is in.
@@ -157,9 +157,7 @@ class Cores(Surroundings):
         self.skip_unless_mounting(half)
         for transport in ("shm", "tcp", "inproc"):
             with self.subTest(transport=transport):
-                spins, yields, sleeps = self.spins_of("--transport", transport, before=mounted(half))
-                self.assertEqual(spins, 0)
-                self.assertGreater(yields + sleeps, 0)
+                self.assertEqual(self.spins_of("--transport", transport, before=mounted(half)), 0)
 
     @staticmethod
     def group_of_half_a_core():
@@ -184,10 +182,9 @@ class Cores(Surroundings):
         try:
             for transport in ("shm", "tcp"):
                 with self.subTest(transport=transport):
-                    spins, yields, sleeps = self.spins_of(
-                        "--transport", transport, preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+                    spins = self.spins_of("--transport", transport,
+                                          preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
                     self.assertEqual(spins, 0)
-                    self.assertGreater(yields + sleeps, 0)
         finally:
             wait_until(lambda: not (group / "cgroup.procs").read_text(), "the group to be empty")
             group.rmdir()
