@@ -59,6 +59,11 @@ Algorithm rank_ordered(Algorithm row) {
   return row;
 }
 
+Algorithm for_hosts(Algorithm row) {
+  row.is_for_hosts = true;
+  return row;
+}
+
 }  // namespace
 
 const std::vector<Algorithm>& algorithms() {
@@ -71,27 +76,28 @@ const std::vector<Algorithm>& algorithms() {
       {Collective::kAllReduce, "double_tree", over_ranks<double_tree_all_reduce>},
       rank_ordered({Collective::kAllReduce, "two_shot", over_ranks<two_shot_all_reduce>}),
       rank_ordered({Collective::kAllReduce, "one_shot", over_ranks<one_shot_all_reduce>}),
-      {Collective::kAllReduce, "hierarchical", over_ranks<hierarchical_all_reduce>},
+      for_hosts({Collective::kAllReduce, "hierarchical", over_ranks<hierarchical_all_reduce>}),
       {Collective::kReduceScatter, "ring", over_ranks<ring_reduce_scatter>},
       {Collective::kReduceScatter, "bidirectional_ring",
        over_ranks<bidirectional_ring_reduce_scatter>},
       {Collective::kReduceScatter, "recursive_halving",
        over_ranks<recursive_halving_reduce_scatter>},
       rank_ordered({Collective::kReduceScatter, "direct", over_ranks<direct_reduce_scatter>}),
-      {Collective::kReduceScatter, "hierarchical", over_ranks<hierarchical_reduce_scatter>},
+      for_hosts(
+          {Collective::kReduceScatter, "hierarchical", over_ranks<hierarchical_reduce_scatter>}),
       {Collective::kAllGather, "ring", over_ranks<ring_all_gather>},
       {Collective::kAllGather, "bidirectional_ring", over_ranks<bidirectional_ring_all_gather>},
       {Collective::kAllGather, "recursive_doubling", over_ranks<recursive_doubling_all_gather>},
       {Collective::kAllGather, "direct", over_ranks<direct_all_gather>},
-      {Collective::kAllGather, "hierarchical", over_ranks<hierarchical_all_gather>},
+      for_hosts({Collective::kAllGather, "hierarchical", over_ranks<hierarchical_all_gather>}),
       {Collective::kBroadcast, "binomial_tree", over_ranks<binomial_tree_broadcast>},
       {Collective::kBroadcast, "knomial_tree", with_radix<knomial_tree_broadcast>},
       {Collective::kBroadcast, "double_tree", over_ranks<double_tree_broadcast>},
       {Collective::kBroadcast, "scatter_allgather", over_ranks<scatter_allgather_broadcast>},
       {Collective::kBroadcast, "chain", over_ranks<chain_broadcast>},
-      {Collective::kBroadcast, "hierarchical", over_ranks<hierarchical_broadcast>},
+      for_hosts({Collective::kBroadcast, "hierarchical", over_ranks<hierarchical_broadcast>}),
       {Collective::kBarrier, "dissemination", over_ranks<dissemination_barrier>},
-      {Collective::kBarrier, "hierarchical", over_ranks<hierarchical_barrier>},
+      for_hosts({Collective::kBarrier, "hierarchical", over_ranks<hierarchical_barrier>}),
       {Collective::kPushPull, "parameter_server", over_servers<parameter_server_push_pull>},
       rank_ordered({Collective::kPushPull, "ordered_parameter_server",
                     over_servers_in_order<parameter_server_push_pull>}),
@@ -104,7 +110,7 @@ const std::vector<Algorithm>& algorithms() {
       {Collective::kReduce, "double_tree", over_ranks<double_tree_reduce>},
       {Collective::kReduce, "chain", over_ranks<chain_reduce>},
       rank_ordered({Collective::kReduce, "ordered_chain", over_ranks<ordered_chain_reduce>}),
-      {Collective::kReduce, "hierarchical", over_ranks<hierarchical_reduce>},
+      for_hosts({Collective::kReduce, "hierarchical", over_ranks<hierarchical_reduce>}),
       {Collective::kGather, "binomial_tree", over_ranks<binomial_tree_gather>},
       {Collective::kGather, "direct", over_ranks<direct_gather>, true},
       {Collective::kScatter, "binomial_tree", over_ranks<binomial_tree_scatter>},

@@ -28,6 +28,8 @@ struct Algorithm {
   bool is_in_order = false;
   // In order, and as ((x0 op x1) op x2) ...: all such algorithms give the same bits.
   bool is_rank_ordered = false;
+  // Goes inside hosts first, then across: on one host there is a plainer algorithm for all it does.
+  bool is_for_hosts = false;
 };
 
 // Rows of one collective stand together, best first. A row's index is what headers carry.

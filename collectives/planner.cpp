@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
@@ -116,7 +117,11 @@ std::uint8_t Planner::choose(Collective collective, std::size_t bytes, RankOrder
 }
 
 std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder order) const {
-  const std::vector<std::uint8_t> rows = candidates(collective, order);
+  std::vector<std::uint8_t> rows = candidates(collective, order);
+  const auto& hosts = situation_.hosts;
+  if (std::ranges::adjacent_find(hosts, std::ranges::not_equal_to{}) == hosts.end()) {
+    std::erase_if(rows, [](std::uint8_t row) { return algorithms()[row].is_for_hosts; });
+  }
   if (rows.empty()) {
     throw std::invalid_argument(
         fmt::format("{}: no algorithm combines in the order of ranks", to_string(collective)));

@@ -7,18 +7,17 @@
 #include <cstring>
 #include <vector>
 
-#include "collectives/algorithms/dissemination.h"
 #include "collectives/call_header.h"
 #include "collectives/costs_text.h"
+#include "collectives/crowd.h"
 #include "collectives/element.h"
-#include "collectives/simulator.h"
 #include "transports/error.h"
 
 namespace kolo {
 namespace {
 
 constexpr int kBatches = 3;         // of which the shortest counts: what disturbs only adds
-constexpr int kRoundsPerBatch = 8;  // of ping-pong, and of the barrier
+constexpr int kRoundsPerBatch = 8;  // of ping-pong
 constexpr int kSegmentsPerBatch = 12;
 constexpr double kMostBusy = 0.4;  // of a message's way, its sender; as much its receiver
 constexpr std::size_t kShortSegment = 4 * 1024;
@@ -201,42 +200,26 @@ void measure_passes(Costs& costs) {
       shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
 }
 
-// All ranks, again and again, each step as in dissemination.h. Microseconds for one barrier.
-double measure_barrier(const ProbeRequest& request) {
-  const auto barrier = [&] {
-    for (int i = 0; i < kRoundsPerBatch; ++i) {
-      for (int distance = 1; distance < request.size; distance *= 2) {
-        say_to(request, (request.rank + distance) % request.size);
-        hear_from(request, (request.rank - distance + request.size) % request.size);
-      }
+Crowd measure_crowd(const ProbeRequest& request) {
+  const int right = (request.rank + 1) % request.size;
+  const int left = (request.rank + request.size - 1) % request.size;
+  const auto in_turn = [&] {
+    for (int i = 0; i < kCrowdRounds; ++i) {
+      say_to(request, right);
+      hear_from(request, left);
+      say_to(request, left);
+      hear_from(request, right);
     }
   };
-  return shortest(barrier) / kRoundsPerBatch;
-}
-
-// What a change of ranks on a core must cost for the simulated barrier to take as long as the
-// measured one.
-double fit_switch(const ProbeRequest& request, Costs costs, double barrier_us) {
-  std::vector<Schedule> program;
-  for (int rank = 0; rank < request.size; ++rank) {
-    program.push_back(dissemination_barrier({rank, request.size}));
-  }
-  SimulationOptions options;
-  options.count = kBarrierCount;
-  options.keeps_events = false;
-  options.hosts = request.hosts;
-  const auto takes = [&](double switch_us) {
-    costs.switch_us = switch_us;
-    return simulate(program, costs, options).total_us;
+  const auto at_once = [&] {
+    for (int i = 0; i < kCrowdRounds; ++i) {
+      say_to(request, right);
+      say_to(request, left);
+      hear_from(request, left);
+      hear_from(request, right);
+    }
   };
-  double low = 0;
-  double high = barrier_us;
-  constexpr int kHalvings = 12;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (low + high) / 2;
-    (takes(middle) < barrier_us ? low : high) = middle;
-  }
-  return (low + high) / 2;
+  return {shortest(in_turn) / kCrowdRounds, shortest(at_once) / kCrowdRounds};
 }
 
 int most_ranks_of_a_host(std::span<const int> hosts) {
@@ -298,8 +281,8 @@ Costs measure_costs(const ProbeRequest& request) {
     request.store->set("probe/crowd", has_crowd ? "yes" : "no");
   }
   if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
-    const double barrier_us = measure_barrier(request);
-    if (request.rank == 0) costs.switch_us = fit_switch(request, costs, barrier_us);
+    const Crowd crowd = measure_crowd(request);
+    if (request.rank == 0) costs = fitted(costs, crowd, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
   return costs_from(hear_of(request, "probe/costs", "what channels cost"));

@@ -2,9 +2,9 @@
 //
 // One pair of ranks that share a host, and one that does not, play ping-pong (latency) and stream
 // (per segment, per byte); each rank times the passes over memory that a step makes; and where a
-// host has more ranks than cores all of them go through a barrier, which says what it costs that
-// one waits while another has the core. Some milliseconds over TCP, less in shared memory. The
-// others sleep meanwhile.
+// host has more ranks than cores all of them exchange messages with their neighbours, which says
+// what it costs that one waits while another has the core (crowd.h). Some milliseconds over TCP,
+// less in shared memory. The others sleep meanwhile.
 //
 // The terms are those of LogGP (Alexandrov et al. 1995), as in simulator.h.
 #pragma once

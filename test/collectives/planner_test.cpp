@@ -75,6 +75,26 @@ TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes")
   }
 }
 
+TEST_CASE("what goes inside hosts first is not chosen on one host") {
+  Situation one = of_ranks(4);
+  Situation two = of_ranks(4);
+  two.hosts = {0, 0, 1, 1};
+  Costs costs;
+  costs.remote.latency_us = 1000;
+  int chosen_across = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!algorithm.is_for_hosts) continue;
+    Planner on_one(one, costs, {});
+    Planner on_two(two, costs, {});
+    for (std::size_t bytes = 8; bytes <= std::size_t{1} << 26; bytes *= 8) {
+      INFO(to_string(algorithm.collective) << ", " << bytes << " B");
+      CHECK(chosen(on_one, algorithm.collective, bytes) != algorithm.name);
+      chosen_across += chosen(on_two, algorithm.collective, bytes) == algorithm.name ? 1 : 0;
+    }
+  }
+  CHECK(chosen_across > 0);
+}
+
 TEST_CASE("every candidate has a price, which grows with the bytes") {
   for (const Algorithm& algorithm : algorithms()) {
     if (has_servers(algorithm.collective) || algorithm.collective == Collective::kMessage) {
