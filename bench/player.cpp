@@ -90,6 +90,8 @@ Player::Timed Player::iterate(Library& library) {
   const auto before = Clock::now();
   library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
   const auto after = Clock::now();
+  // Who is done first would else check its result on the core of another that is still at work.
+  meeting_.wait();
   if (turn_.is_checked) wrong_ += count_wrong();
   return {Microseconds(after - before).count(), Microseconds(Clock::now() - begin).count()};
 }

@@ -1,5 +1,5 @@
-// MPICH (ch4:ucx): UCX over shared memory, or over TCP. Its processes are left unbound, as kolo's
-// are.
+// MPICH (ch4:ucx): UCX over shared memory, or over TCP. Its processes bind themselves to the cores
+// that kolo's have.
 #include <fmt/format.h>
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // Open MPI: over its own transports (pml ob1: vader for shared memory, tcp), or over UCX. Its
-// processes are left unbound, as kolo's are.
+// processes bind themselves to the cores that kolo's have.
 #include <fmt/format.h>
 
 #include <string_view>

@@ -70,12 +70,14 @@ def line(cells):
 
 def summary(points, collectives, sizes):
     """The best peer's time over kolo's, a line per collective."""
-    print("The best peer's time over kolo's:\n")
+    moved = {(own["collective"], own["bytes"]) for own, _ in points if own.get("regime") not in ("near", "far")}
+    print("The best peer's time over kolo's" + (" (in brackets where the cores did not stay near or far)" if moved else "") + ":\n")
     print(line(["collective", *(size_text(size) if size else "no size" for size in sizes)]))
     print("|---" * (len(sizes) + 1) + "|")
     for collective in collectives:
         ratios = {own["bytes"]: best_ratio(own, peers) for own, peers in points if own["collective"] == collective}
         cells = [ratio_text(ratios[size]) if ratios.get(size) else "" for size in sizes]
+        cells = [f"({cell})" if cell and (collective, size) in moved else cell for cell, size in zip(cells, sizes)]
         print(line([collective, *cells]))
     print()
 
@@ -128,8 +130,8 @@ def head(files, made_by):
         print(f"Set were {', '.join(f'`{name}={value}`' for name, value in run['environment'].items())}.\n")
     print("Times are microseconds: the median over the iterations of the longest of the ranks' times, all libraries in turn over the "
           "same pages, every element checked. Behind a peer's time is that time over kolo's: above 1, kolo is faster. The limit was "
-          "measured in turn with them (`bench/README.md`); cores: how far apart they were (near, far), or that they moved meanwhile, "
-          "which makes the row's figures worthless.\n")
+          "measured in turn with them (`bench/README.md`); cores: how far apart they were (near, far), or that they moved meanwhile or "
+          "somebody else had them (disturbed): then a row's libraries may not have had the same machine.\n")
 
 
 def section(points, title):
@@ -143,6 +145,24 @@ def show(pictures, prefix):
     for name in pictures:
         if name.startswith(prefix):
             print(f"![{name}]({name})\n")
+
+
+def crowds(points):
+    """What a rank's byte costs as ranks get more than cores, over what it costs four."""
+    own = [row for row, _ in points if row["collective"] == "allreduce" and row["bytes"] and not setting_text(row)]
+    for transport in dict.fromkeys(row["transport"] for row in own):
+        times = {(row["ranks"], row["bytes"]): row["median_us"] for row in own if row["transport"] == transport}
+        many = sorted({ranks for ranks, _ in times if ranks > 4})
+        sizes = sorted({size for ranks, size in times if ranks > 4 and (4, size) in times})
+        if not many or not sizes:
+            continue
+        print(f"## {transport}, more ranks\n\nkolo's all-reduce: time over ranks and bytes, over the same of 4 ranks.\n")
+        print(line(["ranks", *(size_text(size) for size in sizes)]))
+        print("|---" * (len(sizes) + 1) + "|")
+        for ranks in many:
+            costs = [times.get((ranks, size), 0) / ranks / (times[4, size] / 4) for size in sizes]
+            print(line([str(ranks), *(f"{cost:.2f}" if cost else "" for cost in costs)]))
+        print()
 
 
 def tables(points):
@@ -170,6 +190,7 @@ def main():
         if not setting:
             show(pictures, f"{transport.replace('/', '_')}_{ranks}_ranks")
         tables(of_section)
+    crowds(points)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,8 @@ TEST_CASE("cores that move between two probes belong to no regime") {
   CHECK(regime_of({0.34, 0.36, 0.37}) == "far");  // on either side of the line, and not apart
   CHECK(regime_of({0.12, 0.12, 0.49}) == "moved");
   CHECK(regime_of({0.49, 0.12}) == "moved");
-  CHECK(regime_of({0.12, 0.28}) == "moved");
+  CHECK(regime_of({0.12, 0.28}) == "near");
+  CHECK(regime_of({0.05, 0.1, 0.05}) == "near");
   CHECK(regime_of({0.12, 40, 0.12}) == "disturbed");
 }
 

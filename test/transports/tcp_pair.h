@@ -15,11 +15,13 @@ struct Pair {
   std::unique_ptr<Transport> b;
 };
 
-inline Pair make_pair_with(const TcpSettings& settings) {
+// By `make`, which takes a TransportRequest.
+template <typename Make>
+Pair make_pair_by(const Make& make_one) {
   const auto store = make_local_store();
   Pair pair;
   const auto make = [&](int rank) {
-    return make_tcp({rank, 2, store, in_seconds(30), 0, 2}, settings);
+    return make_one(TransportRequest{rank, 2, store, in_seconds(30), 0, 2});
   };
   std::exception_ptr failure;
   std::thread other([&] {
@@ -40,6 +42,10 @@ inline Pair make_pair_with(const TcpSettings& settings) {
   other.join();
   if (failure) std::rethrow_exception(failure);
   return pair;
+}
+
+inline Pair make_pair_with(const TcpSettings& settings) {
+  return make_pair_by([&](const TransportRequest& request) { return make_tcp(request, settings); });
 }
 
 }  // namespace kolo::test

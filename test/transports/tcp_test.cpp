@@ -9,6 +9,7 @@
 #include "test/transports/tcp_played.h"
 #include "transports/error.h"
 #include "transports/posix/socket.h"
+#include "transports/registry.h"
 #include "transports/tcp.h"
 
 using namespace kolo;
@@ -58,6 +59,16 @@ TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
     INFO("host '" << host << "'");
     exchange_bytes(make_pair_with(settings), 100'000);
   }
+}
+
+TEST_CASE("a pair holds 2 MiB in each rank within a host, and 16 MiB on the longest way") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const Pair pair =
+      make_pair_by([](const auto& request) { return make_transport("tcp", request); });
+  const Capabilities& can = pair.a->channel(1).capabilities();
+  const auto held = static_cast<std::size_t>(can.credit_segments) + 1;  // slots, and a view
+  CHECK(held * can.preferred_segment_bytes <= 2 * kMiB);
+  CHECK(held * can.segment_bytes <= 16 * kMiB);
 }
 
 TEST_CASE("a rank publishes an address that others can reach") {
