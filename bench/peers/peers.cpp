@@ -30,15 +30,24 @@ constexpr Row kPeers[] = {
 #undef KOLO_ROW
     {"", nullptr, nullptr}};
 
-struct Package {
+struct Absent {
   std::string_view peer;
-  std::string_view packages;
+  std::string_view way_out;
 };
 
-// What a peer that is not in this build lacks.
-constexpr Package kPackages[] = {{"gloo", "libgloo-dev"},
-                                 {"mpich", "mpich and libmpich-dev"},
-                                 {"openmpi", "openmpi-bin and libopenmpi-dev"}};
+// Why a peer that somebody may ask for is not in this build, and what to do.
+constexpr Absent kAbsent[] = {
+    {"gloo",
+     "Debian's package is libgloo-dev: cmake/setup.sh --with peers installs it, then configure and "
+     "build again"},
+    {"mpich",
+     "Debian's packages are mpich and libmpich-dev: cmake/setup.sh --with peers installs them, "
+     "then configure and build again"},
+    {"openmpi",
+     "Debian's packages are openmpi-bin and libopenmpi-dev: cmake/setup.sh --with peers installs "
+     "them, then configure and build again"},
+    {"ucx", "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well"},
+    {"nccl", "NCCL reduces in the memory of GPUs, and these buffers are the host's"}};
 
 const Row& find_peer(std::string_view name) {
   const std::string_view base = name.substr(0, name.find(':'));
@@ -46,15 +55,11 @@ const Row& find_peer(std::string_view name) {
     if (row.make != nullptr && row.name == base) return row;
   }
   const auto names = peer_names();
-  const auto known = std::ranges::find(kPackages, base, &Package::peer);
+  const auto known = std::ranges::find(kAbsent, base, &Absent::peer);
   throw std::invalid_argument(
       fmt::format("--against {}: {} is not among the peers in this build ({}){}", name, base,
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
-                  known == std::end(kPackages)
-                      ? ""
-                      : fmt::format("; Debian's packages are {}: cmake/setup.sh --with peers "
-                                    "installs them, then configure and build again",
-                                    known->packages)));
+                  known == std::end(kAbsent) ? "" : fmt::format("; {}", known->way_out)));
 }
 
 std::string_view algorithm_of(std::string_view name) {
