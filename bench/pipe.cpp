@@ -84,6 +84,7 @@ class SegmentPipe final : public Pipe {
     Cursor sending(out, segment_bytes(out.bytes));
     Cursor receiving(in, segment_bytes(in.bytes));
     Deadline deadline{};
+    policy_.moved();  // what was done since the last exchange is no waiting
     while (true) {
       const bool has_moved = move(sending, receiving);
       if (receiving.is_done() && sending.is_done() && (out.count == 0 || channel_->is_drained()))
@@ -93,6 +94,7 @@ class SegmentPipe final : public Pipe {
         policy_.moved();
         continue;
       }
+      if (policy_.spin()) continue;  // as an operation does
       if (deadline == Deadline{}) deadline = Clock::now() + timeout_;
       if (!policy_.pause(*transport_, *store_, deadline)) throw late(sending, receiving);
     }
