@@ -32,7 +32,7 @@ Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kP
 
 Buffer::Buffer(const std::string& path, std::size_t bytes)
     : file_(open(path.c_str(), O_RDWR | O_CLOEXEC)), bytes_(bytes) {
-  if (!file_.is_open()) posix::throw_system("kolo-bench: open the ranks' buffer " + path);
+  if (!file_.is_open()) posix::throw_system("open the ranks' buffer " + path);
   map();
 }
 
@@ -48,7 +48,7 @@ Buffer::~Buffer() {
 void Buffer::map() {
   void* memory =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
-  if (memory == MAP_FAILED) posix::throw_system("kolo-bench: mapping a buffer that is shared");
+  if (memory == MAP_FAILED) posix::throw_system("mapping a buffer that is shared");
   data_ = static_cast<std::byte*>(memory);
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <iostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "transports/error.h"
@@ -17,6 +19,10 @@ using namespace std::chrono_literals;
 // How long news of a rank's death may be under way when a library that knows nothing of our store
 // has noticed a closed connection already.
 constexpr auto kCauseTakes = 200ms;
+
+// How long who speaks for all may take to do it; then it is gone itself.
+constexpr auto kSayingTakes = 10s;
+constexpr std::string_view kWasSaid = "failure was said";
 
 // kolo's communicator posts "text [code]".
 std::string without_code(std::string text) {
@@ -63,6 +69,28 @@ void fail_together(Store& store, int rank, Audience audience, const std::excepti
   if (dynamic_cast<const std::invalid_argument*>(&failure) != nullptr)
     throw std::invalid_argument(cause);
   throw std::runtime_error(cause);
+}
+
+void say_for_all(Store& store, const std::string& text, int code) {
+  std::cerr << "kolo-bench: " << text << std::endl;
+  try {
+    store.add(kWasSaid, code);
+  } catch (const Error&) {
+    // The store is gone, and with it who waited.
+  }
+}
+
+int wait_until_said(Store& store) noexcept {
+  try {
+    const auto deadline = Clock::now() + kSayingTakes;
+    while (Clock::now() < deadline) {
+      if (const auto code = store.add(kWasSaid, 0); code != 0) return static_cast<int>(code);
+      std::this_thread::sleep_for(1ms);
+    }
+  } catch (const std::exception&) {
+    // The job is over.
+  }
+  return 1;
 }
 
 }  // namespace kolo::bench

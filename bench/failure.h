@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 #include "transports/rendezvous.h"
 
@@ -24,5 +25,11 @@ enum class Audience {
 // SaidByAnotherRank where one speaks for all and another rank was quicker.
 [[noreturn]] void fail_together(Store& store, int rank, Audience audience,
                                 const std::exception& failure);
+
+// Of ranks of a launcher, which ends all that are left as soon as one has failed: who speaks for
+// all says it on standard error, and ends with `code`; the others do not end before that (or 10 s),
+// and with the same code (or 1).
+void say_for_all(Store& store, const std::string& text, int code);
+int wait_until_said(Store& store) noexcept;
 
 }  // namespace kolo::bench

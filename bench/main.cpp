@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -68,12 +69,13 @@ int run(const Arguments& arguments, int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   kolo::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file, or shared memory, longer than ulimit -f is an error
   Arguments arguments;
   try {
     if (!kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks()))
       return 0;
   } catch (const std::invalid_argument& error) {
-    if (kolo::bench::has_to_say(error.what())) std::cerr << "kolo-bench: " << error.what() << '\n';
+    kolo::bench::say_refusal(error.what());
     return kBadArguments;
   }
   try {

@@ -78,10 +78,10 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
   if (rank != 0) {
     file = posix::Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.is_open())
-      posix::throw_system("kolo-bench: the ranks must all be on one host: open " + path);
+      posix::throw_system("the ranks must all be on one host: open " + path);
   }
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) posix::throw_system("kolo-bench: mapping the memory to meet in");
+  if (memory == MAP_FAILED) posix::throw_system("mapping the memory to meet in");
   shared_ = static_cast<Shared*>(memory);
   has_spare_cores_ = available_cores().size() >= static_cast<std::size_t>(size);
   wait();  // nobody closes the descriptor before all have opened it

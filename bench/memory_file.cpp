@@ -34,7 +34,7 @@ posix::Descriptor open_file(const std::string& what_for) {
 posix::Descriptor make_memory_file(std::size_t bytes, const std::string& what_for) {
   posix::Descriptor file = open_file(what_for);
   if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
-    posix::throw_system("kolo-bench: " + what_for);
+    posix::throw_system(what_for);
   return file;
 }
 

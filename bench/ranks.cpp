@@ -240,12 +240,22 @@ Audience audience_of_processes() {
   return read_settings().store.starts_with("tcp:") ? Audience::kOneForAll : Audience::kOneEachRank;
 }
 
+int code_of(const std::exception& failure) {
+  return dynamic_cast<const std::invalid_argument*>(&failure) != nullptr ? kBadArguments : kFailed;
+}
+
 int run_launched(const Arguments& arguments, const LaunchEnvironment& who) {
   const auto store = store_from_environment(who, Clock::now() + arguments.timeout);
+  const Audience audience = audience_of_processes();
   try {
-    return exit_code(run_rank(who.rank, arguments, store, audience_of_processes()));
+    return exit_code(run_rank(who.rank, arguments, store, audience));
   } catch (const SaidByAnotherRank&) {
-    return kFailed;
+    return wait_until_said(*store);
+  } catch (const std::exception& failure) {
+    if (audience == Audience::kOneEachRank) throw;
+    const int code = code_of(failure);
+    say_for_all(*store, failure.what(), code);
+    return code;
   }
 }
 
@@ -282,17 +292,21 @@ std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Sto
   }
 }
 
-bool has_to_say(const std::string& refusal) {
+void say_refusal(const std::string& refusal) {
+  std::shared_ptr<Store> store;
   try {
     const LaunchEnvironment who = launch_environment();
-    if (who.size == 1 || audience_of_processes() == Audience::kOneEachRank) return true;
-    fail_together(*store_from_environment(who, Clock::now() + kStoreAnswers), who.rank,
-                  Audience::kOneForAll, std::invalid_argument(refusal));
+    if (who.size > 1 && audience_of_processes() == Audience::kOneForAll) {
+      store = store_from_environment(who, Clock::now() + kStoreAnswers);
+      fail_together(*store, who.rank, Audience::kOneForAll, std::invalid_argument(refusal));
+    }
   } catch (const SaidByAnotherRank&) {
-    return false;
+    wait_until_said(*store);
+    return;
   } catch (const std::exception&) {  // also where the environment itself is what is wrong
-    return true;
+    if (store) return say_for_all(*store, refusal, kBadArguments);
   }
+  std::cerr << "kolo-bench: " << refusal << '\n';
 }
 
 int launched_ranks() { return read_settings().size.has_value() ? launch_environment().size : 0; }

@@ -17,9 +17,9 @@ int run_collective(const Arguments& arguments, int argc, const char* const* argv
 // How many ranks a launcher started, this process being one; 0 where there is none.
 int launched_ranks();
 
-// Whether this process has to say why it refuses its arguments: not where a launcher started it
-// with others, of which one has said it.
-bool has_to_say(const std::string& refusal);
+// Says on standard error why the arguments are refused: once, where a launcher started this process
+// with others.
+void say_refusal(const std::string& refusal);
 
 // The part of one rank; returns how many elements were wrong. Throws as fail_together does.
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,

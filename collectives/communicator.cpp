@@ -62,6 +62,7 @@ Communicator::Communicator(int rank, int size, std::shared_ptr<Store> store,
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Communicator Communicator::from_environment(CommunicatorOptions options) {
+  options = sensible(std::move(options));
   const LaunchEnvironment who = launch_environment();
   auto store = store_from_environment(who, Clock::now() + options.timeout);
   return {who.rank, who.size, std::move(store), std::move(options)};

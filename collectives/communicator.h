@@ -2,8 +2,10 @@
 //
 // Every rank of a communicator calls the same operations in the same order. An operation is checked
 // against its peers' as it starts: a different collective, type, operation, count or root is an
-// error on all ranks, not a hang. A failure anywhere *poisons* the communicator: every rank gets
-// the same first cause, within its timeout, and every later call throws it again.
+// error on all ranks, not a hang. (Who differs in that it only sends, as one that takes itself for
+// the root, may learn it from the next operation only.) A failure anywhere *poisons* the
+// communicator: every rank gets the same first cause, within its timeout, and every later call
+// throws it again.
 //
 // Threading: all calls are safe from several threads, but the order in which operations are issued
 // must be the same on every rank, so threads that issue must agree on an order. No thread is

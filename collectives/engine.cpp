@@ -49,7 +49,8 @@ std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
   return std::min<std::chrono::milliseconds>(timeout, kCentury);
 }
 
-// 0 and less are refused.
+}  // namespace
+
 CommunicatorOptions sensible(CommunicatorOptions options) {
   check(options.timeout.count() > 0,
         fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
@@ -59,8 +60,6 @@ CommunicatorOptions sensible(CommunicatorOptions options) {
   options.timeout = bounded(options.timeout);
   return options;
 }
-
-}  // namespace
 
 Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options)
     : rank_(rank), size_(size), options_(sensible(options)), host_(posix::host_name()) {

@@ -42,6 +42,9 @@
 
 namespace kolo {
 
+// The same, its timeout bounded; std::invalid_argument for what makes no sense.
+CommunicatorOptions sensible(CommunicatorOptions options);
+
 class Engine {
  public:
   Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options);

@@ -214,6 +214,12 @@ class Descriptors(Surroundings):
         self.assertGreater(failed, 0)
         self.assertGreater(succeeded, 0)
 
+    def test_where_no_file_may_be_written_it_says_so(self):
+        for limit in (0, 64):
+            code, _, errors = run("sh", "-c", f'ulimit -f {limit} && exec "$@"', "sh", BENCH, "allreduce", *FEW, "--ranks", "2")
+            self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+            self.assertIn("File too large (see ulimit -f)", errors)
+
     def test_the_launcher_says_so_too(self):
         code, _, errors = run("sh", "-c", 'ulimit -n 12 && exec "$@"', "sh", BENCH, "allreduce", *FEW, "--ranks", "4")
         self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)

@@ -29,6 +29,7 @@ std::string error_text(int number) {
     text += " (this process may have " + std::to_string(limit.rlim_cur) +
             ": raise the limit with ulimit -n)";
   }
+  if (number == EFBIG) text += " (see ulimit -f)";
   if (number == ENFILE) text += " (in the whole system: raise fs.file-max with sysctl)";
   return text;
 }

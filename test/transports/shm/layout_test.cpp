@@ -63,6 +63,11 @@ TEST_CASE("slots are aligned, lie apart, and share no page offset") {
   }
 }
 
+TEST_CASE("more shared memory than the machine has is refused before anybody is killed for it") {
+  CHECK_THROWS_WITH(posix::SharedMemory(std::size_t{1} << 45, posix::Pages::kPresent),
+                    ContainsSubstring("there is no memory for 35184372088832 bytes"));
+}
+
 TEST_CASE("shared memory cannot be shrunk by a peer") {
   posix::SharedMemory memory(8192);
   CHECK(::ftruncate(memory.descriptor(), 4096) != 0);
