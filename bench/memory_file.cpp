@@ -23,7 +23,7 @@ posix::Descriptor open_file(const std::string& what_for) {
   if (file.is_open()) {
     unlink(path.c_str());
   } else {
-    posix::throw_system(fmt::format("kolo-bench: {}: no memfd ({}), and no file in {} (TMPDIR)",
+    posix::throw_system(fmt::format("{}: no memfd ({}), and no file in {} (TMPDIR)",
                                     what_for, why, folder));
   }
   return file;
