@@ -39,7 +39,9 @@ constexpr std::size_t kMostSegment = std::size_t{1} << 30;
 constexpr const char* kMore =
     "kolo-bench COMMAND --help lists a command's options.\n"
     "Exit code: 0 all is well, 1 a failure on the way, 2 a wrong option or variable, 3 wrong "
-    "results; 128 + the\nsignal that killed a rank.";
+    "results; of diff: 1 a\nregression, 4 nothing could be compared; 128 + the signal that killed "
+    "a "
+    "rank.";
 
 void add_measurement(CLI::App& command, Collective collective, Arguments& result, Typed& typed) {
   add_ranks(command, result);

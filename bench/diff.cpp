@@ -38,6 +38,8 @@ struct Point {
   auto operator<=>(const Point&) const = default;
 };
 
+constexpr int kRegression = 1;
+constexpr int kNothingCompared = 4;
 constexpr std::size_t kFewestPasses = 3;  // that say how far apart two files are by chance
 
 struct Saved {
@@ -198,6 +200,9 @@ class Comparison {
     const Verdict verdict = judge(before, now, least_percent_);
     const bool counts = point.library == "kolo";
     ++seen_[verdict];
+    const bool is_compared = verdict != Verdict::kOtherRegime && verdict != Verdict::kDisturbed &&
+                             verdict != Verdict::kMoved;
+    if (counts) ++(is_compared ? own_compared_ : own_not_compared_);
     if (counts && (verdict == Verdict::kSlower || verdict == Verdict::kWrong)) ++regressions_;
     const std::string algorithm = old_point.algorithm == point.algorithm
                                       ? point.algorithm
@@ -212,23 +217,36 @@ class Comparison {
   }
 
   int end(std::size_t only_old, std::size_t only_new) {
+    const auto compared = seen_[Verdict::kFaster] + seen_[Verdict::kSlower] +
+                          seen_[Verdict::kWrong] + seen_[Verdict::kNoise];
     const auto not_compared =
         seen_[Verdict::kOtherRegime] + seen_[Verdict::kDisturbed] + seen_[Verdict::kMoved];
+    const bool is_blind = own_compared_ == 0 && (own_not_compared_ > 0 || compared == 0);
     std::cout << fmt::format(
         "# {} faster, {} slower, {} wrong, {} noise, {} not comparable; only in the old file {}, "
-        "only in the new one {}\n# {} of kolo's\n",
+        "only in the new one {}\n# {}\n",
         seen_[Verdict::kFaster], seen_[Verdict::kSlower], seen_[Verdict::kWrong],
         seen_[Verdict::kNoise], not_compared, only_old, only_new,
-        regressions_ == 0   ? std::string("no regression")
-        : regressions_ == 1 ? std::string("1 regression")
-                            : fmt::format("{} regressions", regressions_));
+        compared == 0 ? "nothing could be compared: measure again, with the cores as before"
+        : is_blind    ? "nothing of kolo's could be compared: measure again, with the cores as "
+                        "before"
+                      : own_text());
     flush_or_throw(std::cout, kTable);
-    return regressions_ > 0 ? 1 : 0;
+    if (is_blind) return kNothingCompared;
+    return regressions_ > 0 ? kRegression : 0;
   }
 
  private:
+  std::string own_text() const {
+    if (own_compared_ == 0) return "both files have peers' rows alone, which do not count";
+    if (regressions_ == 0) return "no regression of kolo's";
+    return fmt::format("{} regression{} of kolo's", regressions_, regressions_ == 1 ? "" : "s");
+  }
+
   double least_percent_;
   std::map<Verdict, int> seen_;
+  int own_compared_ = 0;
+  int own_not_compared_ = 0;
   int regressions_ = 0;
 };
 

@@ -18,8 +18,9 @@ namespace kolo::bench {
 // Rows that were measured at another distance of the cores, or while that changed, are not
 // compared.
 //
-// Returns 1 where a row of kolo's is slower, or has wrong results that were right before; else 0.
-// What peers and floors did is told, and does not count. std::invalid_argument for files that
+// Returns 1 where a row of kolo's is slower, or has wrong results that were right before; 4 where
+// no row could be compared, or none of kolo's of those in both files; else 0. What peers and floors
+// did is told, and does not count. std::invalid_argument for files that
 // cannot be read, hold no rows, or have none in common.
 int run_diff(const Arguments& arguments);
 

@@ -96,15 +96,28 @@ class Diff(Comparison):
 
     def test_another_regime_is_not_compared(self):
         code, output, _ = self.diff([row(10)], [row(40, regime="far", cache_line_us=0.5)])
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 4)
         self.assertIn("different regime (near, now far), not comparable", output)
         code, output, _ = self.diff([row(10)], [row(40, regime="disturbed", cache_line_us=5)])
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 4)
         self.assertIn("disturbed by another program, not comparable", output)
         for old, new in ((row(10), row(40, regime="moved")), (row(10, regime="moved"), row(40, regime="moved"))):
             code, output, _ = self.diff([old], [new])
-            self.assertEqual(code, 0)
+            self.assertEqual(code, 4)
             self.assertIn("the cores moved during one of them, not comparable", output)
+
+    def test_where_nothing_could_be_compared_it_does_not_say_that_all_is_well(self):
+        far, peer = {"regime": "far"}, {"library": "gloo", "bytes": 8}
+        for old, new, code, said in (
+                ([row(10)], [row(10, **far)], 4, "# nothing could be compared"),
+                ([row(10), row(10, **peer)], [row(10, **far), row(10, **peer)], 4, "# nothing of kolo's could be compared"),
+                ([row(10), row(9, bytes=8)], [row(10, **far), row(9, bytes=8)], 0, "# no regression of kolo's"),
+                ([row(10)], [row(10, wrong=1, **far)], 1, "# 1 regression of kolo's"),
+                ([row(10, **peer)], [row(10, **peer)], 0, "# both files have peers' rows alone")):
+            with self.subTest(old=old, new=new):
+                found, output, errors = self.diff(old, new)
+                self.assertEqual((found, errors), (code, ""), output)
+                self.assertIn(said, output.splitlines()[-1])
 
     def test_a_peers_slowness_is_told_and_does_not_count(self):
         code, output, _ = self.diff([row(10, library="gloo")], [row(20, library="gloo")])
