@@ -27,6 +27,7 @@ bench=
 against=
 install=no
 quick=no
+asked=$*
 
 say() { echo "make.sh: $*" >&2; }
 fail() { say "$*"; exit 2; }
@@ -169,8 +170,9 @@ for transport in $transports; do
 done
 [ $# -gt 0 ] || { say "nothing was measured; see $log"; exit 1; }
 pictures=$("$bench" plot --overview "$@" --out "$out") || { failed="$failed plot"; pictures=; }
-python3 -B "$root/bench/results/tables.py" --made-by "\`bench/results/make.sh\` in $seconds s" --pictures "$pictures" "$@" >"$out/README.md" ||
-  failed="$failed tables"
+[ "$quick" = no ] || set -- --trial "$@"
+python3 -B "$root/bench/results/tables.py" --made-by "\`bench/results/make.sh${asked:+ $asked}\` in $seconds s" \
+  --pictures "$pictures" "$@" >"$out/README.md" || failed="$failed tables"
 
 say "$seconds s; the tables are in $out/README.md"
 [ -z "$failed" ] || { say "these failed:$failed; see $log"; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes Markdown tables of kolo-bench's JSON lines: kolo, the limit, and the peers beside it, size by size.
 
-  tables.py FILE... [--made-by TEXT] [--pictures "A.png B.png"] > README.md
+  tables.py FILE... [--made-by TEXT] [--trial] [--pictures "A.png B.png"] > README.md
 
 A section for each transport, number of ranks and whatever else was asked for. Peers' rows follow kolo's of the same size. What a
 peer's time is over kolo's is the ratio: above 1, kolo is faster; where it is below, it is bold.
@@ -106,26 +106,26 @@ def table(points, collective):
                     time_text(limit) if limit else "-", f"{limit / own['median_us']:.2f}" if limit else "-",
                     *(peer_cell(own, others.get(name)) for name in peers), str(own.get("regime", "-"))]))
     print()
-    for command in dict.fromkeys(own["run"]["command"] for own, _ in points):
+    for command in dict.fromkeys(own["run"]["command"] for own, _ in points if "command" in own.get("run", {})):
         print(f"    {command}")
     print()
 
 
 def versions_of(files):
-    versions = []
-    for rows in files:
-        for row in rows:
-            if row.get("version") and row["version"] not in versions:
-                versions.append(row["version"])
-    return versions
+    """Of the peers, by their names where the rows do not say."""
+    rows = [row for rows in files for row in rows if row.get("library", "kolo") not in ("kolo", "floor")]
+    return list(dict.fromkeys(row.get("version") or row["library"] for row in rows))
 
 
-def head(files, made_by):
-    run = next(row["run"] for rows in files for row in rows if "run" in row)
-    print(f"# {run['machine']}, {run['cores']} cores, {run['date'][:10]}\n")
+def head(files, made_by, is_trial):
+    run = next((row["run"] for rows in files for row in rows if "run" in row), {})
+    where = [run.get("machine"), f"{run['cores']} cores" if "cores" in run else "", run.get("date", "")[:10]]
+    print(f"# {', '.join(word for word in where if word) or 'A machine that the rows do not name'}\n")
+    if is_trial:
+        print("**A trial of the program: no figures to quote.**\n")
     built = f" ({run['compiler']})" if run.get("compiler") else ""
-    print(f"{run['kernel']}, kolo {run['kolo']} at {run['commit']}{built}; peers: {'; '.join(versions_of(files)) or 'none'}."
-          f"{f' Made by {made_by}.' if made_by else ''}\n")
+    kolo = f"{run.get('kernel')}, kolo {run.get('kolo')} at {run.get('commit')}{built}" if run else "A kolo of an unknown version"
+    print(f"{kolo}; peers: {'; '.join(versions_of(files)) or 'none'}.{f' Made by {made_by}.' if made_by else ''}\n")
     if run.get("environment"):
         print(f"Set were {', '.join(f'`{name}={value}`' for name, value in run['environment'].items())}.\n")
     print("Times are microseconds: the median over the iterations of the longest of the ranks' times, all libraries in turn over the "
@@ -177,12 +177,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--made-by", default="", help="by what command, and in what time")
+    parser.add_argument("--trial", action="store_true", help="say that no figure is to be quoted")
     parser.add_argument("--pictures", default="")
     arguments = parser.parse_args()
     files = [read_rows(path) for path in arguments.files]
     if not any(points_of(rows) for rows in files):
         sys.exit(f"tables.py: no row of kolo's in {', '.join(arguments.files)}")
-    head(files, arguments.made_by)
+    head(files, arguments.made_by, arguments.trial)
     pictures = [Path(name).name for name in arguments.pictures.split()]
     points = [point for rows in files for point in points_of(rows)]
     for (transport, ranks, setting), of_section in sections_of(points).items():

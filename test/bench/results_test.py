@@ -51,7 +51,8 @@ class Results(unittest.TestCase):
                         picture = f"{transport}_{ranks}_ranks_{what}.png"
                         self.assertTrue((out / picture).read_bytes().startswith(b"\x89PNG"))
                         self.assertIn(f"({picture})", tables)
-            self.assertIn("Made by `bench/results/make.sh` in ", tables)
+            self.assertIn(f"Made by `bench/results/make.sh --quick --bench {BENCH} --out {out}` in ", tables)
+            self.assertIn("**A trial of the program: no figures to quote.**", tables)
             rows = [json.loads(line) for line in (out / "shm-2-ranks-allocated.jsonl").read_text().splitlines()]
             self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows}, {("allreduce", "allocated", 0)})
             self.assertIn("## shm, 2 ranks, allocated", tables)
@@ -105,6 +106,7 @@ class Results(unittest.TestCase):
             code, output, errors = run(sys.executable, TABLES, path, "--made-by", "hand")
         self.assertEqual(code, 0, errors)
         self.assertIn("Made by hand.", output)
+        self.assertNotIn("A trial", output)
         self.assertEqual([line for line in output.splitlines() if line.startswith("## ")],
                          ["## shm, 2 ranks", "## shm, 2 ranks, allocated", "## tcp, 2 ranks"])
         self.assertIn("| openmpi, over kolo | openmpi:ring, over kolo |", output)
@@ -115,6 +117,15 @@ class Results(unittest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertIn("In 1 of 2 rows the cores moved.", output)
         self.assertIn("| moved |", output)
+
+    def test_rows_of_a_version_that_did_not_write_their_run_yet_have_tables_too(self):
+        rows = [{name: value for name, value in line.items() if name not in ("run", "version")}
+                for line in (row("kolo", 1024, 10), row("gloo", 1024, 20))]
+        code, output, errors = self.tables(rows)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(output.splitlines()[0], "# A machine that the rows do not name")
+        self.assertIn("A kolo of an unknown version; peers: gloo.", output)
+        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 20, 2.00 | near |", output)
 
     def tables(self, rows):
         with tempfile.TemporaryDirectory() as folder:
