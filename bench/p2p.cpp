@@ -179,14 +179,14 @@ void print_heading(const Arguments& arguments, double cache_line_us, std::ostrea
                        distance_text(cache_line_us));
   table << fmt::format(
       "#{:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} "
-      "{:>5}\n",
+      "{:>9}\n",
       "bytes", "window", "level", "over", "time", "p10", "p90", "p99", "GB/s", "Mmsg/s", "wrong",
       "samples", "line");
 }
 
 void print(const P2pRow& row, std::ostream& table) {
   table << fmt::format(
-      " {:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} {:>5}\n",
+      " {:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} {:>9}\n",
       row.bytes, row.window, row.level, row.transport, time_text(row.time_us.median),
       time_text(row.time_us.p10), time_text(row.time_us.p90),
       p99_text(row.time_us.p99, row.samples), bandwidth(row), messages_per_second(row) / 1e6,
@@ -333,10 +333,12 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
   const bool prints = meeting.rank() == 0;
   if (prints) print_heading(arguments, cache_line_us, table);
   std::uint64_t wrong = 0;
+  LineNotes line_notes;
   for (const std::size_t bytes :
        sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, 1)) {
     for (const P2pRow& row : measure_p2p(meeting, arguments, all, bytes)) {
       wrong += row.wrong.value_or(0);
+      line_notes.add(row.distance);
       if (!prints) continue;
       print(row, table);
       flush_or_throw(table, kTable);
@@ -345,6 +347,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
   }
   if (prints) {
     table << fmt::format("# time in us: {}\n", explain_time(arguments.p2p.kind));
+    for (const std::string& text : line_notes.texts()) table << "# " << text << '\n';
     flush_or_throw(table, kTable);
   }
   return wrong;

@@ -63,9 +63,28 @@ std::string time_text(double us) {
 
 // No probe: one rank, or one core.
 std::string line_text(const Distance& distance) {
-  if (std::string_view(distance.regime()) == "moved") return "moved";
+  const std::string_view regime = distance.regime();
+  if (regime == "moved" || regime == "disturbed") return std::string(regime);
   const double us = distance.cache_line_us();
   return us > 0 ? fmt::format("{:.2f}", us) : "-";
+}
+
+void LineNotes::add(const Distance& distance) {
+  const std::string text = line_text(distance);
+  has_moved_ = has_moved_ || text == "moved";
+  is_disturbed_ = is_disturbed_ || text == "disturbed";
+}
+
+std::vector<std::string> LineNotes::texts() const {
+  std::vector<std::string> notes;
+  if (has_moved_)
+    notes.emplace_back(
+        "line moved: the cores did, while that row was measured; compare it with nothing");
+  if (is_disturbed_)
+    notes.emplace_back(
+        "line disturbed: another program had a core while that row was measured; compare it with "
+        "nothing");
+  return notes;
 }
 
 std::string p99_text(double us, std::size_t iterations) {
@@ -194,7 +213,7 @@ std::string Report::heading() const {
                         "p10", "p90", "p99", "first", "wrong", "ratio");
   }
   if (arguments_.against.size() > 1) text += fmt::format(" | {:>12} {:>7}", "best peer", "ratio");
-  return text + fmt::format(" | {:>9} {:>8} {:>5}\n", "limit", "of limit", "line");
+  return text + fmt::format(" | {:>9} {:>8} {:>9}\n", "limit", "of limit", "line");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -220,7 +239,7 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
   }
   if (arguments_.against.size() > 1) table_ << best_peer_text(own, rows);
   table_ << fmt::format(
-      " | {:>9} {:>8} {:>5}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
+      " | {:>9} {:>8} {:>9}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
       own.limit_us ? fmt::format("{:.0f} %", 100 * *own.limit_us / own.time_us.median) : "-",
       line_text(own.distance), mark);
   flush_or_throw(table_, kTable);
@@ -228,7 +247,7 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
     json_.add(json_line(row));
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
-  has_moved_ = has_moved_ || line_text(own.distance) == "moved";
+  line_notes_.add(own.distance);
   bus_sum_ += bus_bandwidth(own);
   ++rows_;
 }
@@ -249,9 +268,7 @@ std::uint64_t Report::end() {
   note(
       "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
       "known");
-  if (has_moved_) {
-    note("line moved: the cores did, while that row was measured; compare it with nothing");
-  }
+  for (const std::string& text : line_notes_.texts()) note(text);
   std::uint64_t wrong = 0;
   for (const auto& [library, count] : wrong_by_) {
     wrong += count;

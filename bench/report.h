@@ -18,9 +18,21 @@ std::string wrong_text(const Row& row);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);
+// The median of the probes, or "moved" or "disturbed" in its place; "-" without probes.
 std::string line_text(const Distance& distance);
 // Of so many iterations: few have no hundredth.
 std::string p99_text(double us, std::size_t iterations);
+
+// What the words mean that rows had in the place of a time in the column `line`; a text for each.
+class LineNotes {
+ public:
+  void add(const Distance& distance);
+  std::vector<std::string> texts() const;
+
+ private:
+  bool has_moved_ = false;
+  bool is_disturbed_ = false;
+};
 
 // How far apart the cores of the ranks are.
 std::string distance_text(double cache_line_us);
@@ -78,7 +90,7 @@ class Report {
   JsonLines& json_;
   std::map<std::string, std::uint64_t> wrong_by_;  // name_of
   std::set<std::string> left_out_;
-  bool has_moved_ = false;
+  LineNotes line_notes_;
   double bus_sum_ = 0;
   int rows_ = 0;
 };

@@ -25,8 +25,13 @@ class LimitReport {
   void begin() {
     table_ << fmt::format("# kolo-bench limits\n# {}; {}\n", describe_machine(),
                           distance_text(cache_line_round_trip()));
-    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>6}\n", "what", "how",
+    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
+    flush_or_throw(table_, kTable);
+  }
+
+  void end() {
+    for (const std::string& text : line_notes_.texts()) table_ << "# " << text << '\n';
     flush_or_throw(table_, kTable);
   }
 
@@ -54,9 +59,10 @@ class LimitReport {
   }
 
  private:
-  void print(const Limit& limit) const {
+  void print(const Limit& limit) {
+    line_notes_.add(limit.distance);
     table_ << fmt::format(
-        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>6}\n", limit.what,
+        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>9}\n", limit.what,
         limit.variant, format_bytes(limit.bytes), limit.time_us.median, limit.time_us.p10,
         limit.time_us.p90,
         limit.gigabytes_per_second > 0 ? fmt::format("{:.1f}", limit.gigabytes_per_second) : "-",
@@ -66,6 +72,7 @@ class LimitReport {
 
   JsonLines json_;
   std::ostream& table_;
+  LineNotes line_notes_;
 };
 
 Limit line_limit() {
@@ -117,9 +124,10 @@ int run_limits(const Arguments& arguments) {
   for (const Limit& limit : tcp_round_trips()) report.add(limit);
   if (!has_two_cores) {
     std::cerr << "kolo-bench: only one core to run on: the floors of two ranks are left out\n";
-    return 0;
+  } else {
+    add_floors(report, arguments.is_quick);
   }
-  add_floors(report, arguments.is_quick);
+  report.end();
   return 0;
 }
 

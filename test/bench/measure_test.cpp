@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "bench/cores.h"
@@ -132,6 +133,24 @@ TEST_CASE("a row whose cores moved says so in the table and in its line") {
   CHECK(line["regime"] == "moved");
   CHECK(line["cache_line_probes_us"] == std::vector<double>{0.12, 0.49});
   CHECK(line["cache_line_us"].get<double>() == Approx(0.305));
+}
+
+TEST_CASE(
+    "a row during which a core was taken says so in the table, with what that means below it") {
+  Row row;
+  row.iterations = 8;
+  for (const double us : {0.12, 40.0, 0.12}) row.distance.add(us);
+  CHECK(line_text(row.distance) == "disturbed");
+  std::ostringstream table;
+  JsonLines no_lines("");
+  const Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  Report report(arguments, table, no_lines);
+  report.add({row});
+  CHECK(table.str().find("disturbed") != std::string::npos);
+  CHECK(table.str().find("line disturbed:") == std::string::npos);
+  report.end();
+  CHECK(table.str().find("# line disturbed: another program had a core") != std::string::npos);
+  CHECK(table.str().find("line moved:") == std::string::npos);
 }
 
 TEST_CASE("few iterations have no 99th percentile") {
