@@ -30,7 +30,7 @@ struct Point {
   std::string transport, collective, type, op;
   int ranks = 0;
   std::size_t bytes = 0;
-  std::string form, memory, reproducibility, progress;
+  std::string form, memory, reproducibility, progress, network;
   bool is_in_place = true;
   std::size_t segment_bytes = 0, window = 0;
   int servers = 0;
@@ -77,6 +77,7 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   point.memory = row.value("memory", "");
   point.reproducibility = row.value("reproducibility", "fast");
   point.progress = row.value("progress", "");
+  point.network = row.value("network", "");
   point.is_in_place = row.value("in_place", is_usually_in_place(point));
   point.segment_bytes = row.value("segment_bytes", std::size_t{0});
   point.window = row.value("window", std::size_t{0});
@@ -169,6 +170,7 @@ std::string setting_text(const Point& point) {
   if (!point.memory.empty()) words.push_back(point.memory);
   if (point.reproducibility != "fast") words.push_back(point.reproducibility);
   if (!point.progress.empty()) words.push_back("progress by " + point.progress);
+  if (!point.network.empty()) words.push_back("network " + point.network);
   if (!point.is_in_place && is_usually_in_place(point)) words.emplace_back("out of place");
   if (point.servers > 0) words.push_back(fmt::format("servers {}", point.servers));
   if (point.window > 0) words.push_back(fmt::format("window {}", point.window));

@@ -7,9 +7,9 @@ namespace kolo::bench {
 
 // Prints a table of what both files have, matched by library (or peer, as --against had it),
 // transport, collective, algorithm, ranks, bytes, type, op, and what else was asked for: form,
-// memory, reproducibility, in place or not, servers, segment_bytes, a window, whose progress; where
-// only the algorithm differs, because the library now chooses another, rows are compared as well.
-// Of several rows for one point the last counts.
+// memory, reproducibility, in place or not, servers, segment_bytes, a window, whose progress, a
+// network; where only the algorithm differs, because the library now chooses another, rows are
+// compared as well. Of several rows for one point the last counts.
 //
 // A row is slower where every pass of now took longer (its median) than every pass of before, and
 // the two medians are apart by --least percent or more; faster the other way round; else the

@@ -27,7 +27,7 @@ constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
 // What settings were changed by; nothing here acts on them.
-nlohmann::ordered_json kolo_variables() {
+std::map<std::string, std::string> kolo_variables() {
   std::map<std::string, std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
@@ -54,6 +54,12 @@ nlohmann::ordered_json run_facts() {
   facts["environment"] = kolo_variables();
   facts["date"] = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   return facts;
+}
+
+std::string network_between_ranks() {
+  const auto variables = kolo_variables();
+  const auto found = variables.find("KOLO_BENCH_NETWORK");
+  return found == variables.end() ? "" : found->second;
 }
 
 std::string own_version() { return fmt::format("kolo {}, commit {}", KOLO_VERSION, kCommit); }

@@ -12,6 +12,10 @@ namespace kolo::bench {
 // KOLO_STORE, which a launcher chooses anew each time.
 nlohmann::ordered_json run_facts();
 
+// "1Gbit,10ms": the network that the ranks are joined by, where what made it says so
+// (KOLO_BENCH_NETWORK, network/link.py); empty: this machine's own.
+std::string network_between_ranks();
+
 // "kolo 0.1.0, commit ee13fa1c10f5".
 std::string own_version();
 

@@ -176,7 +176,7 @@ std::string wrong_text(const P2pRow& row) {
 void print_heading(const Arguments& arguments, double cache_line_us, std::ostream& table) {
   table << fmt::format("# kolo-bench p2p {}: 2 ranks over {}\n# {}; {}\n",
                        to_string(arguments.p2p.kind), arguments.transport, describe_machine(),
-                       distance_text(cache_line_us));
+                       surroundings_text(cache_line_us));
   table << fmt::format(
       "#{:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} "
       "{:>9}\n",

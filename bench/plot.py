@@ -89,7 +89,7 @@ def limit_of(row):
     limit = row.get("limit_us")
     if not isinstance(limit, (int, float)) or limit <= 0:
         return None
-    asked = {name: row[name] for name in ("type", "op", "in_place", "memory") if name in row}  # which it is of, too
+    asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
     return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
             "p90_us": limit}

@@ -147,6 +147,19 @@ std::vector<std::string> versions_of(const Seat& seat) {
   return versions;
 }
 
+// What --against calls them, and over what they run where that is not what kolo does: gloo's TCP
+// beside shm.
+std::vector<std::string> peers_of(const Arguments& arguments, const Seat& seat) {
+  std::vector<std::string> peers;
+  for (std::size_t i = 0; i < arguments.against.size(); ++i) {
+    const std::string transport = seat.libraries[i + 1]->transport();
+    const bool is_the_same = transport == seat.libraries.front()->transport();
+    peers.push_back(arguments.against[i] +
+                    (is_the_same ? "" : fmt::format(" (over {})", transport)));
+  }
+  return peers;
+}
+
 // Who can run it, and what --against calls them.
 struct Able {
   std::vector<Library*> libraries;
@@ -178,7 +191,7 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   Bench bench(*seat.meeting, arguments, pages);
   RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
-  if (rank == 0) report.begin(cache_line_us, versions_of(seat));
+  if (rank == 0) report.begin(cache_line_us, versions_of(seat), peers_of(arguments, seat));
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);

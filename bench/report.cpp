@@ -91,10 +91,13 @@ std::string p99_text(double us, std::size_t iterations) {
   return iterations < kFewestForP99 ? "-" : time_text(us);
 }
 
-std::string distance_text(double cache_line_us) {
-  if (cache_line_us <= 0) return "no two cores or ranks to measure between";
-  return fmt::format("a cache line's round trip {:.2f} us ({})", cache_line_us,
-                     regime(cache_line_us));
+std::string surroundings_text(double cache_line_us) {
+  const std::string text = cache_line_us <= 0
+                               ? "no two cores or ranks to measure between"
+                               : fmt::format("a cache line's round trip {:.2f} us ({})",
+                                             cache_line_us, regime(cache_line_us));
+  const std::string network = network_between_ranks();
+  return network.empty() ? text : fmt::format("{}; a network of {}", text, network);
 }
 
 std::string mode_text(Reproducibility mode) {
@@ -148,6 +151,8 @@ std::string json_line(const Row& row) {
   line["segment_bytes"] = row.segment_bytes;
   if (row.is_memory_its_own) line["memory"] = "allocated";
   if (!row.peer.empty()) line["peer"] = row.peer;
+  if (const std::string network = network_between_ranks(); !network.empty())
+    line["network"] = network;
   line["pass_us"] = row.pass_us;
   line["cache_line_us"] = row.distance.cache_line_us();
   line["cache_line_probes_us"] = row.distance.probes_us();
@@ -180,17 +185,16 @@ void JsonLines::add(const std::string& line) {
 Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
-void Report::begin(double cache_line_us, const std::vector<std::string>& versions) {
+void Report::begin(double cache_line_us, const std::vector<std::string>& versions,
+                   const std::vector<std::string>& peers) {
   table_ << fmt::format(
       "# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
       arguments_.ranks == 1 ? "rank" : "ranks",
       arguments_.problem.is_in_place ? "in place" : "out of place",
       (arguments_.is_memory_its_own ? ", in allocated memory" : "") + form_text(arguments_.form) +
           mode_text(arguments_.reproducibility),
-      arguments_.against.empty()
-          ? ""
-          : fmt::format(", in turn with {}", fmt::join(arguments_.against, ", ")));
-  table_ << fmt::format("# {}; {}\n", describe_machine(), distance_text(cache_line_us));
+      peers.empty() ? "" : fmt::format(", in turn with {}", fmt::join(peers, ", ")));
+  table_ << fmt::format("# {}; {}\n", describe_machine(), surroundings_text(cache_line_us));
   note(fmt::format("{}", fmt::join(versions, "; ")));
   if (!arguments_.without_meaning.empty()) {
     note(fmt::format("{} has no use for {}", arguments_.command,

@@ -34,8 +34,8 @@ class LineNotes {
   bool is_disturbed_ = false;
 };
 
-// How far apart the cores of the ranks are.
-std::string distance_text(double cache_line_us);
+// How far apart the cores of the ranks are, and what network is between them where link.py says so.
+std::string surroundings_text(double cache_line_us);
 
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);
@@ -70,8 +70,10 @@ class Report {
  public:
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
-  // `versions`: those of the libraries, as far as they tell.
-  void begin(double cache_line_us, const std::vector<std::string>& versions);
+  // `versions`: those of the libraries, as far as they tell. `peers`: as the heading names them,
+  // "gloo (over tcp)" where that is not what kolo runs over.
+  void begin(double cache_line_us, const std::vector<std::string>& versions,
+             const std::vector<std::string>& peers);
   // The rows of one size: kolo's, and then those of the peers that took part.
   void add(const std::vector<Row>& rows, const char* mark = "");
   // The rows of one size by several algorithms of kolo's, the fastest marked.

@@ -4,7 +4,7 @@ Rows are of the same measurement where key_of says the same. Rows of a version t
 the value that it stood for. `kolo-bench diff` does the same (diff.cpp).
 """
 
-SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progress": "", "segment_bytes": 0, "servers": 0}
+SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progress": "", "network": "", "segment_bytes": 0, "servers": 0}
 USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is that of p2p
 USUAL_OPS = ("sum", "-", "")
 UNITS = ["B", "KiB", "MiB", "GiB"]
@@ -38,6 +38,8 @@ def setting_text(row):
     words += [row[name] for name in ("form", "memory", "reproducibility") if row.get(name, SETTINGS[name]) != SETTINGS[name]]
     if row.get("progress"):
         words.append(f"progress by {row['progress']}")
+    if row.get("network"):
+        words.append(f"network {row['network']}")
     if row.get("in_place", is_usually_in_place(row)) != is_usually_in_place(row):
         words.append("out of place" if is_usually_in_place(row) else "in place")
     if row.get("segment_bytes"):

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "bench/limits/limits.h"
 
 namespace kolo::bench {
@@ -16,13 +17,15 @@ constexpr double kFewestIterations = 100;  // where --iterations asks for fewer,
 constexpr double kTrialSeconds = 0.001;
 constexpr std::chrono::minutes kLongest{10};  // of the largest size
 
-// Where a floor speaks of the same: over these transports, in place as kolo-bench has it.
+// Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
+// it.
 bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
   const bool is_apart = problem.collective == Collective::kAllToAll;
   const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
   return has_adder && problem.is_in_place != is_apart &&
-         (transport == "shm" || transport == "tcp") && available_cores().size() > 1;
+         (transport == "shm" || transport == "tcp") && network_between_ranks().empty() &&
+         available_cores().size() > 1;
 }
 
 }  // namespace

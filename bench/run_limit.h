@@ -22,7 +22,8 @@ class RunLimit {
 
   // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
   // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
-  // or more; of reductions those of float32, and in place where kolo-bench has a choice.
+  // or more, without a network between the ranks (which all ranks have to know); of reductions
+  // those of float32, and in place where kolo-bench has a choice.
   std::optional<double> measure(std::size_t bytes);
 
  private:

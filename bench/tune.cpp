@@ -73,7 +73,7 @@ class TuneReport : public ContestReport {
     transport_ = communicator.transport();
     ranks_ = communicator.size();
     table_ << fmt::format("# {} ranks over {}; {}\n", ranks_, transport_,
-                          distance_text(cache_line_us));
+                          surroundings_text(cache_line_us));
   }
 
   void add(const Contest& contest) override {

@@ -24,7 +24,7 @@ class LimitReport {
 
   void begin() {
     table_ << fmt::format("# kolo-bench limits\n# {}; {}\n", describe_machine(),
-                          distance_text(cache_line_round_trip()));
+                          surroundings_text(cache_line_round_trip()));
     table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
     flush_or_throw(table_, kTable);

@@ -4,7 +4,8 @@
   link.py --rate 1Gbit --delay 10ms -- COMMAND...
 
 runs COMMAND twice, as rank 0 and rank 1 of a job (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), each in a network namespace of its
-own, and ends with the worse of their exit codes. Needs root, Linux with /dev/net/tun, and ip and tc (iproute2).
+own, and ends with the worse of their exit codes. Needs root, Linux with /dev/net/tun, and ip and tc (iproute2). What network it
+is stands in KOLO_BENCH_NETWORK (1Gbit,10ms), which kolo-bench writes into its rows.
 
   rank 0 -- tun device, tbf -- queue, rate, delay -- tun device -- rank 1        and the same the other way
                                (this program)
@@ -46,6 +47,9 @@ DEVICE = "kolo"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 29500  # a namespace that was just made has all its ports free
 LOOK_AT_RANKS_EVERY_S = 0.05
+RATES = {"Kbit": 125, "Mbit": 125_000, "Gbit": 125_000_000}
+DELAYS = {"us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+SIZES = {"K": 1024, "KiB": 1024, "M": 1024**2, "MiB": 1024**2}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -70,17 +74,23 @@ def quantity(text, units, what):
 
 def rate(text):
     """Bytes per second."""
-    return quantity(text, {"Kbit": 125, "Mbit": 125_000, "Gbit": 125_000_000}, "rate")
+    return quantity(text, RATES, "rate")
 
 
 def delay(text):
     """Nanoseconds."""
-    return int(quantity(text, {"us": 1000, "ms": 1_000_000, "s": 1_000_000_000}, "delay"))
+    return int(quantity(text, DELAYS, "delay"))
 
 
 def size(text):
     """Bytes."""
-    return int(quantity(text, {"K": 1024, "KiB": 1024, "M": 1024**2, "MiB": 1024**2}, "length"))
+    return int(quantity(text, SIZES, "length"))
+
+
+def text_of(number, units):
+    """The shortest way to write it: 1250000 with the units of a rate is 10Mbit."""
+    unit = max((name for name in units if units[name] <= number), key=units.get, default=min(units, key=units.get))
+    return f"{number / units[unit]:g}{unit}"
 
 
 def wire_bytes(bundle):
@@ -91,6 +101,16 @@ def wire_bytes(bundle):
         return length
     packets = -(-(length - headers) // payload)
     return length + (packets - 1) * headers
+
+
+def name_of(bytes_per_second, delay_ns, bottleneck="router", queue_bytes=0):
+    """What tells one network from another: 1Gbit,10ms; also who keeps the rate and how long the queue is, where that is not usual."""
+    words = [text_of(bytes_per_second, RATES) if bytes_per_second else "any rate", text_of(delay_ns, DELAYS) if delay_ns else "0ms"]
+    if bottleneck != "router":
+        words.append(f"bottleneck {bottleneck}")
+    if queue_bytes:
+        words.append(f"queue {text_of(queue_bytes, SIZES)}")
+    return ",".join(words)
 
 
 class Way:
@@ -138,6 +158,7 @@ class Link:
     def __init__(self, bytes_per_second, delay_ns, bottleneck="router", queue_bytes=0):
         self.bytes_per_second, self.delay_ns = bytes_per_second, delay_ns
         round_trip_bytes = int(2 * delay_ns * bytes_per_second / 1e9)
+        self.text = name_of(bytes_per_second, delay_ns, bottleneck, queue_bytes)
         self.queue_bytes = queue_bytes or max(LEAST_QUEUE, round_trip_bytes)
         self.namespaces, self.devices = [], []
         own = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -167,7 +188,7 @@ class Link:
     def start(self, side, command, **options):
         """A process on one of the two hosts, with the variables of a rank; it ends when this one does."""
         environment = {**os.environ, **options.pop("env", {}), "RANK": str(side), "WORLD_SIZE": "2", "LOCAL_RANK": "0",
-                       "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(PORT)}
+                       "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(PORT), "KOLO_BENCH_NETWORK": self.text}
         namespace, parent = self.namespaces[side], os.getpid()
 
         def enter():

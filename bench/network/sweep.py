@@ -98,7 +98,7 @@ class Sweep:
                 continue
             row = self.play(GAMES[game][0], size, text if by == "shape" else None, over, settings, joined)
             share, worst = least / row["median_us"], least / row["p90_us"]
-            self.rows.append({"network": text, "over": over, "game": game, "least_us": least, "share": share, **row})
+            self.rows.append({"network": joined.text if joined else text, "over": over, "game": game, "least_us": least, "share": share, **row})
             print(f"| {text} | {over} | {game} | {size} | {least / 1e3:.1f} | {row['median_us'] / 1e3:.1f} | {share:.1%} | {worst:.1%} |",
                   flush=True)
 

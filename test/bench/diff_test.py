@@ -65,7 +65,7 @@ class Diff(Comparison):
         for setting, said in (({"form": "persistent"}, "persistent"), ({"memory": "allocated"}, "allocated"),
                               ({"reproducibility": "ordered"}, "ordered"), ({"progress": "thread"}, "progress by thread"),
                               ({"in_place": False}, "out of place"), ({"servers": 1}, "servers 1"), ({"window": 8}, "window 8"),
-                              ({"segment_bytes": 65536}, "segments of 64 KiB"), ({"peer": "kolo:other"}, "kolo:other")):
+                              ({"segment_bytes": 65536}, "segments of 64 KiB"), ({"network": "1Gbit,10ms"}, "network 1Gbit,10ms"), ({"peer": "kolo:other"}, "kolo:other")):
             with self.subTest(setting=setting):
                 rows = [row(10), row(100, **setting)]
                 code, output, errors = self.diff(rows, list(reversed(rows)))

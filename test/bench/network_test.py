@@ -68,6 +68,14 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual({due for due, _ in way.under_way}, {5 * MILLISECOND + 7})
         self.assertEqual(way.dropped, 0)
 
+    def test_a_network_has_one_name_however_it_was_asked_for(self):
+        for rate, delay, more, name in (("1Gbit", "10ms", {}, "1Gbit,10ms"), ("1000Mbit", "10000us", {}, "1Gbit,10ms"),
+                                        ("1.5Mbit", "1500us", {"bottleneck": "host"}, "1.5Mbit,1.5ms,bottleneck host"),
+                                        ("100Mbit", "0ms", {"queue_bytes": 512 << 10}, "100Mbit,0ms,queue 512K")):
+            with self.subTest(name=name):
+                self.assertEqual(link.name_of(link.rate(rate), link.delay(delay), **more), name)
+        self.assertEqual(link.name_of(0, 0), "any rate,0ms")
+
     def test_quantities_have_units(self):
         self.assertEqual((link.rate("1.5Gbit"), link.delay("20ms"), link.size("2MiB")), (187_500_000, 20_000_000, 2 << 20))
         for call, wrong in ((link.rate, "1"), (link.rate, "1Gbps"), (link.delay, "-1ms"), (link.size, "1..5MiB"), (link.size, "")):
@@ -103,6 +111,10 @@ class Network(unittest.TestCase):
         size = 1 << 20
         rows = self.rows_over("p2p", "bandwidth", "--window", "1", "--min-bytes", size, "--max-bytes", size, delay="1ms", rate="50Mbit")
         self.assertGreaterEqual(min(row["p10_us"] for row in rows), 2000 + size * 8 / 50)
+
+    def test_rows_say_over_which_network_and_have_no_limit_of_loopback(self):
+        rows = self.rows_over("allreduce", "--min-bytes", "4K", "--max-bytes", "4K", delay="10ms")
+        self.assertEqual({(row["network"], row["limit_us"]) for row in rows}, {("1Gbit,10ms", None)})
 
     def test_lanes_and_a_full_queue_lose_nothing(self):
         os.environ["KOLO_TCP_LANES"] = "3"

@@ -60,11 +60,11 @@ class Plot(unittest.TestCase):
         sizes = (8, 4096)
         rows = [row("openmpi", "shm", size, 2 * size, **more) for size in sizes for more in ({"peer": "openmpi"}, {"peer": "openmpi:ring"})]
         rows += [row("kolo", "shm", size, size, limit_us=1, **more) for size in sizes
-                 for more in ({}, {"form": "persistent"}, {"memory": "allocated"}, {"type": "float64"})]
+                 for more in ({}, {"form": "persistent"}, {"memory": "allocated"}, {"type": "float64"}, {"network": "1Gbit,10ms"})]
         rows += [row("kolo", "tcp", 8, 5, window=window) for window in (1, 64)]
         picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
         for name in ("openmpi over shm", "openmpi:ring over shm", "kolo over shm", "kolo over shm, persistent", "kolo over shm, allocated",
-                     "kolo over shm, float64", "limit over shm", "limit over shm, allocated", "limit over shm, float64",
+                     "kolo over shm, float64", "kolo over shm, network 1Gbit,10ms", "limit over shm", "limit over shm, allocated", "limit over shm, float64",
                      "kolo over tcp, 1", "kolo over tcp, 64"):
             self.assertIn(f"<!-- {name} -->", picture)
         self.assertNotIn("limit over shm, persistent", picture)
