@@ -28,6 +28,9 @@ COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inpr
           ("openmpi:ucx", "shm"): "#f2b95f", ("openmpi:ucx", "tcp"): "#d9a441", ("mpich", "shm"): "#8c4a9e",
           ("mpich", "tcp"): "#c07bd0", ("limit", "shm"): "#404040", ("limit", "tcp"): "#404040",
           ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
+OTHER_COLORS = {"kolo": ["#17a589", "#2e86de", "#7cb342", "#00acc1", "#34495e", "#5c6bc0", "#00e5a0", "#9fa8da"],
+                "limit": ["#808080", "#a0a0a0", "#c8c8c8"], "floor": ["#8c8c8c", "#b0b0b0", "#d0d0d0"]}
+COLORS_OF_PEERS = ["#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaaa4", "#5d4037", "#f48fb1"]
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
 TEXTS = ["library", "transport", "collective", "algorithm"]
 NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps"]
@@ -167,30 +170,41 @@ def number_text(value, _position=None):
     return f"{value:,.0f}" if value >= 10000 else f"{value:g}"
 
 
-def style_of(name, points):
-    """Of several lines of a peer over a transport the plain one has its colour, the others those that are left."""
-    first = points[0]
-    is_plain = name == f"{name_of(first)} over {first['transport']}"
-    return {"color": COLORS.get((name_of(first), first["transport"])) if is_plain else None, "label": name}
+def colors_of(charts):
+    """{name: its colour}, the same in all charts of a set. Of several lines of a library over a transport the plain one has the
+    library's colour, the others what is left: none that is another library's."""
+    firsts = {name: points[0] for lines in charts for name, points in lines.items()}
+    colors, taken = {}, defaultdict(int)
+    for name in sorted(firsts):
+        first = firsts[name]
+        is_plain = name == f"{name_of(first)} over {first['transport']}"
+        colors[name] = COLORS.get((name_of(first), first["transport"])) if is_plain else None
+        if not colors[name]:
+            kind = first["library"] if first["library"] in OTHER_COLORS else "peer"
+            others = OTHER_COLORS.get(kind, COLORS_OF_PEERS)
+            colors[name] = others[taken[kind] % len(others)]
+            taken[kind] += 1
+    return colors
 
 
-def draw_line(axes, name, points, quantity):
+def draw_line(axes, name, points, quantity, color):
     first = points[0]
     sizes = [row["bytes"] for row in points]
     medians = [quantity(row, "median_us") for row in points]
     if first["library"] in LIMITS:
         dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
-        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, **style_of(name, points))
+        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name)
         return
     line, = axes.plot(sizes, medians, marker=MARKERS.get(first["transport"], "d"), markersize=4.5,
-                      linewidth=2.2 if first["library"] == "kolo" else 1.4, **style_of(name, points))
+                      linewidth=2.2 if first["library"] == "kolo" else 1.4, color=color, label=name)
     axes.fill_between(sizes, [quantity(row, "p10_us") for row in points], [quantity(row, "p90_us") for row in points],
                       color=line.get_color(), alpha=0.15, linewidth=0)
 
 
-def draw(plt, lines, what):
+def draw(plt, lines, what, colors):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    fill_axes(plt, axes, lines, what, most_ticks=13)
+    fill_axes(plt, axes, lines, what, colors, most_ticks=13)
+    axes.legend(frameon=False, fontsize=9)
     return figure, axes
 
 
@@ -209,12 +223,12 @@ def apart(sizes, most):
     return kept
 
 
-def fill_axes(plt, axes, lines, what, most_ticks):
+def fill_axes(plt, axes, lines, what, colors, most_ticks):
     quantity = (lambda row, key: row[key]) if what == "time" else bandwidth
     # The slowest at large sizes first, so that the legend reads as the lines lie.
     order = sorted(lines.items(), key=lambda item: quantity(item[1][-1], "median_us"), reverse=True)
     for name, points in order:
-        draw_line(axes, name, points, quantity)
+        draw_line(axes, name, points, quantity, colors[name])
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     sizes = sorted({row["bytes"] for points in lines.values() for row in points})
@@ -228,24 +242,22 @@ def fill_axes(plt, axes, lines, what, most_ticks):
     axes.grid(True, which="major", alpha=0.3)
 
 
-def fill_without_sizes(axes, lines):
+def fill_without_sizes(axes, lines, colors):
     """A barrier's: a bar per library, with its time."""
     order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
     for place, (name, points) in enumerate(order):
         hatch = "//" if points[0]["library"] in LIMITS else None
-        bars = axes.barh(place, points[0]["median_us"], 0.7, hatch=hatch, **style_of(name, points))
+        bars = axes.barh(place, points[0]["median_us"], 0.7, hatch=hatch, color=colors[name], label=name)
         axes.bar_label(bars, [f"{points[0]['median_us']:.3g}"], padding=3)
     axes.set_yticks(range(len(order)), [name for name, _ in order])
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.set_xlim(low, high * (high / low) ** 0.15)  # room for the numbers
+    axes.set_xlim(0, 1.15 * max(points[0]["median_us"] for points in lines.values()))  # room for the numbers
     axes.xaxis.set_major_formatter(number_text)
     axes.set_xlabel("time, us (median)")
     axes.grid(True, axis="x", which="major", alpha=0.3)
     axes.set_axisbelow(True)
 
 
-def draw_page(plt, panels, what):
+def draw_page(plt, panels, what, colors):
     """A panel per collective, one legend for all. The bandwidth of what has no size is none."""
     has_size = {name: any(points[-1]["bytes"] > 0 for points in lines.values()) for name, lines in panels.items()}
     names = [name for name in panels if has_size[name] or what == "time"]
@@ -257,11 +269,11 @@ def draw_page(plt, panels, what):
     for axes, name in zip(grid.flat, names):
         axes.set_title(name)
         if has_size[name]:
-            fill_axes(plt, axes, panels[name], what, most_ticks=8)
+            fill_axes(plt, axes, panels[name], what, colors, most_ticks=8)
             axes.set_ylabel("time, us" if what == "time" else "bus bandwidth, GB/s")
             keys.update((label, handle) for handle, label in zip(*axes.get_legend_handles_labels()))
         else:
-            fill_without_sizes(axes, panels[name])
+            fill_without_sizes(axes, panels[name], colors)
     for axes in grid.flat[len(names):]:
         axes.remove()
     order = sorted(keys, key=lambda label: (label.startswith("limit"), not label.startswith("kolo"), label))
@@ -280,7 +292,7 @@ def few(sizes):
     return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
 
 
-def draw_bars(plt, lines):
+def draw_bars(plt, lines, colors):
     """A group per size, in it a bar per library with its time above it."""
     figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
     order = sorted(lines.items(), key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
@@ -292,7 +304,7 @@ def draw_bars(plt, lines):
         heights = [times[name][sizes[place]] for place in places]
         at = [place + (number - (len(order) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
-        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, **style_of(name, points))
+        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name], label=name)
         axes.bar_label(bars, [f"{height:.3g}" if height < 1000 else f"{height:.0f}" for height in heights], rotation=90,
                        fontsize=7, padding=2)
     axes.set_yscale("log")
@@ -303,6 +315,8 @@ def draw_bars(plt, lines):
     axes.set_ylabel("time, us (median)")
     axes.grid(True, axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
+    # Below: anywhere else it would lie on the bars.
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3)
     return figure, axes
 
 
@@ -315,23 +329,26 @@ def save(plt, figure, path, suffixes=("png", "svg")):
 
 def draw_pictures(plt, rows, folder):
     where = where_text(rows)
-    for (collective, ranks), lines in series_of(rows).items():
+    charts = series_of(rows)
+    colors = colors_of(charts.values())
+    for (collective, ranks), lines in charts.items():
         for what in ("time", "bandwidth", "bars"):
-            figure, axes = draw_bars(plt, lines) if what == "bars" else draw(plt, lines, what)
+            figure, axes = draw_bars(plt, lines, colors) if what == "bars" else draw(plt, lines, what, colors)
             axes.set_title(f"{collective}, {ranks} ranks")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
-            axes.legend(frameon=False, fontsize=9)
             save(plt, figure, folder / f"{collective}_{ranks}_ranks_{what}")
 
 
 def draw_overviews(plt, rows, folder):
     where = where_text(rows)
-    for (transport, ranks), panels in pages_of(rows).items():
+    pages = pages_of(rows)
+    colors = colors_of(lines for panels in pages.values() for lines in panels.values())
+    for (transport, ranks), panels in pages.items():
         for what in ("time", "bandwidth"):
             if what == "bandwidth" and all(row["bytes"] == 0 for lines in panels.values() for row in sum(lines.values(), [])):
                 continue
-            figure = draw_page(plt, panels, what)
+            figure = draw_page(plt, panels, what, colors)
             quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
             figure.suptitle(f"{transport}, {ranks} ranks: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
             save(plt, figure, folder / f"{transport.replace('/', '_')}_{ranks}_ranks_{what}", ("png",))
