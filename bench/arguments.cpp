@@ -60,6 +60,7 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
 void add_collective(CLI::App& app, const std::string& name, Collective collective,
                     Arguments& result, Typed& typed) {
   CLI::App* command = app.add_subcommand(name, describe(collective));
+  if (const std::string other = long_command(name); !other.empty()) command->alias(other);
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_measurement(*command, collective, result, typed);
   add_sizes(*command, result, typed);
@@ -280,6 +281,8 @@ void take_tune(const CLI::App& command, int launched, const Typed& typed, Argume
 }
 
 void take_p2p(int launched, const Typed& typed, Arguments& result) {
+  require(result.transport != "all",
+          "--transport all: p2p goes over one transport; run it once for each");
   require(launched == 0 || launched == 2,
           fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
   take_typed(typed, result);

@@ -23,6 +23,20 @@ std::vector<std::string> collective_command_names() {
   return names;
 }
 
+std::string long_command(const std::string& name) {
+  for (const auto& [command, collective] : collective_commands()) {
+    if (command == name && to_string(collective) != name) return std::string(to_string(collective));
+  }
+  return "";
+}
+
+std::string short_command(const std::string& name) {
+  for (const auto& [command, collective] : collective_commands()) {
+    if (to_string(collective) == name) return command;
+  }
+  return name;
+}
+
 std::string command_of(Collective collective) {
   for (const auto& [name, measured] : collective_commands()) {
     if (measured == collective) return name;

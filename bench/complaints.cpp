@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/commands.h"
+
 namespace kolo::bench {
 namespace {
 
@@ -77,7 +79,8 @@ std::string what_is_missing(const std::string& command) {
 void require_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc >= 2 && argv[1][0] == '-') return;
   const auto names = command_names(app);
-  if (argc >= 2 && std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  if (argc >= 2 && std::find(names.begin(), names.end(), short_command(argv[1])) != names.end())
+    return;
   throw std::invalid_argument(fmt::format(
       "{}; there are {}; see kolo-bench --help",
       argc < 2 ? "a command is missing" : fmt::format("there is no command '{}'", argv[1]),

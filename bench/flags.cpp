@@ -24,9 +24,11 @@ void add_ranks(CLI::App& command, Arguments& result) {
 
 void add_decorators(CLI::App& command, Arguments& result) {
   command.add_option("--shape", result.shape,
-                     "The network to play: 1Gbit,1ms; hosts:10Gbit,50us (see KOLO_SHAPE)");
-  command.add_option("--fault", result.fault,
-                     "What goes wrong: die@rank=1,segment=100 (see KOLO_FAULT)");
+                     "The network to play: 1Gbit,1ms; hosts:10Gbit,50us (KOLO_SHAPE in "
+                     "transports/README.md)");
+  command.add_option(
+      "--fault", result.fault,
+      "What goes wrong: die@rank=1,segment=100 (KOLO_FAULT in transports/README.md)");
   command.add_option("--trace", result.trace,
                      "Write a timeline of every rank's segments to PATH-rankN.json");
 }
@@ -86,8 +88,10 @@ void add_timing(CLI::App& command, Arguments& result, Typed& typed) {
   command.add_option("--segment-bytes", typed.segment_bytes,
                      "Longest piece on its way at once, 64 to 1G; 0: the transport's choice");
   command
-      .add_option("-i,--iterations", result.iterations,
-                  "Per size and library; 0: as many as fit into --seconds")
+      .add_option(
+          "-i,--iterations", result.iterations,
+          "Per size and library, as many in each pass: 5 in 4 passes are 4; 0: as many as fit "
+          "into --seconds")
       ->capture_default_str();
   command
       .add_option("-w,--warmup", result.warmup,

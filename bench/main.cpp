@@ -44,7 +44,7 @@ int plot(const Arguments& arguments) {
 }
 
 int list_peers() {
-  for (const std::string_view name : kolo::bench::peer_names()) std::cout << name << '\n';
+  for (const std::string& name : kolo::bench::peer_variants()) std::cout << name << '\n';
   kolo::bench::flush_or_throw(std::cout, "standard output");
   return 0;
 }

@@ -85,6 +85,7 @@ void add_tune(CLI::App& app, Arguments& result, Typed& typed) {
 }
 
 void take_explained(Arguments& result) {
+  result.explained = short_command(result.explained);
   require_name(result.explained, collective_command_names(), "explain");
   result.problem.collective = collective_commands().at(result.explained);
 }
@@ -112,7 +113,8 @@ void take_grid(const Typed& typed, Arguments& result) {
   TuneRequest& tune = result.tune;
   const auto known = commands_with_a_choice();
   tune.collectives = typed.collectives.empty() ? known : words_of(typed.collectives);
-  for (const std::string& name : tune.collectives) {
+  for (std::string& name : tune.collectives) {
+    name = short_command(name);
     require_name(name, collective_command_names(), "--collectives");
     require(std::find(known.begin(), known.end(), name) != known.end(),
             fmt::format("--collectives {}: the planner has nothing to choose there", name));

@@ -75,6 +75,7 @@ void add_interpreter(CLI::App& app, Arguments& result) {
 }
 
 void take_draw(const Typed& typed, DrawRequest& draw) {
+  draw.name = short_command(draw.name);
   require_name(draw.name, collective_command_names(), "draw");
   draw.collective = collective_commands().at(draw.name);
   if (!draw.algorithm.empty()) {
@@ -95,7 +96,9 @@ void take_draw(const Typed& typed, DrawRequest& draw) {
 void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
   add_limits(app, result);
   add_plot(app, result);
-  app.add_subcommand("peers", "Name the peers in this build: what --against takes");
+  app.add_subcommand(
+      "peers",
+      "Name the peers in this build and their variants: what --against takes, a line each");
   add_diff(app, result);
   add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);

@@ -36,7 +36,7 @@ void print(const char* about, const std::vector<PlanRow>& rows) {
   fmt::print("\n# {}\n{:<38} {:>6} {:>9} {:<12} {:>12} {:>12} {}\n", about, "what", "ranks", "us",
              "limit", "for 1 KiB", "for 1 GiB", "limit");
   for (const PlanRow& row : rows) {
-    fmt::print("{:<38} {:>6} {:>9} {:<12} {:>12} {:>12} same {}\n", row.what, row.ranks,
+    fmt::print("{:<38} {:>6} {:>9} {:<12} {:>12} {:>12} no more {}\n", row.what, row.ranks,
                number(row.us), verdict_of(row.us, row.most_us), format_bytes(row.small),
                format_bytes(row.large), row.large <= row.small ? "ok" : "over");
   }

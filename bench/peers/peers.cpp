@@ -77,6 +77,24 @@ std::vector<std::string_view> peer_names() {
   return names;
 }
 
+std::vector<std::string> peer_variants() {
+  std::vector<std::string> names;
+  for (const Row& row : kPeers) {
+    if (row.make == nullptr) continue;
+    names.emplace_back(row.name);
+    const std::size_t plain = names.size();
+    for (int i = 0; i <= static_cast<int>(Collective::kMessage); ++i) {
+      for (const std::string_view algorithm : row.algorithms(static_cast<Collective>(i))) {
+        std::string name = fmt::format("{}:{}", row.name, algorithm);
+        if (std::find(names.begin() + static_cast<std::ptrdiff_t>(plain), names.end(), name) ==
+            names.end())
+          names.push_back(std::move(name));
+      }
+    }
+  }
+  return names;
+}
+
 std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request) {
   const Row& row = find_peer(name);
   request.algorithm = algorithm_of(name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,10 @@
 namespace kolo::bench {
 
 std::vector<std::string_view> peer_names();
+
+// What --against takes: each peer, and behind it those of its algorithms that can be asked for:
+// "gloo", "gloo:ring", "gloo:bcube". A variant may be of some collectives alone.
+std::vector<std::string> peer_variants();
 
 // "gloo", or "gloo:bcube" for one of its algorithms. std::invalid_argument where
 // require_peer would throw.

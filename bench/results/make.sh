@@ -71,10 +71,11 @@ if [ -z "$bench" ]; then
 fi
 [ -x "$bench" ] || fail "--bench $bench: there is no such program"
 
-all=
-[ "$quick" = yes ] || all=$("$bench" peers)
+known=
+[ "$quick" = yes ] || known=$("$bench" peers)
+all=$(printf '%s\n' "$known" | grep -v :) || all= # without variants
 
-has() { printf '%s\n' "$all" | grep -qx "$1"; }
+has() { printf '%s\n' "$known" | grep -qx "$1"; }
 
 # Who stands beside kolo between so many ranks, in a collective.
 peers_of() {
@@ -83,8 +84,8 @@ peers_of() {
     return
   fi
   list=$all
-  ! has openmpi || list="$list openmpi:ucx"
-  case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi || list="$list openmpi:ring" ;; esac
+  ! has openmpi:ucx || list="$list openmpi:ucx"
+  case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi:ring || list="$list openmpi:ring" ;; esac
   case "$1" in 2 | 4) ;; *) if has openmpi; then list=openmpi; else list=; fi ;; esac
   # shellcheck disable=SC2086  # words
   set -- $list
