@@ -77,8 +77,7 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
              .front();
   if (rank != 0) {
     file = posix::Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file.is_open())
-      posix::throw_system("the ranks must all be on one host: open " + path);
+    if (!file.is_open()) posix::throw_system("the ranks must all be on one host: open " + path);
   }
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) posix::throw_system("mapping the memory to meet in");

@@ -23,8 +23,8 @@ posix::Descriptor open_file(const std::string& what_for) {
   if (file.is_open()) {
     unlink(path.c_str());
   } else {
-    posix::throw_system(fmt::format("{}: no memfd ({}), and no file in {} (TMPDIR)",
-                                    what_for, why, folder));
+    posix::throw_system(
+        fmt::format("{}: no memfd ({}), and no file in {} (TMPDIR)", what_for, why, folder));
   }
   return file;
 }
@@ -33,8 +33,7 @@ posix::Descriptor open_file(const std::string& what_for) {
 
 posix::Descriptor make_memory_file(std::size_t bytes, const std::string& what_for) {
   posix::Descriptor file = open_file(what_for);
-  if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
-    posix::throw_system(what_for);
+  if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) posix::throw_system(what_for);
   return file;
 }
 
