@@ -12,10 +12,10 @@
 #   --bench PROGRAM   a kolo-bench that is built; else it is built first
 #
 # all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks;
-# all_reduce also of 1 GiB with 2 ranks (where 10 GiB are free), with 8 and with 16 ranks beside openmpi alone, and over shm from
-# buffers of the communicator's: less than 15 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times and of
-# bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what kolo-bench
-# printed.
+# all_reduce also of 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside openmpi alone; four of them
+# over shm from buffers of the communicator's, kolo alone: some 15 minutes on two idle cores. In DIR: README.md (tables), a PNG
+# each of times and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt
+# with what kolo-bench printed.
 # Exit code 1 where a measurement failed: what could be measured is written all the same; 3 where results were wrong.
 set -eu
 
@@ -159,7 +159,9 @@ for over in $transports; do
   done
 done
 # shellcheck disable=SC2046  # words
-rows shm-2-ranks-allocated.jsonl shm 2 allreduce $(effort allreduce 2 | sed '/--min/!s/^/--min-bytes 8K /') --allocated
+for what in allreduce allgather alltoall broadcast; do
+  rows shm-2-ranks-allocated.jsonl shm 2 "$what" $(effort "$what" 2 | sed '/--min/!s/^/--min-bytes 8K /') --allocated
+done
 seconds=$(($(date +%s) - began))
 
 set --

@@ -54,9 +54,10 @@ class Results(unittest.TestCase):
             self.assertIn(f"Made by `bench/results/make.sh --quick --bench {BENCH} --out {out}` in ", tables)
             self.assertIn("**A trial of the program: no figures to quote.**", tables)
             rows = [json.loads(line) for line in (out / "shm-2-ranks-allocated.jsonl").read_text().splitlines()]
-            self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows}, {("allreduce", "allocated", 0)})
+            self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows},
+                             {(name, "allocated", 0) for name in ("allreduce", "allgather", "alltoall", "broadcast")})
             self.assertIn("## shm, 2 ranks, allocated", tables)
-            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 5)
+            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 8)
             self.assertTrue((out / "limits.jsonl").read_text())
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
