@@ -243,14 +243,18 @@ def fill_axes(plt, axes, lines, what, colors, most_ticks):
 
 
 def fill_without_sizes(axes, lines, colors):
-    """A barrier's: a bar per library, with its time."""
+    """A barrier's: a dot per library, with its time. (A bar on a log axis would have no beginning.)"""
     order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
+    times = [points[0]["median_us"] for _, points in order]
     for place, (name, points) in enumerate(order):
-        hatch = "//" if points[0]["library"] in LIMITS else None
-        bars = axes.barh(place, points[0]["median_us"], 0.7, hatch=hatch, color=colors[name], label=name)
-        axes.bar_label(bars, [f"{points[0]['median_us']:.3g}"], padding=3)
+        limit = points[0]["library"] in LIMITS
+        axes.plot([times[place]], [place], "|" if limit else "o", markersize=12 if limit else 8, color=colors[name], label=name)
+        text = f"{times[place]:,.0f}" if times[place] >= 1000 else f"{times[place]:.3g}"
+        axes.annotate(text, (times[place], place), xytext=(8, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(order)), [name for name, _ in order])
-    axes.set_xlim(0, 1.15 * max(points[0]["median_us"] for points in lines.values()))  # room for the numbers
+    axes.margins(y=0.15)
+    axes.set_xscale("log")
+    axes.set_xlim(min(times) / 3, max(times) * 10)  # room for the numbers
     axes.xaxis.set_major_formatter(number_text)
     axes.set_xlabel("time, us (median)")
     axes.grid(True, axis="x", which="major", alpha=0.3)
