@@ -1,6 +1,7 @@
 #include "collectives/crowd.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "collectives/simulator.h"
@@ -27,34 +28,28 @@ Step receive_from(int peer) {
   return step;
 }
 
-// The schedules of both ways.
-struct Programs {
-  std::vector<Schedule> in_turn;
-  std::vector<Schedule> at_once;
-
-  explicit Programs(int size) {
-    for (int rank = 0; rank < size; ++rank) {
-      const int right = (rank + 1) % size;
-      const int left = (rank + size - 1) % size;
-      Schedule schedule;
-      schedule.rank = rank;
-      schedule.size = size;
-      schedule.chunks = 2;
-      in_turn.push_back(schedule);
-      at_once.push_back(schedule);
-      for (int round = 0; round < kCrowdRounds; ++round) {
-        for (const Step& step :
-             {send_to(right), receive_from(left), send_to(left), receive_from(right)}) {
-          in_turn.back().steps.push_back(step);
-        }
-        for (const Step& step :
-             {send_to(right), send_to(left), receive_from(left), receive_from(right)}) {
-          at_once.back().steps.push_back(step);
-        }
+// The schedules of all ranks.
+std::vector<Schedule> program_of(const CrowdRound& round, int size) {
+  std::vector<Schedule> program;
+  for (int rank = 0; rank < size; ++rank) {
+    const int right = (rank + 1) % size;
+    const int left = (rank + size - 1) % size;
+    Schedule schedule;
+    schedule.rank = rank;
+    schedule.size = size;
+    schedule.chunks = 2;
+    for (int i = 0; i < kCrowdRounds; ++i) {
+      for (const CrowdMove move : round) {
+        const bool is_right = move == CrowdMove::kSayRight || move == CrowdMove::kHearRight;
+        const bool is_said = move == CrowdMove::kSayRight || move == CrowdMove::kSayLeft;
+        const int peer = is_right ? right : left;
+        schedule.steps.push_back(is_said ? send_to(peer) : receive_from(peer));
       }
     }
+    program.push_back(std::move(schedule));
   }
-};
+  return program;
+}
 
 double takes(std::span<const Schedule> program, const Costs& costs, std::span<const int> hosts) {
   SimulationOptions options;
@@ -86,24 +81,26 @@ Link busier(Link link, double factor) {
 }  // namespace
 
 Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts) {
-  const Programs programs(static_cast<int>(hosts.size()));
-  return {takes(programs.in_turn, costs, hosts), takes(programs.at_once, costs, hosts)};
+  const auto size = static_cast<int>(hosts.size());
+  return {takes(program_of(kInTurn, size), costs, hosts),
+          takes(program_of(kAtOnce, size), costs, hosts)};
 }
 
 Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int> hosts) {
-  const Programs programs(static_cast<int>(hosts.size()));
+  const auto in_turn = program_of(kInTurn, static_cast<int>(hosts.size()));
+  const auto at_once = program_of(kAtOnce, static_cast<int>(hosts.size()));
   const auto with_factor = [&](double factor) {
     Costs costs = of_a_pair;
     costs.local = busier(of_a_pair.local, factor);
     costs.remote = busier(of_a_pair.remote, factor);
     costs.switch_us = solved(0, measured.in_turn_us, measured.in_turn_us, [&](double switch_us) {
       costs.switch_us = switch_us;
-      return takes(programs.in_turn, costs, hosts);
+      return takes(in_turn, costs, hosts);
     });
     return costs;
   };
   return with_factor(solved(1, kMostBusier, measured.at_once_us, [&](double factor) {
-    return takes(programs.at_once, with_factor(factor), hosts);
+    return takes(at_once, with_factor(factor), hosts);
   }));
 }
 

@@ -6,19 +6,28 @@
 // neighbours only, as every connection that is made to measure is one that may never be needed.)
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "collectives/costs.h"
 
 namespace kolo {
 
-// Microseconds for each of kCrowdRounds rounds of these.
-struct Crowd {
-  double in_turn_us = 0;  // to the right, and from the left; then to the left, and from the right
-  double at_once_us = 0;  // to the right and to the left; then from both
-};
+enum class CrowdMove { kSayRight, kHearLeft, kSayLeft, kHearRight };
+using CrowdRound = std::array<CrowdMove, 4>;
 
+// The two ways: every rank goes through such a round kCrowdRounds times.
+inline constexpr CrowdRound kInTurn{CrowdMove::kSayRight, CrowdMove::kHearLeft, CrowdMove::kSayLeft,
+                                    CrowdMove::kHearRight};
+inline constexpr CrowdRound kAtOnce{CrowdMove::kSayRight, CrowdMove::kSayLeft, CrowdMove::kHearLeft,
+                                    CrowdMove::kHearRight};
 inline constexpr int kCrowdRounds = 8;
+
+// Microseconds for a round of each.
+struct Crowd {
+  double in_turn_us = 0;
+  double at_once_us = 0;
+};
 
 // What the simulator makes of the two, for ranks on these hosts (by rank; one element each).
 Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts);

@@ -200,26 +200,26 @@ void measure_passes(Costs& costs) {
       shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
 }
 
-Crowd measure_crowd(const ProbeRequest& request) {
+// Microseconds of a round.
+double measure_rounds(const ProbeRequest& request, const CrowdRound& round) {
   const int right = (request.rank + 1) % request.size;
   const int left = (request.rank + request.size - 1) % request.size;
-  const auto in_turn = [&] {
-    for (int i = 0; i < kCrowdRounds; ++i) {
-      say_to(request, right);
-      hear_from(request, left);
-      say_to(request, left);
-      hear_from(request, right);
+  const auto play = [&](CrowdMove move) {
+    switch (move) {
+      case CrowdMove::kSayRight:
+        return say_to(request, right);
+      case CrowdMove::kSayLeft:
+        return say_to(request, left);
+      case CrowdMove::kHearRight:
+        return hear_from(request, right);
+      case CrowdMove::kHearLeft:
+        return hear_from(request, left);
     }
   };
-  const auto at_once = [&] {
-    for (int i = 0; i < kCrowdRounds; ++i) {
-      say_to(request, right);
-      say_to(request, left);
-      hear_from(request, left);
-      hear_from(request, right);
-    }
-  };
-  return {shortest(in_turn) / kCrowdRounds, shortest(at_once) / kCrowdRounds};
+  return shortest([&] {
+           for (int i = 0; i < kCrowdRounds; ++i) std::ranges::for_each(round, play);
+         }) /
+         kCrowdRounds;
 }
 
 int most_ranks_of_a_host(std::span<const int> hosts) {
@@ -281,7 +281,7 @@ Costs measure_costs(const ProbeRequest& request) {
     request.store->set("probe/crowd", has_crowd ? "yes" : "no");
   }
   if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
-    const Crowd crowd = measure_crowd(request);
+    const Crowd crowd{measure_rounds(request, kInTurn), measure_rounds(request, kAtOnce)};
     if (request.rank == 0) costs = fitted(costs, crowd, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
