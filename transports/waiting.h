@@ -52,7 +52,8 @@ class WaitPolicy {
 
   WaitKind kind() const { return kind_; }
 
-  // Something moved: the next pause is short again.
+  // Something moved, or something else than waiting was done: the next pause is short again. (Time
+  // that lies between two pauses without it counts as lost to others.)
   void moved() {
     pauses_ = 0;
     until_look_ = stride_;
