@@ -10,12 +10,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
+from processes import PATIENCE_S, guardian_of, ranks_of, wait_until
+
 BENCH = ""
-PATIENCE_S = 180
 FEW = ["--max-bytes", "8", "--iterations", "4", "--passes", "2", "--warmup", "1"]
 FOREVER = ["--max-bytes", "8", "--iterations", "1600000", "--passes", "100"]
 
@@ -38,14 +38,6 @@ def by_hand(rank, size, **more):
 
 def shared_memory_files():
     return {entry.name for entry in Path("/dev/shm").iterdir() if "kolo" in entry.name}
-
-
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
-        os.sched_yield()
 
 
 class Complaint(unittest.TestCase):
@@ -164,23 +156,10 @@ class Ranks(unittest.TestCase):
         def are_there():
             if process.poll() is not None:
                 raise AssertionError(f"it ended: {process.communicate()[1]}")
-            return len(self.ranks_of(process)) == number
+            return len(ranks_of(process)) == number
 
         wait_until(are_there, "all ranks to be there")
-        return process, self.ranks_of(process)
-
-    @staticmethod
-    def ranks_of(process):
-        ranks = {}
-        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            try:
-                variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-            except ProcessLookupError:
-                continue
-            for variable in variables:
-                if variable.startswith(b"RANK="):
-                    ranks[int(variable[5:])] = int(child)
-        return ranks
+        return process, ranks_of(process)
 
     def end_of(self, process, ranks):
         """Its code and the lines of the program itself, after all its ranks have gone."""
@@ -222,11 +201,8 @@ class Ranks(unittest.TestCase):
             gate = Path(folder) / "gate"
             gate.touch()
             process = start(["-n", "2", "sh", "-c", f"while test -e {gate}; do :; done"], program=[str(Path(BENCH).parent / "kolo-run")])
-            wait_until(lambda: len(self.ranks_of(process)) == 2, "both ranks to be there")
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            guardians = [child for child in children if Path(f"/proc/{child}/comm").read_text().strip() == "kolo-guardian"]
-            self.assertEqual(len(guardians), 1)
-            os.kill(int(guardians[0]), signal.SIGKILL)
+            wait_until(lambda: len(ranks_of(process)) == 2, "both ranks to be there")
+            os.kill(wait_until(lambda: guardian_of(process), "the guardian to be there"), signal.SIGKILL)
             gate.unlink()
             _, errors = process.communicate(timeout=PATIENCE_S)
             self.assertEqual((process.returncode, errors), (0, ""))

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
+from processes import PATIENCE_S, wait_until
+
 KOLO_RUN = ""
-PATIENCE_S = 180
 
 
 def start(*words, **options):
@@ -27,14 +27,6 @@ def run(*words):
     process = start(*words)
     output, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, output, errors
-
-
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
-        os.sched_yield()
 
 
 def living_groups():

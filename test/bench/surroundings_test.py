@@ -12,9 +12,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
+
+from processes import ranks_of, wait_until
 
 BENCH = ""
 PATIENCE_S = 400
@@ -39,14 +40,6 @@ def run(*words, **options):
 def mounted(script, *words):
     """The command as root of a user and mount namespace of its own, after what `script` mounts there."""
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', "sh", *words]
-
-
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {PATIENCE_S} s for {what}")
-        os.sched_yield()
 
 
 class Surroundings(unittest.TestCase):
@@ -231,15 +224,6 @@ class Descriptors(Surroundings):
 class Stopped(Surroundings):
     STOPPED_S = 2  # the fault itself: so long a rank does nothing
 
-    @staticmethod
-    def ranks_of(process):
-        ranks = {}
-        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-            for variable in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
-                if variable.startswith(b"RANK="):
-                    ranks[int(variable[5:])] = int(child)
-        return ranks
-
     def is_waited_for(self, transport, rank, iterations):
         """Stops the rank in the middle of a benchmark, which must end well. False where it was over too soon to be stopped."""
         with tempfile.TemporaryDirectory() as folder:
@@ -249,9 +233,9 @@ class Stopped(Surroundings):
             for line in process.stdout:
                 if "bytes" in line:  # the table's head: it is about to measure
                     break
-            wait_until(lambda: len(self.ranks_of(process)) == 2 or process.poll() is not None, "both ranks to be there")
+            wait_until(lambda: len(ranks_of(process)) == 2 or process.poll() is not None, "both ranks to be there")
             try:
-                stopped = self.ranks_of(process)[rank]
+                stopped = ranks_of(process)[rank]
                 os.kill(stopped, signal.SIGSTOP)
             except (KeyError, OSError):
                 process.communicate(timeout=PATIENCE_S)
