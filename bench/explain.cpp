@@ -15,9 +15,9 @@ namespace {
 constexpr double kMiB = 1 << 20;
 
 std::string describe(const Link& link, const char* where) {
-  return fmt::format("#   {:<16} {:>8.3f} {:>8.3f} {:>8.3f} {:>9.2f} {:>9.2f}\n", where,
-                     link.latency_us, link.send_us, link.receive_us, link.send_us_per_byte * kMiB,
-                     link.receive_us_per_byte * kMiB);
+  return fmt::format("#   {:<16} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>9.2f} {:>9.2f}\n", where,
+                     link.latency_us, link.send_us, link.receive_us, link.next_us,
+                     link.send_us_per_byte * kMiB, link.receive_us_per_byte * kMiB);
 }
 
 int most_ranks_of_a_host(std::span<const int> hosts) {
@@ -51,8 +51,8 @@ std::string conclusion(const Contest& contest) {
 }  // namespace
 
 std::string describe(const Costs& costs, int hosts, int ranks) {
-  std::string text = fmt::format("#   {:<16} {:>8} {:>8} {:>8} {:>9} {:>9}\n", "us", "latency",
-                                 "send", "receive", "send/MiB", "recv/MiB");
+  std::string text = fmt::format("#   {:<16} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n", "us",
+                                 "latency", "send", "receive", "next", "send/MiB", "recv/MiB");
   if (hosts == 1 || ranks > 1) text += describe(costs.local, "within a host");
   if (hosts > 1) text += describe(costs.remote, "between hosts");
   text += fmt::format(

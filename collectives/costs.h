@@ -9,6 +9,7 @@ struct Link {
   double latency_us = 0.2;  // from the end of the step that sends a segment to its arrival
   double send_us = 0;  // each segment keeps its sender busy for that long, its receiver for this
   double receive_us = 0;
+  double next_us = 0;  // instead of both, of a segment that goes with the one before (kMore)
   double send_us_per_byte = 0;
   double receive_us_per_byte = 0;
 

@@ -10,13 +10,13 @@ namespace kolo {
 namespace {
 
 std::string to_text(const Link& link) {
-  return fmt::format("{} {} {} {} {}", link.latency_us, link.send_us, link.receive_us,
-                     link.send_us_per_byte, link.receive_us_per_byte);
+  return fmt::format("{} {} {} {} {} {}", link.latency_us, link.send_us, link.receive_us,
+                     link.next_us, link.send_us_per_byte, link.receive_us_per_byte);
 }
 
 std::istream& operator>>(std::istream& words, Link& link) {
-  return words >> link.latency_us >> link.send_us >> link.receive_us >> link.send_us_per_byte >>
-         link.receive_us_per_byte;
+  return words >> link.latency_us >> link.send_us >> link.receive_us >> link.next_us >>
+         link.send_us_per_byte >> link.receive_us_per_byte;
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ Link busier(Link link, double factor) {
   const double more = (factor - 1) * (link.send_us + link.receive_us);
   link.send_us *= factor;
   link.receive_us *= factor;
+  link.next_us *= factor;
   link.latency_us = std::max(0.0, link.latency_us - more);
   return link;
 }

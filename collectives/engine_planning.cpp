@@ -27,7 +27,7 @@ Costs estimated_costs(std::span<Channel* const> channels) {
     if (channel == nullptr) continue;
     const Capabilities& can = channel->capabilities();
     costs.local.latency_us = can.latency_us / 2;
-    costs.local.send_us = costs.local.receive_us = can.latency_us / 4;
+    costs.local.send_us = costs.local.receive_us = costs.local.next_us = can.latency_us / 4;
     costs.local.send_us_per_byte = costs.local.receive_us_per_byte =
         can.bandwidth_GBps > 0 ? 1e-3 / can.bandwidth_GBps : 0;
     break;

@@ -55,7 +55,7 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
   bool is_done = true;
   switch (line.kind) {
     case StepKind::kSend:
-      is_done = send(line, piece, kPlain);
+      is_done = send(line, piece, piece.flags);
       break;
     case StepKind::kSendForAnswer:
       is_done = send(line, piece, kAnswered);
@@ -111,9 +111,10 @@ std::byte* Executor::address(const Operand& operand, std::size_t offset) const {
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
   const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
-  if (flags == kPlain && !line.must_copy && !sends_copies_ && !is_in_opening && !scales(line)) {
+  if ((flags & kAnswered) == 0 && !line.must_copy && !sends_copies_ && !is_in_opening &&
+      !scales(line)) {
     if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    return line.to->send({piece.in, piece.bytes}, send_flags_) ||
+    return line.to->send({piece.in, piece.bytes}, send_flags_ | flags) ||
            blocked_out(*line.to, piece.bytes);
   }
   if (line.may_lend && is_in_place_ && !is_in_opening && !scales(line)) {

@@ -186,6 +186,7 @@ class Executor {
     bool is_cold = false;  // `out` is in no cache
     bool opens_out = false;
     bool opens_in = false;
+    unsigned flags = kPlain;  // of the commit or send of a plain kSend
   };
 
   // All of a line's work in a brief operation, where no line has more than one segment: what is
@@ -196,6 +197,7 @@ class Executor {
     Form form = Form::kOther;
     std::uint8_t in_place = 0;
     std::uint8_t out_place = 0;
+    unsigned flags = kPlain;  // of its commit or send
     std::size_t in_begin = 0;
     std::size_t out_begin = 0;
     std::size_t bytes = 0;
@@ -282,6 +284,7 @@ class Executor {
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;
+  std::vector<std::size_t> brief_order_;  // of lines_, where the operation is brief
   Layout layout_;
   std::vector<Part> parts_;
   std::vector<Held> held_;  // by rank

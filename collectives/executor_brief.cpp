@@ -2,13 +2,14 @@
 //
 // There the loop over turns and segments has nothing left to compute. Which lines run, in which
 // order and on which bytes follows from the lengths alone, so it is written down once, as a list of
-// actions: the same steps on the same segments in the same order as advance() has them, which is
-// what the checker has proved. A step whose segment travels with the header (a cache line, in
-// shared memory) runs here, without a call in between; any other runs as ever.
+// actions: the same steps on the same segments, in an order that lets chunks for one peer go
+// together (brief_order.h) and is proved as the program's own is. A step whose segment travels with
+// the header (a cache line, in shared memory) runs here, without a call in between; any other runs
+// as ever.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
+#include "collectives/brief_order.h"
 #include "collectives/executor.h"
 
 namespace kolo {
@@ -43,13 +44,15 @@ void Executor::find_actions() {
   const bool is_brief =
       std::ranges::all_of(lines_, [](const Line& line) { return line.segments <= 1; });
   if (!is_brief) return;
-  for (std::size_t step = 0; step < lines_.size(); ++step) {
+  const Step* before = nullptr;
+  for (const std::size_t step : brief_order_) {
     Line& line = lines_[step];
-    if (line.segments > line.slice) actions_.push_back(action_of(line, step));
+    if (line.segments == 0) continue;
+    const Step& now = schedule_.steps[step];
+    if (before != nullptr && is_followed(*before, now)) actions_.back().flags = kMore;
+    actions_.push_back(action_of(line, step));
+    before = &now;
   }
-  std::ranges::sort(actions_, {}, [](const Action& action) {
-    return std::pair(action.line->stage, action.step);
-  });
 }
 
 Executor::Action Executor::action_of(Line& line, std::size_t step) {
@@ -84,7 +87,7 @@ inline bool Executor::send_brief(const Action& action) {
   if (opening == nullptr) return blocked_out(*action.channel, action.bytes);
   std::memcpy(opening, &header_, sizeof(header_));
   copy_payload(opening + sizeof(header_), places_[action.in_place] + action.in_begin, action.bytes);
-  action.channel->commit(kPlain);
+  action.channel->commit(action.flags);
   header_bytes_sent_ += kOpeningBytes - action.bytes;
   action.direction->opened = operation_;
   ++moves_;
@@ -132,6 +135,7 @@ inline bool Executor::act(const Action& action) {
   piece.out = address(line.out_operand, line.out_begin);
   piece.opens_out = line.opens_out;
   piece.opens_in = line.opens_in;
+  piece.flags = action.flags;
   return run(line, piece, 0);
 }
 

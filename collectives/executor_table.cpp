@@ -1,27 +1,17 @@
 // From a schedule to the executor's table of lines: once per schedule, and again in part when the
 // lengths change.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "collectives/brief_order.h"
 #include "collectives/executor.h"
 #include "collectives/recorder.h"
 
 namespace kolo {
 namespace {
-
-bool sends_segments(StepKind kind) {
-  return kind == StepKind::kSend || kind == StepKind::kReceiveSend ||
-         kind == StepKind::kReceiveReduceSend || kind == StepKind::kReceiveReduceCopySend ||
-         kind == StepKind::kReduceSend || kind == StepKind::kSendForAnswer;
-}
-
-bool receives_segments(StepKind kind) {
-  return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
-         kind == StepKind::kReceiveReduce || kind == StepKind::kReceiveReduceSend ||
-         kind == StepKind::kReceiveReduceCopySend || kind == StepKind::kReceiveReduceAnswer;
-}
 
 bool is_plain_receive(StepKind kind) {
   return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
@@ -161,8 +151,8 @@ void Executor::compile(std::span<Channel* const> channels) {
     line.must_copy = must_copy(step, i, fates[data]);
     line.may_lend = may_lend(schedule_, step);
     if (step.kind == StepKind::kSendForAnswer) asked[data] = i;
-    if (sends_segments(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);
-    if (receives_segments(step.kind)) line.in_index = index_of(in_, ins, step.from, line.from);
+    if (sends_segment(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);
+    if (receives_segment(step.kind)) line.in_index = index_of(in_, ins, step.from, line.from);
     if (step.kind == StepKind::kReceiveAnswer) {
       line.question = question_of(schedule_, step, asked[data]);
       line.out_index = lines_[line.question].out_index;
@@ -175,6 +165,11 @@ void Executor::compile(std::span<Channel* const> channels) {
     lines_.push_back(line);
   }
   find_cold();
+  int credit = std::numeric_limits<int>::max();
+  for (const Direction& out : out_) {
+    credit = std::min(credit, out.channel->capabilities().credit_segments);
+  }
+  brief_order_ = brief_order(schedule_, credit);
 }
 
 // All of a line that follows from its step alone.

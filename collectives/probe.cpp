@@ -19,6 +19,8 @@ namespace {
 constexpr int kBatches = 3;         // of which the shortest counts: what disturbs only adds
 constexpr int kRoundsPerBatch = 8;  // of ping-pong
 constexpr int kSegmentsPerBatch = 12;
+constexpr int kTogether = 3;  // segments that go with one another, and fit into any credit
+static_assert(kTogether <= kMinimumCredit);
 constexpr double kMostBusy = 0.4;  // of a message's way, its sender; as much its receiver
 constexpr std::size_t kShortSegment = 4 * 1024;
 constexpr std::size_t kLongSegment = 64 * 1024;
@@ -52,10 +54,10 @@ class Pair {
     const std::size_t longest =
         std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
     const std::size_t shorter = std::min(kShortSegment, longest / 2);
-    const double there_and_back = shortest([&] { ping_pong(); }) / kRoundsPerBatch;
+    const double way_us = shortest([&] { ping_pong(1); }) / kRoundsPerBatch / 2;
+    const double together_us = shortest([&] { ping_pong(kTogether); }) / kRoundsPerBatch / 2;
     const double short_us = streamed(shorter);
     const double long_us = streamed(longest);
-    const double way_us = there_and_back / 2;
     Link link;
     link.send_us_per_byte = link.receive_us_per_byte =
         std::max(0.0, (long_us - short_us) / static_cast<double>(longest - shorter));
@@ -64,15 +66,17 @@ class Pair {
     const double busy_us = std::min(send_one(), kMostBusy * way_us);
     link.send_us = link.receive_us = busy_us;
     link.latency_us = way_us - 2 * busy_us;
+    link.next_us = std::clamp((together_us - way_us) / (kTogether - 1) / 2, 0.0, busy_us);
     return link;
   }
 
  private:
-  void ping_pong() {
+  // Each time so many segments there, as one, and as many back.
+  void ping_pong(int together) {
     for (int i = 0; i < kRoundsPerBatch; ++i) {
-      if (is_first_) say();
-      hear();
-      if (!is_first_) say();
+      for (int k = together; is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
+      for (int k = 0; k < together; ++k) hear();
+      for (int k = together; !is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
     }
   }
 
@@ -108,7 +112,7 @@ class Pair {
            kSegmentsPerBatch;
   }
 
-  void say();
+  void say(unsigned flags = kPlain);
   void hear();
   template <typename Attempt>
   void until(const Attempt& attempt);
@@ -136,13 +140,13 @@ void wait_until(const ProbeRequest& request, int peer, const Attempt& attempt) {
 }
 
 // One small segment, as long as what opens an operation.
-void say_to(const ProbeRequest& request, int peer) {
+void say_to(const ProbeRequest& request, int peer, unsigned flags = kPlain) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   wait_until(request, peer, [&] {
     std::byte* slot = channel.reserve(kOpeningBytes);
     if (slot == nullptr) return false;
     std::memset(slot, 0, kOpeningBytes);
-    channel.commit();
+    channel.commit(flags);
     return true;
   });
 }
@@ -156,7 +160,7 @@ void hear_from(const ProbeRequest& request, int peer) {
   });
 }
 
-void Pair::say() { say_to(request_, channel_.peer()); }
+void Pair::say(unsigned flags) { say_to(request_, channel_.peer(), flags); }
 void Pair::hear() { hear_from(request_, channel_.peer()); }
 template <typename Attempt>
 void Pair::until(const Attempt& attempt) {

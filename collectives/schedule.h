@@ -50,6 +50,19 @@ enum class StepKind : std::uint8_t {
 
 std::string_view to_string(StepKind kind);
 
+// Kinds that put a segment on the channel to `to`, and kinds that take one off that from `from`.
+// (Answers are no segments.)
+constexpr bool sends_segment(StepKind kind) {
+  return kind == StepKind::kSend || kind == StepKind::kReceiveSend ||
+         kind == StepKind::kReceiveReduceSend || kind == StepKind::kReceiveReduceCopySend ||
+         kind == StepKind::kReduceSend || kind == StepKind::kSendForAnswer;
+}
+constexpr bool receives_segment(StepKind kind) {
+  return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
+         kind == StepKind::kReceiveReduce || kind == StepKind::kReceiveReduceSend ||
+         kind == StepKind::kReceiveReduceCopySend || kind == StepKind::kReceiveReduceAnswer;
+}
+
 // Where an operand lies. kInput and kOutput are the caller's and may be one; kScratch belongs to
 // the executor and holds one segment per (chunk, slice), valid within a turn.
 enum class Place : std::uint8_t { kNone, kInput, kOutput, kScratch };

@@ -6,13 +6,15 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "collectives/brief_order.h"
+
 namespace kolo {
 namespace {
 
 // A segment under way.
 struct Parcel {
   double arrived_us = 0;
-  std::size_t bytes = 0;
+  bool is_next = false;  // it came with the one before
 };
 
 // First in, first out; without memory until it is used, as most lanes never are.
@@ -35,14 +37,16 @@ class Queue {
 
 // One direction of a channel.
 struct Lane {
-  Queue<Parcel> parcels;  // sent, not yet taken
-  Queue<double> credits;  // when the credit of each segment in flight is back
-  Queue<double> answers;  // when each answer is there
-  int unreturned = 0;     // segments whose receiver has not let them go
+  Queue<Parcel> parcels;           // sent, not yet taken
+  Queue<double> credits;           // when the credit of each segment in flight is back
+  Queue<double> answers;           // when each answer is there
+  int unreturned = 0;              // segments whose receiver has not let them go
+  std::vector<Passage> held_back;  // they go with the next
 };
 
 struct Player {
   const Schedule* schedule = nullptr;
+  std::vector<std::size_t> order;  // of the steps of a brief operation
   std::size_t turns = 0;
   std::size_t turn = 0;
   std::size_t step = 0;
@@ -66,18 +70,6 @@ struct Turn {
   std::size_t place = 0;
   double begin_us = 0;
 };
-
-bool takes_segment(StepKind kind) {
-  return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
-         kind == StepKind::kReceiveReduce || kind == StepKind::kReceiveReduceSend ||
-         kind == StepKind::kReceiveReduceCopySend || kind == StepKind::kReceiveReduceAnswer;
-}
-
-bool gives_segment(StepKind kind) {
-  return kind == StepKind::kSend || kind == StepKind::kSendForAnswer ||
-         kind == StepKind::kReceiveSend || kind == StepKind::kReceiveReduceSend ||
-         kind == StepKind::kReceiveReduceCopySend || kind == StepKind::kReduceSend;
-}
 
 bool reduces(StepKind kind) {
   return kind == StepKind::kReceiveReduce || kind == StepKind::kReceiveReduceSend ||
@@ -111,7 +103,16 @@ class Stage {
     share_cores();
     layout_.split(options.count, program[0].chunks, program[0].spans);
     count_segments();
-    for (Player& player : players_) player.turns = turns_of(*player.schedule);
+    is_brief_ = std::ranges::all_of(segments_, [](std::size_t count) { return count <= 1; });
+    for (Player& player : players_) {
+      player.turns = turns_of(*player.schedule);
+      if (!is_brief_) continue;
+      player.order = brief_order(*player.schedule, options.credit);
+      std::erase_if(player.order, [&](std::size_t step) {
+        return segments_of(player.schedule->steps[step].chunk) == 0;
+      });
+      player.turns = 1;
+    }
   }
 
   Simulation play() {
@@ -234,8 +235,24 @@ class Stage {
     return turns;
   }
 
+  const Step& step_of(const Player& player) const {
+    return player.schedule->steps[is_brief_ ? player.order[player.step] : player.step];
+  }
+
+  // The step's segment goes with the one that the player sends next, for which there is credit.
+  bool goes_with_next(const Player& player) {
+    if (!is_brief_ || player.step + 1 == player.order.size()) return false;
+    const Step& step = step_of(player);
+    return is_followed(step, player.schedule->steps[player.order[player.step + 1]]) &&
+           lane(player.schedule->rank, step.to).unreturned + 1 < options_.credit;
+  }
+
   // To the next step that has a segment to work on; false at the end.
   bool skip_to_work(Player& player) const {
+    if (is_brief_) {
+      if (player.step == player.order.size()) player.turn = player.turns;
+      return player.turn < player.turns;
+    }
     for (; player.turn < player.turns; ++player.turn, player.step = 0) {
       for (; player.step < player.schedule->steps.size(); ++player.step) {
         const Step& step = player.schedule->steps[player.step];
@@ -248,6 +265,7 @@ class Stage {
   }
 
   std::size_t segment_of(const Player& player, const Step& step) const {
+    if (is_brief_) return 0;
     return (player.turn - step.stage) * static_cast<std::size_t>(player.schedule->slices) +
            step.slice;
   }
@@ -260,10 +278,10 @@ class Stage {
 
   // When all is there that the step at hand needs; below 0: nobody can say yet.
   double ready_at(const Player& player) {
-    const Step& step = player.schedule->steps[player.step];
+    const Step& step = step_of(player);
     const int rank = player.schedule->rank;
     double ready = player.now_us;
-    if (takes_segment(step.kind)) {
+    if (receives_segment(step.kind)) {
       const Lane& in = lane(step.from, rank);
       if (in.parcels.empty()) return -1;
       ready = std::max(ready, in.parcels.front().arrived_us);
@@ -273,7 +291,7 @@ class Stage {
       if (asked.answers.empty()) return -1;
       ready = std::max(ready, asked.answers.front());
     }
-    if (gives_segment(step.kind)) {
+    if (sends_segment(step.kind)) {
       const double credit = credit_at(lane(rank, step.to));
       if (credit < 0) return -1;
       ready = std::max(ready, credit);
@@ -281,18 +299,20 @@ class Stage {
     return ready;
   }
 
-  double duration(const Player& player, const Step& step, std::size_t bytes) const {
-    const bool takes = takes_segment(step.kind) || step.kind == StepKind::kReceiveAnswer;
+  double duration(const Player& player, const Step& step, std::size_t bytes, bool goes_along) {
+    const bool takes = receives_segment(step.kind) || step.kind == StepKind::kReceiveAnswer;
     double fixed = costs_.overhead_us;
     double per_byte = reduces(step.kind) ? costs_.reduce_us_per_byte : costs_.copy_us_per_byte;
     if (takes) {
       const Link& in = link(player, step.kind == StepKind::kReceiveAnswer ? step.to : step.from);
-      fixed += in.receive_us;
+      const bool is_next = receives_segment(step.kind) &&
+                           lane(step.from, player.schedule->rank).parcels.front().is_next;
+      fixed += is_next ? in.next_us : in.receive_us;
       per_byte += in.receive_us_per_byte;
     }
-    if (gives_segment(step.kind)) {
+    if (sends_segment(step.kind)) {
       const Link& out = link(player, step.to);
-      fixed += out.send_us;
+      fixed += goes_along ? out.next_us : out.send_us;
       per_byte += out.send_us_per_byte;
     }
     return fixed + per_byte * static_cast<double>(bytes);
@@ -300,20 +320,22 @@ class Stage {
 
   // The step at hand.
   void perform(Player& player, double begin) {
-    const Step& step = player.schedule->steps[player.step];
+    const Step& step = step_of(player);
     const std::size_t segment = segment_of(player, step);
     const std::size_t bytes =
         std::min(options_.segment_bytes, bytes_of(step.chunk) - segment * options_.segment_bytes);
-    const double end = begin + duration(player, step, bytes);
+    const bool goes_along = goes_with_next(player);
+    const double end = begin + duration(player, step, bytes, goes_along);
     const int rank = player.schedule->rank;
     player.busy_us += end - begin;
     player.now_us = end;
-    if (takes_segment(step.kind)) take(player, step, end);
-    if (gives_segment(step.kind)) give(player, step, end, bytes);
+    if (receives_segment(step.kind)) take(player, step, end);
+    if (sends_segment(step.kind)) give(player, step, end, goes_along);
     if (step.kind == StepKind::kAnswer) answer(player, step, end);
     if (step.kind == StepKind::kReceiveAnswer) take_answer(lane(rank, step.to), end);
     if (options_.keeps_events) {
-      result_.events.push_back({rank, static_cast<int>(player.step), segment, bytes, begin, end});
+      const std::size_t number = is_brief_ ? player.order[player.step] : player.step;
+      result_.events.push_back({rank, static_cast<int>(number), segment, bytes, begin, end});
     }
     ++player.step;
   }
@@ -328,7 +350,7 @@ class Stage {
     }
   }
 
-  void give(const Player& player, const Step& step, double now, std::size_t bytes) {
+  void give(const Player& player, const Step& step, double now, bool goes_along) {
     const int rank = player.schedule->rank;
     Lane& out = lane(rank, step.to);
     if (out.unreturned >= options_.credit) {
@@ -336,9 +358,17 @@ class Stage {
       --out.unreturned;
     }
     ++out.unreturned;
+    out.held_back.push_back({rank, step.to, step.chunk, now, 0, false});
+    if (goes_along) return;
     const double arrived = now + link(player, step.to).latency_us;
-    out.parcels.push_back({arrived, bytes});
-    note({rank, step.to, step.chunk, now, arrived, false});
+    bool is_next = false;
+    for (Passage& passage : out.held_back) {
+      passage.arrived_us = arrived;
+      out.parcels.push_back({arrived, is_next});
+      note(passage);
+      is_next = true;
+    }
+    out.held_back.clear();
   }
 
   // The segment goes back whence it came.
@@ -362,6 +392,7 @@ class Stage {
   const SimulationOptions& options_;
   Layout layout_;
   std::vector<std::size_t> segments_;  // by chunk
+  bool is_brief_ = false;              // no chunk has more than one
   std::vector<Lane> lanes_;
   std::vector<Player> players_;
   std::vector<Core> cores_;  // of all hosts; empty: nobody waits for one

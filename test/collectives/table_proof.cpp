@@ -18,6 +18,7 @@
 #include "collectives/algorithms/recursive_doubling.h"
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/scatter_allgather.h"
+#include "collectives/brief_order.h"
 #include "test/collectives/proof.h"
 
 namespace kolo::test {
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kRadix = 4;  // of the table's rows
 constexpr int kLargeSizes[] = {128, 255, 256};
+constexpr int kMoreCredit = 16;
 constexpr int kSmallSizes = 9;  // up to here: all awkward counts, two segment lengths
 
 ParameterServerRequest servers_of(const Trial& trial, int rank) {
@@ -303,6 +305,34 @@ std::vector<Trial> trials_of(const Algorithm& algorithm) {
   return trials;
 }
 
+namespace {
+
+// Of a program with these options, on memory of one kind after the other.
+std::string disproof_of(const std::vector<Schedule>& program, const Trial& trial,
+                        CheckOptions options, Formula sent) {
+  for (int in_place = 0; in_place <= (trial.in_place ? 1 : 0); ++in_place) {
+    options.is_in_place = in_place == 1;
+    const CheckReport report = check(program, options);
+    if (!report.is_proved()) return words_of(trial, options) + report.fault;
+    for (int rank = 0; rank < trial.size; ++rank) {
+      const std::size_t stated = sent(trial, rank, options.count, options.segment_elements);
+      const std::size_t found = report.sent[static_cast<std::size_t>(rank)];
+      if (stated == found) continue;
+      return words_of(trial, options) + "rank " + std::to_string(rank) + " sends " +
+             std::to_string(found) + " elements, and the formula says " + std::to_string(stated);
+    }
+  }
+  return {};
+}
+
+std::vector<Schedule> brief_forms(const std::vector<Schedule>& program, int credit) {
+  std::vector<Schedule> brief;
+  for (const Schedule& schedule : program) brief.push_back(brief_form(schedule, credit));
+  return brief;
+}
+
+}  // namespace
+
 std::string disproof_of(const Algorithm& algorithm, const Trial& trial) {
   const Formula sent = formula_of(algorithm.collective, algorithm.name);
   std::vector<Schedule> program;
@@ -311,24 +341,22 @@ std::string disproof_of(const Algorithm& algorithm, const Trial& trial) {
   options.root = trial.root;
   options.has_update = trial.has_update;
   if (trial.servers > 0) options.servers = servers_of(trial, 0).servers;
-  for (const std::size_t segment : trial.segments) {
-    for (const std::size_t count : trial.counts) {
-      for (int in_place = 0; in_place <= (trial.in_place ? 1 : 0); ++in_place) {
-        options.count = count;
-        options.segment_elements = segment;
-        options.is_in_place = in_place == 1;
-        const CheckReport report = check(program, options);
-        if (!report.is_proved()) return words_of(trial, options) + report.fault;
-        for (int rank = 0; rank < trial.size; ++rank) {
-          const std::size_t stated = sent(trial, rank, count, segment);
-          const std::size_t found = report.sent[static_cast<std::size_t>(rank)];
-          if (stated == found) continue;
-          return words_of(trial, options) + "rank " + std::to_string(rank) + " sends " +
-                 std::to_string(found) + " elements, and the formula says " +
-                 std::to_string(stated);
-        }
-      }
+  for (const std::size_t count : trial.counts) {
+    options.count = count;
+    for (const std::size_t segment : trial.segments) {
+      options.segment_elements = segment;
+      const std::string fault = disproof_of(program, trial, options, sent);
+      if (!fault.empty()) return fault;
     }
+    // All in one segment, with a credit that lets much go together, and with the smallest.
+    options.segment_elements = count + 1;
+    for (const int credit : {kMoreCredit, kMinimumCredit}) {
+      if (credit == kMinimumCredit && trial.size > kSmallSizes) continue;
+      options.credit = credit;
+      const std::string fault = disproof_of(brief_forms(program, credit), trial, options, sent);
+      if (!fault.empty()) return "in brief, " + fault;
+    }
+    options.credit = kMinimumCredit;
   }
   return {};
 }
