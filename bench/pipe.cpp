@@ -103,10 +103,9 @@ class SegmentPipe final : public Pipe {
  private:
   // As an operation of a communicator would have it, so that the two levels compare.
   std::size_t segment_bytes(std::size_t bytes) const {
-    const Capabilities& channel = channel_->capabilities();
-    const SegmentRule rule{channel.preferred_segment_bytes, channel.segment_bytes,
-                           channel.shortest_segment_bytes};
-    return rule.bytes(bytes, segment_bytes_);
+    Schedule message;
+    message.collective = Collective::kMessage;
+    return SegmentRule::of(channel_->capabilities()).bytes(message, bytes, segment_bytes_);
   }
 
   // One segment each way, where the channel lets it.

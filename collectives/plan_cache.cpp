@@ -41,6 +41,13 @@ double bytes_on_way(const Link& link) {
   return link.latency_us / us_per_byte;
 }
 
+// All that it moves lies in the callers' memories, and leaves from there: nothing is reduced, and
+// nothing is sent in place that is overwritten meanwhile.
+bool goes_straight(const Schedule& schedule) {
+  return !is_reduction(schedule.collective) && !has_servers(schedule.collective) &&
+         schedule.spans == 1;
+}
+
 }  // namespace
 
 std::uint64_t hash(const ServerPlan& plan) {
@@ -58,12 +65,14 @@ PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<con
     const Capabilities& can = channel->capabilities();
     can_answer_ = can_answer_ && can.can_answer;
     if (is_first) {
-      segments_ = {can.preferred_segment_bytes, can.segment_bytes, can.shortest_segment_bytes};
+      segments_ = SegmentRule::of(can);
       credit_ = can.credit_segments;
     }
-    segments_.preferred = std::min(segments_.preferred, can.preferred_segment_bytes);
-    segments_.longest = std::min(segments_.longest, can.segment_bytes);
-    segments_.shortest = std::max(segments_.shortest, can.shortest_segment_bytes);
+    const SegmentRule theirs = SegmentRule::of(can);
+    segments_.preferred = std::min(segments_.preferred, theirs.preferred);
+    segments_.longest = std::min(segments_.longest, theirs.longest);
+    segments_.shortest = std::max(segments_.shortest, theirs.shortest);
+    segments_.straight = std::min(segments_.straight, theirs.straight);
     credit_ = std::min(credit_, can.credit_segments);
     is_first = false;
   }
@@ -104,8 +113,23 @@ void PlanCache::make(Plan& plan) const {
   plan.executor = std::make_unique<Executor>(std::move(schedule), channels_, cache_bytes_);
 }
 
-std::size_t SegmentRule::bytes(std::size_t chunk_bytes, std::size_t asked) const {
-  if (asked == 0) return std::min(choose_segment_bytes(chunk_bytes, preferred, shortest), longest);
+SegmentRule SegmentRule::of(const Capabilities& channel) {
+  const std::size_t preferred = channel.preferred_segment_bytes;
+  const std::size_t straight = channel.straight_segment_bytes;
+  return {preferred, channel.segment_bytes, channel.shortest_segment_bytes,
+          straight == 0 ? preferred : straight};
+}
+
+// What channels do not want to be cut is cut only where the next hop can begin with a part of it.
+std::size_t SegmentRule::bytes(const Schedule& schedule, std::size_t chunk_bytes,
+                               std::size_t asked) const {
+  if (asked == 0) {
+    const bool is_straight = goes_straight(schedule);
+    const bool is_passed_on = schedule.size > 2 && schedule.collective != Collective::kMessage;
+    const std::size_t most = is_straight ? straight : preferred;
+    const bool is_whole = is_straight && !is_passed_on && shortest >= preferred;
+    return std::min(choose_segment_bytes(chunk_bytes, most, is_whole ? most : shortest), longest);
+  }
   const std::size_t whole = asked / kSegmentAlignment * kSegmentAlignment;
   return std::clamp(whole, kSegmentAlignment, longest);
 }
@@ -117,6 +141,7 @@ SegmentRule SegmentRule::suited_to(const Costs& costs) const {
   SegmentRule rule = *this;
   rule.preferred = rule.shortest =
       static_cast<std::size_t>(wanted) / kSegmentAlignment * kSegmentAlignment;
+  rule.straight = std::max(rule.straight, rule.preferred);
   return rule;
 }
 

@@ -11,6 +11,8 @@
 #include "collectives/communicator.h"
 #include "collectives/costs.h"
 #include "collectives/executor.h"
+#include "collectives/schedule.h"
+#include "transports/transport.h"
 
 namespace kolo {
 
@@ -26,10 +28,13 @@ inline constexpr std::size_t kLeastAnswered = 2 * kOpeningPayload;
 struct SegmentRule {
   std::size_t preferred = 64 * 1024;  // the least of all channels
   std::size_t longest = 64 * 1024;
-  std::size_t shortest = 8 * 1024;  // the most of all channels
+  std::size_t shortest = 8 * 1024;   // the most of all channels
+  std::size_t straight = 64 * 1024;  // the least; of what needs no slot or view, and is preferred
 
-  // For chunks of so many bytes; `asked` 0 leaves it to the channels' preference.
-  std::size_t bytes(std::size_t chunk_bytes, std::size_t asked) const;
+  static SegmentRule of(const Capabilities& channel);
+
+  // Of the schedule's chunks, of so many bytes; `asked` 0 leaves it to the channels' preference.
+  std::size_t bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked) const;
 
   // For these costs: a schedule has two segments or so under way on a channel, so on a long fat
   // network (whose latency is longer than a segment takes to pass) the wire would be idle while it

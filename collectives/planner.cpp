@@ -172,7 +172,7 @@ double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks)
   const auto chunks = static_cast<std::size_t>(program[0].chunks / program[0].spans);
   const std::size_t chunk_bytes = std::max(ceil_divide(bytes, chunks), kElementBytes);
   const std::size_t segment =
-      situation_.segments.bytes(chunk_bytes, situation_.asked_segment_bytes);
+      situation_.segments.bytes(program[0], chunk_bytes, situation_.asked_segment_bytes);
   const std::size_t turns = ceil_divide(chunk_bytes, segment);
   SimulationOptions options;
   options.element_bytes = kElementBytes;

@@ -67,6 +67,9 @@ struct Capabilities {
   MemoryKind segment_memory = MemoryKind::kHost;               // where slots and views lie
   std::size_t segment_bytes = 64 * 1024;  // the longest segment; a multiple of kSegmentAlignment
   std::size_t preferred_segment_bytes = 64 * 1024;  // best for streaming
+  // Best where all goes from the sender's memory to the receiver's by send and receive, and no slot
+  // or view must be as long; 0: what is preferred.
+  std::size_t straight_segment_bytes = 0;
   // Data is not cut into shorter segments to overlap their work: each costs more than that hides.
   std::size_t shortest_segment_bytes = 8 * 1024;
   int credit_segments = kMinimumCredit;  // full segments in flight per direction

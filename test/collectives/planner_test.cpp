@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "collectives/algorithm_table.h"
+#include "collectives/algorithms/direct_reduce.h"
+#include "collectives/algorithms/pairwise.h"
+#include "collectives/algorithms/ring.h"
 #include "collectives/costs_text.h"
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
@@ -34,13 +37,14 @@ std::string chosen(Planner& planner, Collective collective, std::size_t bytes) {
 }  // namespace
 
 TEST_CASE("segments are as long as what fits on a long fat way, and else as channels like them") {
-  const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024};
+  const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024, 64 * 1024};
+  const Schedule sum = ring_all_reduce({.rank = 0, .size = 4});
   const auto bytes = [&](double latency_us, double us_per_byte, std::size_t chunk) {
     Costs costs;
     costs.remote.latency_us = latency_us;
     costs.remote.send_us_per_byte = us_per_byte;
     costs.remote.receive_us_per_byte = us_per_byte / 2;
-    return rule.suited_to(costs).bytes(chunk, 0);
+    return rule.suited_to(costs).bytes(sum, chunk, 0);
   };
   constexpr double kGigabit = 8e-3;
   constexpr std::size_t kLong = std::size_t{64} << 20;
@@ -52,11 +56,30 @@ TEST_CASE("segments are as long as what fits on a long fat way, and else as chan
   CHECK(bytes(10'000, kGigabit, 1 << 20) == 1'562'496);  // not cut, where that hides nothing
   CHECK(bytes(100'000, kGigabit, kLong) == 4 << 20);     // as far as the channels carry it
   CHECK(bytes(10'000, 0, kLong) == 64 * 1024);           // no rate, no statement
-  CHECK(rule.suited_to({}).bytes(64 * 1024, 0) == 16 * 1024);
+  CHECK(rule.suited_to({}).bytes(sum, 64 * 1024, 0) == 16 * 1024);
   Costs costs;
   costs.local.latency_us = 10'000;
   costs.local.receive_us_per_byte = kGigabit;
-  CHECK(rule.suited_to(costs).bytes(kLong, 32 * 1024) == 32 * 1024);  // who asks for less gets it
+  CHECK(rule.suited_to(costs).bytes(sum, kLong, 32 * 1024) ==
+        32 * 1024);  // who asks for less gets it
+}
+
+TEST_CASE("what goes from memory to memory is cut into segments as long as channels like those") {
+  constexpr std::size_t kKiB = 1024;
+  const SegmentRule rule{256 * kKiB, 2048 * kKiB, 256 * kKiB, 512 * kKiB};
+  const auto gather = [](int size) { return direct_all_gather({.rank = 0, .size = size}); };
+  CHECK(rule.bytes(gather(2), 4096 * kKiB, 0) == 512 * kKiB);
+  CHECK(rule.bytes(gather(2), 1024 * kKiB, 0) == 512 * kKiB);  // nobody passes it on
+  CHECK(rule.bytes(gather(4), 1024 * kKiB, 0) == 256 * kKiB);
+  CHECK(rule.bytes(gather(4), 4096 * kKiB, 0) == 512 * kKiB);
+  CHECK(rule.bytes(gather(4), 4096 * kKiB, 64 * kKiB) == 64 * kKiB);
+  CHECK(rule.bytes(ring_all_reduce({.rank = 0, .size = 2}), 4096 * kKiB, 0) == 256 * kKiB);
+  // Copies leave from slots, where each rank's memory may be one or two.
+  const Schedule exchange = pairwise_all_to_all({.rank = 0, .size = 2});
+  CHECK(rule.bytes(exchange, 4096 * kKiB, 0) == 256 * kKiB);
+  SegmentRule cutting = rule;  // channels that overlap the two ranks' copies
+  cutting.shortest = 8 * kKiB;
+  CHECK(cutting.bytes(gather(2), 1024 * kKiB, 0) == 256 * kKiB);
 }
 
 TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes") {

@@ -105,6 +105,7 @@ ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, Se
   capabilities_.segment_bytes = std::max(below.segment_bytes, setup.longest_segment_bytes);
   // Pairs that are shaped and pairs that are not must cut alike: all ranks agree on segments.
   capabilities_.preferred_segment_bytes = below.preferred_segment_bytes;
+  capabilities_.straight_segment_bytes = below.straight_segment_bytes;
   capabilities_.shortest_segment_bytes = below.shortest_segment_bytes;
   capabilities_.credit_segments =
       std::max(kMinimumCredit, static_cast<int>(ahead_bytes_ / piece_bytes_));
