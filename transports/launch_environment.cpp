@@ -9,6 +9,7 @@
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
+#include "transports/store_url.h"
 
 namespace kolo {
 
@@ -39,40 +40,17 @@ std::string host_to_bind(const std::string& master_host) {
   return why.empty() ? master_host : "";
 }
 
-struct HostAndPort {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-// "host:port" or "[v6]:port".
-HostAndPort parse_host_and_port(const std::string& text) {
-  const auto colon = text.rfind(':');
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  const std::string digits = colon == std::string::npos ? "" : text.substr(colon + 1);
-  const bool is_number = !digits.empty() && digits.size() <= 5 &&
-                         digits.find_first_not_of("0123456789") == std::string::npos;
-  const int port = is_number ? std::stoi(digits) : 0;
-  if (host.empty() || port < 1 || port > 65535) {
-    throw std::invalid_argument(fmt::format(
-        "KOLO_STORE='tcp://{}' is not tcp://HOST:PORT with a port from 1 to 65535", text));
+std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadline deadline) {
+  const auto url = parse_store_url(text);
+  if (!url) {
+    const bool is_tcp = text.starts_with("tcp://");
+    throw std::invalid_argument(fmt::format("KOLO_STORE='{}' is {}", text,
+                                            is_tcp
+                                                ? "not tcp://HOST:PORT with a port from 1 to 65535"
+                                                : "neither tcp://HOST:PORT nor file:PATH"));
   }
-  return {host, static_cast<std::uint16_t>(port)};
-}
-
-std::shared_ptr<Store> store_from_url(const std::string& url, int size, Deadline deadline) {
-  const std::string tcp = "tcp://";
-  const std::string file = "file:";
-  if (url.compare(0, tcp.size(), tcp) == 0) {
-    const auto where = parse_host_and_port(url.substr(tcp.size()));
-    return connect_tcp_store(where.host, where.port, deadline);
-  }
-  if (url.compare(0, file.size(), file) == 0 && url.size() > file.size()) {
-    return open_file_store(url.substr(file.size()), size, deadline);
-  }
-  throw std::invalid_argument(
-      fmt::format("KOLO_STORE='{}' is neither tcp://HOST:PORT nor file:PATH", url));
+  if (url->path.empty()) return connect_tcp_store(url->host, url->port, deadline);
+  return open_file_store(url->path, size, deadline);
 }
 
 std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadline) {

@@ -37,7 +37,7 @@ class Store {
   // Waits for the key. Error kDeadline after that, kAborted when a failure is posted meanwhile.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
 
-  // Adds to a counter that starts at 0; returns the new value.
+  // Adds to a counter that starts at 0; returns the new value. It wraps around.
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
 
   // Says that `rank` of this job is alive on this store from now on. A joined rank whose store goes

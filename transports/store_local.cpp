@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "transports/check.h"
+#include "transports/counter.h"
 #include "transports/error.h"
 #include "transports/posix/event.h"
 #include "transports/rendezvous.h"
@@ -50,8 +51,7 @@ class LocalStore final : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     const std::lock_guard lock(mutex_);
     auto& counter = counters_[std::string(key)];
-    counter += delta;
-    return counter;
+    return counter = add_around(counter, delta);
   }
 
   // Threads do not die alone: nothing to watch.

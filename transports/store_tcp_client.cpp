@@ -3,6 +3,8 @@
 // Several threads may ask at once. Whoever waits and finds nobody reading becomes the reader: it
 // polls the socket and hands out what arrives, to itself and to the others; when it has its own
 // reply, another takes over.
+#include "transports/store_tcp.h"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -19,7 +21,6 @@
 #include "transports/posix/event.h"
 #include "transports/posix/identity.h"
 #include "transports/posix/socket.h"
-#include "transports/rendezvous.h"
 #include "transports/store_wire.h"
 
 namespace kolo {
@@ -61,8 +62,18 @@ class TcpStore final : public Store {
     posix::set_keepalive(socket_);
     watched_.add(socket_.get(), EPOLLIN, 0);
     watched_.add(failed_.descriptor(), EPOLLIN, 1);
+  }
+
+  // False where the server hung up without a word.
+  bool greet(Deadline deadline, Clock::time_point start) {
     const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
-    const auto reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
+    std::optional<Message> reply;
+    try {
+      reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
+    } catch (const Error&) {
+      if (has_heard_) throw;
+      return false;
+    }
     if (!reply) {
       throw Error(
           ErrorCode::kDeadline, kNoPeer,
@@ -75,6 +86,7 @@ class TcpStore final : public Store {
                   fmt::format("{} speaks another version: run the same build of kolo everywhere",
                               describe()));
     }
+    return true;
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -186,6 +198,7 @@ class TcpStore final : public Store {
       const auto got = posix::receive_some(socket_, bytes.data(), bytes.size());
       if (got.is_closed) return lose();
       if (got.bytes == 0) return;
+      has_heard_ = true;
       in_.append(bytes.data(), got.bytes);
       try {
         while (auto message = store_wire::take(in_)) handle(std::move(*message));
@@ -230,7 +243,7 @@ class TcpStore final : public Store {
 
   void fail(const std::string& text) {
     if (!failure_) {
-      failure_ = text;
+      failure_ = text.empty() ? "the job has failed, and who posted it did not say why" : text;
       failed_.ring();  // never silenced: a failure stays news
     }
     changed_.notify_all();
@@ -273,6 +286,7 @@ class TcpStore final : public Store {
   std::mutex mutex_;  // all below
   std::condition_variable changed_;
   bool has_reader_ = false;
+  bool has_heard_ = false;  // anything at all
   bool is_over_ = false;
   std::uint64_t last_id_ = 0;
   Replies replies_;
@@ -291,6 +305,13 @@ int try_to_connect(const posix::Address& address, Deadline deadline, posix::Desc
 
 }  // namespace
 
+std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
+                                      Deadline deadline) {
+  const auto start = Clock::now();
+  auto store = std::make_shared<TcpStore>(std::move(socket), std::move(address), deadline, start);
+  return store->greet(deadline, start) ? store : nullptr;
+}
+
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
                                          Deadline deadline) {
   const auto start = Clock::now();
@@ -300,9 +321,15 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
     for (const auto& candidate : posix::resolve(host, port, why)) {
       posix::Descriptor socket;
       const int error = try_to_connect(candidate, deadline, socket);
-      if (error == 0)
-        return std::make_shared<TcpStore>(std::move(socket), address, deadline, start);
-      why = posix::error_text(error);
+      if (error == 0) {
+        auto store = std::make_shared<TcpStore>(std::move(socket), address, deadline, start);
+        if (store->greet(deadline, start)) return store;
+        why =
+            "it hung up before it answered the hello: a crowd of strangers may be there, or "
+            "another program";
+      } else {
+        why = posix::error_text(error);
+      }
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
   } while (Clock::now() < deadline);

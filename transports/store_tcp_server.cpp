@@ -1,27 +1,22 @@
-// The server of a TCP store: one thread, one epoll, tables in memory.
+// The server of a TCP store: one thread, one epoll, and the tables of store_service.h.
 //
 // A connection that has not said hello is a *stranger*: it gets a few kilobytes and a few seconds,
-// and when too many of them wait the oldest goes. Strangers neither stop nor slow the ranks.
-//
-// A connection that joined as a rank and ends without kLeave is that rank's death: the server posts
-// it as the job's failure and tells everybody.
-#include <fmt/format.h>
+// and when too many of them wait the oldest goes. No connection, and no crowd of them, is served
+// for longer than a turn while others wait: strangers neither stop nor slow the ranks.
+#include <sys/socket.h>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <deque>
 #include <map>
 #include <thread>
-#include <unordered_map>
-#include <vector>
 
-#include "transports/error.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/event.h"
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
-#include "transports/store_wire.h"
+#include "transports/store_service.h"
 
 namespace kolo {
 
@@ -32,6 +27,8 @@ using store_wire::Kind;
 using store_wire::Message;
 
 constexpr std::size_t kMostStrangers = 64;
+constexpr int kMostAccepted = 64;  // in one turn
+constexpr int kMostReads = 64;     // in one turn of a connection: 1 MiB
 constexpr std::size_t kMostUnsentBytes = 64 << 20;
 constexpr auto kPatienceAtTheEnd = 5s;  // for the last ranks to take their leave
 constexpr std::uint64_t kListener = 0;
@@ -41,11 +38,10 @@ constexpr std::uint64_t kFirstConnection = 2;
 struct Connection {
   posix::Descriptor socket;
   Clock::time_point since;
-  std::string who;  // empty: a stranger
-  std::vector<int> ranks;
-  std::string in;
   std::string out;
+  std::size_t sent = 0;  // of `out`
   bool waits_for_room = false;
+  const char* ending = "closed without a goodbye";  // what is said once it has ended
 };
 
 class Server {
@@ -84,13 +80,12 @@ class Server {
   }
 
  private:
-  // Ranks that have joined and not left still need the store; after a failure nobody does, once
-  // told.
+  // After a failure nobody needs the store, once told.
   bool is_everybody_gone() const {
     for (const auto& [token, connection] : connections_) {
-      if (!connection.out.empty() || (!failure_ && !connection.ranks.empty())) return false;
+      if (!connection.out.empty()) return false;
     }
-    return true;
+    return !service_.is_needed();
   }
 
   int next_timeout_ms() const {
@@ -101,13 +96,13 @@ class Server {
   void handle(const epoll_event& event) {
     const std::uint64_t token = event.data.u64;
     if (token == kStop) return;
-    if (token == kListener) return accept_all();
+    if (token == kListener) return accept_some();
     if ((event.events & EPOLLOUT) != 0) flush(token);
     if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(token);
   }
 
-  void accept_all() {
-    while (true) {
+  void accept_some() {
+    for (int i = 0; i < kMostAccepted; ++i) {
       posix::Descriptor socket = posix::accept_from(listener_);
       if (!socket.is_open()) {
         if (errno == EMFILE || errno == ENFILE) make_room();
@@ -121,6 +116,7 @@ class Server {
       connection.socket = std::move(socket);
       connection.since = Clock::now();
       connections_.emplace(token, std::move(connection));
+      service_.add(token);
       strangers_.push_back(token);
       if (strangers_.size() > kMostStrangers) drop_oldest_stranger();
     }
@@ -135,10 +131,11 @@ class Server {
     rests_until_ = Clock::now() + 100ms;
   }
 
+  // It may have said hello since it was last heard.
   void drop_oldest_stranger() {
     const std::uint64_t token = strangers_.front();
-    strangers_.pop_front();
-    connections_.erase(token);
+    read(token);
+    if (service_.is_stranger(token)) lose(token, "was a stranger's");
   }
 
   void drop_late_strangers() {
@@ -155,126 +152,24 @@ class Server {
 
   void read(std::uint64_t token) {
     std::array<char, 16384> bytes{};
-    auto found = connections_.find(token);
-    while (found != connections_.end()) {
+    for (int i = 0; i < kMostReads; ++i) {
+      const auto found = connections_.find(token);
+      if (found == connections_.end()) return;
       const auto got = posix::receive_some(found->second.socket, bytes.data(), bytes.size());
-      if (got.is_closed) return lose(token, "closed without a goodbye");
+      if (got.is_closed) return lose(token, found->second.ending);
       if (got.bytes == 0) return;
-      found->second.in.append(bytes.data(), got.bytes);
-      take_messages(token);
-      found = connections_.find(token);
+      const bool was_stranger = service_.is_stranger(token);
+      const char* const why = service_.hear(token, {bytes.data(), got.bytes});
+      if (why != nullptr) return lose(token, why);
+      if (was_stranger && !service_.is_stranger(token)) std::erase(strangers_, token);
       if (got.bytes < bytes.size()) return;
     }
   }
 
-  void take_messages(std::uint64_t token) {
-    try {
-      for (auto found = connections_.find(token); found != connections_.end();
-           found = connections_.find(token)) {
-        Connection& connection = found->second;
-        if (connection.who.empty() && connection.in.size() > kLongestHello) {
-          return lose(token, "said too much before its hello");
-        }
-        auto message = store_wire::take(connection.in);
-        if (!message) return;
-        if (connection.who.empty()) {
-          greet(token, connection, *message);
-        } else {
-          serve_message(token, connection, std::move(*message));
-        }
-      }
-    } catch (const Error&) {
-      lose(token, "sent bytes that are no message of kolo's store");
-    }
-  }
-
-  void greet(std::uint64_t token, Connection& connection, const Message& message) {
-    if (message.kind != Kind::kHello) return lose(token, "did not say hello");
-    std::erase(strangers_, token);
-    const bool is_known = message.number == store_wire::kVersion;
-    connection.who = message.value.empty() ? "unnamed" : message.value;
-    reply(token, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});
-    if (is_known && failure_) reply(token, {Kind::kFailed, 0, 0, {}, *failure_});
-  }
-
-  void serve_message(std::uint64_t token, Connection& connection, Message message) {
-    switch (message.kind) {
-      case Kind::kSet: {
-        const auto found =
-            values_.insert_or_assign(std::move(message.key), std::move(message.value)).first;
-        reply(token, {Kind::kValue, message.id, 0, {}, {}});
-        return wake_waiters(found->first, found->second);
-      }
-      case Kind::kTryGet:
-      case Kind::kGet:
-        return look_up(token, message);
-      case Kind::kForget:
-        return forget(token, message.id);
-      case Kind::kAdd:
-        reply(token, {Kind::kValue, message.id, counters_[message.key] += message.number, {}, {}});
-        return;
-      case Kind::kJoin:
-        connection.ranks.push_back(static_cast<int>(message.number));
-        return;
-      case Kind::kLeave:
-        if (!connection.ranks.empty()) connection.ranks.pop_back();
-        return;
-      case Kind::kFail:
-        fail(message.value);
-        reply(token, {Kind::kValue, message.id, 0, {}, *failure_});
-        return;
-      default:
-        return lose(token, "sent a message that only the server sends");
-    }
-  }
-
-  void look_up(std::uint64_t token, const Message& message) {
-    const auto found = values_.find(message.key);
-    if (found != values_.end()) {
-      reply(token, {Kind::kValue, message.id, 0, {}, found->second});
-    } else if (message.kind == Kind::kTryGet) {
-      reply(token, {Kind::kNothing, message.id, 0, {}, {}});
-    } else {
-      waiters_[message.key].push_back({token, message.id});
-    }
-  }
-
-  void wake_waiters(const std::string& key, const std::string& value) {
-    const auto found = waiters_.find(key);
-    if (found == waiters_.end()) return;
-    const auto waiters = std::move(found->second);
-    waiters_.erase(found);
-    for (const auto& [token, id] : waiters) reply(token, {Kind::kValue, id, 0, {}, value});
-  }
-
-  void forget(std::uint64_t token, std::uint64_t id) {
-    for (auto& [key, waiters] : waiters_) {
-      std::erase_if(waiters,
-                    [&](const Waiter& waiter) { return waiter.token == token && waiter.id == id; });
-    }
-  }
-
-  void fail(const std::string& text) {
-    if (failure_) return;
-    failure_ = text;
-    std::vector<std::uint64_t> known;
-    for (const auto& [token, connection] : connections_) {
-      if (!connection.who.empty()) known.push_back(token);
-    }
-    for (const auto token : known) reply(token, {Kind::kFailed, 0, 0, {}, text});
-  }
-
   void lose(std::uint64_t token, const char* how) {
-    const auto found = connections_.find(token);
-    if (found == connections_.end()) return;
-    const Connection lost = std::move(found->second);
-    connections_.erase(found);
-    if (lost.who.empty()) std::erase(strangers_, token);
-    if (!lost.ranks.empty()) {
-      fail(fmt::format(
-          "rank {} ({}) is gone: its connection to the store {}; look at its last output",
-          lost.ranks.front(), lost.who, how));
-    }
+    connections_.erase(token);
+    std::erase(strangers_, token);  // known or not: it may have become known just now
+    service_.remove(token, how);
   }
 
   void reply(std::uint64_t token, const Message& message) {
@@ -288,15 +183,16 @@ class Server {
     const auto found = connections_.find(token);
     if (found == connections_.end()) return;
     Connection& connection = found->second;
-    while (!connection.out.empty()) {
-      const auto sent =
-          posix::send_some(connection.socket, connection.out.data(), connection.out.size());
+    while (connection.sent < connection.out.size()) {
+      const auto sent = posix::send_some(connection.socket, connection.out.data() + connection.sent,
+                                         connection.out.size() - connection.sent);
       // A dead connection is noticed by read(), which epoll now calls.
-      if (sent.is_closed) connection.out.clear();
+      if (sent.is_closed) connection.sent = connection.out.size();
       if (sent.bytes == 0) break;
-      connection.out.erase(0, sent.bytes);
+      connection.sent += sent.bytes;
     }
-    if (connection.out.size() > kMostUnsentBytes) connection.out.clear();
+    if (connection.out.size() - connection.sent > kMostUnsentBytes) give_up(connection);
+    forget_sent(connection);
     const bool waits = !connection.out.empty();
     if (waits == connection.waits_for_room) return;
     connection.waits_for_room = waits;
@@ -304,11 +200,20 @@ class Server {
     epoll_.change(connection.socket.get(), events, token);
   }
 
-  struct Waiter {
-    std::uint64_t token;
-    std::uint64_t id;
-  };
-  static constexpr std::size_t kLongestHello = 4096;
+  // Of who takes nothing no more is kept; as a part of it may be on its way, nothing can follow.
+  static void give_up(Connection& connection) {
+    connection.ending = "was ended, as it did not take the answers that it had asked for";
+    connection.sent = connection.out.size();
+    ::shutdown(connection.socket.get(), SHUT_RDWR);  // read() notices
+  }
+
+  // Moving what is left costs, so it is done when that is the lesser part.
+  static void forget_sent(Connection& connection) {
+    if (connection.sent < connection.out.size() && connection.sent < connection.out.size() / 2)
+      return;
+    connection.out.erase(0, connection.sent);
+    connection.sent = 0;
+  }
 
   posix::Descriptor listener_;
   const std::chrono::milliseconds hello_timeout_;
@@ -321,10 +226,8 @@ class Server {
   std::uint64_t next_token_ = kFirstConnection;
   std::map<std::uint64_t, Connection> connections_;
   std::deque<std::uint64_t> strangers_;  // oldest first
-  std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::int64_t> counters_;
-  std::unordered_map<std::string, std::vector<Waiter>> waiters_;
-  std::optional<std::string> failure_;
+  StoreService service_{
+      [this](std::uint64_t token, const Message& message) { reply(token, message); }};
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "transports/error.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/socket.h"
+#include "transports/store_url.h"
 #include "transports/tcp/connection_channel.h"
 #include "transports/tcp/door.h"
 #include "transports/tcp/lanes_channel.h"
@@ -35,15 +36,6 @@ constexpr std::uint64_t kProgressPerClock = 64;
 // What fits on a way of 1 Gb/s and 10 ms, and room. Only there segments are so long: a pair holds
 // up to seven in each of its ranks.
 constexpr std::size_t kLongestSegment = std::size_t{2} << 20;
-
-// Of the host part of KOLO_STORE.
-std::string host_of(const std::string& url) {
-  const auto begin = url.find("//");
-  const auto end = url.rfind(':');
-  if (begin == std::string::npos || end == std::string::npos || end < begin + 2) return "";
-  const std::string host = url.substr(begin + 2, end - begin - 2);
-  return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
-}
 
 class TcpTransport final : public Transport {
  public:
@@ -202,7 +194,8 @@ TcpSettings tcp_settings(const Settings& settings) {
   result.lanes = settings.tcp_lanes;
   result.hello_timeout = settings.hello_timeout;
   if (settings.segment_bytes != 0) result.segment_bytes = settings.segment_bytes;
-  result.rendezvous_host = settings.store.empty() ? settings.master_host : host_of(settings.store);
+  const auto url = parse_store_url(settings.store);
+  result.rendezvous_host = settings.store.empty() ? settings.master_host : url ? url->host : "";
   return result;
 }
 

@@ -1,6 +1,7 @@
 // What holds for every store, whatever carries it.
 #include <poll.h>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include "test/support/catch.h"
@@ -78,6 +79,16 @@ TEST_CASE("counters add up over ranks and threads") {
     }
     for (auto& thread : threads) thread.join();
     CHECK(a->add("counter", -1) == 399);
+  });
+}
+
+TEST_CASE("a counter that runs over begins again at the other end") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    using Limits = std::numeric_limits<std::int64_t>;
+    CHECK(store->add("counter", Limits::max()) == Limits::max());
+    CHECK(store->add("counter", 2) == Limits::min() + 1);
+    CHECK(store->add("counter", -2) == Limits::max());
   });
 }
 

@@ -11,7 +11,6 @@
 #include <new>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "transports/posix/identity.h"
 #include "transports/posix/memory_barrier.h"
 #include "transports/posix/unix_socket.h"
+#include "transports/shm/address.h"
 
 namespace kolo::shm {
 
@@ -41,38 +41,6 @@ struct Hello {
   std::uint32_t has_barriers = 0;
   std::uint32_t reserved = 0;  // room for a proof of the job's secret begins here
 };
-
-// What a rank publishes: one line of words, the last of which may have blanks.
-struct Address {
-  std::uint32_t version = kLayoutVersion;
-  std::size_t segment_bytes = 0;
-  int process = 0;
-  std::uint64_t ticket[2] = {0, 0};
-  std::string host;
-  std::string socket;  // empty: this rank cannot share memory
-  std::string reason;  // and this is why
-};
-
-std::string to_text(const Address& a) {
-  return fmt::format("{} {} {} {} {} {} {} {}", a.version, a.segment_bytes, a.process, a.ticket[0],
-                     a.ticket[1], a.host, a.socket.empty() ? "-" : a.socket, a.reason);
-}
-
-Address read_address(int peer, const std::string& text) {
-  std::istringstream words(text);
-  Address a;
-  if (!(words >> a.version) || a.version != kLayoutVersion ||
-      !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >>
-        a.socket)) {
-    throw Error(ErrorCode::kProtocol, peer,
-                fmt::format("rank {} speaks another version of shm than {}: run the same build of "
-                            "kolo on every rank",
-                            peer, kLayoutVersion));
-  }
-  if (a.socket == "-") a.socket.clear();
-  std::getline(words >> std::ws, a.reason);
-  return a;
-}
 
 class Meeting {
  public:
@@ -120,7 +88,7 @@ class Meeting {
     const auto texts = exchange(*request_.store, request_.rank, request_.size, "address",
                                 to_text(own_), request_.deadline, "share memory (shm)");
     for (int peer = 0; peer < request_.size; ++peer) {
-      addresses_.push_back(read_address(peer, texts[static_cast<std::size_t>(peer)]));
+      addresses_.push_back(address_from_text(texts[static_cast<std::size_t>(peer)], peer));
     }
   }
 

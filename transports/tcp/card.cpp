@@ -40,30 +40,6 @@ std::string address_to_publish(const TcpSettings& settings, const posix::Address
   return "127.0.0.1";
 }
 
-std::string write_card(const Card& card) {
-  return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
-                     card.segment_bytes, card.lanes, to_text(card.token),
-                     card.listens_on_all ? 1 : 0);
-}
-
-Card read_card(const std::string& text, int rank) {
-  std::istringstream stream(text);
-  Card card;
-  std::string token;
-  std::getline(stream, card.identity);
-  stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
-      card.listens_on_all;
-  const auto parsed = token_from_text(token);
-  if (!stream || !parsed) {
-    throw Error(
-        ErrorCode::kProtocol, rank,
-        fmt::format("rank {} published an unreadable tcp address: is it another version of kolo?",
-                    rank));
-  }
-  card.token = *parsed;
-  return card;
-}
-
 void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
   if (theirs.segment_bytes != own.segment_bytes) {
     throw Error(
@@ -83,6 +59,30 @@ void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
 
 std::string Card::address() const { return posix::host_and_port(host, port); }
 
+std::string to_text(const Card& card) {
+  return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
+                     card.segment_bytes, card.lanes, to_text(card.token),
+                     card.listens_on_all ? 1 : 0);
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  std::istringstream stream(text);
+  Card card;
+  std::string token;
+  std::getline(stream, card.identity);
+  stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
+      card.listens_on_all;
+  const auto parsed = token_from_text(token);
+  if (!stream || !parsed) {
+    throw Error(
+        ErrorCode::kProtocol, rank,
+        fmt::format("rank {} published an unreadable tcp address: is it another version of kolo?",
+                    rank));
+  }
+  card.token = *parsed;
+  return card;
+}
+
 std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
                                  const posix::Address& bound) {
   Card own;
@@ -93,11 +93,11 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSetti
   own.lanes = settings.lanes;
   own.token = random_token();
   own.listens_on_all = settings.host.empty();
-  const auto texts = exchange(*request.store, request.rank, request.size, "address",
-                              write_card(own), request.deadline, "publish their tcp addresses");
+  const auto texts = exchange(*request.store, request.rank, request.size, "address", to_text(own),
+                              request.deadline, "publish their tcp addresses");
   std::vector<Card> cards;
   for (int rank = 0; rank < request.size; ++rank) {
-    cards.push_back(read_card(texts[static_cast<std::size_t>(rank)], rank));
+    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
     require_alike(own, request.rank, cards.back(), rank);
     cards.back().is_on_this_host = cards.back().identity == own.identity;
   }

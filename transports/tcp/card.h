@@ -26,6 +26,12 @@ struct Card {
   std::string address() const;  // "10.0.0.2:40133": for messages
 };
 
+// What is published, but for is_on_this_host.
+std::string to_text(const Card& card);
+
+// Error kProtocol that names the rank where the text is no card.
+Card card_from_text(const std::string& text, int rank);
+
 // Everybody's, by rank; this rank listens at `bound` already. Error kDeadline names the ranks that
 // did not come, kMismatch the first whose settings differ.
 std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,

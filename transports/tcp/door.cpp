@@ -18,6 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostAccepted = 64;  // in one look
+constexpr auto kCrowdWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
 
 constexpr const char* kOtherProgram =
@@ -149,7 +151,7 @@ void Door::look(bool is_waited_for) {
 // --- those who come ---
 
 void Door::hear_all() {
-  accept_all();
+  accept_some();
   const auto now = Clock::now();
   std::erase_if(strangers_, [&](Stranger& stranger) {
     return hear(stranger) || now - stranger.since > settings_.hello_timeout;
@@ -157,8 +159,11 @@ void Door::hear_all() {
 }
 
 // Each is heard at once: most have said hello by now, and then cannot be taken for silent.
-void Door::accept_all() {
-  while (true) {
+//
+// A crowd waits for the next look, so that nobody is kept from what else there is to do.
+void Door::accept_some() {
+  for (std::size_t accepted = 0;; ++accepted) {
+    if (accepted == kMostAccepted) return wake_at(Clock::now() + kCrowdWaits);
     Stranger stranger{posix::accept_from(listener_), Clock::now(), {}};
     if (stranger.socket.is_open()) {
       if (hear(stranger)) continue;

@@ -101,7 +101,7 @@ class Door {
 
   void set_alarm();
   void hear_all();
-  void accept_all();
+  void accept_some();
   void drop_oldest();
   bool is_calling() const;
   bool hear(Stranger& stranger);

@@ -1,0 +1,13 @@
+// How a store's counters add: past the largest number begins the smallest, whoever serves them.
+#pragma once
+
+#include <cstdint>
+
+namespace kolo {
+
+constexpr std::int64_t add_around(std::int64_t one, std::int64_t other) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(one) +
+                                   static_cast<std::uint64_t>(other));
+}
+
+}  // namespace kolo

@@ -1,0 +1,31 @@
+#include "transports/shm/address.h"
+
+#include <fmt/format.h>
+#include <sstream>
+
+#include "transports/error.h"
+
+namespace kolo::shm {
+
+std::string to_text(const Address& a) {
+  return fmt::format("{} {} {} {} {} {} {} {}", a.version, a.segment_bytes, a.process, a.ticket[0],
+                     a.ticket[1], a.host, a.socket.empty() ? "-" : a.socket, a.reason);
+}
+
+Address address_from_text(const std::string& text, int peer) {
+  std::istringstream words(text);
+  Address a;
+  if (!(words >> a.version) || a.version != kLayoutVersion ||
+      !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >>
+        a.socket)) {
+    throw Error(ErrorCode::kProtocol, peer,
+                fmt::format("rank {} speaks another version of shm than {}: run the same build of "
+                            "kolo on every rank",
+                            peer, kLayoutVersion));
+  }
+  if (a.socket == "-") a.socket.clear();
+  std::getline(words >> std::ws, a.reason);
+  return a;
+}
+
+}  // namespace kolo::shm

@@ -1,0 +1,28 @@
+// What a rank publishes in the store for the others of its host: where it listens, and what both
+// ends of a pair must have alike. One line of words, the last of which may have blanks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transports/shm/layout.h"
+
+namespace kolo::shm {
+
+struct Address {
+  std::uint32_t version = kLayoutVersion;
+  std::size_t segment_bytes = 0;
+  int process = 0;
+  std::uint64_t ticket[2] = {0, 0};
+  std::string host;    // its identity: see posix/identity.h
+  std::string socket;  // empty: this rank cannot share memory
+  std::string reason;  // and this is why
+};
+
+std::string to_text(const Address& address);
+
+// Error kProtocol that names the peer where the text is no address of this version.
+Address address_from_text(const std::string& text, int peer);
+
+}  // namespace kolo::shm

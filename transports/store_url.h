@@ -1,0 +1,20 @@
+// Where a store is, as KOLO_STORE says it: "tcp://host:port", "tcp://[v6]:port" or "file:PATH".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kolo {
+
+struct StoreUrl {
+  std::string host;  // of a TCP store, with its port
+  std::uint16_t port = 0;
+  std::string path;  // of a file store
+};
+
+// Nothing where the text is neither.
+std::optional<StoreUrl> parse_store_url(std::string_view text);
+
+}  // namespace kolo
