@@ -59,7 +59,8 @@ struct CallHeader {
   // Whole elements.
   std::size_t segment_bytes() const {
     const std::size_t bytes = units() * kSegmentAlignment;
-    return is_user() ? bytes - bytes % bytes_of_element() : bytes;
+    // A peer's header may say anything: elements of no bytes, too.
+    return is_user() && bytes_of_element() != 0 ? bytes - bytes % bytes_of_element() : bytes;
   }
 };
 static_assert(sizeof(CallHeader) == 24);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -28,6 +29,19 @@ struct Place {
   std::string host() const { return machine + "\n" + host_id; }
 };
 
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::kProtocol, kNoPeer,
+              "a rank published an unreadable place: is it another version of kolo?");
+}
+
+double parse_quota(const std::string& text) {
+  double quota = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, quota);
+  if (error != std::errc() || rest != end || !(quota > 0)) refuse();
+  return quota;
+}
+
 Place parse_place(const std::string& text) {
   std::istringstream lines(text);
   Place place;
@@ -36,12 +50,11 @@ Place parse_place(const std::string& text) {
   if (!std::getline(lines, place.machine) || !std::getline(lines, place.process) ||
       !std::getline(lines, cores) || !std::getline(lines, quota) ||
       !std::getline(lines, place.host_id)) {
-    throw Error(ErrorCode::kProtocol, kNoPeer,
-                "a rank published an unreadable place: is it another version of kolo?");
+    refuse();
   }
   std::istringstream numbers(cores);
   for (int core = 0; numbers >> core;) place.cores.insert(core);
-  if (quota != "-") std::istringstream(quota) >> place.quota;
+  if (quota != "-") place.quota = parse_quota(quota);
   return place;
 }
 

@@ -29,7 +29,7 @@ std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   auto* const memory =
       static_cast<std::byte*>(::operator new[](std::max<std::size_t>(bytes, 1), page));
   std::memset(memory, 0, bytes);
-  return {memory, [page](std::byte* freed) { ::operator delete[](freed, page); }};
+  return {memory, [](std::byte* freed) { ::operator delete[](freed, page); }};
 }
 
 MemoryHandle Transport::export_memory(const void*, std::size_t) { return {}; }

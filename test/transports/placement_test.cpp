@@ -43,6 +43,14 @@ TEST_CASE("ranks know who shares their host, their process and their cores") {
   CHECK((own.is_one_process && own.local_cores >= 1));
 }
 
+TEST_CASE("a place whose quota is no number of cores is refused") {
+  for (const char* quota : {"many", "", "-1", "-1e300", "0", "nan", "1.5x"}) {
+    INFO("quota " << quota);
+    const std::string place = "machine A\nprocess 2\n0 1\n" + std::string(quota) + "\n\n";
+    CHECK_THROWS_AS(placement_from({kHere, place}, 0), Error);
+  }
+}
+
 TEST_CASE("hosts are numbered in the order of their first ranks, the same on every rank") {
   for (int rank = 0; rank < 4; ++rank) {
     CHECK(placement_from({kHere, kSibling, kHere, kLimited}, rank).hosts == Hosts{0, 0, 0, 0});

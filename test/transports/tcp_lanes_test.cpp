@@ -157,6 +157,17 @@ TEST_CASE("a chunk that is of no expected segment is refused, and nothing is wri
   CHECK(got == Bytes(100, std::byte{1}));
 }
 
+TEST_CASE("a peer that goes on after its goodbye is refused") {
+  Played played(0, lanes(2));
+  RawConnection lane = played.connect();
+  const std::string after = GENERATE_REF(goodbye(1), chunk(0, 0, numbered(100)));
+  lane.say(played.hello() + goodbye(1) + after);
+  Bytes got(100);
+  const std::string loss =
+      loss_in(played.transport(), [&] { return played.channel().receive(got); });
+  CHECK_THAT(loss, ContainsSubstring("after its goodbye"));
+}
+
 TEST_CASE("ranks with different numbers of lanes are told so") {
   const auto store = make_local_store();
   bool is_refused = false;

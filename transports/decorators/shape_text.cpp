@@ -56,6 +56,10 @@ class Parser {
   ShapedPath parse_path(std::string_view rule, Shape* shape) {
     ShapedPath path;
     if (rule == "off") return path;
+    if (rule.starts_with("off,seed=")) {
+      take("seed", rule.substr(9), rule, path, shape);
+      return path;
+    }
     path.is_shaped = true;
     bool has_rate = false;
     bool has_delay = false;
@@ -142,13 +146,19 @@ class Parser {
     if (both) shape.overrides.push_back({b, a, path});
   }
 
-  // A run that can be repeated says its seed.
+  // A run that can be repeated says its seed: in the first rule, or in one for all before it.
   void name_seed(Shape& shape) const {
     const bool has_jitter =
         shape.all.jitter.count() > 0 || std::ranges::any_of(shape.overrides, [](const auto& o) {
           return o.path.jitter.count() > 0;
         });
-    if (has_jitter && !has_seed_) shape.text += fmt::format(",seed={}", shape.seed);
+    if (!has_jitter || has_seed_) return;
+    const std::string_view first = text_.substr(0, text_.find('+'));
+    const bool is_for_all =
+        first.find(':') == std::string_view::npos || first.starts_with("hosts:");
+    const std::string seed = fmt::format("{}seed={}", is_for_all ? "," : "off,", shape.seed);
+    shape.text = is_for_all ? fmt::format("{}{}{}", first, seed, text_.substr(first.size()))
+                            : fmt::format("{}+{}", seed, text_);
   }
 
   std::string_view text_;

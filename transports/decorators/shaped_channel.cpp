@@ -64,7 +64,7 @@ std::size_t shelf_of(std::size_t bytes) {
   return static_cast<std::size_t>(std::bit_width(std::max(bytes, kSmallBytes) - 1));
 }
 
-std::int64_t count_of(Clock::time_point time) {
+constexpr std::int64_t count_of(Clock::time_point time) {
   return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count();
 }
 
@@ -282,11 +282,21 @@ bool ShapedChannel::has_room() const {
   return held_.size() < kMinimumCredit || held_bytes_ < window_bytes_;
 }
 
+// Whether it may be one, and not the bytes of a peer that plays no network: times in order, and
+// near enough that nothing overflows.
+bool ShapedChannel::is_header(const Header& header) const {
+  constexpr std::int64_t kDay = count_of(Clock::time_point(std::chrono::hours(24)));
+  const bool is_soon = !setup_.has_same_clock || header.last_ns - kDay < count_of(agenda_.now());
+  return header.bytes <= capabilities_.segment_bytes && header.first_ns >= 0 &&
+         header.last_ns >= header.first_ns && header.last_ns - header.first_ns < kDay &&
+         header.flight_ns >= 0 && header.flight_ns < kDay && is_soon;
+}
+
 void ShapedChannel::pull() {
   while (has_room()) {
     if (!has_header_) {
       if (!inner_.receive(std::as_writable_bytes(std::span(&header_, 1)))) return;
-      if (header_.bytes > capabilities_.segment_bytes) {
+      if (!is_header(header_)) {
         throw Error(ErrorCode::kProtocol, peer(),
                     fmt::format("rank {}: rank {} sent no header of a shaped segment: give "
                                 "KOLO_SHAPE to every rank",

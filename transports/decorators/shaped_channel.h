@@ -120,6 +120,7 @@ class ShapedChannel final : public Channel {
   Header depart(std::size_t bytes);
   bool push_header(const Header& header);
   bool push_bytes(std::span<const std::byte> data, unsigned flags);
+  bool is_header(const Header& header) const;
   bool pull_bytes();
   void push();
   void pull();

@@ -285,7 +285,7 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {
     if (bytes != current_.slot_bytes) fail_length(bytes, current_.slot_bytes);
-    if (current_.is_timed) begin_timing();
+    if (current_.is_timed && bytes >= kShortestChoice) begin_timing();
     std::byte* const found = current_.is_offered ? find_offered(bytes) : slot_at(current_.slot);
     open_ = Open::kSlot;
     open_bytes_ = bytes;
@@ -310,6 +310,10 @@ bool ShmChannel::load_frame() {
   current_ = unpack(word, next_frame_);
   if (current_.slot >= 2 * static_cast<unsigned>(pair_.layout.slots()) ||
       current_.slot_bytes > pair_.layout.segment_bytes()) {
+    fail_protocol("announced a segment that cannot be");
+  }
+  if (!current_.has_slot &&
+      (current_.tiny_segments == 0 || current_.is_answered || current_.is_offered)) {
     fail_protocol("announced a segment that cannot be");
   }
   const bool is_in_slot = current_.has_slot && !current_.is_offered;

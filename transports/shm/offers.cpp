@@ -185,6 +185,9 @@ posix::Received ShmChannel::hear() {
   RegionMessage message;
   auto heard = posix::receive_message(socket(), std::as_writable_bytes(std::span(&message, 1)));
   if (heard.what != posix::Received::kMessage || heard.bytes != sizeof message) return heard.what;
+  const bool is_in_use = has_frame_ && current_.is_offered && offered_ != nullptr;
+  if (is_in_use && current_offer_.region == message.id)
+    fail_protocol("took back memory that it had offered, and that is in use");
   if (message.is_gone != 0) {
     peer_memory_.unmap(message.id);
   } else {

@@ -199,7 +199,12 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
     if (lane.header_filled < kHeaderBytes) return false;
   }
   const ChunkHeader& chunk = lane.header_in;
+  if (lane.has_heard_goodbye) {
+    lose("read from", "it went on after its goodbye");
+    return false;
+  }
   if (chunk.magic == kChunkMagic && chunk.bytes == 0) {
+    lane.has_heard_goodbye = true;
     segments_in_all_ = chunk.segment;
     lane.header_filled = 0;
     return true;

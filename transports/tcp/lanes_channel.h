@@ -76,6 +76,7 @@ class LanesChannel final : public TcpChannel {
     ChunkHeader header_in;
     std::size_t header_filled = 0;
     std::size_t chunk_filled = 0;
+    bool has_heard_goodbye = false;
   };
 
   struct Chunk {

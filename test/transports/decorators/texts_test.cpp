@@ -68,6 +68,20 @@ TEST_CASE("a shape says what every pair of ranks has between them") {
   CHECK(parse_shape("125MB").path(0, 1, {}).delay == 0ns);
 }
 
+TEST_CASE("the seed that a shape's text says is read again, whichever rule has the jitter") {
+  for (const char* text :
+       {"1ms,jitter=100us", "1Gbit,1ms,jitter=10us+0-1:10Mbit,2ms", "hosts:1ms,jitter=1us+5to1:off",
+        "1Gbit+0to1:1ms,jitter=1us", "0-1:1ms,jitter=1us", "off+0-1:1ms,jitter=1us"}) {
+    const Shape shape = parse_shape(text);
+    INFO(text << " says " << shape.text);
+    const Shape again = parse_shape(shape.text);
+    CHECK(again.text == shape.text);
+    CHECK(again.seed == shape.seed);
+    CHECK(again.all.is_shaped == shape.all.is_shaped);
+    CHECK(again.overrides.size() == shape.overrides.size());
+  }
+}
+
 TEST_CASE("a shape between hosts leaves the pairs of one host alone") {
   const Shape shape = parse_shape("hosts:1Gbit,1ms");
   const std::vector<int> hosts = {0, 0, 1};

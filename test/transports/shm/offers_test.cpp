@@ -148,6 +148,36 @@ TEST_CASE("who reads offered memory learns that its owner has ended") {
   });
 }
 
+TEST_CASE("memory that its owner frees while a peer reads it is an error, and no crash") {
+  Step owner;
+  Step peer;
+  run_connected(2, [&](Transport& transport) {
+    if (transport.rank() == 0) {
+      auto memory = transport.allocate(kBytes);
+      const auto other = transport.allocate(kBytes);
+      expect(transport.channel(1).send({memory.get(), kBytes}));
+      peer.await(1);
+      memory.reset();
+      expect(transport.channel(1).send({other.get(), kBytes}));
+      owner.reach(1);
+      peer.await(2);
+    } else {
+      const std::byte* segment = nullptr;
+      wait_until(
+          transport, [&] { return (segment = transport.channel(0).view(kBytes)) != nullptr; },
+          "a segment");
+      peer.reach(1);
+      owner.await(1);
+      const auto code = code_of([&] {
+        wait_until(
+            transport, [] { return false; }, "that the memory is gone");
+      });
+      peer.reach(2);
+      expect(code == ErrorCode::kProtocol);
+    }
+  });
+}
+
 TEST_CASE("the kernel's copy from plain memory is not believed after its owner's end") {
   std::vector<std::byte> memory(kBytes);
   Step owner;

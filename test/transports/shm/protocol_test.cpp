@@ -98,3 +98,15 @@ TEST_CASE("a slot given back that was the owner's already, or is none, is an err
     CHECK(error.find("not its own") != std::string::npos);  // at the latest the second time
   }
 }
+
+TEST_CASE("a frame that announces what cannot be is an error") {
+  Announcement announcement;
+  announcement.frame = 1;
+  announcement.slot_bytes = kBytes;
+  SECTION("nothing") {}
+  SECTION("an answer to nothing") { announcement.is_answered = true; }
+  SECTION("an offer without a segment") { announcement.is_offered = true; }
+  Pair pair = make_pair();
+  pair.frame_of_low(1).word.store(pack(announcement));
+  CHECK(error_of([&] { pair.of_high().view(kBytes); }).find("cannot be") != std::string::npos);
+}
