@@ -6,6 +6,7 @@
 #   groups   base    compiler, CMake, and the libraries that are built against (always)
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to be measured beside kolo
+#            fuzz    clang and its fuzzer, for the preset fuzz
 #   --check  changes nothing; names what is missing and fails if anything is
 #
 # Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
@@ -16,6 +17,7 @@ base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev n
 zlib1g-dev python3"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
+fuzz="clang llvm libclang-rt-dev"
 
 lock_seconds=600 # how long another apt or dpkg may hold us up
 os_release=/etc/os-release
@@ -27,10 +29,10 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, plots or peers"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, plots, peers or fuzz"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -41,7 +43,8 @@ for group in $groups; do
     base) packages="$packages $base" ;;
     plots) packages="$packages $plots" ;;
     peers) packages="$packages $peers" ;;
-    *) fail "unknown group '$group'; there are base, plots and peers" ;;
+    fuzz) packages="$packages $fuzz" ;;
+    *) fail "unknown group '$group'; there are base, plots, peers and fuzz" ;;
   esac
 done
 
@@ -79,6 +82,11 @@ missing_things() {
   has_header matio.h || echo matio
   has_header zlib.h || echo zlib
   case " $groups " in *" plots "*) python3 -c 'import matplotlib' 2>/dev/null || echo "matplotlib (for python3)" ;; esac
+  case " $groups " in
+  *" fuzz "*)
+    if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+        clang++ -fsanitize=fuzzer -x c++ -o /dev/null - 2>/dev/null; then echo "clang++ with -fsanitize=fuzzer"; fi ;;
+  esac
   case " $groups " in
   *" peers "*)
     has_header gloo/allreduce.h || echo gloo

@@ -1,28 +1,29 @@
 #!/bin/sh
 # Installs what is needed, builds, and runs the tests.
 #
-#   test/run.sh [--preset release|debug|asan|tsan] [options of ctest]
+#   test/run.sh [--preset release|debug|asan|tsan|fuzz] [options of ctest]
 #
-# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match. The last line is
-# ctest's count, the exit code is ctest's.
+# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match. The preset fuzz is the
+# fuzzers of test/fuzz alone, a minute each. The last line is ctest's count, the exit code is ctest's.
 set -eu
 cd "$(dirname "$0")/.."
 
 preset=release
 while [ $# -gt 0 ]; do
   case "$1" in
-    --preset) preset=${2:?"--preset needs a name: release, debug, asan or tsan"}; shift 2 ;;
+    --preset) preset=${2:?"--preset needs a name: release, debug, asan, tsan or fuzz"}; shift 2 ;;
     --preset=*) preset=${1#--preset=}; shift ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) break ;;
   esac
 done
 case "$preset" in
-  release | debug | asan | tsan) ;;
-  *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan and tsan" >&2; exit 2 ;;
+  release | debug | asan | tsan) with=plots ;;
+  fuzz) with=fuzz ;;
+  *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan, tsan and fuzz" >&2; exit 2 ;;
 esac
 
-cmake/setup.sh --with plots
+cmake/setup.sh --with "$with"
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
 fi

@@ -1,0 +1,105 @@
+// What ranks tell one another through the store, and at the opening of an operation: cards,
+// addresses, places, costs, what each has called; and the table of KOLO_TUNING.
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "collectives/algorithm_table.h"
+#include "collectives/call_header.h"
+#include "collectives/costs_text.h"
+#include "collectives/tuning.h"
+#include "test/fuzz/input.h"
+#include "transports/error.h"
+#include "transports/placement.h"
+#include "transports/shm/address.h"
+#include "transports/tcp/card.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+void take_card(const std::string& text) {
+  const tcp::Card card = tcp::card_from_text(text, 1);
+  const tcp::Card again = tcp::card_from_text(tcp::to_text(card), 1);
+  require(again.token == card.token && again.host == card.host && again.port == card.port,
+          "a card says the same again");
+  require(!card.address().empty(), "a card has an address");
+}
+
+void take_address(const std::string& text) {
+  const shm::Address address = shm::address_from_text(text, 1);
+  const shm::Address again = shm::address_from_text(shm::to_text(address), 1);
+  require(again.socket == address.socket && again.ticket[1] == address.ticket[1],
+          "an address says the same again");
+}
+
+void take_places(const std::string& text) {
+  static const std::string own = describe_place("");
+  const Placement placement = placement_from({own, text, own}, 0);
+  require(placement.hosts.size() == 3 && placement.local_cores >= 1 && placement.local_ranks >= 2 &&
+              placement.local_index < placement.local_ranks,
+          "a placement is of all ranks");
+}
+
+void take_costs(const std::string& text) {
+  const Costs costs = costs_from(text);
+  require(costs_from(to_text(costs)) == costs, "costs come back the same to the bit");
+}
+
+void take_tuning(const std::string& text) {
+  const TuningTable table = TuningTable::parse(text, "the table");
+  require(TuningTable::parse(table.format(), "its text").points() == table.points(),
+          "a table says the same again");
+  for (const TuningPoint& point : table.points())
+    require(table.find(point.collective, point.ranks, point.transport, point.bytes).has_value(),
+            "a point speaks for its own size");
+}
+
+// Two, of which the first is this rank's: a collective and an algorithm that there are.
+void take_headers(Input& input) {
+  CallHeader mine = input.number<CallHeader>();
+  const std::array known = {Collective::kAllReduce, Collective::kBroadcast, Collective::kBarrier};
+  mine.collective = known[input.below(known.size())];
+  mine.op = ReduceOp::kSum;
+  mine.type = ElementType::kFloat32;
+  CallHeader theirs = input.number<CallHeader>();
+  require(!describe(theirs).empty(), "a call has a description");
+  require(!describe_mismatch(1, theirs, 0, mine).empty(), "so has a mismatch");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  const char kind = input.number<char>();
+  try {
+    switch (kind) {
+      case 'c':
+        take_card(std::string(input.take_all()));
+        break;
+      case 'a':
+        take_address(std::string(input.take_all()));
+        break;
+      case 'p':
+        take_places(std::string(input.take_all()));
+        break;
+      case 'k':
+        take_costs(std::string(input.take_all()));
+        break;
+      case 't':
+        take_tuning(std::string(input.take_all()));
+        break;
+      default:
+        take_headers(input);
+    }
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");
+  } catch (const std::invalid_argument& error) {
+    require(kind == 't', "a table is refused in its own words");
+  }
+  return 0;
+}

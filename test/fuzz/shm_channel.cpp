@@ -1,0 +1,261 @@
+// A peer that writes anything into the memory that both share, and says anything over the socket
+// beside it.
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "test/fuzz/input.h"
+#include "test/fuzz/sockets.h"
+#include "transports/error.h"
+#include "transports/shm/channel.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+constexpr std::size_t kSegment = 16 * 1024;
+constexpr int kRank = 0;
+constexpr int kPeer = 1;
+
+// As in shm/offers.cpp.
+struct RegionMessage {
+  std::uint64_t is_gone = 0;
+  std::uint64_t id = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Pair {
+ public:
+  explicit Pair(bool is_readable) : memory_(layout_.bytes()), bytes_(memory_.bytes()) {
+    shm::Pair pair;
+    pair.rank = kRank;
+    pair.peer = kPeer;
+    pair.socket = std::move(ends_.theirs);
+    pair.memory = std::move(memory_);
+    pair.layout = layout_;
+    pair.process = is_readable ? ::getpid() : 0;
+    pair.trial = shm::own_trial();
+    pair.peer_name = "rank 1";
+    channel_ = std::make_unique<shm::ShmChannel>(std::move(pair), holding_, *regions_,
+                                                 shm::kShortestChoice);
+  }
+
+  void act(Input& input) {
+    switch (input.below(12)) {
+      case 0:
+      case 1:
+      case 2:
+        return announce(input);
+      case 3:
+        return write_anything(input);
+      case 4:
+        return give_back(input);
+      case 5:
+        return share(input);
+      case 6:
+        return hang_up(input);
+      default:
+        return call(input);
+    }
+  }
+
+ private:
+  // --- the peer ---
+
+  shm::Frame& frame(std::uint64_t number) {
+    return reinterpret_cast<shm::Frame*>(bytes_.data() +
+                                         layout_.frames_offset(kPeer))[number % shm::kFrames];
+  }
+  shm::Control& control() {
+    return *reinterpret_cast<shm::Control*>(bytes_.data() + layout_.control_offset(kPeer));
+  }
+
+  // The next frame, of any content.
+  void announce(Input& input) {
+    const auto flags = input.number<std::uint8_t>();
+    shm::Announcement a;
+    a.frame = announced_;
+    a.tiny_segments = flags >> 6;
+    a.tiny_words = input.below(8);
+    a.has_slot = (flags & 1) != 0;
+    a.is_answered = (flags & 2) != 0;
+    a.is_offered = (flags & 4) != 0;
+    a.is_timed = (flags & 8) != 0;
+    a.is_received = (flags & 16) != 0;
+    a.slot = input.below(64);
+    a.slot_bytes = size_of(input);
+    shm::Frame& next = frame(announced_);
+    if (a.is_offered && a.tiny_words <= 5) {
+      const shm::Offer offer{input.below(4), address_of(input)};
+      std::memcpy(next.tiny + a.tiny_words * 8, &offer, sizeof offer);
+    }
+    next.word.store(shm::pack(a));
+    if ((flags & 32) == 0) ++announced_;  // else it is written again
+  }
+
+  // In a region, or of something that this process has, or of nothing.
+  std::uint64_t address_of(Input& input) {
+    switch (input.below(3)) {
+      case 0:
+        return input.number<std::uint16_t>();
+      case 1:
+        return reinterpret_cast<std::uintptr_t>(from_.data());
+      default:
+        return input.number<std::uint64_t>();
+    }
+  }
+
+  void write_anything(Input& input) {
+    const std::size_t words = layout_.slot_offset(0) / 8;
+    const std::size_t word = input.number<std::uint16_t>() % words;
+    const auto value = input.number<std::uint64_t>();
+    reinterpret_cast<shm::SharedWord*>(bytes_.data())[word].store(value);
+  }
+
+  void give_back(Input& input) {
+    shm::Control& peer = control();
+    const std::uint64_t consumed = peer.consumed.load();
+    if (input.below(2) == 0) {
+      peer.returned.set(consumed, input.below(16));
+      peer.consumed.store(consumed + input.below(3));
+    } else {
+      peer.answered.store(peer.answered.load() + input.below(3));
+    }
+  }
+
+  void share(Input& input) {
+    RegionMessage message;
+    const unsigned flags = input.below(16);
+    message.is_gone = flags & 1;
+    message.id = input.below(4);
+    message.bytes = input.number<std::uint16_t>();
+    if ((flags & 2) != 0) message.bytes = input.number<std::uint64_t>();
+    const std::size_t length = (flags & 4) != 0 ? input.below(24) : sizeof message;
+    const auto said = std::as_bytes(std::span(&message, 1)).first(length);
+    if ((flags & 8) != 0) {
+      posix::send_message(ends_.mine.get(), said);
+    } else if (input.below(4) == 0) {
+      const posix::Descriptor unsealed(::memfd_create("fuzz", MFD_CLOEXEC));
+      posix::send_message(ends_.mine.get(), said, unsealed.get());
+    } else {
+      const posix::SharedMemory shared(32 * 1024);
+      posix::send_message(ends_.mine.get(), said, shared.descriptor());
+    }
+  }
+
+  void hang_up(Input& input) {
+    if (input.below(2) == 0) control().closed.store(1);
+    if (input.below(4) == 0) ::shutdown(ends_.mine.get(), SHUT_RDWR);
+  }
+
+  // --- the rank ---
+
+  static std::size_t size_of(Input& input) {
+    constexpr std::array kSizes = {std::size_t{0},    std::size_t{1},    std::size_t{8},
+                                   std::size_t{24},   std::size_t{56},   std::size_t{57},
+                                   std::size_t{64},   std::size_t{1000}, std::size_t{4096},
+                                   std::size_t{8192}, kSegment,          kSegment + 1};
+    return kSizes[input.below(kSizes.size())];
+  }
+
+  void call(Input& input) {
+    try {
+      input.below(2) == 0 ? take(input) : give(input);
+    } catch (const Error& error) {
+      require(error.peer() == kPeer, "an error names the peer");
+    } catch (const std::invalid_argument&) {  // a slot is reserved already, and the like
+    }
+  }
+
+  void take(Input& input) {
+    const std::size_t bytes = size_of(input);
+    switch (input.below(8)) {
+      case 0:
+        return touch(channel_->view(bytes), bytes);
+      case 1:
+        return channel_->release();
+      case 2:
+        return static_cast<void>(
+            channel_->receive(std::span(into_).first(std::min(bytes, kSegment)),
+                              input.below(2) != 0 ? kCold : kPlain));
+      case 3:
+        if (std::byte* const view = channel_->view_to_answer(bytes)) {
+          touch(view, bytes);
+          std::memset(view, 7, bytes);
+        }
+        return;
+      case 4:
+        return channel_->answer();
+      case 5:
+        return touch(channel_->view_answer(std::min(bytes, kSegment)), std::min(bytes, kSegment));
+      case 6:
+        return channel_->release_answer();
+      default:
+        while (channel_->hear() == posix::Received::kMessage) {
+        }
+    }
+  }
+
+  void give(Input& input) {
+    const std::size_t bytes = size_of(input);
+    const unsigned flags = input.below(2) * kAnswered | input.below(2) * kMore;
+    switch (input.below(8)) {
+      case 0:
+        if (std::byte* const slot = channel_->reserve(bytes)) {
+          std::memset(slot, 7, bytes);
+          channel_->commit(flags);
+        }
+        return;
+      case 1:
+      case 2:
+        return static_cast<void>(
+            channel_->send(std::span(from_).first(std::min(bytes, kSegment)),
+                           flags | (input.below(2) != 0 ? kReceived : kPlain)));
+      case 3:
+        return channel_->flush();
+      case 4:
+        return static_cast<void>(channel_->is_drained());
+      case 5:
+        channel_->announce_sleep(shm::kAnyEvent);
+        static_cast<void>(channel_->has_news(shm::kAnyEvent));
+        return static_cast<void>(channel_->end_sleep());
+      case 6:
+        return channel_->lose_peer();
+      default:
+        return channel_->close();
+    }
+  }
+
+  // Reads it all: where it cannot be read, this ends here.
+  void touch(const std::byte* view, std::size_t bytes) {
+    if (view != nullptr) std::memmove(into_.data(), view, std::min(bytes, kSegment));
+  }
+
+  Ends ends_{SOCK_SEQPACKET};
+  const shm::Layout layout_{kSegment};
+  posix::SharedMemory memory_;
+  const std::span<std::byte> bytes_;
+  std::vector<shm::ShmChannel*> holding_;
+  const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
+  std::unique_ptr<shm::ShmChannel> channel_;
+  std::vector<std::byte> into_ = std::vector<std::byte>(kSegment);
+  std::vector<std::byte> from_ = std::vector<std::byte>(kSegment);
+  std::uint64_t announced_ = 0;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Pair pair(input.below(2) != 0);
+  for (int acts = 0; acts < 128 && !input.is_empty(); ++acts) pair.act(input);
+  return 0;
+}

@@ -1,0 +1,115 @@
+// What a server of a TCP store says, or what listens in its place: the client's side of it.
+//
+// The client calls, and finds on its socket what the input says. Where that holds no answer to the
+// call, the server is made to have hung up, as nobody wants to wait.
+#include <sys/socket.h>
+#include <string>
+
+#include "test/fuzz/input.h"
+#include "test/fuzz/sockets.h"
+#include "test/fuzz/store_messages.h"
+#include "transports/error.h"
+#include "transports/posix/socket.h"
+#include "transports/store_tcp.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+class Server {
+ public:
+  posix::Descriptor client_end() { return std::move(ends_.theirs); }
+
+  // What is there when the client makes its next call.
+  void speak(Input& input, bool needs_no_failure) {
+    hear_all();
+    if (!is_failed_ || !needs_no_failure) ++id_;  // else it is not asked
+    is_answered_ = false;
+    for (unsigned speeches = input.below(4); speeches > 0; --speeches) say(speech_of(input, id_));
+    if (!is_answered_) ::shutdown(ends_.mine.get(), SHUT_WR);
+  }
+
+  void answer_hello() {
+    say(store_wire::encode({store_wire::Kind::kValue, ++id_, store_wire::kVersion, {}, {}}));
+  }
+
+ private:
+  // And notes what the client will make of it.
+  void say(const std::string& speech) {
+    posix::send_some(ends_.mine, speech.data(), speech.size());
+    said_ += speech;
+    try {
+      while (const auto message = store_wire::take(said_)) {
+        is_failed_ |= message->kind == store_wire::Kind::kFailed;
+        is_answered_ |= message->kind != store_wire::Kind::kFailed &&
+                        message->kind != store_wire::Kind::kGoodbye && message->id == id_;
+      }
+    } catch (const Error&) {
+    }
+  }
+
+  void hear_all() {
+    char bytes[16384];
+    while (posix::receive_some(ends_.mine, bytes, sizeof bytes).bytes > 0) {
+    }
+  }
+
+  Ends ends_;
+  std::uint64_t id_ = 0;      // of the client's latest call
+  std::string said_;          // that is no whole message yet
+  bool is_failed_ = false;    // the job, as the client knows
+  bool is_answered_ = false;  // that call
+};
+
+void call(Store& store, Input& input, Server& server) {
+  enum : unsigned { kSet, kTryGet, kGet, kAdd, kPostFailure, kFailure, kJoin, kLeave };
+  const unsigned what = input.below(8);
+  const std::string key = input.short_text();
+  if (what < 5) server.speak(input, what == kGet || what == kPostFailure);
+  switch (what) {
+    case kSet:
+      return store.set(key, input.short_text());
+    case kTryGet:
+      return static_cast<void>(store.try_get(key));
+    case kGet:
+      return static_cast<void>(store.get(key, Clock::now() + std::chrono::seconds(20)));
+    case kAdd:
+      return static_cast<void>(store.add(key, number_of(input)));
+    case kPostFailure:
+      return static_cast<void>(store.post_failure(key));
+    case kFailure:
+      return static_cast<void>(store.failure());
+    case kJoin:
+      return store.join(static_cast<int>(number_of(input)));
+    default:
+      return store.leave();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Server server;
+  if (input.below(8) == 0) {
+    server.speak(input, false);
+  } else {
+    server.answer_hello();
+  }
+  try {
+    const auto store =
+        tcp_store_over(server.client_end(), "fuzz", Clock::now() + std::chrono::seconds(20));
+    for (int calls = 0; store != nullptr && calls < 32 && !input.is_empty(); ++calls) {
+      try {
+        call(*store, input, server);
+      } catch (const Error& error) {
+        require(error.code() == ErrorCode::kAborted || error.code() == ErrorCode::kUnavailable,
+                "a store that has ended is an aborted job, or over");
+      }
+    }
+  } catch (const Error& error) {
+    require(error.what()[0] != '\0', "an error says something");
+  }
+  return 0;
+}
