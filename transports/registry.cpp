@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -13,6 +14,8 @@
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/placement.h"
+#include "transports/plugin/load.h"
+#include "transports/plugin/transport.h"
 #include "transports/settings.h"
 #include "transports/transport_kind.h"
 
@@ -41,6 +44,24 @@ const TransportKind* find(const std::vector<TransportKind>& kinds, std::string_v
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [name](const TransportKind& kind) { return kind.name == name; });
   return found == kinds.end() ? nullptr : &*found;
+}
+
+TransportKind kind_of(const plugin::Plugin& outside) {
+  TransportKind kind;
+  kind.name = outside.table.name;
+  kind.reach = static_cast<Reach>(outside.table.reach);
+  kind.make = [outside](const TransportRequest& request) {
+    return plugin::make_plugged(outside, request);
+  };
+  return kind;
+}
+
+// Of this build, or from outside; nothing for a name that is neither.
+std::optional<TransportKind> find_kind(const std::vector<TransportKind>& kinds,
+                                       std::string_view name) {
+  if (const TransportKind* kind = find(kinds, name)) return *kind;
+  if (const auto outside = plugin::find(name)) return kind_of(*outside);
+  return std::nullopt;
 }
 
 Reach needed_reach(const Placement& placement) {
@@ -154,6 +175,14 @@ void agree_on(std::string_view name, const TransportKind* kind, const TransportR
   }
 }
 
+void require_known(const std::vector<TransportKind>& kinds, std::string_view name) {
+  if (find_kind(kinds, name)) return;
+  throw std::invalid_argument(
+      fmt::format("unknown transport '{}': this build has {} (or auto, or the path of a library, "
+                  "which has a slash: ./libx.so)",
+                  name, fmt::join(transport_names(), ", ")));
+}
+
 }  // namespace
 
 std::vector<std::string_view> transport_names() {
@@ -167,10 +196,11 @@ std::string resolve_transport(std::string_view name) {
   const bool is_from_environment = name == "auto" && !settings.transport.empty();
   if (is_from_environment) name = settings.transport;
   const auto kinds = transport_kinds();
-  if (name != "auto" && find(kinds, name) == nullptr) {
-    throw std::invalid_argument(fmt::format("{}unknown transport '{}': this build has {} (or auto)",
-                                            is_from_environment ? "KOLO_TRANSPORT: " : "", name,
-                                            fmt::join(transport_names(), ", ")));
+  try {
+    if (name != "auto") require_known(kinds, name);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(
+        fmt::format("{}{}", is_from_environment ? "KOLO_TRANSPORT: " : "", error.what()));
   }
   for (const auto& kind : kinds) {
     if (kind.check_settings != nullptr && (name == "auto" || name == kind.name))
@@ -180,9 +210,8 @@ std::string resolve_transport(std::string_view name) {
 }
 
 bool joins_processes(std::string_view name) {
-  const auto kinds = transport_kinds();
-  const TransportKind* kind = find(kinds, name);
-  return kind == nullptr || kind->reach != Reach::kProcess;
+  const auto kind = find_kind(transport_kinds(), name);
+  return !kind || kind->reach != Reach::kProcess;
 }
 
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request) {
@@ -201,10 +230,9 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
 
   const auto kinds = transport_kinds();
   const std::string resolved = resolve_transport(name);
-  const TransportKind* kind = find(kinds, resolved);
-  agree_on(resolved, kind, complete);
-  return decorate(make_or_tell_why(kind == nullptr ? choose(kinds, complete) : *kind, complete),
-                  complete);
+  const auto kind = find_kind(kinds, resolved);
+  agree_on(kind ? kind->name : resolved, kind ? &*kind : nullptr, complete);
+  return decorate(make_or_tell_why(kind ? *kind : choose(kinds, complete), complete), complete);
 }
 
 }  // namespace kolo

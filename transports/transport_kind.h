@@ -6,6 +6,7 @@
 // row.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -25,7 +26,7 @@ struct TransportKind {
   // implemented"). "auto" asks every rank. Null: always.
   std::string (*why_unusable)() = nullptr;
 
-  std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
+  std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make;
 
   // std::invalid_argument, naming the variable, where this machine cannot do what a setting asks.
   // Null: nothing to check.

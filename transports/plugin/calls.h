@@ -1,0 +1,47 @@
+// What a function of a transport from outside returned, as kolo says it: true, false, or an Error.
+#pragma once
+
+#include <string_view>
+
+#include "transports/plugin/load.h"
+
+namespace kolo::plugin {
+
+// A kolo_error as its filler gets it.
+kolo_error no_error();
+
+// One for each channel and each transport, used by the thread that has them.
+class Calls {
+ public:
+  Calls(const Plugin& plugin, int rank) : plugin_(plugin), rank_(rank), error_(no_error()) {}
+
+  const kolo_plugin& table() const { return plugin_.table; }
+  const Plugin& plugin() const { return plugin_; }
+  int rank() const { return rank_; }
+
+  // To be passed to a function whose status is then given to done().
+  kolo_error* error() { return &error_; }
+
+  // Whether it did what it was asked; false for "not now". Error with the code and the peer that it
+  // said, and a text that names the rank, the peer and the transport.
+  bool done(kolo_status status) {
+    if (status == KOLO_FAILED) [[unlikely]]
+      fail();
+    return status == KOLO_DONE;
+  }
+
+  // Error kAborted: this transport was closed.
+  [[noreturn]] void fail_as_closed() const;
+
+ private:
+  [[noreturn]] void fail();
+
+  const Plugin& plugin_;
+  const int rank_;
+  kolo_error error_;
+};
+
+// The transport's channel to `peer`; std::invalid_argument where it gives none.
+kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer);
+
+}  // namespace kolo::plugin

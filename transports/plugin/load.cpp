@@ -1,0 +1,184 @@
+#include "transports/plugin/load.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "transports/plugins.h"
+#include "transports/posix/library.h"
+#include "transports/registry.h"
+
+namespace kolo {
+
+namespace plugin {
+
+namespace {
+
+constexpr std::string_view kBuildAgain =
+    "build it again with the transports/plugin.h of this kolo's installation";
+
+[[noreturn]] void refuse(std::string_view origin, const std::string& reason) {
+  throw std::invalid_argument(fmt::format("the transport {}: {}", origin, reason));
+}
+
+// Functions that go together: all of them, or none.
+struct Group {
+  std::vector<std::pair<const char*, bool>> functions;  // its name, and whether it is there
+
+  std::size_t there() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(functions, [](const auto& function) { return function.second; }));
+  }
+  void collect(std::vector<std::string_view>& missing) const {
+    for (const auto& [name, is_there] : functions) {
+      if (!is_there) missing.emplace_back(name);
+    }
+  }
+};
+
+#define KOLO_HAS(function) \
+  { #function, table.function != nullptr }
+
+std::vector<std::string_view> missing_functions(const kolo_plugin& table) {
+  std::vector<std::string_view> missing;
+  const Group needed{{KOLO_HAS(make), KOLO_HAS(destroy), KOLO_HAS(channel), KOLO_HAS(progress),
+                      KOLO_HAS(quiesce), KOLO_HAS(send), KOLO_HAS(receive)}};
+  needed.collect(missing);
+  const Group whole{{KOLO_HAS(capabilities), KOLO_HAS(reserve), KOLO_HAS(commit),
+                     KOLO_HAS(is_drained), KOLO_HAS(view), KOLO_HAS(release)}};
+  const bool has_only_capabilities = whole.there() == 1 && table.capabilities != nullptr;
+  if (whole.there() == 0 || has_only_capabilities) {
+    Group{{KOLO_HAS(completed)}}.collect(missing);
+  } else {
+    whole.collect(missing);
+  }
+  const Group optional[] = {{{KOLO_HAS(descriptor), KOLO_HAS(arm), KOLO_HAS(disarm)}},
+                            {{KOLO_HAS(view_to_answer), KOLO_HAS(answer), KOLO_HAS(view_answer),
+                              KOLO_HAS(release_answer)}},
+                            {{KOLO_HAS(allocate), KOLO_HAS(free_memory)}},
+                            {{KOLO_HAS(export_memory), KOLO_HAS(map)}},
+                            {{KOLO_HAS(stream_reserve), KOLO_HAS(stream_commit),
+                              KOLO_HAS(stream_view), KOLO_HAS(stream_release)}}};
+  for (const Group& group : optional) {
+    if (group.there() != 0) group.collect(missing);
+  }
+  return missing;
+}
+
+#undef KOLO_HAS
+
+bool is_word(const char* name) {
+  if (name == nullptr || *name == '\0' || std::strlen(name) > 64) return false;
+  return std::all_of(name, name + std::strlen(name), [](char c) {
+    return c > ' ' && c <= '~' && c != '/' && c != '?' && c != ',' && c != '"';
+  });
+}
+
+struct Registered {
+  std::mutex mutex;
+  std::map<std::string, Plugin, std::less<>> plugins;
+};
+
+// Why the rule of no globals is broken: see register_transport.
+Registered& all_registered() {
+  static Registered registered;
+  return registered;
+}
+
+}  // namespace
+
+Plugin checked(const kolo_plugin* table, std::string_view origin) {
+  if (table == nullptr) refuse(origin, "it gives no table: it has said that it has none here");
+  if (table->version != KOLO_PLUGIN_VERSION) {
+    refuse(origin, fmt::format("its table is of version {}, and this kolo speaks version {}: {}",
+                               table->version, KOLO_PLUGIN_VERSION, kBuildAgain));
+  }
+  if (table->size < offsetof(kolo_plugin, why_unusable)) {
+    refuse(origin, fmt::format("its table says that it has {} bytes, fewer than its head: set "
+                               "size to sizeof(kolo_plugin)",
+                               table->size));
+  }
+  Plugin plugin;
+  plugin.origin = origin;
+  std::memcpy(&plugin.table, table, std::min<std::size_t>(table->size, sizeof plugin.table));
+  if (!is_word(plugin.table.name))
+    refuse(origin, "its name is not one word of 1 to 64 visible characters without / ? and ,");
+  if (plugin.table.reach < KOLO_PROCESS || plugin.table.reach > KOLO_NETWORK)
+    refuse(origin, fmt::format("its reach is {}: it may be KOLO_PROCESS, KOLO_HOST or KOLO_NETWORK",
+                               plugin.table.reach));
+  const auto missing = missing_functions(plugin.table);
+  if (!missing.empty()) {
+    refuse(origin, fmt::format("its table lacks {}: transports/plugin.h says which functions go "
+                               "together; {}",
+                               fmt::join(missing, ", "), kBuildAgain));
+  }
+  return plugin;
+}
+
+namespace {
+
+bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+Plugin load(const std::string& path) {
+  void* symbol = nullptr;
+  try {
+    symbol = posix::symbol_of_library(path, KOLO_PLUGIN_SYMBOL);
+  } catch (const std::invalid_argument& error) {
+    refuse(path, fmt::format("it cannot be loaded: {}; give the path of a shared library that was "
+                             "built for this machine",
+                             error.what()));
+  }
+  if (symbol == nullptr) {
+    refuse(path, "the library has no function " KOLO_PLUGIN_SYMBOL
+                 ", so it is no transport for kolo: see transports/plugin.h");
+  }
+  const auto table = reinterpret_cast<decltype(&kolo_transport_plugin)>(symbol);
+  return checked(table(), path);
+}
+
+std::optional<Plugin> find_registered(std::string_view name) {
+  Registered& all = all_registered();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.plugins.find(name);
+  return found == all.plugins.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+std::optional<Plugin> find(std::string_view name) {
+  const std::string_view place = name.substr(0, name.find('?'));
+  auto plugin = is_path(place) ? std::optional(load(std::string(place))) : find_registered(place);
+  if (plugin && place.size() < name.size()) plugin->options = name.substr(place.size() + 1);
+  return plugin;
+}
+
+}  // namespace plugin
+
+bool is_from_outside(std::string_view name) {
+  const std::string_view place = name.substr(0, name.find('?'));
+  return plugin::is_path(place) || plugin::find_registered(place).has_value();
+}
+
+void register_transport(const kolo_plugin& table) {
+  using namespace plugin;
+  Plugin added = checked(&table, "that is to be registered");
+  const std::string name = added.table.name;
+  added.origin = fmt::format("{}, registered in this program", name);
+  const auto built_in = transport_names();
+  if (name == "auto" || std::ranges::find(built_in, name) != built_in.end())
+    throw std::invalid_argument(
+        fmt::format("a transport of kolo's own is called {}: give yours another name", name));
+  Registered& all = all_registered();
+  const std::lock_guard lock(all.mutex);
+  const auto [place, is_new] = all.plugins.emplace(name, added);
+  if (!is_new && std::memcmp(&place->second.table, &added.table, sizeof added.table) != 0)
+    throw std::invalid_argument(fmt::format("another transport is registered as {}", name));
+}
+
+}  // namespace kolo

@@ -1,0 +1,77 @@
+#include "transports/plugin/plain.h"
+
+#include <vector>
+
+#include "transports/check.h"
+#include "transports/plugin/calls.h"
+
+namespace kolo::plugin {
+
+namespace {
+
+class PluggedPlainChannel final : public PlainChannel {
+ public:
+  PluggedPlainChannel(const Plugin& plugin, kolo_channel* channel, int rank)
+      : table_(plugin.table), calls_(plugin, rank), channel_(channel) {}
+
+  bool send(std::span<const std::byte> message) override {
+    return calls_.done(
+        table_.send(channel_, message.data(), message.size(), kPlain, calls_.error()));
+  }
+
+  std::uint64_t completed() override {
+    std::uint64_t segments = 0;
+    calls_.done(table_.completed(channel_, &segments, calls_.error()));
+    return segments;
+  }
+
+  bool receive(std::span<std::byte> into) override {
+    return calls_.done(table_.receive(channel_, into.data(), into.size(), kPlain, calls_.error()));
+  }
+
+ private:
+  const kolo_plugin& table_;
+  Calls calls_;
+  kolo_channel* const channel_;
+};
+
+class PluggedPlainTransport final : public PlainTransport {
+ public:
+  PluggedPlainTransport(const Plugin& plugin, kolo_transport* transport, int rank, int size)
+      : table_(plugin.table), calls_(plugin, rank), transport_(transport) {
+    for (int peer = 0; peer < size; ++peer) {
+      channels_.push_back(peer == rank ? nullptr
+                                       : std::make_unique<PluggedPlainChannel>(
+                                             plugin, channel_to(plugin, transport, peer), rank));
+    }
+  }
+
+  PlainChannel& channel(int peer) override { return *channels_[static_cast<std::size_t>(peer)]; }
+  void progress() override { calls_.done(table_.progress(transport_, calls_.error())); }
+  void quiesce() noexcept override { table_.quiesce(transport_); }
+
+  int descriptor() const override {
+    return table_.descriptor == nullptr ? -1 : table_.descriptor(transport_);
+  }
+  bool arm() override {
+    return table_.arm != nullptr && calls_.done(table_.arm(transport_, calls_.error()));
+  }
+  void disarm() override {
+    if (table_.disarm != nullptr) table_.disarm(transport_);
+  }
+
+ private:
+  const kolo_plugin& table_;
+  Calls calls_;
+  kolo_transport* const transport_;
+  std::vector<std::unique_ptr<PluggedPlainChannel>> channels_;
+};
+
+}  // namespace
+
+std::unique_ptr<PlainTransport> make_plain(const Plugin& plugin, kolo_transport* transport,
+                                           int rank, int size) {
+  return std::make_unique<PluggedPlainTransport>(plugin, transport, rank, size);
+}
+
+}  // namespace kolo::plugin

@@ -1,0 +1,15 @@
+// A plain transport over a table of the plain form, for the adapter.
+#pragma once
+
+#include <memory>
+
+#include "transports/adapter.h"
+#include "transports/plugin/load.h"
+
+namespace kolo::plugin {
+
+// The plain transport over `transport`, which stays the caller's; `plugin` outlives it.
+std::unique_ptr<PlainTransport> make_plain(const Plugin& plugin, kolo_transport* transport,
+                                           int rank, int size);
+
+}  // namespace kolo::plugin
