@@ -1,8 +1,8 @@
 # kolo_install(NAME...)   makes the libraries kolo::NAME installable, with their public headers and the files by which
 #                         find_package(kolo) finds them: <prefix>/lib/cmake/kolo, <prefix>/include/kolo
 #
-# The consumer needs nothing that built them. Beside these libraries kolo-run, kolo-bench and kolo-train are
-# installed (bench/ and train/, component "programs"); the tests run from the build folder.
+# The consumer needs nothing that built them. Beside these libraries kolo-run, kolo-bench, kolo-conformance and kolo-train
+# are installed (bench/, transports/conformance/ and train/, component "programs"); the tests run from the build folder.
 
 include(CMakePackageConfigHelpers)
 

@@ -127,4 +127,21 @@ TEST_CASE("a transport that does not reach from host to host says so") {
   CHECK(outcome_of("tcp", {"red", "blue"}) == "tcp");
 }
 
+TEST_CASE("a transport that joins threads only says so to another process") {
+  const auto store = make_local_store();
+  for (int rank = 0; rank < 3; ++rank) store->set("asked/" + std::to_string(rank), "inproc");
+  store->set("room", "another process\nhost\n1234 5678 ");
+  std::string said;
+  try {
+    make_transport("inproc", {1, 3, store, Clock::now() + std::chrono::seconds(60), 0, 3});
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    said = error.what();
+  }
+  CHECK(
+      said ==
+      "rank 1 is another process than rank 0: inproc joins ranks that are threads of one process; "
+      "use shm or tcp");
+}
+
 }  // namespace kolo::test

@@ -17,6 +17,7 @@ struct TransportRow {
   // Null: the registry's. Otherwise a transport that only tests know.
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
   std::string_view calls_itself = name;
+  bool is_optional = false;  // not in every build: its row is skipped where it is not
 };
 
 std::unique_ptr<Transport> make_mailbox(const TransportRequest& request);
@@ -24,6 +25,8 @@ std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_shaped_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request);
 std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request);
+std::unique_ptr<Transport> make_tabled_shm(const TransportRequest& request);
+std::unique_ptr<Transport> make_tabled_tcp(const TransportRequest& request);
 
 inline constexpr std::array kTransports = {
     TransportRow{"inproc", true, false},
@@ -32,6 +35,9 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
+    // Through the table for transports from outside, and back.
+    TransportRow{"tabled-shm", true, false, make_tabled_shm},
+    TransportRow{"tabled-tcp", false, false, make_tabled_tcp},
     // Decorated: a network that is fast, one with jitter, and "not now" to who receives.
     TransportRow{"inproc,100Gbit,20us", false, false, make_shaped_inproc},
     TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},

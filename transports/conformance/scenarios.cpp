@@ -1,4 +1,4 @@
-#include "test/transports/conformance/scenarios.h"
+#include "transports/conformance/scenarios.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/waiting.h"
 
-namespace kolo::test {
+namespace kolo::conformance {
 
 namespace {
 
@@ -51,7 +51,7 @@ void be_killed_idle(std::string_view name, const TransportRequest& request, Stor
 
 void be_killed_asleep(std::string_view name, const TransportRequest& request, Store& job) {
   const auto transport = make_transport(name, request);
-  while (!transport->arm()) transport->progress();
+  while (transport->descriptor() >= 0 && !transport->arm()) transport->progress();
   be_ready(job);
   pollfd watched{transport->descriptor(), POLLIN, 0};
   while (true) ::poll(&watched, 1, -1);
@@ -167,4 +167,4 @@ void finish_early(std::string_view name, const TransportRequest& request) {
   while (!channel.is_drained()) transport->progress();
 }
 
-}  // namespace kolo::test
+}  // namespace kolo::conformance

@@ -1,4 +1,4 @@
-#include "test/transports/conformance/ranks.h"
+#include "transports/conformance/ranks.h"
 
 #include <algorithm>
 #include <exception>
@@ -8,13 +8,13 @@
 
 #include "transports/exchange.h"
 
-namespace kolo::test {
+namespace kolo::conformance {
 
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// Tests share their cores with other tests: they yield soon, and sleep soon after.
+// Ranks share their cores with others: they yield soon, and sleep soon after.
 Settings patient_settings() {
   Settings settings;
   settings.wait = WaitKind::kYield;
@@ -46,6 +46,15 @@ void expect_equal(std::span<const std::byte> got, std::span<const std::byte> exp
                                    std::to_string(got.size()));
 }
 
+bool is_refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument&) {
+    return true;
+  }
+  return false;
+}
+
 Error error_of(const std::function<void()>& body) {
   try {
     body();
@@ -55,14 +64,10 @@ Error error_of(const std::function<void()>& body) {
   throw std::runtime_error("expected: an error, but nothing was thrown");
 }
 
-std::unique_ptr<Transport> make_for(const TransportRow& row, const TransportRequest& request) {
-  return row.make == nullptr ? make_transport(row.name, request) : row.make(request);
-}
-
-Rank::Rank(const TransportRow& row, const TransportRequest& request, std::shared_ptr<Store> job)
+Rank::Rank(const Subject& subject, const TransportRequest& request, std::shared_ptr<Store> job)
     : request_(request),
       job_(std::move(job)),
-      transport_(make_for(row, request_)),
+      transport_(subject.make(request_)),
       policy_(request.size, 0, patient_settings()) {}
 
 std::size_t Rank::segment_bytes() {
@@ -121,10 +126,10 @@ void Rank::expect_pattern(int peer, int index, std::size_t bytes, In in) {
 }
 
 void Rank::meet(std::string_view where) {
-  exchange(*job_, rank(), size(), where, "", request_.deadline, "meet in a test");
+  exchange(*job_, rank(), size(), where, "", request_.deadline, "meet in a clause");
 }
 
-void run_ranks(const TransportRow& row, int size, const std::function<void(Rank&)>& body,
+void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)>& body,
                std::size_t segment_bytes) {
   const auto job = make_local_store();
   const auto channels = prefixed(job, "transport/");
@@ -136,7 +141,7 @@ void run_ranks(const TransportRow& row, int size, const std::function<void(Rank&
       try {
         const TransportRequest request{number,        size, channels, Clock::now() + kPatience,
                                        segment_bytes, size};
-        Rank rank(row, request, job);
+        Rank rank(subject, request, job);
         body(rank);
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
@@ -147,8 +152,7 @@ void run_ranks(const TransportRow& row, int size, const std::function<void(Rank&
     });
   }
   for (auto& thread : threads) thread.join();
-  if (!first_failure.empty())
-    throw std::runtime_error(std::string(row.name) + ": " + first_failure);
+  if (!first_failure.empty()) throw std::runtime_error(subject.name + ": " + first_failure);
 }
 
-}  // namespace kolo::test
+}  // namespace kolo::conformance

@@ -1,5 +1,4 @@
-// Ranks as threads, each with a transport of its own: what the bodies of the suite are written
-// with.
+// Ranks as threads, each with a transport of its own: what the clauses are written with.
 #pragma once
 
 #include <functional>
@@ -9,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "test/support/catch.h"
-#include "test/transports/conformance/transport_table.h"
+#include "transports/conformance/clauses.h"
+#include "transports/conformance/subject.h"
 #include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/waiting.h"
 
-namespace kolo::test {
+namespace kolo::conformance {
 
 using Bytes = std::vector<std::byte>;
 
@@ -26,13 +25,14 @@ Bytes pattern(int from, int to, int index, std::size_t bytes);
 enum class Out { kSlot, kSend };
 enum class In { kView, kReceive, kReceiveCold };
 
-// What the body of a test sees of one rank. Every wait has the deadline; what goes wrong is thrown.
+// What a clause sees of one rank. Every wait has the deadline; what goes wrong is thrown.
 class Rank {
  public:
-  Rank(const TransportRow& row, const TransportRequest& request, std::shared_ptr<Store> job);
+  Rank(const Subject& subject, const TransportRequest& request, std::shared_ptr<Store> job);
 
   int rank() const { return request_.rank; }
   int size() const { return request_.size; }
+  const TransportRequest& request() const { return request_; }
   Transport& transport() { return *transport_; }
   Store& store() { return *job_; }
   Channel& to(int peer) { return transport_->channel(peer); }
@@ -65,26 +65,19 @@ class Rank {
   std::map<int, std::vector<Bytes>> sent_;  // to each peer, until that channel is drained
 };
 
-std::unique_ptr<Transport> make_for(const TransportRow& row, const TransportRequest& request);
-
 // Throws where the two differ, naming the first byte that does.
 void expect_equal(std::span<const std::byte> got, std::span<const std::byte> expected,
                   std::string_view what);
 void expect(bool holds, std::string_view what);
 
+// Whether the call is refused as the caller's error.
+bool is_refused(const std::function<void()>& call);
+
 // The error that the body throws; a failure where it throws none.
 Error error_of(const std::function<void()>& body);
 
 // Runs `body` on `size` threads and throws what the first of them threw.
-void run_ranks(const TransportRow& row, int size, const std::function<void(Rank&)>& body,
+void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)>& body,
                std::size_t segment_bytes = 0);
 
-// The body once for each transport of the table, each a section with its name.
-template <typename Body>
-void for_each_transport(Body body) {
-  for (const TransportRow& row : kTransports) {
-    DYNAMIC_SECTION(row.name) { body(row); }
-  }
-}
-
-}  // namespace kolo::test
+}  // namespace kolo::conformance

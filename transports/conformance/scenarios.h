@@ -8,7 +8,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo::test {
+namespace kolo::conformance {
 
 struct Scenario {
   std::string_view name;
@@ -34,4 +34,4 @@ std::string survive(const Scenario& scenario, std::string_view transport, int ra
 // only look on.
 void finish_early(std::string_view transport, const TransportRequest& request);
 
-}  // namespace kolo::test
+}  // namespace kolo::conformance

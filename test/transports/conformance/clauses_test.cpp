@@ -1,0 +1,90 @@
+// Every clause of the contract, over every transport of the table; and the table in the README.
+#include "transports/conformance/clauses.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "test/support/catch.h"
+#include "test/transports/conformance/transport_table.h"
+#include "transports/conformance/results.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+// False where the row's transport is optional, and left out of this build.
+bool is_built(const TransportRow& row) {
+  const auto names = transport_names();
+  return !row.is_optional || std::find(names.begin(), names.end(), row.name) != names.end();
+}
+
+conformance::Subject subject_of(const TransportRow& row) {
+  conformance::Subject subject;
+  if (row.make == nullptr) {
+    subject = conformance::subject_named(std::string(row.name), {KOLO_CONFORMANCE, "--rank"});
+  } else {
+    subject.name = row.name;
+    subject.make = row.make;
+  }
+  subject.calls_itself = row.calls_itself;
+  return subject;
+}
+
+void prove(std::string_view text) {
+  const conformance::Clause& clause = conformance::clause_named(text);
+  for (const TransportRow& row : kTransports) {
+    if (!is_built(row)) continue;
+    DYNAMIC_SECTION(row.name) {
+      conformance::Subject subject = subject_of(row);
+      subject.offers = conformance::probe(subject);
+      CHECK(subject.offers.answers == row.can_answer);
+      CHECK(subject.offers.processes == row.joins_processes);
+      if (clause.is_for(subject.offers)) clause.prove(subject);
+    }
+  }
+}
+
+}  // namespace
+
+#define KOLO_CLAUSE(function, group, need, text) \
+  TEST_CASE(text) { prove(text); }
+#include "transports/conformance/clauses.inc"
+#undef KOLO_CLAUSE
+
+TEST_CASE("the table of tests and the registry list the same transports") {
+  std::set<std::string_view> tested;
+  for (const auto& row : kTransports) {
+    if (row.make == nullptr && is_built(row)) tested.insert(row.name);
+  }
+  const auto names = transport_names();
+  CHECK(tested == std::set<std::string_view>(names.begin(), names.end()));
+}
+
+// That they are kept is what the cases above prove.
+TEST_CASE("the README's table has every clause, and what each transport of this build offers") {
+  std::ifstream file(KOLO_TRANSPORTS_README);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto table = conformance::read_markdown(text);
+  INFO("to write it anew: kolo-conformance --transport all --markdown transports/README.md");
+  const auto clauses = conformance::clauses();
+  REQUIRE(table.rows.size() == clauses.size());
+  for (std::size_t i = 0; i < clauses.size(); ++i) CHECK(table.rows[i][0] == clauses[i].text);
+  for (const TransportRow& row : kTransports) {
+    if (row.make != nullptr || !is_built(row)) continue;
+    INFO(row.name);
+    const auto column = std::find(table.transports.begin(), table.transports.end(), row.name);
+    REQUIRE(column != table.transports.end());
+    const auto place = static_cast<std::size_t>(column - table.transports.begin()) + 1;
+    const auto offers = conformance::probe(subject_of(row));
+    for (std::size_t i = 0; i < clauses.size(); ++i) {
+      INFO(clauses[i].text);
+      REQUIRE(table.rows[i].size() == table.transports.size() + 1);
+      const auto outcome = clauses[i].is_for(offers) ? conformance::Outcome::kPassed
+                                                     : conformance::Outcome::kNotOffered;
+      CHECK(table.rows[i][place] == conformance::cell(outcome));
+    }
+  }
+}

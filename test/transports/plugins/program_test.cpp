@@ -1,0 +1,82 @@
+// kolo-conformance as its users run it: what it says of a transport that keeps the contract, of
+// ones that break it, crash or hang, and of a wrong command line.
+#include <sys/wait.h>
+
+#include "test/support/catch.h"
+#include "transports/conformance/child.h"
+#include "transports/conformance/clauses.h"
+
+using namespace kolo;
+
+namespace {
+
+struct Ended {
+  int exit_code = -1;
+  std::string output;
+};
+
+Ended run(std::vector<std::string> words) {
+  words.insert(words.begin(), KOLO_CONFORMANCE);
+  conformance::Child child(words, conformance::Child::Output::kRead);
+  Ended ended;
+  REQUIRE(child.read_output(ended.output, Clock::now() + std::chrono::minutes(5)));
+  const int status = child.wait();
+  REQUIRE(WIFEXITED(status));
+  ended.exit_code = WEXITSTATUS(status);
+  return ended;
+}
+
+std::string faulty(const char* fault) { return std::string(KOLO_FAULTY) + fault; }
+
+constexpr const char* kOneWay = "one way: every way to send meets every way to receive";
+
+}  // namespace
+
+TEST_CASE("a transport in a library that keeps the contract passes every clause it offers") {
+  const Ended ended = run({"--transport", faulty("")});
+  INFO(ended.output);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && !ContainsSubstring("FAILED"));
+}
+
+TEST_CASE("a transport that breaks a clause fails it, with what was found instead") {
+  const Ended corrupt = run({"--transport", faulty("?corrupt"), "--clause", kOneWay});
+  INFO(corrupt.output);
+  CHECK(corrupt.exit_code == 1);
+  CHECK_THAT(corrupt.output, ContainsSubstring("FAILED") && ContainsSubstring("the right byte at"));
+  CHECK(run({"--transport", faulty("?overtake"), "--clause", "minimum of credit"}).exit_code == 1);
+}
+
+TEST_CASE("a crash and a hang are failures of their clause, and the program goes on") {
+  const Ended crash = run({"--transport", faulty("?crash"), "--clause", "one rank alone",
+                           "--clause", kOneWay, "--clause", "rank that never comes"});
+  INFO(crash.output);
+  CHECK(crash.exit_code == 1);
+  CHECK_THAT(crash.output, ContainsSubstring("it was ended by signal 11") ||
+                               ContainsSubstring("it ended with exit code"));
+  CHECK_THAT(crash.output, ContainsSubstring("2 passed, 1 failed"));
+  const Ended hang = run({"--transport", faulty("?hang"), "--clause", kOneWay, "--limit", "2"});
+  CHECK(hang.exit_code == 1);
+  CHECK_THAT(hang.output, ContainsSubstring("it had not ended after 2 s (--limit)"));
+}
+
+TEST_CASE("a loss that is never told fails its clause within the limit") {
+  const Ended ended = run({"--transport", faulty("?forget"), "--clause",
+                           "a rank that waits for a lost peer", "--limit", "2"});
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.output, ContainsSubstring("0 passed, 1 failed"));
+}
+
+TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {
+  const Ended listed = run({"--list"});
+  CHECK(listed.exit_code == 0);
+  for (const auto& clause : conformance::clauses())
+    CHECK_THAT(listed.output, ContainsSubstring(std::string(clause.text)));
+  CHECK(run({"--help"}).exit_code == 0);
+  CHECK(run({}).exit_code == 2);
+  CHECK(run({"--transport", "carrier-pigeon"}).exit_code == 2);
+  CHECK(run({"--transport", "./nowhere.so"}).exit_code == 2);
+  CHECK(run({"--transport", "auto", "--clause", "no such words"}).exit_code == 2);
+  CHECK(run({"--transport", "auto", "--limit", "soon"}).exit_code == 2);
+  CHECK(run({"--pigeon"}).exit_code == 2);
+}

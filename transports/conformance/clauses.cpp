@@ -1,0 +1,42 @@
+#include "transports/conformance/clauses.h"
+
+#include <stdexcept>
+
+namespace kolo::conformance {
+
+namespace {
+
+constexpr Clause kClauses[] = {
+#define KOLO_CLAUSE(function, group, need, text) {group, text, Need::need, function},
+#include "transports/conformance/clauses.inc"
+#undef KOLO_CLAUSE
+};
+
+}  // namespace
+
+bool Clause::is_for(const Offers& offers) const {
+  switch (need) {
+    case Need::kNothing:
+      return true;
+    case Need::kAnswers:
+      return offers.answers;
+    case Need::kSleep:
+      return offers.sleep;
+    case Need::kSleepAndAnswers:
+      return offers.sleep && offers.answers;
+    case Need::kProcesses:
+      return offers.processes;
+  }
+  return true;
+}
+
+std::span<const Clause> clauses() { return kClauses; }
+
+const Clause& clause_named(std::string_view text) {
+  for (const Clause& clause : kClauses) {
+    if (clause.text == text) return clause;
+  }
+  throw std::invalid_argument("no clause '" + std::string(text) + "'; --list names them");
+}
+
+}  // namespace kolo::conformance

@@ -1,0 +1,279 @@
+// The end: closing in every state, peers that are lost, what is touched after it and what is not.
+#include <algorithm>
+
+#include "transports/conformance/ranks.h"
+
+namespace kolo::conformance {
+
+namespace {
+
+Error lost_by(Rank& rank, const std::function<bool()>& call) {
+  return error_of([&] { rank.until(call, "the loss of the peer"); });
+}
+
+void expect_lost(const Error& error, int peer) {
+  expect(error.code() == ErrorCode::kPeerLost,
+         std::string("the code kPeerLost for: ") + error.what());
+  expect(error.peer() == peer, "the peer's rank");
+  expect(std::string(error.what()).find("rank " + std::to_string(peer)) != std::string::npos,
+         "a text that names the peer");
+}
+
+}  // namespace
+
+void lost_while_waiting(const Subject& subject) {
+  run_ranks(subject, 3, [](Rank& rank) {
+    if (rank.rank() == 2) return rank.drop_transport();
+    Bytes got(8);
+    expect_lost(lost_by(rank, [&] { return rank.to(2).receive(got); }), 2);
+    expect_lost(error_of([&] { rank.to(2).receive(got); }), 2);
+    expect_lost(error_of([&] { rank.to(2).view(8); }), 2);
+    // The others are as they were.
+    const int other = 1 - rank.rank();
+    rank.send_pattern(other, 0, 100);
+    rank.expect_pattern(other, 0, 100);
+    rank.drain(other);
+  });
+}
+
+void lost_while_sending(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    if (rank.rank() == 1) return rank.drop_transport();
+    const Bytes data(rank.segment_bytes());
+    expect_lost(lost_by(rank,
+                        [&] {
+                          while (rank.to(1).send(data)) {
+                          }
+                          return false;
+                        }),
+                1);
+  });
+}
+
+void last_segments(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    constexpr int kLast = 2;
+    if (rank.rank() == 1) {
+      for (int i = 0; i < kLast; ++i) rank.send_pattern(0, i, 5000, Out::kSlot);
+      // Where the peer need not help, this rank is gone before the peer takes anything.
+      const bool is_drained = rank.to(0).is_drained();
+      if (!is_drained) rank.store().set("rank 1 is as good as gone", "");
+      rank.drain(0);
+      rank.drop_transport();
+      if (is_drained) rank.store().set("rank 1 is as good as gone", "");
+      return;
+    }
+    rank.store().get("rank 1 is as good as gone", Clock::now() + std::chrono::seconds(60));
+    rank.transport().progress();
+    for (int i = 0; i < kLast; ++i) rank.expect_pattern(1, i, 5000, In::kView);
+    Bytes more(8);
+    expect_lost(lost_by(rank, [&] { return rank.to(1).receive(more); }), 1);
+  });
+}
+
+void quiesced(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    const int peer = 1 - rank.rank();
+    const std::size_t bytes = rank.segment_bytes();
+    const Bytes out = pattern(rank.rank(), peer, 0, bytes);
+    Bytes in(bytes, std::byte{0x55});
+    if (rank.rank() == 0) {
+      // A receive under way: the first half may have arrived.
+      static_cast<void>(rank.to(peer).receive(in));
+      rank.transport().quiesce();
+      std::fill(in.begin(), in.end(), std::byte{0x77});
+      rank.meet("rank 0 has quiesced");
+      rank.meet("rank 1 has sent");
+      expect(
+          std::all_of(in.begin(), in.end(), [](std::byte byte) { return byte == std::byte{0x77}; }),
+          "memory left alone");
+      expect(error_of([&] { rank.to(peer).receive(in); }).code() == ErrorCode::kAborted,
+             "no receive any more");
+      expect(error_of([&] { rank.to(peer).view(8); }).code() == ErrorCode::kAborted,
+             "no view any more");
+      rank.transport().progress();
+      rank.transport().quiesce();
+      return;
+    }
+    rank.meet("rank 0 has quiesced");
+    try {
+      for (int i = 0; i < kMinimumCredit; ++i) static_cast<void>(rank.to(peer).send(out));
+    } catch (const Error& error) {
+      expect_lost(error, 0);
+    }
+    rank.meet("rank 1 has sent");
+    Bytes got(8);
+    expect_lost(lost_by(rank, [&] { return rank.to(peer).receive(got); }), 0);
+  });
+}
+
+void quiesced_while_sending(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    const int peer = 1 - rank.rank();
+    if (rank.rank() == 0) {
+      auto data = std::make_unique<Bytes>(pattern(0, 1, 0, rank.segment_bytes()));
+      for (int i = 0; i < kMinimumCredit; ++i) static_cast<void>(rank.to(1).send(*data));
+      rank.transport().quiesce();
+      std::fill(data->begin(), data->end(), std::byte{0xEE});
+      data.reset();
+      rank.meet("rank 0 has quiesced");
+      return;
+    }
+    rank.meet("rank 0 has quiesced");
+    // What had left before is whole or does not come.
+    try {
+      for (int i = 0; i < kMinimumCredit; ++i) {
+        const std::byte* segment = nullptr;
+        rank.until([&] { return (segment = rank.to(peer).view(rank.segment_bytes())) != nullptr; });
+        rank.to(peer).release();
+      }
+    } catch (const Error& error) {
+      expect_lost(error, 0);
+    }
+  });
+}
+
+void closes_in_every_state(const Subject& subject) {
+  const std::vector<std::function<void(Rank&, Bytes&)>> states = {
+      [](Rank&, Bytes&) {},                                           // fresh
+      [](Rank& rank, Bytes&) { rank.to(1).reserve(8); },              // a slot in hand
+      [](Rank& rank, Bytes& data) { rank.to(1).send(data, kMore); },  // held back
+      [](Rank& rank, Bytes& data) {
+        // The peer reads all the while, and may be faster.
+        for (int i = 0; i < 200 && rank.to(1).send(data); ++i) {
+        }
+      },                             // full of unsent segments
+      [](Rank& rank, Bytes& data) {  // a view in hand
+        rank.until([&] { return rank.to(1).view(data.size()) != nullptr; });
+      },
+      [](Rank& rank, Bytes& data) { rank.to(1).receive(data); },  // half received
+      [](Rank& rank, Bytes&) { rank.transport().arm(); },         // about to sleep
+      [](Rank& rank, Bytes&) { rank.transport().quiesce(); },     // quiesced
+  };
+  for (const auto& state : states) {
+    run_ranks(subject, 2, [&state](Rank& rank) {
+      Bytes data(rank.segment_bytes());
+      if (rank.rank() == 0) {
+        state(rank, data);
+        // A full transport tries for a while to send the rest: the test need not wait for that.
+        rank.transport().quiesce();
+        return rank.drop_transport();
+      }
+      try {
+        rank.to(0).send(data);
+        rank.until([&] { return rank.to(0).is_drained(); });
+        Bytes got(rank.segment_bytes());
+        rank.until([&] {
+          while (rank.to(0).receive(got)) {
+          }
+          return false;
+        });
+      } catch (const Error& error) {
+        expect_lost(error, 0);
+      }
+    });
+  }
+}
+
+void comes_again(const Subject& subject) {
+  run_ranks(subject, 2, [&subject](Rank& rank) {
+    if (rank.rank() == 1) {
+      rank.drop_transport();
+      rank.meet("rank 0 has seen that rank 1 is gone");
+      // Where the first ones met. Whether it is refused, or never answered, is the transport's.
+      try {
+        TransportRequest request = rank.request();
+        request.deadline = Clock::now() + std::chrono::milliseconds(300);
+        const auto again = subject.make(request);
+        for (int i = 0; i < kMinimumCredit; ++i)
+          static_cast<void>(again->channel(0).send(Bytes(8)));
+        rank.meet("rank 1 has come again");
+        return;
+      } catch (const std::exception&) {
+      }
+      return rank.meet("rank 1 has come again");
+    }
+    Bytes got(8);
+    expect_lost(lost_by(rank, [&] { return rank.to(1).receive(got); }), 1);
+    rank.meet("rank 0 has seen that rank 1 is gone");
+    rank.meet("rank 1 has come again");
+    rank.transport().progress();
+    expect_lost(error_of([&] { rank.to(1).receive(got); }), 1);
+  });
+}
+
+void two_transports(const Subject& subject) {
+  const auto job = make_local_store();
+  run_ranks(subject, 2, [&](Rank& one) {
+    const TransportRequest request{
+        one.rank(), 2, prefixed(job, "two/"), Clock::now() + std::chrono::seconds(60), 128, 2};
+    Rank two(subject, request, job);
+    const int peer = 1 - one.rank();
+    for (int i = 0; i < 100; ++i) {
+      one.send_pattern(peer, i, 100);
+      two.send_pattern(peer, i + 1000, 128);
+      two.expect_pattern(peer, i + 1000, 128, In::kView);
+      one.expect_pattern(peer, i, 100);
+      one.drain(peer);
+      two.drain(peer);
+    }
+    two.drop_transport();
+    one.send_pattern(peer, 7, 64);
+    one.expect_pattern(peer, 7, 64);
+    one.drain(peer);
+  });
+}
+
+void made_many_times(const Subject& subject) {
+  for (int i = 0; i < 20; ++i) {
+    run_ranks(subject, 3, [](Rank& rank) {
+      const int next = (rank.rank() + 1) % 3;
+      rank.send_pattern(next, 0, 50);
+      rank.expect_pattern((rank.rank() + 2) % 3, 0, 50);
+      rank.drain(next);
+    });
+  }
+}
+
+void one_rank_alone(const Subject& subject) {
+  const TransportRequest request{0, 1, make_local_store(), Clock::now() + std::chrono::seconds(60),
+                                 0, 1};
+  const auto transport = subject.make(request);
+  transport->progress();
+  expect(transport->size() == 1, "a size of 1");
+  expect(is_refused([&] { transport->channel(0); }), "no channel to oneself");
+  transport->quiesce();
+}
+
+void waits_end(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    if (rank.rank() == 1) return rank.meet("the wait is over");
+    Bytes got(8);
+    Settings settings;
+    settings.wait = WaitKind::kBlock;
+    for (const WaitKind kind : {WaitKind::kYield, WaitKind::kBlock}) {
+      settings.wait = kind;
+      WaitPolicy policy(2, 0, settings);
+      const Deadline deadline = Clock::now() + std::chrono::milliseconds(30);
+      do {
+        expect(!rank.to(1).receive(got), "nothing, for nothing was sent");
+        rank.transport().progress();
+      } while (policy.pause(rank.transport(), rank.store(), deadline));
+      expect(Clock::now() >= deadline, "a wait that lasts until its deadline");
+    }
+    rank.meet("the wait is over");
+  });
+}
+
+void missing_rank(const Subject& subject) {
+  const auto store = make_local_store();
+  const TransportRequest request{0, 2, store, Clock::now() + std::chrono::milliseconds(200), 0, 2};
+  const Error error = error_of([&] { subject.make(request); });
+  const std::string text = error.what();
+  expect(error.code() == ErrorCode::kDeadline, "the code kDeadline for: " + text);
+  expect(error.peer() == 1, "the missing rank as the peer");
+  expect(text.find("rank 1") != std::string::npos, "a text that names rank 1: " + text);
+  expect(text.find(" s for ") != std::string::npos, "how long it was waited for: " + text);
+}
+
+}  // namespace kolo::conformance
