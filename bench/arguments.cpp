@@ -23,6 +23,7 @@
 #include "collectives/algorithm_table.h"
 #include "collectives/communicator.h"
 #include "collectives/tuning.h"
+#include "transports/plugins.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 
@@ -139,7 +140,8 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
 // Every rank would refuse the same: settings that cannot be read, a transport that is not there.
 void take_transport(int launched, Arguments& result) {
   use_decorators(result);
-  if (result.transport != "auto") require_name(result.transport, transport_names(), "--transport");
+  if (result.transport != "auto" && !is_from_outside(result.transport))
+    require_name(result.transport, transport_names(), "--transport");
   result.transport = resolve_transport(result.transport);
   require(launched <= 1 || joins_processes(result.transport),
           fmt::format("--transport {}: it joins the threads of one process, and these ranks are "

@@ -17,7 +17,8 @@ void add_ranks(CLI::App& command, Arguments& result) {
       ->capture_default_str();
   command
       .add_option("-t,--transport", result.transport,
-                  "inproc (threads), shm, tcp, ..., auto, or all of them in turn (all)")
+                  "inproc (threads), shm, tcp, ..., auto, the path of a library with one "
+                  "(./libx.so), or all of them in turn (all)")
       ->capture_default_str();
   add_decorators(command, result);
 }

@@ -12,6 +12,7 @@
 #include "train/flag_values.h"
 #include "train/models/model.h"
 #include "transports/decorators/shape.h"
+#include "transports/plugins.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 
@@ -130,8 +131,12 @@ void add_optimizer_flags(CLI::App& app, Raw& raw) {
 void add_running_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "How it runs, the same for every arm";
-  app.add_option("--transport", o.transport, "auto, or one of this build's [auto]")
-      ->check(one_of("transport", with_auto(transport_names())))
+  app.add_option("--transport", o.transport,
+                 "auto, one of this build's, or the path of a library with one (./libx.so) [auto]")
+      ->check([](const std::string& name) {
+        if (is_from_outside(name)) return std::string();
+        return one_of("transport", with_auto(transport_names()))(name);
+      })
       ->group(group);
   app.add_option(
          "--shape", o.shape,

@@ -4,18 +4,8 @@
 #   source, build, generator, compiler, launcher, flags         those of kolo
 #   directory   where to work; removed first
 
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
-
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 file(REMOVE_RECURSE ${directory})
-set(type Debug)  # quicker to build, and the libraries need not be fast here
-set(options -G ${generator} -D CMAKE_BUILD_TYPE=${type} -D CMAKE_CXX_COMPILER=${compiler} "-D CMAKE_CXX_FLAGS=${flags}"
-            -D CMAKE_CXX_COMPILER_LAUNCHER=${launcher})
 if(way STREQUAL installed)
   run("installing" ${CMAKE_COMMAND} --install ${build} --component development --prefix ${directory}/prefix)
   list(APPEND options -D CMAKE_PREFIX_PATH=${directory}/prefix)
