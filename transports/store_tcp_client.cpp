@@ -243,7 +243,8 @@ class TcpStore final : public Store {
 
   void fail(const std::string& text) {
     if (!failure_) {
-      failure_ = text.empty() ? "the job has failed, and who posted it did not say why" : text;
+      const std::string said = text.substr(0, text.find('\0'));  // so far an error can say it
+      failure_ = said.empty() ? "the job has failed, and who posted it did not say why" : said;
       failed_.ring();  // never silenced: a failure stays news
     }
     changed_.notify_all();

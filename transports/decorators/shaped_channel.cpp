@@ -286,10 +286,10 @@ bool ShapedChannel::has_room() const {
 // near enough that nothing overflows.
 bool ShapedChannel::is_header(const Header& header) const {
   constexpr std::int64_t kDay = count_of(Clock::time_point(std::chrono::hours(24)));
-  const bool is_soon = !setup_.has_same_clock || header.last_ns - kDay < count_of(agenda_.now());
   return header.bytes <= capabilities_.segment_bytes && header.first_ns >= 0 &&
          header.last_ns >= header.first_ns && header.last_ns - header.first_ns < kDay &&
-         header.flight_ns >= 0 && header.flight_ns < kDay && is_soon;
+         header.flight_ns >= 0 && header.flight_ns < kDay &&
+         (!setup_.has_same_clock || header.last_ns - kDay < count_of(agenda_.now()));
 }
 
 void ShapedChannel::pull() {
