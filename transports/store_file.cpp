@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "transports/check.h"
+#include "transports/counter.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 #include "transports/posix/identity.h"
@@ -133,7 +134,7 @@ class FileStore final : public Store {
     const std::lock_guard lock(mutex_);
     const LogLock log(file_);
     read_news();
-    const std::int64_t sum = counters_[std::string(key)] + delta;
+    const std::int64_t sum = add_around(counters_[std::string(key)], delta);
     write_record(Kind::kCounter, key, {}, sum);
     return sum;
   }
