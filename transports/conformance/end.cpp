@@ -181,17 +181,17 @@ void comes_again(const Subject& subject) {
       rank.drop_transport();
       rank.meet("rank 0 has seen that rank 1 is gone");
       // Where the first ones met. Whether it is refused, or never answered, is the transport's.
+      const Bytes letter(8);
+      std::unique_ptr<Transport> again;
       try {
         TransportRequest request = rank.request();
         request.deadline = Clock::now() + std::chrono::milliseconds(300);
-        const auto again = subject.make(request);
-        for (int i = 0; i < kMinimumCredit; ++i)
-          static_cast<void>(again->channel(0).send(Bytes(8)));
-        rank.meet("rank 1 has come again");
-        return;
+        again = subject.make(request);
+        for (int i = 0; i < kMinimumCredit; ++i) static_cast<void>(again->channel(0).send(letter));
       } catch (const std::exception&) {
       }
-      return rank.meet("rank 1 has come again");
+      rank.meet("rank 1 has come again");
+      return rank.meet("rank 0 has looked again");  // and what was sent is there until then
     }
     Bytes got(8);
     expect_lost(lost_by(rank, [&] { return rank.to(1).receive(got); }), 1);
@@ -199,6 +199,7 @@ void comes_again(const Subject& subject) {
     rank.meet("rank 1 has come again");
     rank.transport().progress();
     expect_lost(error_of([&] { rank.to(1).receive(got); }), 1);
+    rank.meet("rank 0 has looked again");
   });
 }
 

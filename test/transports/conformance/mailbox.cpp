@@ -83,6 +83,11 @@ class Mailboxes final : public PlainTransport {
   Mailboxes(std::shared_ptr<PostOffice> office, int rank, int size)
       : office_(std::move(office)), rank_(rank) {
     const std::lock_guard lock(office_->mutex);
+    if (office_->is_closed[rank]) {
+      throw Error(
+          ErrorCode::kAborted, rank,
+          "rank " + std::to_string(rank) + " was here and is gone: nobody comes again (mailbox)");
+    }
     for (int peer = 0; peer < size; ++peer) {
       channels_.push_back(std::make_unique<MailboxChannel>(*office_, rank, peer));
     }
