@@ -124,6 +124,7 @@ typedef struct kolo_capabilities {
   int32_t credit_segments;  // at least 4
   double latency_us;
   double bandwidth_GBps;
+  size_t straight_segment_bytes;
 } kolo_capabilities;
 
 // What only the transport can count; all 0 when it gets it.

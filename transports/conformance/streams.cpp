@@ -64,7 +64,9 @@ void knows_itself(const Subject& subject) {
       expect(can.can_answer == subject.offers.answers, "answers on every channel or on none");
       expect(can.segment_bytes % kSegmentAlignment == 0 && can.segment_bytes > 0,
              "a multiple of the alignment");
-      expect(can.preferred_segment_bytes <= can.segment_bytes, "a preference within the limit");
+      expect(can.preferred_segment_bytes <= can.segment_bytes &&
+                 can.straight_segment_bytes <= can.segment_bytes,
+             "preferences within the limit");
       expect(can.credit_segments >= kMinimumCredit, "the minimum of credit");
     }
   });

@@ -19,7 +19,8 @@ kolo_capabilities to_table(const Capabilities& can) {
           can.zero_copy_bytes,
           can.credit_segments,
           can.latency_us,
-          can.bandwidth_GBps};
+          can.bandwidth_GBps,
+          can.straight_segment_bytes};
 }
 
 Capabilities asked_of(const Plugin& plugin, kolo_channel* channel) {
@@ -30,6 +31,8 @@ Capabilities asked_of(const Plugin& plugin, kolo_channel* channel) {
         "a transport's segment_bytes must be a multiple of 64");
   check(told.preferred_segment_bytes <= told.segment_bytes,
         "a transport's preferred_segment_bytes must not exceed its segment_bytes");
+  check(told.straight_segment_bytes <= told.segment_bytes,
+        "a transport's straight_segment_bytes must not exceed its segment_bytes");
   check(told.credit_segments >= kMinimumCredit, "a transport's credit_segments must be at least 4");
   can.memory_kinds = told.memory_kinds;
   can.segment_memory = static_cast<MemoryKind>(told.segment_memory);
@@ -40,6 +43,7 @@ Capabilities asked_of(const Plugin& plugin, kolo_channel* channel) {
   can.credit_segments = told.credit_segments;
   can.latency_us = told.latency_us;
   can.bandwidth_GBps = told.bandwidth_GBps;
+  can.straight_segment_bytes = told.straight_segment_bytes;
   can.can_answer = plugin.table.answer != nullptr;
   can.can_map = plugin.table.map != nullptr;
   can.is_stream_ordered = plugin.table.stream_reserve != nullptr;

@@ -48,6 +48,7 @@ void add_whole(kolo_plugin& table) {
   table.capabilities = [](kolo_channel*, kolo_capabilities* can) {
     can->segment_bytes = can->preferred_segment_bytes = 256;
     can->latency_us = 1.5;
+    can->straight_segment_bytes = 192;
   };
   table.reserve = [](kolo_channel* channel, std::size_t, void** slot, kolo_error*) {
     return give(of(channel), "reserve", slot);
@@ -131,6 +132,7 @@ TEST_CASE("slots, views and answers go through the table, and are counted by kol
   Channel& channel = transport->channel(1);
   CHECK(channel.capabilities().segment_bytes == 256);
   CHECK(channel.capabilities().latency_us == 1.5);
+  CHECK(channel.capabilities().straight_segment_bytes == 192);
   CHECK(channel.capabilities().can_answer);
   CHECK(channel.reserve(256) != nullptr);
   channel.commit(kMore);
