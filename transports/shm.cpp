@@ -161,7 +161,7 @@ class ShmTransport final : public Transport {
     while (channel.has_socket()) {
       const auto heard = channel.hear();
       if (heard == posix::Received::kNothing) return;
-      if (heard == posix::Received::kClosed && channel.is_attached()) channel.lose_peer();
+      if (heard == posix::Received::kClosed && !channel.is_dead()) channel.lose_peer();
     }
   }
 

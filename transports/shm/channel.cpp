@@ -228,10 +228,9 @@ bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
 std::byte* ShmChannel::open_next(std::size_t bytes) {
   check_alive();
   if (!has_frame_ && !load_frame()) {
-    if (is_attached()) return not_now(kData);
-    connector_.connect(*this, false);
-    check_alive();
-    if (!load_frame()) return not_now(kData);
+    const bool was_attached = is_attached();
+    not_now(kData);
+    if (was_attached || !load_frame()) return nullptr;  // else it came with the region
   }
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {
@@ -346,6 +345,8 @@ void ShmChannel::release_answer() {
 std::byte* ShmChannel::not_now(Event event) {
   if (has_ended_) fail();
   wanted_ |= event;
+  if (!is_attached()) [[unlikely]]
+    connector_.connect(*this, event != kData);
   return nullptr;
 }
 

@@ -129,7 +129,7 @@ class ShmChannel final : public Channel {
   // --- for the transport ---
 
   // Reads what the peer says over the sockets: bells, and the regions that it hands over or takes
-  // back. kMessage: there may be more. kClosed: none of them is open any more.
+  // back. kMessage: there may be more. kClosed: the peer has ended.
   posix::Received hear();
 
   // Hands over what kMore holds back. The transport takes the channel off its list.
@@ -147,7 +147,7 @@ class ShmChannel final : public Channel {
   // Takes the announcement back. True where the peer had seen it: a message from it is on its way.
   bool end_sleep();
 
-  // All sockets have ended: an orderly end is told to who asks for more than has come, any other
+  // An orderly end is told to who asks for more than has come, any other
   // throws Error kPeerLost.
   void lose_peer();
 

@@ -184,7 +184,10 @@ posix::Received ShmChannel::hear() {
       if (heard.bytes == sizeof message) take_region(message, std::move(heard.passed));
       return heard.what;
     }
-    if (heard.what == posix::Received::kClosed) socket.close();
+    if (heard.what == posix::Received::kNothing) continue;
+    // Of two the other may still say something, where this is an end in order.
+    socket.close();
+    if (theirs_->closed.load(std::memory_order_acquire) == 0) return heard.what;
   }
   return has_socket() ? posix::Received::kNothing : posix::Received::kClosed;
 }
