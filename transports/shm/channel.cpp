@@ -227,11 +227,7 @@ bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
 
 std::byte* ShmChannel::open_next(std::size_t bytes) {
   check_alive();
-  if (!has_frame_ && !load_frame()) {
-    const bool was_attached = is_attached();
-    not_now(kData);
-    if (was_attached || !load_frame()) return nullptr;  // else it came with the region
-  }
+  if (!has_frame_ && !load_frame()) return not_now(kData);
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {
     if (bytes != current_.slot_bytes) fail_length(bytes, current_.slot_bytes);
@@ -343,10 +339,11 @@ void ShmChannel::release_answer() {
 // --- sleeping and ending ---
 
 std::byte* ShmChannel::not_now(Event event) {
-  if (has_ended_) fail();
-  wanted_ |= event;
-  if (!is_attached()) [[unlikely]]
+  if (!is_joined_) [[unlikely]] {
+    if (has_ended_) fail();
     connector_.connect(*this, event != kData);
+  }
+  wanted_ |= event;
   return nullptr;
 }
 

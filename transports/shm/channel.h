@@ -210,10 +210,6 @@ class ShmChannel final : public Channel {
   CopyChooser chooser_;
   bool has_choice_ = false;  // of the next long segment, until it is sent
   CopyChooser::Choice choice_;
-  std::array<posix::Descriptor, 2> sockets_;  // two, where both ranks have opened one
-  posix::SharedMemory mine_region_;
-  posix::SharedMemory theirs_region_;
-  bool is_closed_ = false;
   Control* mine_ = nullptr;
   Control* theirs_;
   Frame* frames_out_ = nullptr;
@@ -262,6 +258,7 @@ class ShmChannel final : public Channel {
   std::uint64_t answers_given_ = 0;
 
   // Waiting.
+  bool is_joined_ = false;  // the peer's region is here, and the peer has not ended
   std::uint64_t wanted_ = 0;
   std::uint64_t reported_frame_ = ~std::uint64_t{0};
   std::uint64_t reported_consumed_ = 0;
@@ -270,6 +267,11 @@ class ShmChannel final : public Channel {
   std::string end_text_;
   std::string failure_;  // once there is one, all calls throw it
   ErrorCode failure_code_ = ErrorCode::kPeerLost;
+
+  std::array<posix::Descriptor, 2> sockets_;  // two, where both ranks have opened one
+  posix::SharedMemory mine_region_;
+  posix::SharedMemory theirs_region_;
+  bool is_closed_ = false;
 
   // Tiny segments are written and read here, where they are aligned.
   alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_out_{};

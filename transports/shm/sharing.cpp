@@ -130,6 +130,7 @@ bool ShmChannel::attach(posix::Descriptor region, int process) {
     return false;
   }
   theirs_region_ = std::move(memory);
+  is_joined_ = true;
   theirs_ = at<Control>(theirs_region_, layout.control_offset());
   frames_in_ = at<Frame>(theirs_region_, layout.frames_offset());
   for (int slot = 0; slot < layout.slots(); ++slot) {
@@ -197,6 +198,7 @@ void ShmChannel::lose_peer() {
   const std::string who = "rank " + std::to_string(pair_.rank) + ": " + pair_.peer_name;
   if (theirs_->closed.load(std::memory_order_acquire) != 0) {
     has_ended_ = true;
+    is_joined_ = false;
     end_text_ = who +
                 " has closed its shm channel and will send and take no more: it ended early, or "
                 "ran another program";

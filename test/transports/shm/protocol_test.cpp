@@ -44,8 +44,9 @@ Pair make_pair() {
   std::byte* const slot = pair.low->channel(1).reserve(kBytes);
   std::memset(slot, 1, kBytes);
   pair.low->channel(1).commit();
-  const std::byte* const view = pair.of_high().view(kBytes);
-  REQUIRE(view != nullptr);
+  const std::byte* view = nullptr;
+  wait_until(
+      *pair.high, [&] { return (view = pair.of_high().view(kBytes)) != nullptr; }, "a segment");
   pair.memory = const_cast<std::byte*>(view) - Layout(kSegment).slot_offset(0);  // the first is 0
   REQUIRE(reinterpret_cast<Header*>(pair.memory)->magic == kMagic);
   pair.of_high().release();
