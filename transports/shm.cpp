@@ -158,10 +158,13 @@ class ShmTransport final : public Transport {
     link.is_rung = false;
     ShmChannel& channel = *link.channel;
     if (!channel.is_attached() && !channel.is_dead()) return door_.look();  // it has answered
+    bool has_heard = false;
     while (channel.has_socket()) {
       const auto heard = channel.hear();
-      if (heard == posix::Received::kNothing) return;
-      if (heard == posix::Received::kClosed && !channel.is_dead()) channel.lose_peer();
+      if (heard == posix::Received::kNothing && (has_heard || !channel.has_lost_own_socket()))
+        return;
+      if (heard != posix::Received::kMessage && !channel.is_dead()) channel.lose_peer();
+      has_heard = true;
     }
   }
 

@@ -128,9 +128,13 @@ class ShmChannel final : public Channel {
 
   // --- for the transport ---
 
-  // Reads what the peer says over the sockets: bells, and the regions that it hands over or takes
+  // Reads what the peer says over its socket: bells, and the regions that it hands over or takes
   // back. kMessage: there may be more. kClosed: the peer has ended.
   posix::Received hear();
+
+  // Whether the socket that this rank has opened beside the peer's has ended, and that is no end
+  // in order.
+  bool has_lost_own_socket();
 
   // Hands over what kMore holds back. The transport takes the channel off its list.
   void flush();

@@ -175,21 +175,15 @@ void ShmChannel::take_back_lent() noexcept {
 // --- the peer ---
 
 posix::Received ShmChannel::hear() {
-  for (auto& socket : sockets_) {
-    if (!socket.is_open()) continue;
-    RegionMessage message;
-    auto heard =
-        posix::receive_message(socket.get(), std::as_writable_bytes(std::span(&message, 1)));
-    if (heard.what == posix::Received::kMessage) {
-      if (heard.bytes == sizeof message) take_region(message, std::move(heard.passed));
-      return heard.what;
-    }
-    if (heard.what == posix::Received::kNothing) continue;
-    // Of two the other may still say something, where this is an end in order.
-    socket.close();
-    if (theirs_->closed.load(std::memory_order_acquire) == 0) return heard.what;
+  posix::Descriptor& socket = sockets_[1].is_open() ? sockets_[1] : sockets_[0];
+  RegionMessage message;
+  auto heard = posix::receive_message(socket.get(), std::as_writable_bytes(std::span(&message, 1)));
+  if (heard.what == posix::Received::kClosed) {
+    for (auto& each : sockets_) each.close();
   }
-  return has_socket() ? posix::Received::kNothing : posix::Received::kClosed;
+  if (heard.what == posix::Received::kMessage && heard.bytes == sizeof message)
+    take_region(message, std::move(heard.passed));
+  return heard.what;
 }
 
 void ShmChannel::take_region(const RegionMessage& message, posix::Descriptor region) {

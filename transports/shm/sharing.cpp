@@ -164,6 +164,17 @@ posix::Message ShmChannel::hear_first(std::span<std::byte> into) {
   return heard;
 }
 
+// Nothing is said there, but it ends with the peer; in order, and then the other may still have
+// something; or because the peer had no room for it, and will never have this side's region.
+bool ShmChannel::has_lost_own_socket() {
+  if (!sockets_[1].is_open()) return false;
+  std::byte nothing{};
+  const auto heard = posix::receive_message(sockets_[0].get(), {&nothing, 1});
+  if (heard.what != posix::Received::kClosed) return false;
+  sockets_[0] = std::move(sockets_[1]);
+  return theirs_->closed.load(std::memory_order_acquire) == 0;
+}
+
 void ShmChannel::count_connections() {
   statistics_.connections = static_cast<std::uint64_t>(std::count_if(
       sockets_.begin(), sockets_.end(), [](const auto& socket) { return socket.is_open(); }));
