@@ -39,7 +39,7 @@ struct ShmSettings {
 };
 
 // Collective over the request's ranks. Error kUnavailable on every rank where one of them is on
-// another host or cannot make a memfd; see shm/connect.h for the others.
+// another host or cannot make a memfd; see shm/door.h for the others.
 std::unique_ptr<Transport> make_shm(const TransportRequest& request,
                                     const ShmSettings& settings = {});
 
