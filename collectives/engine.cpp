@@ -117,7 +117,13 @@ void Engine::connect(Deadline deadline) {
   request.local_ranks = placement_.local_ranks;
   request.host_id = host_id;
   transport_ = make_transport(options_.transport, request);
-  policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
+  try {
+    policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
+  } catch (const Error& error) {  // no descriptor is left
+    throw Error(
+        error.code(), rank_,
+        fmt::format("rank {} ({}): cannot wait for others: {}", rank_, host_, error.what()));
+  }
   for (int peer = 0; peer < size_; ++peer) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }

@@ -13,7 +13,7 @@
 #include "transports/posix/unix_socket.h"
 #include "transports/settings.h"
 #include "transports/shm/channel.h"
-#include "transports/shm/connect.h"
+#include "transports/shm/door.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -27,19 +27,30 @@ using shm::ShmChannel;
 constexpr auto kLookEvery = std::chrono::milliseconds(1);
 constexpr unsigned kProgressPerClock = 64;
 
+// How long a transport that is destroyed tries to hand over what it has for peers whose queue of
+// connections is full.
+constexpr auto kLastPatience = std::chrono::seconds(2);
+
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(int rank, int size, std::vector<shm::Pair> pairs, std::size_t single_copy_bytes)
-      : rank_(rank), size_(size) {
-    links_.resize(static_cast<std::size_t>(size));
-    holding_.reserve(links_.size());
-    for (auto& pair : pairs) {
-      Link& link = link_to(pair.peer);
-      link.channel =
-          std::make_unique<ShmChannel>(std::move(pair), holding_, *regions_, single_copy_bytes);
-      watch_.add(link.channel->socket(), EPOLLIN, static_cast<std::uint64_t>(link.channel->peer()));
-      link.is_open = true;
+  ShmTransport(const TransportRequest& request, const shm::Layout& layout,
+               const ShmSettings& settings)
+      : rank_(request.rank),
+        size_(request.size),
+        door_(request, layout, settings.has_remote_barriers, watch_) {
+    links_.resize(static_cast<std::size_t>(size_));
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      Link& link = link_to(peer);
+      link.channel = std::make_unique<ShmChannel>(door_.pair_with(peer), door_, holding_, *regions_,
+                                                  settings.single_copy_bytes);
+      door_.let(peer, *link.channel);
     }
+  }
+
+  ~ShmTransport() override {
+    door_.finish(Clock::now() + kLastPatience);
+    quiesce();
   }
 
   std::string_view name() const override { return "shm"; }
@@ -67,11 +78,16 @@ class ShmTransport final : public Transport {
   // woken.
   bool arm() override {
     flush();
+    if (door_.hurry()) {
+      is_look_due_ = true;
+      return false;
+    }
     const bool wants_any = std::any_of(links_.begin(), links_.end(), [](const Link& link) {
       return link.channel && link.channel->wanted() != 0;
     });
     for (Link& link : links_) {
-      link.events = !link.channel ? 0 : wants_any ? link.channel->wanted() : shm::kAnyEvent;
+      const bool is_shared = link.channel && link.channel->has_region();
+      link.events = !is_shared ? 0 : wants_any ? link.channel->wanted() : shm::kAnyEvent;
       if (link.events != 0) link.channel->announce_sleep(link.events);
     }
     posix::barrier_everywhere();
@@ -100,8 +116,8 @@ class ShmTransport final : public Transport {
   void quiesce() noexcept override {
     for (Link& link : links_) {
       if (link.channel) link.channel->close();
-      link.is_open = false;
     }
+    door_.close();
   }
 
  private:
@@ -109,7 +125,6 @@ class ShmTransport final : public Transport {
     std::unique_ptr<ShmChannel> channel;
     std::uint64_t events = 0;  // announced
     bool is_rung = false;      // the peer has rung a bell that has not been heard yet
-    bool is_open = false;      // the socket is watched
   };
 
   Link& link_to(int peer) { return links_[static_cast<std::size_t>(peer)]; }
@@ -128,30 +143,38 @@ class ShmTransport final : public Transport {
 
   void look_at_sockets() {
     std::array<epoll_event, 16> events{};
+    bool is_door_due = door_.is_busy();
     for (const epoll_event& event : watch_.wait(events, 0)) {
-      listen(link_to(static_cast<int>(event.data.u64)));
+      if (event.data.u64 == static_cast<std::uint64_t>(size_)) {
+        is_door_due = true;
+      } else {
+        listen(link_to(static_cast<int>(event.data.u64)));
+      }
     }
+    if (is_door_due) door_.look();
   }
 
   void listen(Link& link) {
-    while (link.is_open) {
-      const auto heard = link.channel->hear();
-      if (heard == posix::Received::kNothing) return;
-      link.is_rung = false;
-      if (heard == posix::Received::kMessage) continue;
-      watch_.remove(link.channel->socket());
-      link.is_open = false;
-      link.channel->lose_peer();
-    }
     link.is_rung = false;
+    ShmChannel& channel = *link.channel;
+    if (!channel.is_attached() && !channel.is_dead()) return door_.look();  // it has answered
+    bool has_heard = false;
+    while (channel.has_socket()) {
+      const auto heard = channel.hear();
+      if (heard == posix::Received::kNothing && (has_heard || !channel.has_lost_own_socket()))
+        return;
+      if (heard != posix::Received::kMessage && !channel.is_dead()) channel.lose_peer();
+      has_heard = true;
+    }
   }
 
   const int rank_;
   const int size_;
   posix::Epoll watch_;
+  shm::Door door_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
-  std::vector<Link> links_;  // by peer
   std::vector<ShmChannel*> holding_;
+  std::vector<Link> links_;  // by peer
   unsigned calls_ = 0;
   bool is_look_due_ = false;
   Clock::time_point looked_{};
@@ -172,9 +195,7 @@ std::unique_ptr<Transport> make_shm(const TransportRequest& request, const ShmSe
   check(settings.segment_bytes > 0 && settings.segment_bytes % kSegmentAlignment == 0,
         "shm: segment_bytes must be a multiple of kSegmentAlignment");
   const shm::Layout layout(std::min(settings.segment_bytes, shm::kLongestSegment));
-  return std::make_unique<ShmTransport>(
-      request.rank, request.size, shm::connect_pairs(request, layout, settings.has_remote_barriers),
-      settings.single_copy_bytes);
+  return std::make_unique<ShmTransport>(request, layout, settings);
 }
 
 TransportKind shm_transport() { return {"shm", Reach::kHost, posix::why_no_shared_memory, make}; }

@@ -1,16 +1,18 @@
 // Ranks of one host, through memory that they share two by two.
 //
-// The memory is a memfd handed over a unix socket: it has no name in any file system, and is gone
+// Two ranks share nothing before one of them first uses their channel (shm/door.h). Then each has a
+// memfd, handed to the other over a unix socket: it has no name in any file system, and is gone
 // with the last of the two processes, however that ends. Segments pass through slots of it; tiny
 // ones ride in the line that announces them (shm/layout.h). A segment can be answered in place.
 //
 // Waiting costs the peer nothing while nobody sleeps. A rank that sleeps says in shared memory what
 // it waits for, and the peer that makes it true sends a byte over the socket. The socket's end
 // tells of the peer's end: in order, and then all that was sent can still be read; or by death, and
-// then progress() throws kPeerLost within a millisecond.
+// then progress() throws kPeerLost within a millisecond. A rank that had no channel in use with it
+// learns of it at the first use, or from the store.
 //
-// Cost: 1 MiB per pair of ranks that talk (pages come as they are touched). One cache line crosses
-// for up to 56 bytes; above, one for the announcement and the segment's own.
+// Cost: 1 MiB and a descriptor or two per pair of ranks that talk (pages come as they are touched).
+// One cache line crosses for up to 56 bytes; above, one for the announcement and the segment's own.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +39,7 @@ struct ShmSettings {
 };
 
 // Collective over the request's ranks. Error kUnavailable on every rank where one of them is on
-// another host or cannot make a memfd; see shm/connect.h for the others.
+// another host or cannot make a memfd; see shm/door.h for the others.
 std::unique_ptr<Transport> make_shm(const TransportRequest& request,
                                     const ShmSettings& settings = {});
 

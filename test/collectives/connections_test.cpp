@@ -22,8 +22,10 @@ std::set<int> connected(const Communicator& communicator) {
 
 }  // namespace
 
-TEST_CASE("a ring of ranks that tcp joins connects neighbours and nobody else") {
-  run_ranks(kRanks, "tcp", [](Communicator& communicator) {
+TEST_CASE("a ring of ranks connects neighbours and nobody else") {
+  const std::string transport = GENERATE("tcp", "shm");
+  CAPTURE(transport);
+  run_ranks(kRanks, transport, [](Communicator& communicator) {
     const int rank = communicator.rank();
     const std::set<int> neighbours = {(rank + 1) % kRanks, (rank + kRanks - 1) % kRanks};
     for (const int peer : connected(communicator)) {

@@ -25,27 +25,34 @@ constexpr std::size_t kSegment = 16 * 1024;
 constexpr int kRank = 0;
 constexpr int kPeer = 1;
 
-// As in shm/offers.cpp.
-struct RegionMessage {
-  std::uint64_t is_gone = 0;
-  std::uint64_t id = 0;
-  std::uint64_t bytes = 0;
+// The two have met already.
+class NoDoor final : public shm::Connector {
+ public:
+  void connect(shm::ShmChannel&, bool) override {}
 };
 
 class Pair {
  public:
-  explicit Pair(bool is_readable) : memory_(layout_.bytes()), bytes_(memory_.bytes()) {
+  explicit Pair(bool is_readable) {
     shm::Pair pair;
     pair.rank = kRank;
     pair.peer = kPeer;
-    pair.socket = std::move(ends_.theirs);
-    pair.memory = std::move(memory_);
     pair.layout = layout_;
     pair.process = is_readable ? ::getpid() : 0;
     pair.trial = shm::own_trial();
     pair.peer_name = "rank 1";
-    channel_ = std::make_unique<shm::ShmChannel>(std::move(pair), holding_, *regions_,
-                                                 shm::kShortestChoice);
+    channel_ =
+        std::make_unique<shm::ShmChannel>(pair, door_, holding_, *regions_, shm::kShortestChoice);
+    own_ = posix::SharedMemory(posix::Descriptor(::dup(channel_->share())), layout_.bytes());
+    shm::Header header;
+    header.ranks[0] = kPeer;
+    header.ranks[1] = kRank;
+    header.slots = static_cast<std::uint32_t>(layout_.slots());
+    header.segment_bytes = layout_.segment_bytes();
+    std::memcpy(bytes_.data(), &header, sizeof header);
+    require(channel_->attach(posix::Descriptor(::dup(memory_.descriptor())), pair.process),
+            "a region that is laid out well is taken");
+    channel_->add_socket(std::move(ends_.theirs));
   }
 
   void act(Input& input) {
@@ -72,10 +79,10 @@ class Pair {
 
   shm::Frame& frame(std::uint64_t number) {
     return reinterpret_cast<shm::Frame*>(bytes_.data() +
-                                         layout_.frames_offset(kPeer))[number % shm::kFrames];
+                                         shm::Layout::frames_offset())[number % shm::kFrames];
   }
   shm::Control& control() {
-    return *reinterpret_cast<shm::Control*>(bytes_.data() + layout_.control_offset(kPeer));
+    return *reinterpret_cast<shm::Control*>(bytes_.data() + shm::Layout::control_offset());
   }
 
   // The next frame, of any content.
@@ -113,11 +120,13 @@ class Pair {
     }
   }
 
+  // Into its own region, or into the rank's.
   void write_anything(Input& input) {
     const std::size_t words = layout_.slot_offset(0) / 8;
-    const std::size_t word = input.number<std::uint16_t>() % words;
+    const std::size_t word = input.number<std::uint16_t>() % (2 * words);
     const auto value = input.number<std::uint64_t>();
-    reinterpret_cast<shm::SharedWord*>(bytes_.data())[word].store(value);
+    const std::span<std::byte> region = word < words ? bytes_ : own_.bytes();
+    reinterpret_cast<shm::SharedWord*>(region.data())[word % words].store(value);
   }
 
   void give_back(Input& input) {
@@ -132,7 +141,7 @@ class Pair {
   }
 
   void share(Input& input) {
-    RegionMessage message;
+    shm::RegionMessage message;
     const unsigned flags = input.below(16);
     message.is_gone = flags & 1;
     message.id = input.below(4);
@@ -241,8 +250,10 @@ class Pair {
 
   Ends ends_{SOCK_SEQPACKET};
   const shm::Layout layout_{kSegment};
-  posix::SharedMemory memory_;
-  const std::span<std::byte> bytes_;
+  const posix::SharedMemory memory_{layout_.bytes()};  // the peer's
+  const std::span<std::byte> bytes_ = memory_.bytes();
+  posix::SharedMemory own_;
+  NoDoor door_;
   std::vector<shm::ShmChannel*> holding_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::unique_ptr<shm::ShmChannel> channel_;

@@ -1,10 +1,9 @@
-// What strangers, and a peer, say to a rank that shares memory while ranks meet: the handshake of
-// shm, as the rank that listens and as the rank that calls.
-//
-// The store is the fuzzer's: it knows when a rank has published where it listens, and ends the
-// meeting when all has been said.
+// What strangers, and a peer, say to a rank that shares memory before anybody knows who they are:
+// the hellos of shm, as the rank that is called and as the rank that calls, while it sends and
+// receives.
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,30 +16,20 @@
 #include "transports/posix/shared_memory.h"
 #include "transports/posix/unix_socket.h"
 #include "transports/shm/address.h"
-#include "transports/shm/connect.h"
+#include "transports/shm/door.h"
 
 using namespace kolo;
 using namespace kolo::fuzz;
 
 namespace {
 
+constexpr int kSize = 3;
 const shm::Layout kLayout(4096);
 
-// As in shm/connect.cpp.
-struct Hello {
-  std::uint64_t magic = shm::kMagic;
-  std::uint32_t version = shm::kLayoutVersion;
-  std::int32_t rank = 0;
-  std::uint64_t ticket[2] = {0, 0};
-  shm::Trial trial;
-  std::uint32_t has_barriers = 0;
-  std::uint32_t reserved = 0;
-};
-
-// A store of one rank, whose peers are played.
+// A store of one rank, whose peers are played: they all listen at the same place.
 class Stage final : public Store {
  public:
-  Stage(Input& input, int rank) : input_(input), rank_(rank) {
+  explicit Stage(int rank) : rank_(rank) {
     others_.host = posix::host_identity();
     others_.segment_bytes = kLayout.segment_bytes();
     others_.socket = listener_.name();
@@ -55,91 +44,143 @@ class Stage final : public Store {
   void join(int) override {}
   void leave() override {}
   std::string post_failure(std::string_view text) override { return std::string(text); }
+  std::optional<std::string> failure() override { return std::nullopt; }
 
-  // Asked before every wait: the moment to say something.
-  std::optional<std::string> failure() override {
+  // Calls the rank, and says something.
+  void visit(Input& input) {
+    auto socket = posix::connect_unix(own_.socket);
+    if (!socket) return;
+    said_to_.push_back(std::move(*socket));
+    speak(input, said_to_.back().get(), own_);
+  }
+
+  // Says something to whom the rank has called, or once more to whom it was said before.
+  void answer(Input& input) {
     while (auto called = listener_.accept()) said_to_.push_back(std::move(*called));
-    if (turns_++ > 8 || input_.is_empty()) return "all has been said";
-    const bool is_said = said_to_.empty() || input_.below(2) == 0 ? visit() : answer();
-    return is_said ? std::nullopt : std::optional<std::string>("nobody listens any more");
+    if (said_to_.empty()) return;
+    speak(input, said_to_[input.below(static_cast<unsigned>(said_to_.size()))].get(), others_);
   }
 
  private:
-  bool visit() {
-    auto socket = posix::connect_unix(own_.socket);
-    if (!socket) return false;
-    said_to_.push_back(std::move(*socket));
-    return speak(said_to_.back().get(), own_);
-  }
-
-  bool answer() {
-    return speak(said_to_[input_.below(static_cast<unsigned>(said_to_.size()))].get(), others_);
-  }
-
   // A hello that is right, or nearly so, or something else.
-  bool speak(int socket, const shm::Address& listener) {
-    Hello hello;
-    hello.rank = static_cast<std::int32_t>(input_.below(4));
+  void speak(Input& input, int socket, const shm::Address& listener) {
+    shm::Hello hello;
+    hello.rank = static_cast<std::int32_t>(input.below(4));
     std::copy(listener.ticket, listener.ticket + 2, hello.ticket);
-    const unsigned flaw = input_.below(8);
-    if (flaw == 0) hello.rank = input_.number<std::int32_t>();
-    if (flaw == 1) hello.ticket[input_.below(2)] ^= 1;
-    if (flaw == 2) hello.magic = input_.number<std::uint64_t>();
-    if (flaw == 3) hello.version = input_.number<std::uint32_t>();
-    if (flaw == 4) hello.trial = {input_.number<std::uint64_t>(), input_.number<std::uint64_t>()};
-    const std::string text = input_.short_text();
+    const unsigned flaw = input.below(8);
+    if (flaw == 0) hello.rank = input.number<std::int32_t>();
+    if (flaw == 1) hello.ticket[input.below(2)] ^= 1;
+    if (flaw == 2) hello.magic = input.number<std::uint64_t>();
+    if (flaw == 3) hello.version = input.number<std::uint32_t>();
+    if (flaw == 4) hello.reserved = input.number<std::uint64_t>();
+    const std::string text = input.short_text();
     const bool is_text = flaw == 5;
     const auto bytes =
         is_text ? std::as_bytes(std::span(text)) : std::as_bytes(std::span(&hello, 1));
-    const bool is_said = pass(socket, bytes);
-    if (input_.below(4) == 0) ::shutdown(socket, SHUT_RDWR);
-    return is_said;
+    pass(input, socket, bytes, hello.rank);
+    if (input.below(4) == 0) ::shutdown(socket, SHUT_RDWR);
   }
 
-  // With memory that is laid out well, or badly, or is none.
-  bool pass(int socket, std::span<const std::byte> bytes) {
-    const unsigned what = input_.below(5);
-    if (what == 0) return posix::send_message(socket, bytes);
+  // With a region that is laid out well, or badly, or is none.
+  void pass(Input& input, int socket, std::span<const std::byte> bytes, int peer) {
+    const unsigned what = input.below(5);
+    if (what == 0) return static_cast<void>(posix::send_message(socket, bytes));
     if (what == 1) {
       const posix::Descriptor unsealed(::memfd_create("fuzz", MFD_CLOEXEC));
-      return posix::send_message(socket, bytes, unsealed.get());
+      return static_cast<void>(posix::send_message(socket, bytes, unsealed.get()));
     }
     const posix::SharedMemory memory(kLayout.bytes() - (what == 2 ? 1 : 0));
     shm::Header header;
-    header.ranks[0] = static_cast<std::int32_t>(what == 4 ? input_.below(4) : 0);
+    header.ranks[0] = what == 4 ? static_cast<int>(input.below(4)) : peer;
     header.ranks[1] = rank_;
     header.slots = static_cast<std::uint32_t>(kLayout.slots());
     header.segment_bytes = kLayout.segment_bytes();
     std::memcpy(memory.bytes().data(), &header, sizeof header);
-    return posix::send_message(socket, bytes, memory.descriptor());
+    posix::send_message(socket, bytes, memory.descriptor());
   }
 
-  Input& input_;
   const int rank_;
   shm::Address own_;
   shm::Address others_;
   posix::UnixListener listener_{8};
   std::vector<posix::Descriptor> said_to_;
-  int turns_ = 0;
+};
+
+class Rank {
+ public:
+  Rank(int rank, const std::shared_ptr<Stage>& stage)
+      : rank_(rank),
+        door_({rank, kSize, stage, Clock::now() + std::chrono::seconds(20), 0, 2}, kLayout, false,
+              watch_) {
+    for (int peer = 0; peer < kSize; ++peer) {
+      if (peer == rank) continue;
+      channels_.push_back(
+          std::make_unique<shm::ShmChannel>(door_.pair_with(peer), door_, holding_, *regions_, 0));
+      door_.let(peer, *channels_.back());
+    }
+  }
+
+  void act(Input& input) {
+    shm::ShmChannel& channel = *channels_[input.below(kSize - 1)];
+    try {
+      switch (input.below(5)) {
+        case 0:
+          if (std::byte* const slot = channel.reserve(8)) {
+            std::memset(slot, 7, 8);
+            channel.commit(kPlain);
+          }
+          break;
+        case 1:
+          if (channel.view(8) != nullptr) channel.release();
+          break;
+        case 2:
+          door_.look();
+          break;
+        case 3:
+          static_cast<void>(door_.hurry());
+          break;
+        default:
+          static_cast<void>(channel.is_drained());
+      }
+    } catch (const Error& error) {
+      require(error.peer() == channel.peer(), "an error names the peer");
+    }
+    check(channel);
+  }
+
+ private:
+  void check(const shm::ShmChannel& channel) const {
+    require(channel.peer() != rank_, "a channel is one with a peer");
+    require(!channel.is_attached() || channel.has_region() || channel.is_dead(),
+            "who has taken a region has one of its own");
+  }
+
+  const int rank_;
+  posix::Epoll watch_;
+  shm::Door door_;
+  const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
+  std::vector<shm::ShmChannel*> holding_;
+  std::vector<std::unique_ptr<shm::ShmChannel>> channels_;
 };
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  TransportRequest request;
-  request.size = 3;
-  request.rank = static_cast<int>(input.below(3));
-  request.store = std::make_shared<Stage>(input, request.rank);
-  request.deadline = Clock::now() + std::chrono::seconds(20);
-  try {
-    const auto pairs = shm::connect_pairs(request, kLayout, false);
-    require(pairs.size() == 2, "who has met has met all");
-    for (const auto& pair : pairs)
-      require(pair.peer != request.rank && pair.memory.bytes().size() == kLayout.bytes(),
-              "a pair is one with a peer, and shares memory");
-  } catch (const Error& error) {
-    require(error.code() != ErrorCode::kDeadline, "nobody waits for what does not come");
+  const int number = static_cast<int>(input.below(kSize));
+  const auto stage = std::make_shared<Stage>(number);
+  Rank rank(number, stage);
+  for (int acts = 0; acts < 24 && !input.is_empty(); ++acts) {
+    switch (input.below(4)) {
+      case 0:
+        stage->visit(input);
+        break;
+      case 1:
+        stage->answer(input);
+        break;
+      default:
+        rank.act(input);
+    }
   }
   return 0;
 }

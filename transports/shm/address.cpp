@@ -8,16 +8,17 @@
 namespace kolo::shm {
 
 std::string to_text(const Address& a) {
-  return fmt::format("{} {} {} {} {} {} {} {}", a.version, a.segment_bytes, a.process, a.ticket[0],
-                     a.ticket[1], a.host, a.socket.empty() ? "-" : a.socket, a.reason);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {:d} {}", a.version, a.segment_bytes, a.process,
+                     a.ticket[0], a.ticket[1], a.host, a.socket.empty() ? "-" : a.socket,
+                     a.trial.address, a.trial.value, a.has_barriers, a.reason);
 }
 
 Address address_from_text(const std::string& text, int peer) {
   std::istringstream words(text);
   Address a;
   if (!(words >> a.version) || a.version != kLayoutVersion ||
-      !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >>
-        a.socket)) {
+      !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >> a.socket >>
+        a.trial.address >> a.trial.value >> a.has_barriers)) {
     throw Error(ErrorCode::kProtocol, peer,
                 fmt::format("rank {} speaks another version of shm than {}: run the same build of "
                             "kolo on every rank",

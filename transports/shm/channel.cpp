@@ -17,62 +17,7 @@ namespace {
 
 constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
 
-Capabilities capabilities_of(const Layout& layout) {
-  Capabilities capabilities;
-  capabilities.segment_bytes = layout.segment_bytes();
-  capabilities.preferred_segment_bytes = layout.segment_bytes();
-  capabilities.credit_segments = layout.slots();
-  capabilities.latency_us = 0.2;
-  capabilities.bandwidth_GBps = 8;
-  capabilities.can_answer = true;
-  return capabilities;
-}
-
-template <typename T>
-T* at(const Pair& pair, std::size_t offset) {
-  return reinterpret_cast<T*>(pair.memory.bytes().data() + offset);
-}
-
 }  // namespace
-
-ShmChannel::ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& regions,
-                       std::size_t single_copy_bytes)
-    : pair_(std::move(pair)),
-      capabilities_(capabilities_of(pair_.layout)),
-      holding_(holding),
-      regions_(regions),
-      single_copy_bytes_(single_copy_bytes),
-      peer_memory_(pair_.process) {
-  const Layout& layout = pair_.layout;
-  const int side = pair_.rank < pair_.peer ? 0 : 1;
-  mine_ = at<Control>(pair_, layout.control_offset(side));
-  theirs_ = at<Control>(pair_, layout.control_offset(1 - side));
-  frames_out_ = at<Frame>(pair_, layout.frames_offset(side));
-  frames_in_ = at<Frame>(pair_, layout.frames_offset(1 - side));
-  slots_ = at<std::byte>(pair_, layout.slot_offset(0));
-  for (int slot = layout.slots() - 1; slot >= 0; --slot) {
-    free_slots_[free_count_++] = static_cast<std::uint8_t>(side * layout.slots() + slot);
-    own_slot(free_slots_[free_count_ - 1]);
-  }
-  if (single_copy_bytes_ != 0 && peer_memory_.can_read(pair_.trial)) {
-    mine_->reads.store(1, std::memory_order_release);
-    capabilities_.zero_copy_bytes = single_copy_bytes_;
-  }
-}
-
-ShmChannel::~ShmChannel() { close(); }
-
-// The socket ends last: from there the peer learns of it.
-void ShmChannel::close() noexcept {
-  if (!pair_.socket.is_open()) return;
-  if (failure_.empty()) flush();
-  // Before anything else is done with offered memory: the peer looks here after it has read it.
-  mine_->closed.store(1, std::memory_order_seq_cst);
-  take_back_lent();
-  pair_.socket.close();
-  kill(ErrorCode::kAborted,
-       "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
-}
 
 // --- out ---
 
@@ -84,7 +29,8 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   // A tiny segment may turn out to be answered, and needs a slot then.
   const bool has_answer_credit = answers_asked_ - answers_read_ < kMostSlots;
   if (!has_frame_credit() || !has_answer_credit || !find_slot()) {
-    send_held();  // the peer may need it before it can give credit
+    if (!is_begun()) return reserve(bytes);  // before that there are no slots
+    send_held();                             // the peer may need it before it can give credit
     return not_now(kCredit);
   }
   wanted_ &= ~std::uint64_t{kCredit};
@@ -393,7 +339,10 @@ void ShmChannel::release_answer() {
 // --- sleeping and ending ---
 
 std::byte* ShmChannel::not_now(Event event) {
-  if (has_ended_) fail();
+  if (!is_joined_) [[unlikely]] {
+    if (has_ended_) fail();
+    connector_.connect(*this, event != kData);
+  }
   wanted_ |= event;
   return nullptr;
 }
@@ -411,9 +360,10 @@ void ShmChannel::wake(Event event) {
   }
   if ((asleep & event) == 0) [[likely]]
     return;
+  if (!is_attached()) return connector_.connect(*this, true);  // it may have come, and be asleep
   if (theirs_->asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
   const std::byte bell{1};
-  posix::send_message(socket(), {&bell, 1});  // a socket that is full wakes the peer as well
+  posix::send_message(sockets_[0].get(), {&bell, 1});  // one that is full wakes the peer as well
   ++statistics_.system_calls;
 }
 
@@ -444,26 +394,6 @@ bool ShmChannel::has_news(std::uint64_t events) {
 }
 
 bool ShmChannel::end_sleep() { return mine_->asleep.exchange(0, std::memory_order_seq_cst) == 0; }
-
-void ShmChannel::lose_peer() {
-  const std::string who = "rank " + std::to_string(pair_.rank) + ": " + pair_.peer_name;
-  if (theirs_->closed.load(std::memory_order_acquire) != 0) {
-    has_ended_ = true;
-    end_text_ = who +
-                " has closed its shm channel and will send and take no more: it ended early, or "
-                "ran another program";
-    return;
-  }
-  kill(ErrorCode::kPeerLost,
-       who + " is gone: its shm socket closed without a goodbye; its own output may say why");
-  fail();
-}
-
-void ShmChannel::kill(ErrorCode code, std::string why) {
-  if (!failure_.empty()) return;
-  failure_code_ = code;
-  failure_ = std::move(why);
-}
 
 void ShmChannel::fail() {
   // A peer that ended in order has left what it sent and answered: the next call may find it.

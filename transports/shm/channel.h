@@ -1,7 +1,9 @@
 // One rank's end of the memory that it shares with one peer: a single-producer, single-consumer
 // stream each way.
 //
-// Nothing here makes a system call but waking a peer that has announced that it sleeps.
+// Nothing is shared, and no page or descriptor taken, before one of the two first uses the channel
+// (door.h). From then on nothing here makes a system call but waking a peer that has announced
+// that it sleeps.
 #pragma once
 
 #include <array>
@@ -24,25 +26,52 @@
 
 namespace kolo::shm {
 
-// What connecting a pair of ranks gives (connect.h).
+// What is known of two ranks before they share anything.
 struct Pair {
   int rank = 0;
   int peer = 0;
-  posix::Descriptor socket;  // wakes sleepers; its end tells of a death
-  posix::SharedMemory memory;
   Layout layout{0};
   bool has_barriers = false;  // both ranks accept posix::barrier_everywhere
-  int process = 0;            // the peer's, as numbered here; 0: it cannot be seen
+  int process = 0;            // the peer's, as it numbers itself; 0: it cannot be seen
   Trial trial;                // in the peer's process
   std::string peer_name;      // "rank 1 (host, process 4711)"
 };
 
+// What goes over the sockets beside bells, which are one byte.
+struct RegionMessage {
+  std::uint64_t is_gone = 0;  // else its descriptor comes along
+  std::uint64_t id = 0;
+  std::uint64_t bytes = 0;
+};
+
+class ShmChannel;
+
+// Brings a channel together with its peer: the door.
+class Connector {
+ public:
+  Connector() = default;
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+  virtual ~Connector() = default;
+
+  // The channel has something for its peer, or waits for something, and has not its region yet.
+  // Does what can be done now; where that is nothing, it goes on by itself.
+  virtual void connect(ShmChannel& channel, bool is_sending) = 0;
+
+  // What channels read as long as they have nothing of their peer's.
+  NoPeer& nobody() { return nobody_; }
+
+ private:
+  NoPeer nobody_;
+};
+
 class ShmChannel final : public Channel {
  public:
-  // `holding` lists the channels that hold a frame back; it and `regions` are the transport's.
+  // `holding` lists the channels that hold a frame back; it, `connector` and `regions` are the
+  // transport's.
   // Segments of plain memory are offered, where the kernel copies between the two, from
   // `single_copy_bytes`.
-  ShmChannel(Pair pair, std::vector<ShmChannel*>& holding, Regions& regions,
+  ShmChannel(Pair pair, Connector& connector, std::vector<ShmChannel*>& holding, Regions& regions,
              std::size_t single_copy_bytes);
   ~ShmChannel() override;
 
@@ -64,13 +93,48 @@ class ShmChannel final : public Channel {
   const std::byte* view_answer(std::size_t bytes) override;
   void release_answer() override;
 
+  bool is_connected() const override { return is_attached() || has_ended_ || is_dead(); }
+  std::string why_unconnected() const override;
+
+  // --- for the door ---
+
+  bool has_region() const { return mine_ != nullptr; }
+  bool has_socket() const { return sockets_[0].is_open() || sockets_[1].is_open(); }
+  bool is_attached() const { return !theirs_region_.bytes().empty(); }
+  bool is_dead() const { return !failure_.empty(); }
+
+  // The descriptor of this side's region, which is made here when it is first asked for. Error
+  // kUnavailable where it cannot be.
+  int share();
+
+  // The peer has the region: its descriptor is not kept.
+  void forget_descriptor() noexcept { mine_region_.forget_descriptor(); }
+
+  // Takes the peer's region; false where it cannot be, and the channel is dead then. `process` is
+  // the peer's as numbered here.
+  bool attach(posix::Descriptor region, int process);
+
+  // The one that this rank speaks on; -1 where there is none.
+  int socket() const { return sockets_[0].get(); }
+
+  // A socket to the peer; what this rank has to say goes over the first.
+  void add_socket(posix::Descriptor socket);
+
+  // What came first over the only socket, into `into`; after kClosed there is none.
+  posix::Message hear_first(std::span<std::byte> into);
+
+  // Every later call throws this. The first counts.
+  void kill(ErrorCode code, std::string why);
+
   // --- for the transport ---
 
-  int socket() const { return pair_.socket.get(); }
-
-  // Reads what the peer says over the socket: bells, and the regions that it hands over or takes
-  // back. kMessage: there may be more.
+  // Reads what the peer says over its socket: bells, and the regions that it hands over or takes
+  // back. kMessage: there may be more. kClosed: the peer has ended.
   posix::Received hear();
+
+  // Whether the socket that this rank has opened beside the peer's has ended, and that is no end
+  // in order.
+  bool has_lost_own_socket();
 
   // Hands over what kMore holds back. The transport takes the channel off its list.
   void flush();
@@ -87,7 +151,7 @@ class ShmChannel final : public Channel {
   // Takes the announcement back. True where the peer had seen it: a message from it is on its way.
   bool end_sleep();
 
-  // The socket has ended: an orderly end is told to who asks for more than has come, any other
+  // An orderly end is told to who asks for more than has come, any other
   // throws Error kPeerLost.
   void lose_peer();
 
@@ -98,7 +162,10 @@ class ShmChannel final : public Channel {
  private:
   enum class Open { kNone, kTiny, kSlot };  // what is reserved, or in view
 
-  std::byte* slot_at(unsigned slot) { return slots_ + slot * pair_.layout.stride(); }
+  bool is_begun();
+  void unshare() noexcept;
+  void count_connections();
+  std::byte* slot_at(unsigned slot) { return slots_[slot]; }
   bool has_frame_credit();
   bool find_slot();
   void take_slot(unsigned slot);
@@ -109,6 +176,7 @@ class ShmChannel final : public Channel {
   std::optional<Offer> offer_of(std::span<const std::byte> data, unsigned flags);
   void look_at_regions();
   bool tell(const RegionPlace& region);
+  void take_region(const RegionMessage& message, posix::Descriptor region);
   bool send_offer(std::span<const std::byte> data, const Offer& offer, unsigned flags);
   std::byte* find_offered(std::size_t bytes);
   void check_offer_stands();
@@ -125,7 +193,6 @@ class ShmChannel final : public Channel {
   std::byte* open_next(std::size_t bytes);
   void close_current();
   void wake(Event event);
-  void kill(ErrorCode code, std::string why);
   [[noreturn]] void fail();
   [[noreturn]] void fail_protocol(const char* what);
   [[noreturn]] void fail_length(std::size_t expected, std::size_t found);
@@ -135,7 +202,9 @@ class ShmChannel final : public Channel {
   }
   std::byte* not_now(Event event);
 
-  Pair pair_;
+  const Pair pair_;
+  const int side_;
+  Connector& connector_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::vector<ShmChannel*>& holding_;
@@ -146,10 +215,10 @@ class ShmChannel final : public Channel {
   bool has_choice_ = false;  // of the next long segment, until it is sent
   CopyChooser::Choice choice_;
   Control* mine_ = nullptr;
-  Control* theirs_ = nullptr;
+  Control* theirs_;
   Frame* frames_out_ = nullptr;
-  Frame* frames_in_ = nullptr;
-  std::byte* slots_ = nullptr;
+  const Frame* frames_in_;
+  std::array<std::byte*, 2 * kMostSlots> slots_{};
 
   // Out. Counters only grow; the peer's are cached, and read again only when the cached one says
   // "no".
@@ -193,6 +262,7 @@ class ShmChannel final : public Channel {
   std::uint64_t answers_given_ = 0;
 
   // Waiting.
+  bool is_joined_ = false;  // the peer's region is here, and the peer has not ended
   std::uint64_t wanted_ = 0;
   std::uint64_t reported_frame_ = ~std::uint64_t{0};
   std::uint64_t reported_consumed_ = 0;
@@ -201,6 +271,11 @@ class ShmChannel final : public Channel {
   std::string end_text_;
   std::string failure_;  // once there is one, all calls throw it
   ErrorCode failure_code_ = ErrorCode::kPeerLost;
+
+  std::array<posix::Descriptor, 2> sockets_;  // two, where both ranks have opened one
+  posix::SharedMemory mine_region_;
+  posix::SharedMemory theirs_region_;
+  bool is_closed_ = false;
 
   // Tiny segments are written and read here, where they are aligned.
   alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_out_{};

@@ -1,10 +1,13 @@
 // What lies where in the memory that two ranks share.
 //
-// One region per pair of ranks. A *side* is one of the two: 0 the lower rank, 1 the higher. Each
-// side has a *control*, which it writes and the other reads, a ring of frames, which it fills, and
-// as many slots as the other.
+// A *side* is one of the two: 0 the lower rank, 1 the higher. Each side makes one region when it
+// first has to do with the other, and hands it over: a *control*, which it writes and the other
+// reads, a ring of frames, which it fills, and as many slots as the other.
 //
-//     header | control 0 | control 1 | frames of 0 | frames of 1 | slots
+//     header | control | frames | slots
+//
+// So each can send before the other has looked up, and when both begin at once nothing that was
+// written has to move.
 //
 // A *frame* announces segments: one cache line, of which the first word says what there is, and
 // which carries tiny segments (up to 56 bytes together) itself, so that announcement and payload
@@ -40,7 +43,7 @@
 namespace kolo::shm {
 
 inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 
 // Two cache lines: processors fetch them in pairs, and neighbours would disturb one another.
 inline constexpr std::size_t kApart = 128;
@@ -141,19 +144,29 @@ struct Control {
   alignas(kApart) SharedWord times[PublishedTimes::kWords];  // what reading takes it
 };
 
-// Both sides hold it against their own figures: a peer of another build or with other settings is
-// an error, not a crash.
+// What is read of a peer whose region has not come: it has done nothing, and as nobody knows
+// whether it sleeps, whoever has news for it looks whether it has come.
+struct NoPeer {
+  NoPeer() { control.asleep.store(kAnyEvent, std::memory_order_relaxed); }
+
+  Control control{};
+  Frame frame{};  // the first: no other is looked at
+};
+
+// The other side holds it against its own figures: a peer of another build or with other settings
+// is an error, not a crash.
 struct alignas(kApart) Header {
   std::uint64_t magic = kMagic;
   std::uint32_t version = kLayoutVersion;
-  std::int32_t ranks[2] = {0, 0};
+  std::int32_t ranks[2] = {0, 0};  // whose region it is, and for whom
   std::uint32_t slots = 0;
   std::uint64_t segment_bytes = 0;
 
   bool operator==(const Header&) const = default;
 };
 
-// The arithmetic of one region, from the two figures that may differ between jobs.
+// The arithmetic of one region, from the two figures that may differ between jobs. Slots are
+// numbered through both: those of a side begin with side * slots().
 class Layout {
  public:
   explicit Layout(std::size_t segment_bytes)
@@ -161,18 +174,25 @@ class Layout {
         slots_(segment_bytes > kLongestSegment / 2 ? 4 : kMostSlots) {}
 
   std::size_t segment_bytes() const { return segment_bytes_; }
-  int slots() const { return slots_; }  // of each side, which begins with those from side * slots()
+  int slots() const { return slots_; }  // of each side
 
-  std::size_t control_offset(int side) const { return sizeof(Header) + at(side) * sizeof(Control); }
-  std::size_t frames_offset(int side) const {
-    return control_offset(2) + at(side) * kFrames * sizeof(Frame);
+  static constexpr std::size_t control_offset() { return sizeof(Header); }
+  static constexpr std::size_t frames_offset() { return control_offset() + sizeof(Control); }
+
+  // In its side's region. Within a page the slots of side 1 lie as if they followed those of
+  // side 0.
+  std::size_t slot_offset(int slot) const {
+    const std::size_t shift = slot < slots_ ? 0 : shift_of_side_1();
+    return kSlotsOffset + shift + at(slot % slots_) * stride();
   }
-  std::size_t slot_offset(int slot) const { return frames_offset(2) + at(slot) * stride(); }
   std::size_t stride() const { return segment_bytes_ + kSlotPadding; }
-  std::size_t bytes() const { return slot_offset(2 * slots_); }
+  std::size_t bytes() const { return kSlotsOffset + shift_of_side_1() + at(slots_) * stride(); }
 
  private:
   static constexpr std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  static constexpr std::size_t kSlotsOffset =
+      sizeof(Header) + sizeof(Control) + kFrames * sizeof(Frame);
+  std::size_t shift_of_side_1() const { return at(slots_) * stride() % 4096; }
 
   std::size_t segment_bytes_;
   int slots_;

@@ -15,20 +15,11 @@
 
 namespace kolo::shm {
 
-namespace {
-
-// What goes over the socket beside bells, which are one byte.
-struct RegionMessage {
-  std::uint64_t is_gone = 0;  // else its descriptor comes along
-  std::uint64_t id = 0;
-  std::uint64_t bytes = 0;
-};
-
-}  // namespace
-
 // --- the owner ---
 
 bool ShmChannel::send_long(std::span<const std::byte> data, unsigned flags) {
+  check_alive();
+  if (!has_region()) is_begun();
   if (data.size() >= kShortestOffer) {
     if (const auto offer = offer_of(data, flags)) return send_offer(data, *offer, flags);
   }
@@ -105,7 +96,8 @@ void ShmChannel::look_at_regions() {
     if (is_there) return false;
     const RegionMessage message{1, id, 0};
     ++statistics_.system_calls;
-    const bool is_told = posix::send_message(socket(), std::as_bytes(std::span(&message, 1)));
+    const bool is_told =
+        posix::send_message(sockets_[0].get(), std::as_bytes(std::span(&message, 1)));
     if (!is_told) --regions_version_;
     return is_told;
   });
@@ -119,7 +111,8 @@ bool ShmChannel::tell(const RegionPlace& region) {
   const RegionMessage message{0, region.id, region.bytes};
   ++statistics_.system_calls;
   const bool is_told = regions_.with_descriptor(region.id, [&](int descriptor) {
-    return posix::send_message(socket(), std::as_bytes(std::span(&message, 1)), descriptor);
+    return posix::send_message(sockets_[0].get(), std::as_bytes(std::span(&message, 1)),
+                               descriptor);
   });
   if (is_told) told_regions_.push_back(region.id);
   return is_told;
@@ -182,26 +175,31 @@ void ShmChannel::take_back_lent() noexcept {
 // --- the peer ---
 
 posix::Received ShmChannel::hear() {
+  posix::Descriptor& socket = sockets_[1].is_open() ? sockets_[1] : sockets_[0];
   RegionMessage message;
-  auto heard = posix::receive_message(socket(), std::as_writable_bytes(std::span(&message, 1)));
-  if (heard.what != posix::Received::kMessage || heard.bytes != sizeof message) return heard.what;
+  auto heard = posix::receive_message(socket.get(), std::as_writable_bytes(std::span(&message, 1)));
+  if (heard.what == posix::Received::kClosed) {
+    for (auto& each : sockets_) each.close();
+  }
+  if (heard.what == posix::Received::kMessage && heard.bytes == sizeof message)
+    take_region(message, std::move(heard.passed));
+  return heard.what;
+}
+
+void ShmChannel::take_region(const RegionMessage& message, posix::Descriptor region) {
   const bool is_in_use = has_frame_ && current_.is_offered && offered_ != nullptr;
   if (is_in_use && current_offer_.region == message.id)
     fail_protocol("took back memory that it had offered, and that is in use");
-  if (message.is_gone != 0) {
-    peer_memory_.unmap(message.id);
-  } else {
-    try {
-      peer_memory_.map(message.id, std::move(heard.passed), message.bytes);
-    } catch (const Error& error) {
-      kill(ErrorCode::kUnavailable,
-           fmt::format("rank {}: cannot map the memory that {} shares: {}; descriptors (ulimit -n) "
-                       "or memory may be short",
-                       pair_.rank, pair_.peer_name, error.what()));
-      fail();
-    }
+  if (message.is_gone != 0) return peer_memory_.unmap(message.id);
+  try {
+    peer_memory_.map(message.id, std::move(region), message.bytes);
+  } catch (const Error& error) {
+    kill(ErrorCode::kUnavailable,
+         fmt::format("rank {}: cannot map the memory that {} shares: {}; descriptors (ulimit -n) "
+                     "or memory may be short",
+                     pair_.rank, pair_.peer_name, error.what()));
+    fail();
   }
-  return heard.what;
 }
 
 // Where the offered segment can be read: in the peer's region, or in a copy.

@@ -69,16 +69,6 @@ pid_t fork_silent_rank(const std::string& store_path) {
   }
 }
 
-template <typename Body>
-Error error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  throw std::runtime_error("no error came");
-}
-
 bool says(const Error& error, const char* text) {
   return std::string(error.what()).find(text) != std::string::npos;
 }
@@ -172,7 +162,7 @@ TEST_CASE("strangers neither join nor disturb") {
     const auto transport = make_shm(request_for(1, 2, store));
     wait_for_segment(*transport, 0, Wait::kSpin);
   });
-  // The words of an address are in shm/connect.cpp; the socket is the seventh.
+  // The words of an address are in shm/address.cpp; the socket is the seventh.
   const std::string address = store->get("address/1", soon());
   std::istringstream words(address);
   std::string name;

@@ -50,10 +50,14 @@ TEST_CASE("slots are aligned, lie apart, and share no page offset") {
     const Layout layout(segment);
     CAPTURE(segment);
     CHECK(layout.slots() >= kMinimumCredit);
-    CHECK(layout.bytes() <= (std::size_t{4} << 20) + (64 << 10));
-    CHECK(layout.control_offset(0) % kApart == 0);
-    CHECK(layout.frames_offset(0) % kApart == 0);
-    CHECK(layout.slot_offset(0) % kSegmentAlignment == 0);
+    CHECK(2 * layout.bytes() <= (std::size_t{4} << 20) + (64 << 10));  // a region of each rank
+    CHECK(Layout::control_offset() % kApart == 0);
+    CHECK(Layout::frames_offset() % kApart == 0);
+    for (const int first : {0, layout.slots()}) {
+      CHECK(layout.slot_offset(first) >= Layout::frames_offset() + kFrames * sizeof(Frame));
+      CHECK(layout.slot_offset(first) % kSegmentAlignment == 0);
+      CHECK(layout.slot_offset(first + layout.slots() - 1) + layout.stride() <= layout.bytes());
+    }
     CHECK(layout.stride() >= segment + kSegmentAlignment);
     std::set<std::size_t> offsets;
     for (int slot = 0; slot < 2 * layout.slots(); ++slot) {

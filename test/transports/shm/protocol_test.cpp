@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kSegment = 4096;
 constexpr std::size_t kBytes = 1000;
 
-// Two ranks, and rank 1's sight of what they share: a view lies in a slot, and the header a known
+// Two ranks, and rank 1's sight of rank 0's region: a view lies in a slot, and the header a known
 // distance before it.
 struct Pair {
   std::unique_ptr<Transport> low;
@@ -26,10 +26,10 @@ struct Pair {
 
   Channel& of_high() { return high->channel(0); }
   Frame& frame_of_low(std::uint64_t number) {
-    return reinterpret_cast<Frame*>(memory + Layout(kSegment).frames_offset(0))[number % kFrames];
+    return reinterpret_cast<Frame*>(memory + Layout::frames_offset())[number % kFrames];
   }
   Control& control_of_low() {
-    return *reinterpret_cast<Control*>(memory + Layout(kSegment).control_offset(0));
+    return *reinterpret_cast<Control*>(memory + Layout::control_offset());
   }
 };
 
@@ -44,8 +44,9 @@ Pair make_pair() {
   std::byte* const slot = pair.low->channel(1).reserve(kBytes);
   std::memset(slot, 1, kBytes);
   pair.low->channel(1).commit();
-  const std::byte* const view = pair.of_high().view(kBytes);
-  REQUIRE(view != nullptr);
+  const std::byte* view = nullptr;
+  wait_until(
+      *pair.high, [&] { return (view = pair.of_high().view(kBytes)) != nullptr; }, "a segment");
   pair.memory = const_cast<std::byte*>(view) - Layout(kSegment).slot_offset(0);  // the first is 0
   REQUIRE(reinterpret_cast<Header*>(pair.memory)->magic == kMagic);
   pair.of_high().release();
@@ -59,7 +60,7 @@ void send(Channel& channel) {
   channel.commit();
 }
 
-std::string error_of(const std::function<void()>& body) {
+std::string text_of_error(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -81,7 +82,8 @@ TEST_CASE("a segment announced in a slot of the receiver's is an error") {
   announcement.slot = static_cast<unsigned>(2 * slots - 1);  // never sent: free, at the high rank
   announcement.slot_bytes = kBytes;
   pair.frame_of_low(1).word.store(pack(announcement));
-  CHECK(error_of([&] { pair.of_high().view(kBytes); }).find("not its own") != std::string::npos);
+  CHECK(text_of_error([&] { pair.of_high().view(kBytes); }).find("not its own") !=
+        std::string::npos);
 }
 
 TEST_CASE("a slot given back that was the owner's already, or is none, is an error") {
@@ -93,7 +95,7 @@ TEST_CASE("a slot given back that was the owner's already, or is none, is an err
     pair.control_of_low().returned.set(0, slot);
     pair.control_of_low().returned.set(1, slot);
     pair.control_of_low().consumed.store(2);
-    const std::string error = error_of([&] { pair.of_high().reserve(kBytes); });
+    const std::string error = text_of_error([&] { pair.of_high().reserve(kBytes); });
     INFO(slot << (is_own ? ", the owner's" : ", the peer's") << ": " << error);
     CHECK(error.find("not its own") != std::string::npos);  // at the latest the second time
   }
@@ -108,5 +110,5 @@ TEST_CASE("a frame that announces what cannot be is an error") {
   SECTION("an offer without a segment") { announcement.is_offered = true; }
   Pair pair = make_pair();
   pair.frame_of_low(1).word.store(pack(announcement));
-  CHECK(error_of([&] { pair.of_high().view(kBytes); }).find("cannot be") != std::string::npos);
+  CHECK(text_of_error([&] { pair.of_high().view(kBytes); }).find("cannot be") != std::string::npos);
 }

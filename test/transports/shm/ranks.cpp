@@ -48,6 +48,14 @@ void run_connected(int size, const std::function<void(Transport&)>& body,
   });
 }
 
+std::vector<std::unique_ptr<Transport>> make_ranks(int size) {
+  std::vector<std::unique_ptr<Transport>> ranks(static_cast<std::size_t>(size));
+  run_ranks(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    ranks[static_cast<std::size_t>(rank)] = make_shm(request_for(rank, size, store));
+  });
+  return ranks;
+}
+
 void expect(bool holds, const char* file, int line) {
   if (!holds)
     throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": it does not hold");
@@ -80,6 +88,28 @@ void wait_until(Transport& transport, const std::function<bool()>& is_done, cons
     transport.disarm();
     if (ready == 0) throw std::runtime_error("slept for 20 s and was not woken: " + what);
   }
+}
+
+void send(Transport& from, int to, std::uint64_t value) {
+  expect(from.channel(to).send(std::as_bytes(std::span(&value, 1))));
+}
+
+std::uint64_t receive(Transport& rank, int from) {
+  std::uint64_t value = 0;
+  wait_until(
+      rank,
+      [&] { return rank.channel(from).receive(std::as_writable_bytes(std::span(&value, 1))); },
+      "a segment");
+  return value;
+}
+
+Error error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  throw std::runtime_error("no error came");
 }
 
 }  // namespace kolo::test

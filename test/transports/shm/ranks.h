@@ -3,10 +3,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/rendezvous.h"
 #include "transports/shm.h"
@@ -22,6 +25,9 @@ void run_ranks(int size, const std::function<void(int rank, const std::shared_pt
 void run_connected(int size, const std::function<void(Transport&)>& body,
                    const ShmSettings& settings = {});
 
+// The ranks of one job, all made by now, for one thread that plays them in turn.
+std::vector<std::unique_ptr<Transport>> make_ranks(int size);
+
 // Catch2's macros are for one thread only: in ranks a failure is an exception that run_ranks passes
 // on.
 void expect(bool holds, const char* file = __builtin_FILE(), int line = __builtin_LINE());
@@ -34,5 +40,12 @@ enum class Wait { kSpin, kSleep };
 // disarm.
 void wait_until(Transport& transport, const std::function<bool()>& is_done, const std::string& what,
                 Wait wait = Wait::kSpin);
+
+// One segment of eight bytes, there and then.
+void send(Transport& from, int to, std::uint64_t value);
+std::uint64_t receive(Transport& rank, int from);
+
+// The Error that `body` ends with.
+Error error_of(const std::function<void()>& body);
 
 }  // namespace kolo::test
