@@ -192,23 +192,28 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) report.begin(cache_line_us, versions_of(seat), peers_of(arguments, seat));
+  const Communicator& own = *seat.libraries.front()->communicator();
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
     const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
-    const Profile before =
-        arguments.is_profiled ? profile_of(*seat.libraries.front()->communicator()) : Profile{};
+    const Profile before = arguments.is_profiled ? profile_of(own) : Profile{};
     std::vector<Row> rows = bench.measure(able.libraries, bytes, &limit);
+    std::vector<Profile> profiles;
+    if (arguments.is_profiled) {
+      profiles =
+          gather_profiles(*store, rank, fmt::format("profile/{}", bytes),
+                          between(before, profile_of(own)), Clock::now() + arguments.timeout);
+    }
     if (rank != 0) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
     } else {
+      rows.front().profiles = profiles;
       report.add(rows);
     }
-    if (!arguments.is_profiled) continue;
-    const Profile after = profile_of(*seat.libraries.front()->communicator());
-    for (const std::string& line : profile_lines(before, after)) report.note(line);
+    for (const std::string& line : profile_lines(profiles)) report.note(line);
   }
   return rank == 0 ? report.end() : 0;
 }

@@ -160,6 +160,7 @@ std::string json_line(const Row& row) {
   line["p99_us"] = row.time_us.p99;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
   line["limit_us"] = row.limit_us ? nlohmann::ordered_json(*row.limit_us) : nullptr;
+  if (!row.profiles.empty()) line["profile"] = profile_json(row.profiles);
   line["version"] = row.version;
   line["run"] = run_facts();
   return line.dump();

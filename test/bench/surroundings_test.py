@@ -70,9 +70,9 @@ class Surroundings(unittest.TestCase):
         sleeps that stand beside are not asked for."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
         self.assertEqual(code, 0, errors)
-        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank \d+( +\d+){9}$", line)]
+        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank 0 to \d+( +\d+){9}$", line)]
         self.assertTrue(rows, output)
-        self.assertGreater(sum(int(row[3]) for row in rows), 0, output)  # messages sent
+        self.assertGreater(sum(int(row[5]) for row in rows), 0, output)  # messages sent
         return sum(int(row[-3]) for row in rows)
 
     def complaints_of(self, *words, **options):
