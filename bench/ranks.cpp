@@ -240,6 +240,13 @@ std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_
                     : measure_libraries(rank, arguments, store, seat, table);
 }
 
+// While there is somebody to be told that a file cannot be written.
+void write_records(Seat& seat) {
+  if (seat.communicator) seat.communicator->write_records();
+  for (const auto& library : seat.libraries) library->write_records();
+  for (const auto& pipe : seat.pipes) pipe->write_records();
+}
+
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                           Audience audience, Seat& seat) {
   seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
@@ -249,6 +256,7 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
+  write_records(seat);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
 }

@@ -469,5 +469,6 @@ PeerStatistics Communicator::peer_statistics(int peer) const {
   return state_->peer_statistics(peer);
 }
 std::vector<StepProfile> Communicator::step_profile() const { return state_->step_profile(); }
+void Communicator::write_records() { state_->write_records(); }
 
 }  // namespace kolo

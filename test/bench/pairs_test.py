@@ -5,6 +5,7 @@
 """
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,24 @@ class Profiles(unittest.TestCase):
                               KOLO_TIMELINE="/no/such/folder/t.json")
         self.assertEqual(code, 2, errors)
         self.assertIn("/no/such/folder/t.bench-1.", errors)
+
+    def test_a_file_that_cannot_be_written_at_the_end_fails_the_job(self):
+        """A limit on a file's length that the meeting's memory keeps, and what tells of thousands of steps does not."""
+        limit = 1 << 20
+        many = ["--max-bytes", "8", "--iterations", "6000", "--passes", "1", "--timeout", "100"]
+        for words in (["allreduce", "--transport", "inproc"], ["allreduce", "--transport", "tcp"],
+                      ["p2p", "latency", "--transport", "inproc", "--level", "both"]):
+            for name in ("KOLO_TIMELINE", "KOLO_TRACE"):
+                if words[0] == "p2p" and name == "KOLO_TIMELINE":
+                    words = [*words, "--level", "messages"]
+                with self.subTest(words=words, name=name), tempfile.TemporaryDirectory() as folder:
+                    done = subprocess.run([BENCH, *words, *many], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                                          env={**os.environ, name: str(Path(folder) / "t")},
+                                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+                    said = [line for line in done.stderr.splitlines() if "kolo-bench: " in line]
+                    self.assertEqual((done.returncode, len(said)), (1, 1), done.stdout + done.stderr)
+                    self.assertRegex(said[0], f"rank [01]: .*cannot write {folder}/t.*: File too large")
+                    self.assertEqual(list(Path(folder).iterdir()), [])
 
 
 if __name__ == "__main__":
