@@ -49,8 +49,9 @@ struct Row {
 // As --against has it, for peers: "openmpi:ring" and "openmpi" are the same library.
 const std::string& name_of(const Row& row);
 
-double algorithm_bandwidth(const Row& row);
-double bus_bandwidth(const Row& row);
+// None where nothing moves: one rank, or no bytes.
+std::optional<double> algorithm_bandwidth(const Row& row);
+std::optional<double> bus_bandwidth(const Row& row);
 
 class Bench {
  public:

@@ -29,6 +29,10 @@ std::string ratio_text(const Row& own, const Row& peer) {
   return fmt::format("{:.2f}x", peer.time_us.median / own.time_us.median);
 }
 
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nullptr;
+}
+
 // Null: it was left out.
 std::string peer_text(const Row& own, const Row* row, const std::string& peer) {
   constexpr const char* kCells = " | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}";
@@ -59,6 +63,10 @@ std::string wrong_text(const Row& row) { return row.wrong ? fmt::format("{}", *r
 std::string time_text(double us) {
   if (us >= 9999.5) return fmt::format("{:.0f}", us);
   return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
+}
+
+std::string bandwidth_text(const std::optional<double>& gigabytes_per_second) {
+  return gigabytes_per_second ? fmt::format("{:.2f}", *gigabytes_per_second) : "-";
 }
 
 // No probe: one rank, or one core.
@@ -139,8 +147,8 @@ std::string json_line(const Row& row) {
   line["median_us"] = row.time_us.median;
   line["p10_us"] = row.time_us.p10;
   line["p90_us"] = row.time_us.p90;
-  line["algbw_GBps"] = algorithm_bandwidth(row);
-  line["busbw_GBps"] = bus_bandwidth(row);
+  line["algbw_GBps"] = or_null(algorithm_bandwidth(row));
+  line["busbw_GBps"] = or_null(bus_bandwidth(row));
   line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
   line["type"] = type_text(row);
   line["op"] = op_text(row);
@@ -159,7 +167,7 @@ std::string json_line(const Row& row) {
   line["regime"] = row.distance.regime();
   line["p99_us"] = row.time_us.p99;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
-  line["limit_us"] = row.limit_us ? nlohmann::ordered_json(*row.limit_us) : nullptr;
+  line["limit_us"] = or_null(row.limit_us);
   if (!row.profiles.empty()) line["profile"] = profile_json(row.profiles);
   line["version"] = row.version;
   line["run"] = run_facts();
@@ -232,12 +240,13 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
   table_ << fmt::format(
-      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} "
+      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} "
       "{:>6} {:>5}",
       own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
       time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
-      p99_text(own.time_us.p99, own.iterations), first_text(own), algorithm_bandwidth(own),
-      bus_bandwidth(own), wrong_text(own), own.iterations);
+      p99_text(own.time_us.p99, own.iterations), first_text(own),
+      bandwidth_text(algorithm_bandwidth(own)), bandwidth_text(bus_bandwidth(own)), wrong_text(own),
+      own.iterations);
   for (const std::string& peer : arguments_.against) {
     const auto row = std::ranges::find(rows, peer, &Row::peer);
     table_ << peer_text(own, row == rows.end() ? nullptr : &*row, peer);
@@ -253,8 +262,10 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
   line_notes_.add(own.distance);
-  bus_sum_ += bus_bandwidth(own);
-  ++rows_;
+  if (const auto busbw = bus_bandwidth(own)) {
+    bus_sum_ += *busbw;
+    ++moving_rows_;
+  }
 }
 
 void Report::note(const std::string& text) {
@@ -280,7 +291,11 @@ std::uint64_t Report::end() {
     note(fmt::format("{}: {} elements are wrong", library, count));
   }
   note(fmt::format(
-      "average bus bandwidth {:.3f} GB/s; {} wrong", rows_ > 0 ? bus_sum_ / rows_ : 0,
+      "{}; {} wrong",
+      moving_rows_ > 0
+          ? fmt::format("average bus bandwidth {:.3f} GB/s", bus_sum_ / moving_rows_)
+          : fmt::format("no bandwidth: {}", arguments_.ranks == 1 ? "one rank has nobody to send to"
+                                                                  : "no bytes are moved"),
       arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, nobody knows how many"));
   return wrong;
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ std::string wrong_text(const Row& row);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);
+// GB/s; "-" where nothing moves.
+std::string bandwidth_text(const std::optional<double>& gigabytes_per_second);
 // The median of the probes, or "moved" or "disturbed" in its place; "-" without probes.
 std::string line_text(const Distance& distance);
 // Of so many iterations: few have no hundredth.
@@ -94,7 +97,7 @@ class Report {
   std::set<std::string> left_out_;
   LineNotes line_notes_;
   double bus_sum_ = 0;
-  int rows_ = 0;
+  int moving_rows_ = 0;  // that have a bandwidth
 };
 
 }  // namespace kolo::bench

@@ -153,6 +153,32 @@ TEST_CASE(
   CHECK(table.str().find("line moved:") == std::string::npos);
 }
 
+TEST_CASE("where nothing moves there is no bandwidth, and the table says why") {
+  Row alone;
+  alone.ranks = 1;
+  alone.bytes = 4096;
+  alone.time_us.median = 2;
+  Row barrier = alone;
+  barrier.ranks = 2;
+  barrier.bytes = 0;
+  for (const Row& row : {alone, barrier}) {
+    const auto line = nlohmann::json::parse(json_line(row));
+    CHECK(line["algbw_GBps"].is_null());
+    CHECK(line["busbw_GBps"].is_null());
+    std::ostringstream table;
+    JsonLines no_lines("");
+    Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+    arguments.ranks = row.ranks;
+    Report report(arguments, table, no_lines);
+    report.add({row});
+    CHECK(table.str().find("0.00") == std::string::npos);
+    report.end();
+    CHECK(table.str().find(row.ranks == 1
+                               ? "# no bandwidth: one rank has nobody to send to;"
+                               : "# no bandwidth: no bytes are moved;") != std::string::npos);
+  }
+}
+
 TEST_CASE("few iterations have no 99th percentile") {
   CHECK(p99_text(12, 8) == "-");
   CHECK(p99_text(12, 99) == "-");
