@@ -24,6 +24,7 @@
 #include "bench/sizes.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
+#include "transports/posix/cgroup.h"
 #include "transports/registry.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
@@ -290,14 +291,19 @@ void require_memory(const Arguments& arguments) {
   if (arguments.problem.collective == Collective::kBarrier) return;
   const double buffers = arguments.problem.is_in_place ? 1 : 2;
   const double needed = static_cast<double>(arguments.max_bytes) * buffers * arguments.ranks;
-  const double there =
+  const double machine =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const auto group = posix::cgroup_memory();
+  const bool is_group = group && static_cast<double>(group->limit) < machine;
+  const double there = is_group ? static_cast<double>(group->limit) : machine;
   if (needed <= there) return;
   constexpr double kGiB = 1 << 30;
-  throw std::invalid_argument(
-      fmt::format("--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
-                  "machine has {:.1f}",
-                  format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB, there / kGiB));
+  throw std::invalid_argument(fmt::format(
+      "--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
+      "{} {:.1f}",
+      format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB,
+      is_group ? fmt::format("process's cgroup may have ({})", group->file) : "machine has",
+      there / kGiB));
 }
 
 }  // namespace

@@ -134,6 +134,33 @@ class Memory(Surroundings):
                 self.assertRegex(said[0], rf"rank {rank} .*cannot share memory")
 
 
+    def test_where_no_memory_is_left_the_size_of_what_was_asked_for_is_said_and_the_way_out(self):
+        if any(name in Path(BENCH).read_bytes() for name in (b"libasan", b"libtsan")):
+            self.skipTest("skipped: a sanitizer's own memory is more than ulimit -v allows")
+        for words in (["--transport", "inproc"], ["--transport", "tcp"]):
+            said = self.complaints_of("sh", "-c", 'ulimit -v 600000 && exec "$@"', "sh", BENCH, "allreduce", *FEW, *words, "--max-bytes", "1G")
+            self.assertEqual(len(said), 1, said)
+            self.assertRegex(said[0], r"rank \d: there is no memory for 10737\d+ bytes of a buffer: .*ulimit -v.*smaller --max-bytes")
+
+    def limited(self, limit, used):
+        """A mount in which the control groups of both hierarchies say so."""
+        files = {"memory.max": limit, "memory.current": used, "memory/memory.limit_in_bytes": limit, "memory/memory.usage_in_bytes": used}
+        return f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/memory" + "".join(f" && echo {text} > {GROUPS}/{file}" for file, text in files.items())
+
+    def test_a_limit_of_the_control_group_is_seen_before_the_kernel_kills(self):
+        little = self.limited(64 << 20, 63 << 20)  # a mebibyte left
+        self.skip_unless_mounting(little)
+        for words in (["--transport", "inproc"], ["--transport", "shm", "--allocated"]):
+            said = self.complaints_of(*mounted(little, BENCH, "allreduce", *FEW, *words, "--max-bytes", "4M"))
+            self.assertEqual(len(said), 1, said)
+            self.assertRegex(said[0], r"rank \d: there is no memory for 41\d{5} bytes of a buffer: this process's cgroup has 1048576 of 67108864 "
+                                      rf"left; ask for less, or raise {GROUPS}/.*; a smaller --max-bytes")
+        code, output, errors = run(*mounted(little, BENCH, "allreduce", *FEW, "--max-bytes", "40M"))
+        self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+        self.assertIn("the buffers of 2 ranks take 0.1 GiB together, and this process's cgroup may have", errors)
+        self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(little))
+
+
 class Cores(Surroundings):
     def test_ranks_that_share_one_core_of_a_mask_do_not_spin(self):
         one = {min(os.sched_getaffinity(0))}
