@@ -242,10 +242,31 @@ class Descriptors(Surroundings):
             self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
             self.assertIn("File too large (see ulimit -f)", errors)
 
-    def test_the_launcher_says_so_too(self):
-        code, _, errors = run("sh", "-c", 'ulimit -n 12 && exec "$@"', "sh", BENCH, "allreduce", *FEW, "--ranks", "4")
-        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
-        self.assertIn("Too many open files (this process may have 12: raise the limit with ulimit -n)", errors)
+    def with_descriptors(self, limit, *words):
+        return run("sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", *words)
+
+    def test_the_launcher_says_so_too_and_how_many_it_needs(self):
+        for ranks in (2, 4, 6):
+            command = [BENCH, "allreduce", *FEW, "--max-bytes", "8", "--ranks", str(ranks), "--transport", "tcp"]
+            for limit in (6, 8, 12):
+                code, _, errors = self.with_descriptors(limit, *command)
+                self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+                self.assertIn(f"Too many open files (this process may have {limit}: raise the limit with ulimit -n)", errors)
+                found = re.search(rf"to launch {ranks} ranks it needs (\d+)$", errors.strip())
+                self.assertTrue(found, errors)
+            needed = int(found.group(1))
+            code, _, errors = self.with_descriptors(needed, *command)
+            self.assertEqual(code, 0, errors)
+            code, _, errors = self.with_descriptors(needed - 1, *command)
+            self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+            self.assertIn(f"to launch {ranks} ranks it needs {needed}", errors)
+
+    def test_a_program_that_needs_fewer_is_launched_with_fewer(self):
+        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "true")
+        self.assertEqual((code, errors), (0, ""))
+        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "false")
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"too few descriptors .* its store: .*may have 26.*to launch 6 ranks it needs \d+$")
 
 
 class Stopped(Surroundings):
