@@ -23,8 +23,6 @@ constexpr std::size_t kFewestForP99 = 100;
 
 std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
 
-std::size_t peer_width(const std::string& peer) { return std::max<std::size_t>(9, peer.size()); }
-
 std::string ratio_text(const Row& own, const Row& peer) {
   return fmt::format("{:.2f}x", peer.time_us.median / own.time_us.median);
 }
@@ -33,27 +31,42 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nullptr;
 }
 
-// Null: it was left out.
-std::string peer_text(const Row& own, const Row* row, const std::string& peer) {
-  constexpr const char* kCells = " | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}";
-  const std::size_t width = peer_width(peer);
-  if (row == nullptr)
-    return fmt::format(fmt::runtime(kCells), "-", width, "-", "-", "-", "-", "-", "-");
-  return fmt::format(fmt::runtime(kCells), time_text(row->time_us.median), width,
-                     time_text(row->time_us.p10), time_text(row->time_us.p90),
-                     p99_text(row->time_us.p99, row->iterations), first_text(*row),
-                     wrong_text(*row), ratio_text(own, *row));
+// The quickest whose results are right; null where there is none, or one peer alone.
+const Row* best_peer(const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  int peers = 0;
+  for (const Row& row : rows) {
+    if (row.peer.empty()) continue;
+    ++peers;
+    const bool is_right = row.wrong.value_or(0) == 0;
+    if (is_right && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;
+  }
+  return peers > 1 ? best : nullptr;
 }
 
-// The quickest whose results are right.
-std::string best_peer_text(const Row& own, const std::vector<Row>& rows) {
-  const Row* best = nullptr;
-  for (const Row& row : rows) {
-    const bool is_able = !row.peer.empty() && row.wrong.value_or(0) == 0;
-    if (is_able && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;
-  }
-  if (best == nullptr) return fmt::format(" | {:>12} {:>7}", "-", "-");
-  return fmt::format(" | {:>12} {:>7}", best->peer, ratio_text(own, *best));
+// From the time on: the same for kolo and for peers.
+std::string figures_text(const Row& row) {
+  return fmt::format("{:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} {:>5}",
+                     time_text(row.time_us.median), time_text(row.time_us.p10),
+                     time_text(row.time_us.p90), p99_text(row.time_us.p99, row.iterations),
+                     first_text(row), bandwidth_text(algorithm_bandwidth(row)),
+                     bandwidth_text(bus_bandwidth(row)), wrong_text(row), row.iterations);
+}
+
+std::string own_line(const Row& row, const char* mark) {
+  return fmt::format(
+      "{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
+      row.problem.count, type_text(row), op_text(row), row.transport, row.algorithm,
+      figures_text(row), row.limit_us ? time_text(*row.limit_us) : "-",
+      row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
+      line_text(row.distance), mark);
+}
+
+// Below kolo's of the same size; in the place of the limit there is the ratio.
+std::string peer_line(const Row& own, const Row& row, bool is_best) {
+  return fmt::format("{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8}{}\n", "", "", "", "",
+                     row.transport, row.peer, figures_text(row), ratio_text(own, row), "ratio",
+                     is_best ? " best peer" : "");
 }
 
 }  // namespace
@@ -215,18 +228,12 @@ void Report::begin(double cache_line_us, const std::vector<std::string>& version
   flush_or_throw(table_, kTable);
 }
 
-std::string Report::heading() const {
-  std::string text = fmt::format(
-      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} "
-      "{:>5}",
+std::string Report::heading() {
+  return fmt::format(
+      "#{:>10} {:>10} {:>8} {:>7} {:>6} {:>18} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
+      "{:>5} | {:>7} {:>8} {:>9}\n",
       "bytes", "count", "type", "op", "over", "by", "time", "p10", "p90", "p99", "first", "algbw",
-      "busbw", "wrong", "iter");
-  for (const std::string& peer : arguments_.against) {
-    text += fmt::format(" | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}", peer, peer_width(peer),
-                        "p10", "p90", "p99", "first", "wrong", "ratio");
-  }
-  if (arguments_.against.size() > 1) text += fmt::format(" | {:>12} {:>7}", "best peer", "ratio");
-  return text + fmt::format(" | {:>9} {:>8} {:>9}\n", "limit", "of limit", "line");
+      "busbw", "wrong", "iter", "limit", "of limit", "line");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -239,23 +246,11 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
-  table_ << fmt::format(
-      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} "
-      "{:>6} {:>5}",
-      own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
-      time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
-      p99_text(own.time_us.p99, own.iterations), first_text(own),
-      bandwidth_text(algorithm_bandwidth(own)), bandwidth_text(bus_bandwidth(own)), wrong_text(own),
-      own.iterations);
-  for (const std::string& peer : arguments_.against) {
-    const auto row = std::ranges::find(rows, peer, &Row::peer);
-    table_ << peer_text(own, row == rows.end() ? nullptr : &*row, peer);
+  table_ << own_line(own, mark);
+  const Row* best = best_peer(rows);
+  for (const Row& row : rows) {
+    if (!row.peer.empty()) table_ << peer_line(own, row, &row == best);
   }
-  if (arguments_.against.size() > 1) table_ << best_peer_text(own, rows);
-  table_ << fmt::format(
-      " | {:>9} {:>8} {:>9}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
-      own.limit_us ? fmt::format("{:.0f} %", 100 * *own.limit_us / own.time_us.median) : "-",
-      line_text(own.distance), mark);
   flush_or_throw(table_, kTable);
   for (const Row& row : rows) {
     json_.add(json_line(row));

@@ -77,7 +77,8 @@ class Report {
   // "gloo (over tcp)" where that is not what kolo runs over.
   void begin(double cache_line_us, const std::vector<std::string>& versions,
              const std::vector<std::string>& peers);
-  // The rows of one size: kolo's, and then those of the peers that took part.
+  // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
+  // most 160 columns.
   void add(const std::vector<Row>& rows, const char* mark = "");
   // The rows of one size by several algorithms of kolo's, the fastest marked.
   void add_alternatives(const std::vector<Row>& rows);
@@ -88,7 +89,7 @@ class Report {
   std::uint64_t end();
 
  private:
-  std::string heading() const;
+  static std::string heading();
 
   const Arguments& arguments_;
   std::ostream& table_;
