@@ -1,9 +1,13 @@
 #include "bench/allocated.h"
 
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "bench/no_memory.h"
 
 namespace kolo::bench {
 namespace {
@@ -13,10 +17,17 @@ std::atomic<std::size_t> held{0};
 // Before what is handed out lies its length, in as many bytes as the alignment asks for.
 constexpr std::size_t kLeastAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
+[[noreturn]] void refuse(std::size_t bytes) {
+  std::array<char, 80> text{};
+  std::snprintf(text.data(), text.size(), "there is no memory for %zu bytes (see ulimit -v)",
+                bytes);
+  throw NoMemory(text.data());
+}
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const std::size_t whole = (bytes + 2 * alignment - 1) / alignment * alignment;
   auto* memory = whole < bytes ? nullptr : static_cast<char*>(std::aligned_alloc(alignment, whole));
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) refuse(bytes);
   memory += alignment;
   std::memcpy(memory - sizeof(bytes), &bytes, sizeof(bytes));
   held.fetch_add(bytes, std::memory_order_relaxed);

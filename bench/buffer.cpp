@@ -5,27 +5,42 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "bench/memory_file.h"
+#include "bench/no_memory.h"
+#include "transports/error.h"
+#include "transports/posix/cgroup.h"
 
 namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kPage = 4096;
 
+void require(std::size_t bytes) {
+  try {
+    posix::require_memory(bytes, "of a buffer");
+  } catch (const Error& error) {
+    throw NoMemory(error.what());
+  }
+}
+
 }  // namespace
 
 Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kPage) {
+  require(bytes_);
   if (pages == Pages::kShared) {
     file_ = make_memory_file(bytes_, "memory that a peer's processes can map");
     map();
   } else {
     data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes_));
-    if (data_ == nullptr) throw std::bad_alloc();
+    if (data_ == nullptr) {
+      throw NoMemory(fmt::format("there is no memory for {} bytes of a buffer: {} (see ulimit -v)",
+                                 bytes_, posix::error_text(ENOMEM)));
+    }
   }
   std::memset(data_, 0, bytes_);
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ constexpr auto kCauseTakes = 200ms;
 
 // How long who speaks for all may take to do it; then it is gone itself.
 constexpr auto kSayingTakes = 10s;
+constexpr std::string_view kLessMemory = "; a smaller --max-bytes or fewer --ranks need less";
 constexpr std::string_view kWasSaid = "failure was said";
 
 // kolo's communicator posts "text [code]".
@@ -43,8 +45,10 @@ void wait_for_news(Store& store) {
 std::string first_cause(Store& store, int rank, const std::exception& failure) {
   const bool is_ours = dynamic_cast<const Error*>(&failure) != nullptr ||
                        dynamic_cast<const std::invalid_argument*>(&failure) != nullptr;
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&failure) != nullptr;
   const std::string own =
-      is_ours ? failure.what() : fmt::format("rank {}: {}", rank, failure.what());
+      is_ours ? failure.what()
+              : fmt::format("rank {}: {}{}", rank, failure.what(), is_memory ? kLessMemory : "");
   try {
     if (!is_ours) wait_for_news(store);
     return without_code(store.post_failure(own));

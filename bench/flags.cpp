@@ -82,7 +82,7 @@ void add_form(CLI::App& command, Arguments& result, Typed& typed) {
   command.add_flag("--overlap", result.is_overlapped,
                    "Compute while an operation is in flight; how much of it that hides");
   command.add_flag("--profile", result.is_profiled,
-                   "After each size, what rank 0's steps and channels did");
+                   "After each size, what the steps and channels of all ranks did");
 }
 
 void add_timing(CLI::App& command, Arguments& result, Typed& typed) {

@@ -27,6 +27,7 @@ class Kolo : public Library {
   }
   std::string objection(const Problem&) const override { return {}; }
   const Communicator* communicator() const override { return communicator_.get(); }
+  void write_records() override { communicator_->write_records(); }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return communicator_->allocate(bytes);
   }

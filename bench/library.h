@@ -75,6 +75,9 @@ class Library {
   // What counts its steps; null where nothing does.
   virtual const Communicator* communicator() const { return nullptr; }
 
+  // Writes the files that were asked for of what it did (KOLO_TIMELINE, --trace). Error kSystem.
+  virtual void write_records() {}
+
   // Memory that suits it best for buffers; null where it has no such.
   virtual std::shared_ptr<std::byte[]> allocate(std::size_t) { return nullptr; }
 

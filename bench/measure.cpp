@@ -9,13 +9,15 @@ namespace kolo::bench {
 
 const std::string& name_of(const Row& row) { return row.peer.empty() ? row.library : row.peer; }
 
-double algorithm_bandwidth(const Row& row) {
+std::optional<double> algorithm_bandwidth(const Row& row) {
+  if (row.ranks == 1 || row.bytes == 0) return std::nullopt;
   return gigabytes_per_second(row.bytes, row.time_us.median);
 }
 
-double bus_bandwidth(const Row& row) {
-  return algorithm_bandwidth(row) *
-         bus_factor(row.problem.collective, row.ranks, row.problem.servers);
+std::optional<double> bus_bandwidth(const Row& row) {
+  const auto algbw = algorithm_bandwidth(row);
+  if (!algbw) return std::nullopt;
+  return *algbw * bus_factor(row.problem.collective, row.ranks, row.problem.servers);
 }
 
 Bench::Bench(Meeting& meeting, const Arguments& arguments, Pages pages)

@@ -13,6 +13,7 @@
 #include "bench/cache_line.h"
 #include "bench/library.h"
 #include "bench/meeting.h"
+#include "bench/profile.h"
 #include "bench/statistics.h"
 #include "bench/turn.h"
 
@@ -42,13 +43,15 @@ struct Row {
   bool is_memory_its_own = false;       // of kolo's buffers: Communicator::allocate
   Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
   std::size_t segment_bytes = 0;                             // kolo's; 0: its choice
+  std::vector<Profile> profiles = {};                        // of its ranks, where asked for
 };
 
 // As --against has it, for peers: "openmpi:ring" and "openmpi" are the same library.
 const std::string& name_of(const Row& row);
 
-double algorithm_bandwidth(const Row& row);
-double bus_bandwidth(const Row& row);
+// None where nothing moves: one rank, or no bytes.
+std::optional<double> algorithm_bandwidth(const Row& row);
+std::optional<double> bus_bandwidth(const Row& row);
 
 class Bench {
  public:

@@ -33,6 +33,7 @@ class Overlapped final : public Library {
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
+  void write_records() override { communicator_->write_records(); }
   std::string algorithm(const Problem& problem) const override {
     if (!algorithm_.empty()) return algorithm_;
     return std::string(communicator_->algorithm(

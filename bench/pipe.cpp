@@ -11,6 +11,7 @@
 #include "bench/sizes.h"
 #include "collectives/communicator.h"
 #include "collectives/plan_cache.h"
+#include "transports/decorators/trace.h"
 #include "transports/registry.h"
 #include "transports/waiting.h"
 
@@ -79,6 +80,8 @@ class SegmentPipe final : public Pipe {
 
   std::string level() const override { return "segments"; }
   std::string transport() const override { return std::string(transport_->name()); }
+
+  void write_records() override { write_trace_of(*transport_); }
 
   void exchange(const Messages& out, const Messages& in) override {
     Cursor sending(out, segment_bytes(out.bytes));
@@ -151,6 +154,8 @@ class MessagePipe final : public Pipe {
 
   std::string level() const override { return "messages"; }
   std::string transport() const override { return std::string(communicator_.transport()); }
+
+  void write_records() override { communicator_.write_records(); }
 
   void exchange(const Messages& out, const Messages& in) override {
     if (out.count > 0 && in.count > 0) return exchange_both(out, in);

@@ -37,6 +37,9 @@ class Pipe {
   // be none. Returns when all has been done and no memory is in use. Errors as of a channel;
   // kDeadline where it takes longer than the timeout.
   virtual void exchange(const Messages& out, const Messages& in) = 0;
+
+  // Writes the files that were asked for of what it did (KOLO_TIMELINE, --trace). Error kSystem.
+  virtual void write_records() {}
 };
 
 struct PipeRequest {

@@ -18,7 +18,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from rows import latest, name_of, setting_text, size_text
+from rows import latest, name_of, setting_text, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
@@ -32,8 +32,6 @@ OTHER_COLORS = {"kolo": ["#17a589", "#2e86de", "#7cb342", "#00acc1", "#34495e", 
                 "limit": ["#808080", "#a0a0a0", "#c8c8c8"], "floor": ["#8c8c8c", "#b0b0b0", "#d0d0d0"]}
 COLORS_OF_PEERS = ["#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaaa4", "#5d4037", "#f48fb1"]
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
-TEXTS = ["library", "transport", "collective", "algorithm"]
-NUMBERS = ["ranks", "bytes", "median_us", "p10_us", "p90_us", "algbw_GBps", "busbw_GBps"]
 CHOSEN = ("algorithm", "window")  # by the library, size by size
 LIMITS = ("floor", "limit")  # which are no libraries
 MOST_BARS = 6  # sizes
@@ -56,30 +54,19 @@ def read_lines(path):
         fail(f"{path} is no text: it takes JSON lines, as --json writes them")
 
 
-def what_is_wrong(row):
-    """Of a row that has a library; empty where it can be drawn."""
-    for name in TEXTS:
-        if not isinstance(row.get(name), str):
-            return f"lacks '{name}', or it is no text"
-    for name in NUMBERS:
-        if not isinstance(row.get(name), (int, float)) or row[name] < 0:
-            return f"lacks '{name}', or it is no number from 0"
-    return "" if row["median_us"] > 0 and row["p10_us"] > 0 else "has no time above 0"
-
-
 def read_rows(paths, least_bytes):
     rows = []
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 fail(f"{path}:{number}: is no JSON line: {error}")
             if not isinstance(row, dict) or "library" not in row:
                 continue  # a limit, perhaps
             wrong = what_is_wrong(row)
             if wrong:
-                fail(f"{path}:{number}: {wrong}: is it a row of kolo-bench?")
+                fail(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
             if row["bytes"] >= least_bytes:
                 rows.append(row)
     if not rows:
@@ -90,7 +77,7 @@ def read_rows(paths, least_bytes):
 def limit_of(row):
     """What the run measured as the machine's limit, as a row of its own; None where it did not."""
     limit = row.get("limit_us")
-    if not isinstance(limit, (int, float)) or limit <= 0:
+    if not limit:
         return None
     asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
@@ -209,8 +196,20 @@ def draw(plt, lines, what, colors):
 
 
 def bandwidth(row, key):
-    factor = row["busbw_GBps"] / row["algbw_GBps"] if row["algbw_GBps"] > 0 else 1
+    factor = row["busbw_GBps"] / row["algbw_GBps"] if row["algbw_GBps"] else 1
     return factor * row["bytes"] / row[key] / 1e3
+
+
+def has_bandwidth(row):
+    """Not where nothing moves: one rank, or no bytes."""
+    return row["bytes"] > 0 and bool(row["busbw_GBps"])
+
+
+def of_what(lines, what):
+    """Those of {name: [row by size]} that have it."""
+    if what != "bandwidth":
+        return lines
+    return {name: kept for name, points in lines.items() if (kept := [row for row in points if has_bandwidth(row)])}
 
 
 def apart(sizes, most):
@@ -262,9 +261,9 @@ def fill_without_sizes(axes, lines, colors):
 
 
 def draw_page(plt, panels, what, colors):
-    """A panel per collective, one legend for all. The bandwidth of what has no size is none."""
+    """A panel per collective, one legend for all."""
     has_size = {name: any(points[-1]["bytes"] > 0 for points in lines.values()) for name, lines in panels.items()}
-    names = [name for name in panels if has_size[name] or what == "time"]
+    names = list(panels)
     names.sort(key=lambda name: (PANELS.index(name) if name in PANELS else len(PANELS), name))
     columns = min(COLUMNS, len(names))
     count = -(-len(names) // columns)
@@ -337,7 +336,10 @@ def draw_pictures(plt, rows, folder):
     colors = colors_of(charts.values())
     for (collective, ranks), lines in charts.items():
         for what in ("time", "bandwidth", "bars"):
-            figure, axes = draw_bars(plt, lines, colors) if what == "bars" else draw(plt, lines, what, colors)
+            there = of_what(lines, what)
+            if not there:
+                continue
+            figure, axes = draw_bars(plt, there, colors) if what == "bars" else draw(plt, there, what, colors)
             axes.set_title(f"{collective}, {ranks} ranks")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
@@ -350,9 +352,10 @@ def draw_overviews(plt, rows, folder):
     colors = colors_of(lines for panels in pages.values() for lines in panels.values())
     for (transport, ranks), panels in pages.items():
         for what in ("time", "bandwidth"):
-            if what == "bandwidth" and all(row["bytes"] == 0 for lines in panels.values() for row in sum(lines.values(), [])):
+            there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
+            if not there:
                 continue
-            figure = draw_page(plt, panels, what, colors)
+            figure = draw_page(plt, there, what, colors)
             quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
             figure.suptitle(f"{transport}, {ranks} ranks: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
             save(plt, figure, folder / f"{transport.replace('/', '_')}_{ranks}_ranks_{what}", ("png",))

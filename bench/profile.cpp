@@ -3,76 +3,245 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "bench/statistics.h"
+#include "transports/exchange.h"
 
 namespace kolo::bench {
 namespace {
 
-// The same kind earlier; nothing where it had not occurred.
-StepProfile earlier(const Profile& before, std::string_view kind) {
-  const auto found = std::ranges::find(before.steps, kind, &StepProfile::kind);
-  return found == before.steps.end() ? StepProfile{} : *found;
+constexpr std::size_t kMostLines = 16;  // a line for each rank
+
+// The counters of a channel by name, as the JSON lines have them. They come in this order.
+struct Counter {
+  const char* name;
+  std::uint64_t ChannelStatistics::*of_channel;
+  std::uint64_t WaitStatistics::*of_waits;
+
+  std::uint64_t& of(PeerStatistics& peer) const {
+    return of_channel != nullptr ? peer.channel.*of_channel : peer.waits.*of_waits;
+  }
+  std::uint64_t of(const PeerStatistics& peer) const {
+    return of_channel != nullptr ? peer.channel.*of_channel : peer.waits.*of_waits;
+  }
+};
+
+constexpr Counter kCounters[] = {
+    {"segments_sent", &ChannelStatistics::segments_sent, nullptr},
+    {"bytes_sent", &ChannelStatistics::bytes_sent, nullptr},
+    {"segments_received", &ChannelStatistics::segments_received, nullptr},
+    {"bytes_received", &ChannelStatistics::bytes_received, nullptr},
+    {"system_calls", &ChannelStatistics::system_calls, nullptr},
+    {"waits", nullptr, &WaitStatistics::waits},
+    {"spins", nullptr, &WaitStatistics::spins},
+    {"yields", nullptr, &WaitStatistics::yields},
+    {"sleeps", nullptr, &WaitStatistics::sleeps},
+};
+
+bool is_used(const PeerStatistics& peer) {
+  return peer.channel.segments_sent + peer.channel.segments_received + peer.waits.waits > 0;
 }
 
-std::string step_line(const StepProfile& now, const StepProfile& then, double whole_us) {
-  const double worked = now.worked_us - then.worked_us;
-  const double waited = now.waited_us - then.waited_us;
-  const std::uint64_t bytes = now.bytes - then.bytes;
-  return fmt::format("{:>24} {:>9} {:>13} {:>11.1f} {:>11.1f} {:>6.1f} {:>7.2f}", now.kind,
-                     now.steps - then.steps, bytes, worked, waited,
-                     whole_us > 0 ? 100 * (worked + waited) / whole_us : 0,
-                     gigabytes_per_second(bytes, worked));
+double worked_us(const Profile& profile) {
+  return std::accumulate(profile.steps.begin(), profile.steps.end(), 0.0,
+                         [](double sum, const Profile::Steps& one) { return sum + one.worked_us; });
 }
 
-std::string peer_line(std::size_t peer, const PeerStatistics& now, const PeerStatistics& then) {
-  const ChannelStatistics& a = then.channel;
-  const ChannelStatistics& b = now.channel;
-  return fmt::format("{:>24} {:>9} {:>13} {:>9} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
-                     fmt::format("rank {}", peer), b.segments_sent - a.segments_sent,
-                     b.bytes_sent - a.bytes_sent, b.segments_received - a.segments_received,
-                     b.bytes_received - a.bytes_received, b.system_calls - a.system_calls,
-                     now.waits.waits - then.waits.waits, now.waits.spins - then.waits.spins,
-                     now.waits.yields - then.waits.yields, now.waits.sleeps - then.waits.sleeps);
+double waited_us(const Profile& profile) {
+  return std::accumulate(profile.steps.begin(), profile.steps.end(), 0.0,
+                         [](double sum, const Profile::Steps& one) { return sum + one.waited_us; });
 }
 
-bool is_used(const PeerStatistics& now, const PeerStatistics& then) {
-  return now.channel.segments_sent != then.channel.segments_sent ||
-         now.channel.segments_received != then.channel.segments_received ||
-         now.waits.waits != then.waits.waits;
+PeerStatistics all_channels(const Profile& profile) {
+  PeerStatistics sum;
+  for (const PeerStatistics& peer : profile.peers) {
+    for (const Counter& counter : kCounters) counter.of(sum) += counter.of(peer);
+  }
+  return sum;
+}
+
+// A rank that the table tells more of.
+struct Marked {
+  std::size_t rank;
+  std::string_view mark;  // empty where there are no more than two
+};
+
+// In the order of the ranks. Whoever works the longest is who the others wait for.
+std::vector<Marked> marked_ranks(const std::vector<Profile>& profiles) {
+  std::vector<Marked> ranks;
+  for (std::size_t rank = 0; rank < profiles.size(); ++rank) ranks.push_back({rank, ""});
+  if (ranks.size() <= 2) return ranks;
+  std::ranges::stable_sort(ranks, {}, [&](const Marked& a) { return worked_us(profiles[a.rank]); });
+  ranks = {{ranks.front().rank, "idlest"},
+           {ranks[ranks.size() / 2].rank, "median"},
+           {ranks.back().rank, "busiest"}};
+  std::ranges::sort(ranks, {}, &Marked::rank);
+  return ranks;
+}
+
+std::string rank_line(const Profile& profile, std::size_t rank, std::string_view mark) {
+  const PeerStatistics sum = all_channels(profile);
+  return fmt::format("{:>24} {:>11.1f} {:>11.1f} {:>13} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}{}{}",
+                     rank, worked_us(profile), waited_us(profile), sum.channel.bytes_sent,
+                     sum.channel.bytes_received, sum.channel.system_calls, sum.waits.waits,
+                     sum.waits.spins, sum.waits.yields, sum.waits.sleeps, mark.empty() ? "" : "  ",
+                     mark);
+}
+
+void add_rank_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
+                    std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("{:>24} {:>11} {:>11} {:>13} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
+                              "rank", "work us", "wait us", "bytes sent", "received", "syscalls",
+                              "waits", "spins", "yields", "sleeps"));
+  for (std::size_t rank = 0; rank < profiles.size(); ++rank) {
+    const auto found = std::ranges::find(marked, rank, &Marked::rank);
+    if (found == marked.end() && profiles.size() > kMostLines) continue;
+    lines.push_back(
+        rank_line(profiles[rank], rank, found == marked.end() ? std::string_view() : found->mark));
+  }
+  if (profiles.size() > kMostLines)
+    lines.push_back(fmt::format("the other {} of {} ranks are in the JSON lines (--json)",
+                                profiles.size() - marked.size(), profiles.size()));
+}
+
+std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_us) {
+  return fmt::format("{:>24} {:>11} {:>11} {:>13} {:>11.1f} {:>11.1f} {:>6.1f} {:>7.2f}", one.kind,
+                     rank, one.segments, one.bytes, one.worked_us, one.waited_us,
+                     whole_us > 0 ? 100 * (one.worked_us + one.waited_us) / whole_us : 0,
+                     gigabytes_per_second(one.bytes, one.worked_us));
+}
+
+void add_step_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
+                    std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("{:>24} {:>11} {:>11} {:>13} {:>11} {:>11} {:>6} {:>7}", "step",
+                              "of rank", "segments", "bytes", "work us", "wait us", "%", "GB/s"));
+  for (const Marked& one : marked) {
+    const Profile& profile = profiles[one.rank];
+    const double whole_us = worked_us(profile) + waited_us(profile);
+    for (const Profile::Steps& step : profile.steps)
+      lines.push_back(step_line(step, one.rank, whole_us));
+  }
+}
+
+std::string channel_line(const PeerStatistics& peer, std::size_t from, std::size_t to) {
+  const ChannelStatistics& channel = peer.channel;
+  return fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
+                     fmt::format("rank {} to {}", from, to), channel.segments_sent,
+                     channel.bytes_sent, channel.segments_received, channel.bytes_received,
+                     channel.system_calls, peer.waits.waits, peer.waits.spins, peer.waits.yields,
+                     peer.waits.sleeps);
+}
+
+void add_channel_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
+                       std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
+                              "channel", "sent", "bytes", "received", "bytes", "syscalls", "waits",
+                              "spins", "yields", "sleeps"));
+  for (const Marked& one : marked) {
+    const std::vector<PeerStatistics>& peers = profiles[one.rank].peers;
+    for (std::size_t peer = 0; peer < peers.size(); ++peer) {
+      if (is_used(peers[peer])) lines.push_back(channel_line(peers[peer], one.rank, peer));
+    }
+  }
+}
+
+nlohmann::ordered_json as_json(const Profile& profile) {
+  auto steps = nlohmann::ordered_json::array();
+  for (const Profile::Steps& one : profile.steps) {
+    steps.push_back({{"kind", one.kind},
+                     {"segments", one.segments},
+                     {"bytes", one.bytes},
+                     {"work_us", one.worked_us},
+                     {"wait_us", one.waited_us}});
+  }
+  auto channels = nlohmann::ordered_json::array();
+  for (std::size_t peer = 0; peer < profile.peers.size(); ++peer) {
+    if (!is_used(profile.peers[peer])) continue;
+    nlohmann::ordered_json channel = {{"peer", peer}};
+    for (const Counter& counter : kCounters)
+      channel[counter.name] = counter.of(profile.peers[peer]);
+    channels.push_back(std::move(channel));
+  }
+  return {{"steps", std::move(steps)}, {"channels", std::move(channels)}};
+}
+
+Profile from_json(const nlohmann::ordered_json& text, std::size_t size) {
+  Profile profile;
+  for (const auto& one : text["steps"]) {
+    profile.steps.push_back(
+        {one["kind"], one["segments"], one["bytes"], one["work_us"], one["wait_us"]});
+  }
+  profile.peers.resize(size);
+  for (const auto& channel : text["channels"]) {
+    PeerStatistics& peer = profile.peers[channel["peer"].get<std::size_t>()];
+    for (const Counter& counter : kCounters) counter.of(peer) = channel[counter.name];
+  }
+  return profile;
 }
 
 }  // namespace
 
 Profile profile_of(const Communicator& communicator) {
   Profile profile;
-  profile.steps = communicator.step_profile();
+  for (const StepProfile& one : communicator.step_profile()) {
+    profile.steps.push_back(
+        {std::string(one.kind), one.steps, one.bytes, one.worked_us, one.waited_us});
+  }
   for (int peer = 0; peer < communicator.size(); ++peer)
     profile.peers.push_back(communicator.peer_statistics(peer));
   return profile;
 }
 
-std::vector<std::string> profile_lines(const Profile& before, const Profile& after) {
-  double whole_us = 0;
-  for (const StepProfile& one : after.steps) {
-    const StepProfile then = earlier(before, one.kind);
-    whole_us += one.worked_us - then.worked_us + one.waited_us - then.waited_us;
+Profile between(const Profile& before, const Profile& after) {
+  Profile result;
+  for (Profile::Steps one : after.steps) {
+    const auto then = std::ranges::find(before.steps, one.kind, &Profile::Steps::kind);
+    if (then != before.steps.end()) {
+      one.segments -= then->segments;
+      one.bytes -= then->bytes;
+      one.worked_us -= then->worked_us;
+      one.waited_us -= then->waited_us;
+    }
+    if (one.segments > 0) result.steps.push_back(std::move(one));
   }
+  result.peers = after.peers;
+  for (std::size_t peer = 0; peer < before.peers.size(); ++peer) {
+    for (const Counter& counter : kCounters)
+      counter.of(result.peers[peer]) -= counter.of(before.peers[peer]);
+  }
+  return result;
+}
+
+std::vector<Profile> gather_profiles(Store& store, int rank, const std::string& key,
+                                     const Profile& mine, Deadline deadline) {
+  const std::size_t size = mine.peers.size();
+  std::vector<Profile> profiles;
+  for (const std::string& text : exchange(store, rank, static_cast<int>(size), key,
+                                          as_json(mine).dump(), deadline, "tell its profile"))
+    profiles.push_back(from_json(nlohmann::ordered_json::parse(text), size));
+  return profiles;
+}
+
+std::vector<std::string> profile_lines(const std::vector<Profile>& profiles) {
+  if (profiles.empty()) return {};
+  const std::vector<Marked> marked = marked_ranks(profiles);
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{:>24} {:>9} {:>13} {:>11} {:>11} {:>6} {:>7}", "rank 0's steps",
-                              "segments", "bytes", "work us", "wait us", "%", "GB/s"));
-  for (const StepProfile& one : after.steps) {
-    const StepProfile then = earlier(before, one.kind);
-    if (one.steps > then.steps) lines.push_back(step_line(one, then, whole_us));
-  }
-  lines.push_back(fmt::format("{:>24} {:>9} {:>13} {:>9} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
-                              "rank 0's channel to", "sent", "bytes", "received", "bytes",
-                              "syscalls", "waits", "spins", "yields", "sleeps"));
-  for (std::size_t peer = 0; peer < after.peers.size(); ++peer) {
-    if (is_used(after.peers[peer], before.peers[peer]))
-      lines.push_back(peer_line(peer, after.peers[peer], before.peers[peer]));
-  }
+  add_rank_lines(profiles, marked, lines);
+  add_step_lines(profiles, marked, lines);
+  add_channel_lines(profiles, marked, lines);
   return lines;
+}
+
+nlohmann::ordered_json profile_json(const std::vector<Profile>& profiles) {
+  auto all = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < profiles.size(); ++rank) {
+    nlohmann::ordered_json one = {{"rank", rank}};
+    one.update(as_json(profiles[rank]));
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 }  // namespace kolo::bench

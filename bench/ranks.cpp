@@ -24,6 +24,7 @@
 #include "bench/sizes.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
+#include "transports/posix/cgroup.h"
 #include "transports/registry.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
@@ -192,23 +193,28 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) report.begin(cache_line_us, versions_of(seat), peers_of(arguments, seat));
+  const Communicator& own = *seat.libraries.front()->communicator();
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
     const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
-    const Profile before =
-        arguments.is_profiled ? profile_of(*seat.libraries.front()->communicator()) : Profile{};
+    const Profile before = arguments.is_profiled ? profile_of(own) : Profile{};
     std::vector<Row> rows = bench.measure(able.libraries, bytes, &limit);
+    std::vector<Profile> profiles;
+    if (arguments.is_profiled) {
+      profiles =
+          gather_profiles(*store, rank, fmt::format("profile/{}", bytes),
+                          between(before, profile_of(own)), Clock::now() + arguments.timeout);
+    }
     if (rank != 0) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
     } else {
+      rows.front().profiles = profiles;
       report.add(rows);
     }
-    if (!arguments.is_profiled) continue;
-    const Profile after = profile_of(*seat.libraries.front()->communicator());
-    for (const std::string& line : profile_lines(before, after)) report.note(line);
+    for (const std::string& line : profile_lines(profiles)) report.note(line);
   }
   return rank == 0 ? report.end() : 0;
 }
@@ -235,6 +241,13 @@ std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_
                     : measure_libraries(rank, arguments, store, seat, table);
 }
 
+// While there is somebody to be told that a file cannot be written.
+void write_records(Seat& seat) {
+  if (seat.communicator) seat.communicator->write_records();
+  for (const auto& library : seat.libraries) library->write_records();
+  for (const auto& pipe : seat.pipes) pipe->write_records();
+}
+
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                           Audience audience, Seat& seat) {
   seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
@@ -244,6 +257,7 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
+  write_records(seat);
   seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
 }
@@ -277,14 +291,19 @@ void require_memory(const Arguments& arguments) {
   if (arguments.problem.collective == Collective::kBarrier) return;
   const double buffers = arguments.problem.is_in_place ? 1 : 2;
   const double needed = static_cast<double>(arguments.max_bytes) * buffers * arguments.ranks;
-  const double there =
+  const double machine =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const auto group = posix::cgroup_memory();
+  const bool is_group = group && static_cast<double>(group->limit) < machine;
+  const double there = is_group ? static_cast<double>(group->limit) : machine;
   if (needed <= there) return;
   constexpr double kGiB = 1 << 30;
-  throw std::invalid_argument(
-      fmt::format("--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
-                  "machine has {:.1f}",
-                  format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB, there / kGiB));
+  throw std::invalid_argument(fmt::format(
+      "--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
+      "{} {:.1f}",
+      format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB,
+      is_group ? fmt::format("process's cgroup may have ({})", group->file) : "machine has",
+      there / kGiB));
 }
 
 }  // namespace

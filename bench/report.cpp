@@ -23,33 +23,50 @@ constexpr std::size_t kFewestForP99 = 100;
 
 std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
 
-std::size_t peer_width(const std::string& peer) { return std::max<std::size_t>(9, peer.size()); }
-
 std::string ratio_text(const Row& own, const Row& peer) {
   return fmt::format("{:.2f}x", peer.time_us.median / own.time_us.median);
 }
 
-// Null: it was left out.
-std::string peer_text(const Row& own, const Row* row, const std::string& peer) {
-  constexpr const char* kCells = " | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}";
-  const std::size_t width = peer_width(peer);
-  if (row == nullptr)
-    return fmt::format(fmt::runtime(kCells), "-", width, "-", "-", "-", "-", "-", "-");
-  return fmt::format(fmt::runtime(kCells), time_text(row->time_us.median), width,
-                     time_text(row->time_us.p10), time_text(row->time_us.p90),
-                     p99_text(row->time_us.p99, row->iterations), first_text(*row),
-                     wrong_text(*row), ratio_text(own, *row));
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nullptr;
 }
 
-// The quickest whose results are right.
-std::string best_peer_text(const Row& own, const std::vector<Row>& rows) {
+// The quickest whose results are right; null where there is none, or one peer alone.
+const Row* best_peer(const std::vector<Row>& rows) {
   const Row* best = nullptr;
+  int peers = 0;
   for (const Row& row : rows) {
-    const bool is_able = !row.peer.empty() && row.wrong.value_or(0) == 0;
-    if (is_able && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;
+    if (row.peer.empty()) continue;
+    ++peers;
+    const bool is_right = row.wrong.value_or(0) == 0;
+    if (is_right && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;
   }
-  if (best == nullptr) return fmt::format(" | {:>12} {:>7}", "-", "-");
-  return fmt::format(" | {:>12} {:>7}", best->peer, ratio_text(own, *best));
+  return peers > 1 ? best : nullptr;
+}
+
+// From the time on: the same for kolo and for peers.
+std::string figures_text(const Row& row) {
+  return fmt::format("{:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} {:>5}",
+                     time_text(row.time_us.median), time_text(row.time_us.p10),
+                     time_text(row.time_us.p90), p99_text(row.time_us.p99, row.iterations),
+                     first_text(row), bandwidth_text(algorithm_bandwidth(row)),
+                     bandwidth_text(bus_bandwidth(row)), wrong_text(row), row.iterations);
+}
+
+std::string own_line(const Row& row, const char* mark) {
+  return fmt::format(
+      "{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
+      row.problem.count, type_text(row), op_text(row), row.transport, row.algorithm,
+      figures_text(row), row.limit_us ? time_text(*row.limit_us) : "-",
+      row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
+      line_text(row.distance), mark);
+}
+
+// Below kolo's of the same size; in the place of the limit there is the ratio.
+std::string peer_line(const Row& own, const Row& row, bool is_best) {
+  return fmt::format("{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8}{}\n", "", "", "", "",
+                     row.transport, row.peer, figures_text(row), ratio_text(own, row), "ratio",
+                     is_best ? " best peer" : "");
 }
 
 }  // namespace
@@ -59,6 +76,10 @@ std::string wrong_text(const Row& row) { return row.wrong ? fmt::format("{}", *r
 std::string time_text(double us) {
   if (us >= 9999.5) return fmt::format("{:.0f}", us);
   return us >= 99.95 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
+}
+
+std::string bandwidth_text(const std::optional<double>& gigabytes_per_second) {
+  return gigabytes_per_second ? fmt::format("{:.2f}", *gigabytes_per_second) : "-";
 }
 
 // No probe: one rank, or one core.
@@ -139,8 +160,8 @@ std::string json_line(const Row& row) {
   line["median_us"] = row.time_us.median;
   line["p10_us"] = row.time_us.p10;
   line["p90_us"] = row.time_us.p90;
-  line["algbw_GBps"] = algorithm_bandwidth(row);
-  line["busbw_GBps"] = bus_bandwidth(row);
+  line["algbw_GBps"] = or_null(algorithm_bandwidth(row));
+  line["busbw_GBps"] = or_null(bus_bandwidth(row));
   line["wrong"] = row.wrong ? nlohmann::ordered_json(*row.wrong) : nlohmann::ordered_json();
   line["type"] = type_text(row);
   line["op"] = op_text(row);
@@ -159,7 +180,8 @@ std::string json_line(const Row& row) {
   line["regime"] = row.distance.regime();
   line["p99_us"] = row.time_us.p99;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
-  line["limit_us"] = row.limit_us ? nlohmann::ordered_json(*row.limit_us) : nullptr;
+  line["limit_us"] = or_null(row.limit_us);
+  if (!row.profiles.empty()) line["profile"] = profile_json(row.profiles);
   line["version"] = row.version;
   line["run"] = run_facts();
   return line.dump();
@@ -206,18 +228,12 @@ void Report::begin(double cache_line_us, const std::vector<std::string>& version
   flush_or_throw(table_, kTable);
 }
 
-std::string Report::heading() const {
-  std::string text = fmt::format(
-      "#{:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6} "
-      "{:>5}",
+std::string Report::heading() {
+  return fmt::format(
+      "#{:>10} {:>10} {:>8} {:>7} {:>6} {:>18} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
+      "{:>5} | {:>7} {:>8} {:>9}\n",
       "bytes", "count", "type", "op", "over", "by", "time", "p10", "p90", "p99", "first", "algbw",
-      "busbw", "wrong", "iter");
-  for (const std::string& peer : arguments_.against) {
-    text += fmt::format(" | {:>{}} {:>9} {:>9} {:>9} {:>9} {:>6} {:>7}", peer, peer_width(peer),
-                        "p10", "p90", "p99", "first", "wrong", "ratio");
-  }
-  if (arguments_.against.size() > 1) text += fmt::format(" | {:>12} {:>7}", "best peer", "ratio");
-  return text + fmt::format(" | {:>9} {:>8} {:>9}\n", "limit", "of limit", "line");
+      "busbw", "wrong", "iter", "limit", "of limit", "line");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -230,30 +246,21 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
-  table_ << fmt::format(
-      " {:>11} {:>11} {:>8} {:>7} {:>6} {:>18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>7.2f} "
-      "{:>6} {:>5}",
-      own.bytes, own.problem.count, type_text(own), op_text(own), own.transport, own.algorithm,
-      time_text(own.time_us.median), time_text(own.time_us.p10), time_text(own.time_us.p90),
-      p99_text(own.time_us.p99, own.iterations), first_text(own), algorithm_bandwidth(own),
-      bus_bandwidth(own), wrong_text(own), own.iterations);
-  for (const std::string& peer : arguments_.against) {
-    const auto row = std::ranges::find(rows, peer, &Row::peer);
-    table_ << peer_text(own, row == rows.end() ? nullptr : &*row, peer);
+  table_ << own_line(own, mark);
+  const Row* best = best_peer(rows);
+  for (const Row& row : rows) {
+    if (!row.peer.empty()) table_ << peer_line(own, row, &row == best);
   }
-  if (arguments_.against.size() > 1) table_ << best_peer_text(own, rows);
-  table_ << fmt::format(
-      " | {:>9} {:>8} {:>9}{}\n", own.limit_us ? time_text(*own.limit_us) : "-",
-      own.limit_us ? fmt::format("{:.0f} %", 100 * *own.limit_us / own.time_us.median) : "-",
-      line_text(own.distance), mark);
   flush_or_throw(table_, kTable);
   for (const Row& row : rows) {
     json_.add(json_line(row));
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
   line_notes_.add(own.distance);
-  bus_sum_ += bus_bandwidth(own);
-  ++rows_;
+  if (const auto busbw = bus_bandwidth(own)) {
+    bus_sum_ += *busbw;
+    ++moving_rows_;
+  }
 }
 
 void Report::note(const std::string& text) {
@@ -279,7 +286,11 @@ std::uint64_t Report::end() {
     note(fmt::format("{}: {} elements are wrong", library, count));
   }
   note(fmt::format(
-      "average bus bandwidth {:.3f} GB/s; {} wrong", rows_ > 0 ? bus_sum_ / rows_ : 0,
+      "{}; {} wrong",
+      moving_rows_ > 0
+          ? fmt::format("average bus bandwidth {:.3f} GB/s", bus_sum_ / moving_rows_)
+          : fmt::format("no bandwidth: {}", arguments_.ranks == 1 ? "one rank has nobody to send to"
+                                                                  : "no bytes are moved"),
       arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, nobody knows how many"));
   return wrong;
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ std::string wrong_text(const Row& row);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);
+// GB/s; "-" where nothing moves.
+std::string bandwidth_text(const std::optional<double>& gigabytes_per_second);
 // The median of the probes, or "moved" or "disturbed" in its place; "-" without probes.
 std::string line_text(const Distance& distance);
 // Of so many iterations: few have no hundredth.
@@ -74,7 +77,8 @@ class Report {
   // "gloo (over tcp)" where that is not what kolo runs over.
   void begin(double cache_line_us, const std::vector<std::string>& versions,
              const std::vector<std::string>& peers);
-  // The rows of one size: kolo's, and then those of the peers that took part.
+  // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
+  // most 160 columns.
   void add(const std::vector<Row>& rows, const char* mark = "");
   // The rows of one size by several algorithms of kolo's, the fastest marked.
   void add_alternatives(const std::vector<Row>& rows);
@@ -85,7 +89,7 @@ class Report {
   std::uint64_t end();
 
  private:
-  std::string heading() const;
+  static std::string heading();
 
   const Arguments& arguments_;
   std::ostream& table_;
@@ -94,7 +98,7 @@ class Report {
   std::set<std::string> left_out_;
   LineNotes line_notes_;
   double bus_sum_ = 0;
-  int rows_ = 0;
+  int moving_rows_ = 0;  // that have a bandwidth
 };
 
 }  // namespace kolo::bench

@@ -1,13 +1,72 @@
-"""kolo-bench's JSON lines, for the scripts that read them: what a row is of, and what it is called.
+"""kolo-bench's JSON lines, for the scripts that read them: what a row is of, what it is called, and what is wrong with it.
 
 Rows are of the same measurement where key_of says the same. Rows of a version that did not write one of the fields yet have
 the value that it stood for. `kolo-bench diff` does the same (diff.cpp).
 """
 
+import json
+import math
+
 SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progress": "", "network": "", "segment_bytes": 0, "servers": 0}
 USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is that of p2p
 USUAL_OPS = ("sum", "-", "")
 UNITS = ["B", "KiB", "MiB", "GiB"]
+MOST_BYTES = 2**63 - 1
+
+
+def is_text(value):
+    return isinstance(value, str)
+
+
+def is_count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES and math.isfinite(value)
+
+
+def is_time(value):
+    return is_number(value) and value > 0
+
+
+# What a row must have, and what it may have: the field, whether a value will do, and what will.
+TEXT = (is_text, "a text")
+COUNT = (is_count, "a whole number from 0")
+NUMBER = (is_number, "a number from 0")
+TIME = (is_time, "a number above 0")
+NEEDED = {"library": TEXT, "transport": TEXT, "collective": TEXT, "algorithm": TEXT, "ranks": COUNT, "bytes": COUNT,
+          "median_us": TIME, "p10_us": TIME, "p90_us": TIME}
+BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
+OPTIONAL = {"peer": TEXT, "type": TEXT, "op": TEXT, "form": TEXT, "memory": TEXT, "reproducibility": TEXT, "progress": TEXT,
+            "network": TEXT, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "in_place": (lambda value: isinstance(value, bool), "true or false"),
+            "wrong": COUNT, "limit_us": NUMBER, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT}
+OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
+CAN_BE_NULL = ("wrong", "limit_us", *BANDWIDTHS)
+MOST_SHOWN = 40  # characters of a value
+
+
+def what_is_odd(name, value, kind):
+    fits, wanted = kind
+    if fits(value) or value is None and name in CAN_BE_NULL:
+        return ""
+    shown = json.dumps(value)
+    shown = shown if len(shown) <= MOST_SHOWN else shown[:MOST_SHOWN] + "..."
+    return f"'{name}' is {shown}, where {wanted} belongs"
+
+
+def what_is_wrong(row):
+    """Of a row that has a library: the first field that is missing or not what it should be; empty where all are."""
+    for name, kind in {**NEEDED, **dict.fromkeys(BANDWIDTHS, NUMBER)}.items():
+        if name not in row:
+            return f"lacks '{name}', {kind[1]}"
+        if odd := what_is_odd(name, row[name], kind):
+            return odd
+    odd = [what_is_odd(name, row[name], kind) for name, kind in OPTIONAL.items() if name in row]
+    run = row.get("run")
+    if isinstance(run, dict):
+        odd += [what_is_odd(f"run.{name}", run[name], kind) for name, kind in OF_RUN.items() if name in run]
+    return next(filter(None, odd), "")
 
 
 def size_text(size):

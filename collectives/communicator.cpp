@@ -1,6 +1,9 @@
 #include "collectives/communicator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -10,6 +13,7 @@
 #include "collectives/calls.h"
 #include "collectives/communicator_state.h"
 #include "collectives/operation.h"
+#include "transports/error.h"
 
 namespace kolo {
 
@@ -461,7 +465,17 @@ bool Communicator::progress() { return state_->progress(); }
 void Communicator::abort(std::string_view reason) { state_->abort(reason); }
 
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
-  return state_->allocate(bytes);
+  try {
+    return state_->allocate(bytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.peer(),
+                fmt::format("rank {}: allocate: {}", state_->caller().rank, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kSystem, kNoPeer,
+                fmt::format("rank {}: allocate: there is no memory for {} bytes: ask for less, or "
+                            "see ulimit -v",
+                            state_->caller().rank, bytes));
+  }
 }
 
 CommunicatorStatistics Communicator::statistics() const { return state_->statistics(); }
@@ -469,5 +483,6 @@ PeerStatistics Communicator::peer_statistics(int peer) const {
   return state_->peer_statistics(peer);
 }
 std::vector<StepProfile> Communicator::step_profile() const { return state_->step_profile(); }
+void Communicator::write_records() { state_->write_records(); }
 
 }  // namespace kolo

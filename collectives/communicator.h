@@ -397,6 +397,10 @@ class Communicator {
   // What steps took so far, a row for each kind that has occurred; empty where nobody asked for it
   // (CommunicatorOptions::profile).
   std::vector<StepProfile> step_profile() const;
+  // Writes now what the communicator's end would write, the timeline and the trace (KOLO_TRACE):
+  // the end can only say on standard error that a file could not be written. What comes later is in
+  // no file. Error kSystem names the file and says why not; nothing of it is left.
+  void write_records();
 
  private:
   friend class Operation;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "collectives/algorithm_table.h"
@@ -328,7 +329,11 @@ void Engine::close() noexcept {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  write_timeline();
+  try {
+    write_timeline();
+  } catch (const std::exception& error) {  // nobody is left to catch: it is said where people look
+    std::fprintf(stderr, "kolo: %s\n", error.what());
+  }
   leave();
   transport_.reset();
 }

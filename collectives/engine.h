@@ -106,6 +106,7 @@ class Engine {
   CommunicatorStatistics statistics();
   PeerStatistics peer_statistics(int peer);
   std::vector<StepProfile> step_profile();
+  void write_records();
 
  private:
   enum class Until { kDone, kBlocked, kWanted };
@@ -120,7 +121,7 @@ class Engine {
   void count_bytes(CommunicatorStatistics& sum) const;
   void look(const std::function<void()>& at);
   void make_recorder();
-  void write_timeline() noexcept;
+  void write_timeline();
   void choose(Call& call);
   RankOrder order_of(const Call& call) const;
   RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
@@ -184,7 +185,8 @@ class Engine {
   std::vector<Channel*> channels_;      // by rank, null for this one
   std::vector<WaitStatistics> waits_;   // by rank, at last those for nobody
   std::unique_ptr<Recorder> recorder_;  // null: nobody wants to know
-  std::size_t next_looked_at_ = 0;      // of channels_, for strays
+  bool is_timeline_written_ = false;
+  std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
   std::optional<Error> aborted_;  // by an update or a callback
   Operation* at_hand_ = nullptr;  // that a failure is of

@@ -1,10 +1,12 @@
 // What an engine has counted, and its timeline.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <exception>
+#include <utility>
 
 #include "collectives/engine.h"
 #include "transports/check.h"
+#include "transports/decorators/trace.h"
 #include "transports/settings.h"
 
 namespace kolo {
@@ -71,13 +73,28 @@ void Engine::make_recorder() {
     recorder_ = std::make_unique<Recorder>(job_rank(rank_), file);
 }
 
-// When the communicator ends nobody is left to catch: what went wrong is said where people look.
-void Engine::write_timeline() noexcept {
+// Once: who was told that it cannot be written is not told again.
+void Engine::write_timeline() {
+  if (!recorder_ || std::exchange(is_timeline_written_, true)) return;
   try {
-    if (recorder_) recorder_->write();
-  } catch (const std::exception& error) {
-    std::fputs(fmt::format("kolo: rank {}: {}\n", rank_, error.what()).c_str(), stderr);
+    recorder_->write();
+  } catch (const Error& error) {
+    throw Error(error.code(), kNoPeer,
+                fmt::format("rank {}: the timeline: {}", rank_, error.what()));
   }
+}
+
+void Engine::write_records() {
+  std::exception_ptr wrong;
+  look([&] {
+    try {
+      write_timeline();
+      write_trace_of(*transport_);
+    } catch (...) {
+      wrong = std::current_exception();
+    }
+  });
+  if (wrong) std::rethrow_exception(wrong);
 }
 
 }  // namespace kolo

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ class FreePort {
     const int yes = 1;
     setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (!socket_.is_open()) posix::throw_system("launcher: socket");
     if (bind(socket_.get(), generic, length) != 0 ||
         getsockname(socket_.get(), generic, &length) != 0) {
       posix::throw_system("launcher: no free port on 127.0.0.1");
@@ -265,6 +267,37 @@ class Job {
   std::optional<Deadline> kill_at_;  // SIGKILL to all
 };
 
+// What this process has open while it launches, at most; `with_store`: each rank has a connection
+// to the store, those that have been started while the last one is.
+int descriptors_needed(const LaunchRequest& request, int open_now, bool with_store) {
+  constexpr int kOwn = 7;            // signals, the guardian, the store's three or four, a port
+  constexpr int kWhileStarting = 6;  // both ends of three pipes
+  const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
+  const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
+  const int connections = with_store ? request.ranks - 1 : 0;
+  return open_now + kOwn + before_last + kWhileStarting + connections;
+}
+
+int open_descriptors(int limit) {
+  constexpr int kMany = 4096;  // with so many there is no need to count
+  int count = 0;
+  for (int i = 0; i < std::min(limit, kMany); ++i) count += fcntl(i, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+// Before it goes wrong in the middle, where a rank whose connection to the store is not taken hears
+// nothing. Programs that show their output plainly are kolo's own, and use the store.
+std::string why_too_few_descriptors(const LaunchRequest& request, bool with_store) {
+  rlimit limit{};
+  constexpr rlim_t kMost = 1 << 20;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kMost) return {};
+  const int allowed = static_cast<int>(limit.rlim_cur);
+  const int needed = descriptors_needed(request, open_descriptors(allowed), with_store);
+  if (needed <= allowed) return {};
+  return fmt::format("{}; to launch {} ranks it needs {}", posix::error_text(EMFILE), request.ranks,
+                     needed);
+}
+
 }  // namespace
 
 LaunchResult launch_ranks(const LaunchRequest& request) {
@@ -275,7 +308,18 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
         fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
   }
   resolve_transport("auto");  // what no rank could read is said once, here
-  return Job(request).run();
+  const bool is_ours = request.output == RankOutput::kRankZeroPlain;
+  if (const auto why = why_too_few_descriptors(request, is_ours); !why.empty())
+    throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
+  const std::string suspicion = why_too_few_descriptors(request, true);
+  LaunchResult result = Job(request).run();
+  if (result.exit_code != 0 && !suspicion.empty()) {
+    result.message += fmt::format(
+        "; perhaps as the launcher has too few descriptors for all ranks to use its "
+        "store: {}",
+        suspicion);
+  }
+  return result;
 }
 
 void open_standard_descriptors() {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "transports/check.h"
+#include "transports/posix/cgroup.h"
 
 namespace kolo {
 
@@ -26,6 +27,7 @@ std::byte* Channel::map(const MemoryHandle&) { return nullptr; }
 
 std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   constexpr std::align_val_t page{4096};
+  posix::require_memory(bytes, "for the caller");
   auto* const memory =
       static_cast<std::byte*>(::operator new[](std::max<std::size_t>(bytes, 1), page));
   std::memset(memory, 0, bytes);

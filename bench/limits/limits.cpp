@@ -54,7 +54,7 @@ class LimitReport {
 
   void add(const Row& row) {
     print({fmt::format("{}, {} {}", row.collective, row.ranks, row.transport), row.algorithm,
-           row.bytes, row.time_us, algorithm_bandwidth(row), row.distance});
+           row.bytes, row.time_us, algorithm_bandwidth(row).value_or(0), row.distance});
     json_.add(json_line(row));
   }
 

@@ -153,6 +153,78 @@ TEST_CASE(
   CHECK(table.str().find("line moved:") == std::string::npos);
 }
 
+TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 160 columns") {
+  Row own;
+  own.library = "kolo";
+  own.transport = "inproc";
+  own.algorithm = "bidirectional_ring";
+  own.problem.type = ElementType::kBFloat16;
+  own.problem.op = ReduceOp::kAverage;
+  own.problem.count = std::size_t{1} << 29;
+  own.ranks = 2;
+  own.bytes = std::size_t{1} << 30;
+  own.iterations = 10000;
+  own.time_us = {1234567, 1134567, 1334567, 1434567};
+  own.first_us = 1534567;
+  own.wrong = 0;
+  own.limit_us = 1000000;
+  for (const double us : {0.12, 40.0, 0.12}) own.distance.add(us);
+  std::vector<Row> rows = {own};
+  for (const char* peer : {"gloo", "openmpi:ucx", "mpich"}) {
+    rows.push_back(own);
+    rows.back().peer = peer;
+    rows.back().time_us.median *= static_cast<double>(rows.size());
+  }
+  rows[1].wrong = 12345;
+  std::ostringstream table;
+  JsonLines no_lines("");
+  Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  Report report(arguments, table, no_lines);
+  report.begin(0.1, {}, {"gloo", "openmpi:ucx", "mpich"});
+  const std::size_t head = table.str().size();
+  report.add(rows);
+  std::istringstream lines(table.str().substr(head));
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(lines, line);) texts.push_back(line);
+  REQUIRE(texts.size() == 4);
+  for (const std::string& text : texts) {
+    INFO(text);
+    CHECK(text.size() <= 160);
+    CHECK(text.find(" | ") == texts[0].find(" | "));
+  }
+  CHECK(texts[1].find("gloo") != std::string::npos);
+  CHECK(texts[1].find("2.00x") != std::string::npos);
+  CHECK(texts[2].find("openmpi:ucx") != std::string::npos);
+  CHECK(texts[2].ends_with("3.00x    ratio best peer"));  // gloo's results are wrong
+  CHECK(texts[3].ends_with("4.00x    ratio"));
+}
+
+TEST_CASE("where nothing moves there is no bandwidth, and the table says why") {
+  Row alone;
+  alone.ranks = 1;
+  alone.bytes = 4096;
+  alone.time_us = {2, 2, 2, 2};
+  Row barrier = alone;
+  barrier.ranks = 2;
+  barrier.bytes = 0;
+  for (const Row& row : {alone, barrier}) {
+    const auto line = nlohmann::json::parse(json_line(row));
+    CHECK(line["algbw_GBps"].is_null());
+    CHECK(line["busbw_GBps"].is_null());
+    std::ostringstream table;
+    JsonLines no_lines("");
+    Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+    arguments.ranks = row.ranks;
+    Report report(arguments, table, no_lines);
+    report.add({row});
+    CHECK(table.str().find("0.00") == std::string::npos);
+    report.end();
+    CHECK(table.str().find(row.ranks == 1
+                               ? "# no bandwidth: one rank has nobody to send to;"
+                               : "# no bandwidth: no bytes are moved;") != std::string::npos);
+  }
+}
+
 TEST_CASE("few iterations have no 99th percentile") {
   CHECK(p99_text(12, 8) == "-");
   CHECK(p99_text(12, 99) == "-");

@@ -11,6 +11,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
+
 BENCH = ""
 PATIENCE_S = 240
 
@@ -76,6 +79,50 @@ class Plot(unittest.TestCase):
                 for size in sizes for library in ("kolo", "gloo")]
         names = [f"{page}_{what}.png" for page in ("shm_2_ranks", "shm_4_ranks", "tcp_2_ranks") for what in ("bandwidth", "time")]
         self.assertEqual(sorted(self.files(rows, "--overview")), names)
+
+    def complaint(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in rows))
+            done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots"], capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=False)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertTrue(done.stderr.startswith(f"kolo-bench plot: {path}:{len(rows)}: "), done.stderr)
+            self.assertFalse((Path(folder) / "plots").exists())
+            return done.stderr
+
+    def test_a_field_of_an_odd_type_is_named_with_its_file_and_line(self):
+        right = row("kolo", "shm", 8, 5)
+        for name, value, about in (("median_us", "fast", "'median_us' is \"fast\", where a number above 0 belongs"),
+                                   ("bytes", [8], "'bytes' is [8], where a whole number from 0 belongs"),
+                                   ("ranks", None, "'ranks' is null, where a whole number from 0 belongs"),
+                                   ("run", 7, "'run' is 7, where an object belongs"),
+                                   ("type", {"a": 1}, "'type' is {\"a\": 1}, where a text belongs")):
+            self.assertIn(about, self.complaint([right, {**right, name: value}]))
+        self.assertIn("is no JSON line", self.complaint([right, "[" * 100000]))
+        self.assertIn("'median_us' is Infinity", self.complaint([json.dumps(right).replace('"median_us": 5', '"median_us": 1e999')]))
+
+    def test_no_field_of_a_row_takes_what_is_not_its_own(self):
+        right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
+                    reproducibility="fast", progress="nobody", network="", segment_bytes=0, servers=0, window=1, in_place=True,
+                    run={"machine": "M", "cores": 2, "kernel": "K", "commit": "c"})
+        self.assertEqual(what_is_wrong(right), "")
+        read = set(NEEDED) | set(BANDWIDTHS) | set(OPTIONAL)
+        self.assertGreaterEqual(read | {"iterations"}, set(right))
+        for name in read:
+            for odd in ("odd", [], {}, None, True, -1, 1.5, float("nan"), 10**400):
+                fits, _ = {**NEEDED, **OPTIONAL, **dict.fromkeys(BANDWIDTHS, NUMBER)}[name]
+                if not fits(odd) and not (odd is None and name in CAN_BE_NULL):
+                    self.assertIn(f"'{name}' is ", what_is_wrong({**right, name: odd}))
+        for name in OF_RUN:
+            self.assertIn(f"'run.{name}' is [1]", what_is_wrong({**right, "run": {name: [1]}}))
+        for name in (*NEEDED, *BANDWIDTHS):
+            self.assertIn(f"lacks '{name}'", what_is_wrong({key: value for key, value in right.items() if key != name}))
+
+    def test_what_moves_nothing_has_no_bandwidth(self):
+        alone = [row("kolo", "inproc", size, 5, ranks=1, algbw_GBps=None, busbw_GBps=None) for size in (8, 64)]
+        self.assertEqual(set(self.plot(alone)), {"allreduce_1_ranks_time.svg", "allreduce_1_ranks_bars.svg"})
+        self.assertEqual(set(self.files(alone, "--overview")), {"inproc_1_ranks_time.png"})
 
 
 if __name__ == "__main__":

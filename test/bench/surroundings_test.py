@@ -70,9 +70,9 @@ class Surroundings(unittest.TestCase):
         sleeps that stand beside are not asked for."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
         self.assertEqual(code, 0, errors)
-        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank \d+( +\d+){9}$", line)]
+        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank 0 to \d+( +\d+){9}$", line)]
         self.assertTrue(rows, output)
-        self.assertGreater(sum(int(row[3]) for row in rows), 0, output)  # messages sent
+        self.assertGreater(sum(int(row[5]) for row in rows), 0, output)  # messages sent
         return sum(int(row[-3]) for row in rows)
 
     def complaints_of(self, *words, **options):
@@ -132,6 +132,33 @@ class Memory(Surroundings):
                 self.assertEqual({row[row.index("sum") + 1] for row in rows}, {"tcp"}, output)
                 said = self.complaints_of(*command, "--transport", "shm")
                 self.assertRegex(said[0], rf"rank {rank} .*cannot share memory")
+
+
+    def test_where_no_memory_is_left_the_size_of_what_was_asked_for_is_said_and_the_way_out(self):
+        if any(name in Path(BENCH).read_bytes() for name in (b"libasan", b"libtsan")):
+            self.skipTest("skipped: a sanitizer's own memory is more than ulimit -v allows")
+        for words in (["--transport", "inproc"], ["--transport", "tcp"]):
+            said = self.complaints_of("sh", "-c", 'ulimit -v 600000 && exec "$@"', "sh", BENCH, "allreduce", *FEW, *words, "--max-bytes", "1G")
+            self.assertEqual(len(said), 1, said)
+            self.assertRegex(said[0], r"rank \d: there is no memory for 10737\d+ bytes of a buffer: .*ulimit -v.*smaller --max-bytes")
+
+    def limited(self, limit, used):
+        """A mount in which the control groups of both hierarchies say so."""
+        files = {"memory.max": limit, "memory.current": used, "memory/memory.limit_in_bytes": limit, "memory/memory.usage_in_bytes": used}
+        return f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/memory" + "".join(f" && echo {text} > {GROUPS}/{file}" for file, text in files.items())
+
+    def test_a_limit_of_the_control_group_is_seen_before_the_kernel_kills(self):
+        little = self.limited(64 << 20, 63 << 20)  # a mebibyte left
+        self.skip_unless_mounting(little)
+        for words in (["--transport", "inproc"], ["--transport", "shm", "--allocated"]):
+            said = self.complaints_of(*mounted(little, BENCH, "allreduce", *FEW, *words, "--max-bytes", "4M"))
+            self.assertEqual(len(said), 1, said)
+            self.assertRegex(said[0], r"rank \d: there is no memory for 41\d{5} bytes of a buffer: this process's cgroup has 1048576 of 67108864 "
+                                      rf"left; ask for less, or raise {GROUPS}/.*; a smaller --max-bytes")
+        code, output, errors = run(*mounted(little, BENCH, "allreduce", *FEW, "--max-bytes", "40M"))
+        self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+        self.assertIn("the buffers of 2 ranks take 0.1 GiB together, and this process's cgroup may have", errors)
+        self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(little))
 
 
 class Cores(Surroundings):
@@ -215,10 +242,31 @@ class Descriptors(Surroundings):
             self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
             self.assertIn("File too large (see ulimit -f)", errors)
 
-    def test_the_launcher_says_so_too(self):
-        code, _, errors = run("sh", "-c", 'ulimit -n 12 && exec "$@"', "sh", BENCH, "allreduce", *FEW, "--ranks", "4")
-        self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
-        self.assertIn("Too many open files (this process may have 12: raise the limit with ulimit -n)", errors)
+    def with_descriptors(self, limit, *words):
+        return run("sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", *words)
+
+    def test_the_launcher_says_so_too_and_how_many_it_needs(self):
+        for ranks in (2, 4, 6):
+            command = [BENCH, "allreduce", *FEW, "--max-bytes", "8", "--ranks", str(ranks), "--transport", "tcp"]
+            for limit in (6, 8, 12):
+                code, _, errors = self.with_descriptors(limit, *command)
+                self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+                self.assertIn(f"Too many open files (this process may have {limit}: raise the limit with ulimit -n)", errors)
+                found = re.search(rf"to launch {ranks} ranks it needs (\d+)$", errors.strip())
+                self.assertTrue(found, errors)
+            needed = int(found.group(1))
+            code, _, errors = self.with_descriptors(needed, *command)
+            self.assertEqual(code, 0, errors)
+            code, _, errors = self.with_descriptors(needed - 1, *command)
+            self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
+            self.assertIn(f"to launch {ranks} ranks it needs {needed}", errors)
+
+    def test_a_program_that_needs_fewer_is_launched_with_fewer(self):
+        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "true")
+        self.assertEqual((code, errors), (0, ""))
+        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "false")
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"too few descriptors .* its store: .*may have 26.*to launch 6 ranks it needs \d+$")
 
 
 class Stopped(Surroundings):

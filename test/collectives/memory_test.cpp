@@ -138,6 +138,24 @@ void run_all(Collective collective, Body body) {
 
 }  // namespace
 
+TEST_CASE(
+    "memory that is not there is refused with the rank, what was asked for, and what is left") {
+  for (const std::string& transport : transports_under_test()) {
+    DYNAMIC_SECTION(transport) {
+      run_ranks(2, transport, [](Communicator& communicator) {
+        const auto outcome =
+            outcome_of([&] { static_cast<void>(communicator.allocate(std::size_t{1} << 45)); });
+        expect(outcome.code == ErrorCode::kSystem, outcome.text);
+        expect(outcome.text.starts_with("rank " + std::to_string(communicator.rank()) +
+                                        ": allocate: there is no memory for 35184372088832 bytes"),
+               outcome.text);
+        expect(outcome.text.find("left") != std::string::npos, outcome.text);
+        communicator.barrier();  // and goes on
+      });
+    }
+  }
+}
+
 TEST_CASE("all_reduce in memory that peers reach") { run_all(Collective::kAllReduce, all_reduce); }
 TEST_CASE("reduce_scatter in memory that peers reach") {
   run_all(Collective::kReduceScatter, reduce_scatter);

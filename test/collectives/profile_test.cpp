@@ -252,6 +252,34 @@ TEST_CASE("a timeline that cannot be written is refused at the start, by its nam
   CHECK_THAT(outcome.text, ContainsSubstring("/no/such/folder/t.0.json"));
 }
 
+TEST_CASE("a timeline can be written before the end, and is written once") {
+  const Folder folder;
+  CommunicatorOptions options;
+  options.transport = "inproc";
+  options.timeline = folder.file("t.json");
+  {
+    Communicator communicator(0, 1, make_local_store(), options);
+    communicator.barrier();
+    communicator.write_records();
+    CHECK(folder.names() == std::set<std::string>{"t.0.json"});
+    fs::remove(folder.file("t.0.json"));
+  }
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("a timeline whose folder has gone is an error that names the file, and why") {
+  CommunicatorOptions options;
+  options.transport = "inproc";
+  auto folder = std::make_unique<Folder>();
+  options.timeline = folder->file("t.json");
+  Communicator communicator(0, 1, make_local_store(), options);
+  folder.reset();
+  const auto outcome = outcome_of([&] { communicator.write_records(); });
+  CHECK(outcome.code == ErrorCode::kSystem);
+  CHECK_THAT(outcome.text, ContainsSubstring("rank 0: the timeline: cannot write ") &&
+                               ContainsSubstring("t.0.json") && ContainsSubstring("No such file"));
+}
+
 TEST_CASE("steps beyond the memory set aside are counted and left out") {
   const Folder folder;
   Recorder recorder(0, folder.file("t.json"));

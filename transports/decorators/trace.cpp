@@ -137,11 +137,17 @@ class TracedTransport final : public decorators::ForwardingTransport<TracedChann
 
   // A destructor cannot throw, and nobody else is left to be told.
   ~TracedTransport() override {
-    const std::string wrong = decorators::write_trace(log_, path_);
+    const std::string wrong = write();
     if (!wrong.empty()) std::fprintf(stderr, "kolo: KOLO_TRACE: %s\n", wrong.c_str());
   }
 
+  // Once. What went wrong; empty: nothing did.
+  std::string write() noexcept {
+    return std::exchange(is_written_, true) ? "" : decorators::write_trace(log_, path_);
+  }
+
  private:
+  bool is_written_ = false;
   const std::string path_;
   TraceLog log_;
 };
@@ -157,6 +163,14 @@ std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const s
         fmt::format("rank {}: KOLO_TRACE='{}' cannot be written: {}", inner->rank(), path, wrong));
   }
   return std::make_unique<TracedTransport>(std::move(inner), path);
+}
+
+void write_trace_of(Transport& transport) {
+  auto* traced = dynamic_cast<TracedTransport*>(&transport);
+  const std::string wrong = traced == nullptr ? "" : traced->write();
+  if (wrong.empty()) return;
+  throw Error(ErrorCode::kSystem, kNoPeer,
+              fmt::format("rank {}: KOLO_TRACE: {}", transport.rank(), wrong));
 }
 
 }  // namespace kolo

@@ -25,4 +25,9 @@ namespace kolo {
 // `inner`, traced. Error kUnavailable where nothing can be written at `path`.
 std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path);
 
+// Writes the file of a transport that make_traced made now, where a failure can be told; its end
+// then writes none. Nothing of any other transport. Error kSystem names the file and says why not.
+// Threading: as the transport's calls.
+void write_trace_of(Transport& transport);
+
 }  // namespace kolo

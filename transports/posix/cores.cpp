@@ -2,20 +2,14 @@
 
 #include <sched.h>
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 #include <string>
+
+#include "transports/posix/cgroup.h"
 
 namespace kolo::posix {
 
 namespace {
-
-std::optional<std::string> first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line)) return std::nullopt;
-  return line;
-}
 
 std::optional<double> tighter(std::optional<double> a, std::optional<double> b) {
   if (!a || !b) return a ? a : b;
@@ -28,23 +22,6 @@ std::optional<double> quota_v1(const std::string& folder) {
   const auto period = first_line(folder + "/cpu.cfs_period_us");
   if (!quota || !period || quota->empty()) return std::nullopt;
   return parse_cpu_max((quota->front() == '-' ? "max" : *quota) + " " + *period);
-}
-
-std::string parent_of(const std::string& path) {
-  const auto slash = path.find_last_of('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
-
-// A limit anywhere on the way up binds; so every level is asked.
-template <typename Read>
-std::optional<double> tightest_upwards(const std::string& root, std::string group, Read read) {
-  std::optional<double> quota;
-  if (group == "/") group.clear();
-  while (true) {
-    quota = tighter(quota, read(root + group));
-    if (group.empty()) return quota;
-    group = parent_of(group);
-  }
 }
 
 }  // namespace
@@ -78,23 +55,12 @@ std::optional<double> parse_cpu_max(std::string_view text) {
 }
 
 std::optional<double> cgroup_quota_cores() {
-  std::ifstream file("/proc/self/cgroup");
   std::optional<double> quota;
-  std::string line;  // "0::/group" for v2, "4:cpu,cpuacct:/group" for v1
-  while (std::getline(file, line)) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const auto controllers = std::string(",").append(line, first + 1, second - first - 1) + ",";
-    const std::string group = line.substr(second + 1);
-    if (controllers == ",,") {
-      quota =
-          tighter(quota, tightest_upwards("/sys/fs/cgroup", group, [](const std::string& folder) {
-                    const auto text = first_line(folder + "/cpu.max");
-                    return text ? parse_cpu_max(*text) : std::nullopt;
-                  }));
-    } else if (controllers.find(",cpu,") != std::string::npos) {
-      quota = tighter(quota, tightest_upwards("/sys/fs/cgroup/cpu", group, quota_v1));
+  for (const CgroupFolder& folder : cgroup_folders("cpu")) {
+    if (!folder.is_v2) {
+      quota = tighter(quota, quota_v1(folder.path));
+    } else if (const auto text = first_line(folder.path + "/cpu.max")) {
+      quota = tighter(quota, parse_cpu_max(*text));
     }
   }
   return quota;

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "transports/error.h"
+#include "transports/posix/cgroup.h"
 
 namespace kolo::posix {
 
@@ -34,35 +34,11 @@ Descriptor make_memfd() {
   return descriptor;
 }
 
-// What the kernel could give without taking it from anybody, as it says itself; all there is where
-// it does not.
-std::size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    std::size_t kibibytes = 0;
-    if (word == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
-  }
-  return SIZE_MAX;
-}
-
-// Nothing limits a memfd: who asks for more pages than there are is not refused, but gets somebody
-// killed.
-void require_available(std::size_t bytes) {
-  constexpr std::size_t kWorthAsking = std::size_t{64} << 20;
-  if (bytes < kWorthAsking) return;
-  const std::size_t available = available_memory();
-  if (bytes <= available) return;
-  throw Error(ErrorCode::kSystem, kNoPeer,
-              "there is no memory for " + std::to_string(bytes) +
-                  " bytes that ranks share: this machine has " + std::to_string(available) +
-                  " left");
-}
-
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes, Pages pages) : descriptor_(make_memfd()) {
-  if (pages == Pages::kPresent) require_available(bytes);
+  // Nothing limits a memfd: who asks for more pages than there are is not refused.
+  if (pages == Pages::kPresent) require_memory(bytes, "that ranks share");
   if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
     throw_system("ftruncate of a memfd");
   if (::fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

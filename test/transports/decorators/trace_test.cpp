@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <vector>
 
@@ -94,6 +95,35 @@ TEST_CASE("a trace is JSON") {
   CHECK(count(text, ",\n") + 1 == count(text, "\n{"));
   CHECK(count(text, "{") == count(text, "}"));
   CHECK(count(text, "\"") % 2 == 0);
+}
+
+TEST_CASE("a trace written before the end is there, and is written once") {
+  const TemporaryFolder folder;
+  const Ends ends = make_pair([&](std::unique_ptr<Transport> inner) {
+    return make_traced(std::move(inner), folder.path("run"));
+  });
+  write_trace_of(*ends[0]);
+  CHECK(folder.files() == 1);
+  write_trace_of(*ends[0]);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a trace whose folder has gone is an error that names the file") {
+  auto folder = std::make_unique<TemporaryFolder>();
+  const std::string path = folder->path("run");
+  const Ends ends = make_pair(
+      [&](std::unique_ptr<Transport> inner) { return make_traced(std::move(inner), path); });
+  folder.reset();
+  for (int rank = 0; rank < 2; ++rank) {
+    try {
+      write_trace_of(*ends[static_cast<std::size_t>(rank)]);
+      FAIL("nothing was thrown");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kSystem);
+      CHECK_THAT(error.what(), ContainsSubstring(path + "-rank" + std::to_string(rank) + ".json") &&
+                                   ContainsSubstring("No such file"));
+    }
+  }
 }
 
 TEST_CASE("a trace never takes the place of another") {

@@ -1,0 +1,22 @@
+// Memory that is not to be had: how much was asked for, and for what.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <string_view>
+
+namespace kolo::bench {
+
+class NoMemory : public std::bad_alloc {
+ public:
+  // Copies what fits, as there is no memory.
+  explicit NoMemory(std::string_view text) noexcept { text.copy(text_.data(), text_.size() - 1); }
+
+  const char* what() const noexcept override { return text_.data(); }
+
+ private:
+  std::array<char, 400> text_{};
+};
+
+}  // namespace kolo::bench
