@@ -2,8 +2,10 @@
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files; compiled in where the library is installed, so that
 #                                          its users never hear of fmt; linked elsewhere, which builds in half the time
-# kolo_component(TABLE NAME [NEEDS t...])  one row of a table: adds NAME.cpp to kolo_TABLEs; left out, and said so, where a
-#                                          needed target is missing
+# kolo_component(TABLE NAME [LOADS HEADER] [NEEDS t...] [SOURCES f...])
+#                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
+#                                          where the header of a library that it loads when it is first used, or a target that
+#                                          it links, is missing, or KOLO_WITHOUT names it
 # kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component
 
 function(kolo_flags target)
@@ -49,20 +51,38 @@ function(kolo_program name)
 endfunction()
 
 function(kolo_component table name)
-  cmake_parse_arguments(arg "" "" "NEEDS" ${ARGN})
+  cmake_parse_arguments(arg "" "LOADS" "NEEDS;SOURCES" ${ARGN})
+  if(name IN_LIST KOLO_WITHOUT)
+    message(STATUS "kolo: ${table} '${name}' left out: KOLO_WITHOUT names it")
+    return()
+  endif()
   foreach(need IN LISTS arg_NEEDS)
     if(NOT TARGET ${need})
       message(STATUS "kolo: ${table} '${name}' left out: ${need} not found")
       return()
     endif()
   endforeach()
-  target_sources(kolo_${table}s PRIVATE ${name}.cpp)
+  if(arg_LOADS)
+    find_path(KOLO_${name}_HEADERS ${arg_LOADS} DOC "Folder of ${arg_LOADS}, for the ${table} ${name}")
+    mark_as_advanced(KOLO_${name}_HEADERS)
+    if(NOT KOLO_${name}_HEADERS)
+      message(STATUS "kolo: ${table} '${name}' left out: ${arg_LOADS} not found")
+      return()
+    endif()
+    target_include_directories(kolo_${table}s SYSTEM PRIVATE ${KOLO_${name}_HEADERS})
+  endif()
+  target_sources(kolo_${table}s PRIVATE ${name}.cpp ${arg_SOURCES})
   target_link_libraries(kolo_${table}s PRIVATE ${arg_NEEDS})
   set_property(GLOBAL APPEND_STRING PROPERTY KOLO_TABLE_${table} "KOLO_ROW(${name})\n")
 endfunction()
 
 function(kolo_table table)
   get_property(rows GLOBAL PROPERTY KOLO_TABLE_${table})
+  string(REGEX REPLACE "KOLO_ROW\\(([a-z0-9_]+)\\)\n" "\\1, " names "${rows}")
+  string(REGEX REPLACE ", $" "" names "${names}")
+  if(names)
+    message(STATUS "kolo: ${table}s ${names}")
+  endif()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${table}_table.inc CONTENT "${rows}" @ONLY)
   target_include_directories(kolo_${table}s PRIVATE ${PROJECT_BINARY_DIR}/generated)
 endfunction()

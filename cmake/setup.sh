@@ -4,6 +4,7 @@
 #   cmake/setup.sh [--with GROUP]... [--check]
 #
 #   groups   base    compiler, CMake, and the libraries that are built against (always)
+#            fabrics UCX and libfabric, for the transports ucx and ofi
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to be measured beside kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
@@ -15,6 +16,7 @@ set -eu
 
 base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
 zlib1g-dev python3"
+fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
@@ -29,10 +31,10 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, plots, peers or fuzz"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers or fuzz"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -41,10 +43,11 @@ packages=""
 for group in $groups; do
   case "$group" in
     base) packages="$packages $base" ;;
+    fabrics) packages="$packages $fabrics" ;;
     plots) packages="$packages $plots" ;;
     peers) packages="$packages $peers" ;;
     fuzz) packages="$packages $fuzz" ;;
-    *) fail "unknown group '$group'; there are base, plots, peers and fuzz" ;;
+    *) fail "unknown group '$group'; there are base, fabrics, plots, peers and fuzz" ;;
   esac
 done
 
@@ -81,6 +84,11 @@ missing_things() {
   has_header oneapi/dnnl/dnnl.hpp || echo "oneDNN (2.6 or 3)"
   has_header matio.h || echo matio
   has_header zlib.h || echo zlib
+  case " $groups " in
+  *" fabrics "*)
+    has_header ucp/api/ucp.h || echo "UCX (1.13 or later)"
+    has_header rdma/fabric.h || echo "libfabric (1.17 or later)" ;;
+  esac
   case " $groups " in *" plots "*) python3 -c 'import matplotlib' 2>/dev/null || echo "matplotlib (for python3)" ;; esac
   case " $groups " in
   *" fuzz "*)

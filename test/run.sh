@@ -18,12 +18,13 @@ while [ $# -gt 0 ]; do
   esac
 done
 case "$preset" in
-  release | debug | asan | tsan) with=plots ;;
-  fuzz) with=fuzz ;;
+  release | debug | asan | tsan) with="--with plots --with fabrics" ;;
+  fuzz) with="--with fuzz --with fabrics" ;;
   *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan, tsan and fuzz" >&2; exit 2 ;;
 esac
 
-cmake/setup.sh --with "$with"
+# shellcheck disable=SC2086 # several words
+cmake/setup.sh $with
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
 fi

@@ -1,13 +1,54 @@
 #include "transports/posix/library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/stat.h>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <stdexcept>
+#include <utility>
 
 #include "transports/posix/descriptor.h"
 
 namespace kolo::posix {
+
+namespace {
+
+std::string loader_reason() {
+  const char* const reason = ::dlerror();
+  return reason == nullptr ? "the loader gave no reason" : reason;
+}
+
+// While it lives this thread takes no signals; then the handlers are those that there were. Some
+// libraries install handlers of their own as they are loaded (libpsm takes SIGINT and SIGTERM).
+class SignalsAsTheyAre {
+ public:
+  SignalsAsTheyAre() {
+    ::sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &mask_);
+    for (int signal = 1; signal < kSignals; ++signal) ::sigaction(signal, nullptr, &at(signal));
+  }
+  SignalsAsTheyAre(const SignalsAsTheyAre&) = delete;
+  SignalsAsTheyAre& operator=(const SignalsAsTheyAre&) = delete;
+  ~SignalsAsTheyAre() {
+    for (int signal = 1; signal < kSignals; ++signal) ::sigaction(signal, &at(signal), nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
+
+ private:
+  static constexpr int kSignals = 32;  // the real-time ones are nobody's by default
+
+  struct ::sigaction& at(int signal) {
+    return actions_.at(static_cast<std::size_t>(signal));
+  }
+
+  ::sigset_t mask_{};
+  std::array<struct ::sigaction, kSignals> actions_{};
+};
+
+}  // namespace
 
 void* symbol_of_library(const std::string& path, const char* symbol) {
   struct stat file {};
@@ -15,11 +56,16 @@ void* symbol_of_library(const std::string& path, const char* symbol) {
   if (!S_ISREG(file.st_mode)) throw std::invalid_argument("it is not a file");
   // All symbols now: what is missing is said here, and not by a crash later.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    const char* const reason = ::dlerror();
-    throw std::invalid_argument(reason == nullptr ? "the loader gave no reason" : reason);
-  }
+  if (library == nullptr) throw std::invalid_argument(loader_reason());
   return ::dlsym(library, symbol);
 }
+
+InstalledLibrary::InstalledLibrary(std::string name) {
+  const SignalsAsTheyAre signals;
+  library_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library_ == nullptr) why_ = loader_reason();
+}
+
+void* InstalledLibrary::address(const char* symbol) const { return ::dlsym(library_, symbol); }
 
 }  // namespace kolo::posix

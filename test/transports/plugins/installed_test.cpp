@@ -1,0 +1,32 @@
+// Libraries of the system that are opened when they are first wanted.
+#include <csignal>
+#include <string>
+
+#include "test/support/catch.h"
+#include "transports/posix/library.h"
+
+namespace kolo {
+
+extern "C" {
+using Answer = int();
+}
+
+TEST_CASE("a library that is opened late gives its functions, and leaves the signals alone") {
+  const auto before = std::signal(SIGTERM, SIG_IGN);
+  const posix::InstalledLibrary library(KOLO_TAKES_SIGNALS);
+  const auto meanwhile = std::signal(SIGTERM, before);
+  CHECK(library.why().empty());
+  CHECK(meanwhile == SIG_IGN);
+  Answer* answer = nullptr;
+  REQUIRE(library.find("kolo_answer", answer));
+  CHECK(answer() == 42);
+  CHECK(!library.find("kolo_question", answer));
+  CHECK(answer == nullptr);
+}
+
+TEST_CASE("a library that is not there says which") {
+  const posix::InstalledLibrary library("libkolo-is-not-there.so.7");
+  CHECK(library.why().find("libkolo-is-not-there.so.7") != std::string::npos);
+}
+
+}  // namespace kolo
