@@ -19,6 +19,10 @@ constexpr double kFarLimitUs = 2;
 constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
 constexpr double kStill = 1.5;         // what two probes of cores that have not moved may differ by
 
+// Two cores that others keep so busy say nothing anyway.
+constexpr std::chrono::seconds kLongestProbe{2};
+struct TooLong {};
+
 void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
   // No pause: it is longer than the round trip.
   for (int spin = 0; line.value.load(std::memory_order_acquire) != value; ++spin) {
@@ -67,16 +71,23 @@ double cache_line_round_trip() {
   if (cores.size() < 2) return 0;
   Line lines[2];
   double took = 0;
-  std::thread second([&] {
-    bind_to_core(cores[1]);
-    quickest_ping_pong(lines[0], lines[1], 1);
-  });
-  std::thread first([&] {
-    bind_to_core(cores[0]);
-    took = quickest_ping_pong(lines[0], lines[1], 0);
-  });
-  first.join();
-  second.join();
+  const auto deadline = std::chrono::steady_clock::now() + kLongestProbe;
+  const Patience patience = [deadline] {
+    if (std::chrono::steady_clock::now() > deadline) throw TooLong();
+  };
+  const auto play = [&](int side) {
+    try {
+      bind_to_core(cores[static_cast<std::size_t>(side)]);
+      const double quickest = quickest_ping_pong(lines[0], lines[1], side, patience);
+      if (side == 0) took = quickest;
+    } catch (const TooLong&) {
+      // The other has gone as well, or never came: it is not known.
+    }
+  };
+  {
+    const std::jthread second(play, 1);  // where no first can be started, it gives up
+    const std::jthread first(play, 0);
+  }
   return took;
 }
 

@@ -29,7 +29,8 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
 double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience = {});
 
 // The same by two threads of its own, bound to the first two cores of this process; 0 where there
-// is only one.
+// is only one, or where others keep them so busy that it takes more than 2 s. std::system_error
+// where no thread can be started.
 double cache_line_round_trip();
 
 // "near": the two cores share a cache; "far": a line has to travel; "disturbed": they did not play

@@ -54,20 +54,29 @@ int run_as_threads(const Arguments& arguments) {
   std::mutex mutex;
   std::exception_ptr first;
   std::uint64_t wrong = 0;
-  std::vector<std::thread> threads;
+  const auto run = [&](int rank) {
+    try {
+      const std::uint64_t found = run_rank(rank, arguments, store, Audience::kOneForAll);
+      if (rank == 0) wrong = found;
+    } catch (const SaidByAnotherRank&) {
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> threads;
   for (int rank = 0; rank < arguments.ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        const std::uint64_t found = run_rank(rank, arguments, store, Audience::kOneForAll);
-        if (rank == 0) wrong = found;
-      } catch (const SaidByAnotherRank&) {
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!first) first = std::current_exception();
-      }
-    });
+    try {
+      threads.emplace_back(run, rank);
+    } catch (const std::system_error& error) {
+      // Those that have been started wait for all.
+      store->post_failure(fmt::format("cannot start a thread for rank {} of {}: {}", rank,
+                                      arguments.ranks, error.what()));
+      break;
+    }
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // which waits for them
+  if (const auto cause = store->failure(); cause && !first) throw std::runtime_error(*cause);
   if (first) std::rethrow_exception(first);
   return exit_code(wrong);
 }

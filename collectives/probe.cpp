@@ -132,9 +132,10 @@ void wait_until(const ProbeRequest& request, int peer, const Attempt& attempt) {
     if (request.policy->pause(*request.transport, *request.store, request.deadline)) continue;
     throw Error(
         ErrorCode::kDeadline, peer,
-        fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in time; is "
-                    "rank {} alive?",
-                    request.rank, peer, request.transport->name(), peer));
+        fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; is "
+                    "rank {} alive? Busy or slow machines need a longer timeout",
+                    request.rank, peer, request.transport->name(),
+                    std::chrono::duration<double>(Clock::now() - request.begin).count(), peer));
   }
   request.policy->moved();
 }

@@ -26,7 +26,8 @@ struct ProbeRequest {
   int cores = 1;                       // of this rank's host, for its ranks
   Transport* transport = nullptr;
   WaitPolicy* policy = nullptr;
-  Store* store = nullptr;  // keys begin with "probe/"
+  Store* store = nullptr;                  // keys begin with "probe/"
+  Clock::time_point begin = Clock::now();  // of what the deadline ends
   Deadline deadline;
 };
 

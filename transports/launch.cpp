@@ -4,7 +4,8 @@
 // where several end at once: of all the children for which the kernel sends one SIGCHLD, the signal
 // names the first. Yet the first to end need not be the first to fail: the kernel closes a killed
 // rank's connections before it tells us of its end, and a peer that sees that may have ended by
-// then. So a rank that is killed before we signal any overrides one that may have followed it.
+// then. So a rank that is killed before we signal any overrides one that may have followed it; so
+// does one that ends by a signal that we were told to pass on.
 #include "transports/launch.h"
 
 #include <fcntl.h>
@@ -178,13 +179,18 @@ class Job {
     if (!ranks_[rank].look() || ranks_[rank].ending().is_success()) return;
     if (failed_) return prefer_killed(rank);
     failed_ = rank;
+    failed_by_itself_ = passed_on_ == 0;
     for (const RankProcess& other : ranks_) bystanders_ += other.is_running() ? 1 : 0;
     if (!kill_at_) end_at_ = Clock::now() + kNotice;
   }
 
-  // Until we signal anybody ourselves, nobody but its own fate killed it.
+  // Until we signal anybody ourselves, nobody but its own fate killed it; and a signal that was
+  // passed on to all is why those failed that saw a peer end by it.
   void prefer_killed(std::size_t rank) {
-    if (!end_at_ || may_follow_another(ranks_[rank].ending())) return;
+    const launch::Ending& ending = ranks_[rank].ending();
+    const bool by_passed_on = !failed_by_itself_ && ending.by_signal && ending.value == passed_on_;
+    if (!end_at_ && !by_passed_on) return;
+    if (may_follow_another(ending)) return;
     if (may_follow_another(ranks_[*failed_].ending())) failed_ = rank;
   }
 
@@ -262,6 +268,7 @@ class Job {
   std::vector<launch::PrefixedLines> outputs_;
   std::optional<std::size_t> failed_;
   int bystanders_ = 0;               // still running when it failed
+  bool failed_by_itself_ = true;     // before any signal was passed on
   int passed_on_ = 0;                // the first signal that asked us to end
   std::optional<Deadline> end_at_;   // SIGTERM to all
   std::optional<Deadline> kill_at_;  // SIGKILL to all

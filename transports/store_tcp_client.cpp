@@ -35,6 +35,8 @@ using store_wire::Message;
 // gave less to connecting would not wait that long later either; a busy machine needs the least.
 constexpr Clock::duration kMostPatience = 30s;
 constexpr Clock::duration kLeastPatience = 3s;
+// Who had less for a hello than this has not waited for anybody.
+constexpr Clock::duration kHelloNeeds = 1s;
 constexpr auto kRetryEvery = 50ms;
 
 int milliseconds_until(Deadline deadline) {
@@ -77,9 +79,13 @@ class TcpStore final : public Store {
     if (!reply) {
       throw Error(
           ErrorCode::kDeadline, kNoPeer,
-          fmt::format("waited {:.1f} s for {} to answer the hello: another program seems to "
-                      "own that port: end it, or choose another MASTER_PORT or KOLO_STORE",
-                      seconds_since(start), describe()));
+          fmt::format("waited {:.3g} s for {} to answer the hello: {}", seconds_since(start),
+                      describe(),
+                      Clock::now() - start < kHelloNeeds
+                          ? "give it more time (a longer timeout); or another program owns that "
+                            "port: end it, or choose another MASTER_PORT or KOLO_STORE"
+                          : "another program seems to own that port: end it, or choose another "
+                            "MASTER_PORT or KOLO_STORE"));
     }
     if (reply->number != store_wire::kVersion) {
       throw Error(ErrorCode::kProtocol, kNoPeer,

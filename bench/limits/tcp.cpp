@@ -42,6 +42,7 @@ constexpr int kPolls = 500;
 // `congestion`: a congestion control of the kernel; empty for the machine's own.
 Pair connected_pair(const std::string& congestion) {
   const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener.is_open()) posix::throw_system("kolo-bench: a socket on 127.0.0.1");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -53,7 +54,7 @@ Pair connected_pair(const std::string& congestion) {
   }
   Pair pair;
   pair[0] = Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(pair[0].get(), generic, length) != 0)
+  if (!pair[0].is_open() || connect(pair[0].get(), generic, length) != 0)
     posix::throw_system("kolo-bench: connect to 127.0.0.1");
   pair[1] = Descriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!pair[1].is_open()) posix::throw_system("kolo-bench: accept on 127.0.0.1");

@@ -37,6 +37,24 @@ class SpinBarrier {
   alignas(64) std::atomic<int> phase_{0};
 };
 
+// Threads wait at the gate until all have been started: where one cannot be, no other waits for it.
+enum Gate : int { kClosed, kOpen, kGoHome };
+
+void start_together(int threads, std::atomic<int>& gate, const std::function<void(int)>& run) {
+  std::vector<std::jthread> team;
+  const auto open = [&](Gate how) {
+    gate.store(how);
+    gate.notify_all();
+  };
+  try {
+    for (int thread = 0; thread < threads; ++thread) team.emplace_back(run, thread);
+  } catch (...) {
+    open(kGoHome);
+    throw;  // which waits for them
+  }
+  open(kOpen);
+}
+
 }  // namespace
 
 std::vector<double> time_together(int threads, int rounds, const Round& round) {
@@ -45,7 +63,10 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
   std::vector<std::vector<double>> times(static_cast<std::size_t>(threads));
   std::mutex mutex;
   std::exception_ptr first;
+  std::atomic<int> gate{kClosed};
   const auto run = [&](int thread) {
+    gate.wait(kClosed);
+    if (gate.load() == kGoHome) return;
     bind_to_core(cores[static_cast<std::size_t>(thread) % cores.size()]);
     bool has_failed = false;
     for (int i = 0; i <= rounds; ++i) {
@@ -65,9 +86,7 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
       barrier.wait();
     }
   };
-  std::vector<std::thread> team;
-  for (int thread = 0; thread < threads; ++thread) team.emplace_back(run, thread);
-  for (std::thread& member : team) member.join();
+  start_together(threads, gate, run);
   if (first) std::rethrow_exception(first);
   std::vector<double> longest = times[0];
   for (const auto& row : times) {

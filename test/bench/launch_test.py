@@ -198,6 +198,22 @@ class Signals(unittest.TestCase):
             self.assertIn("was passed on", process.stderr.read())
             self.assert_nothing_left(groups)
 
+    def test_a_signal_passed_on_decides_though_a_rank_that_saw_another_end_was_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            follower = "echo $$ > $0/pid; trap 'exit 1' TERM; echo ready; while :; do sleep 0.01; done"
+            # Ends by the signal once the follower has ended and been seen.
+            leader = ("trap 'while grep -q \"^State:.[^Z]\" /proc/$(cat $0/pid)/status; do sleep 0.01; done; trap - TERM; "
+                      "kill -TERM $$' TERM; while [ ! -s $0/pid ]; do sleep 0.01; done; echo ready; while :; do sleep 0.01; done")
+            process = start("-n", "2", "--grace", "60", "sh", "-c",
+                            f"if [ $RANK = 0 ]; then {leader}; else {follower}; fi", folder)
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.stderr.close)
+            for _ in range(2):
+                process.stdout.readline()
+            process.terminate()
+            self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+            self.assertIn("rank 0 was killed by signal 15", process.stderr.read())
+
     def test_nothing_is_left_when_a_rank_is_killed(self):
         process, groups = self.start_waiting()
         os.kill(min(groups), signal.SIGKILL)
