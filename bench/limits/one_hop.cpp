@@ -11,13 +11,14 @@
 //                   kernel could copy between processes at no cost; of a broadcast the root copies
 //                   the second half, so that both cores work
 //
-// What is given was just rewritten by its owner.
+// What is given was just rewritten by its owner, and what came was checked (see floor.cpp).
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "bench/limits/checks.h"
 #include "bench/limits/floats.h"
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
@@ -63,8 +64,9 @@ class Pair {
   void prepare(int rank) {
     const bool gives_all =
         collective_ != Collective::kAllGather && collective_ != Collective::kBroadcast;
-    const Range given = gives_all ? Range{0, count_} : gives(rank);
-    std::fill_n(data_[rank].data() + given.begin, given.count, static_cast<float>(rank + 1));
+    const Range given = gives_all ? Range{0, 2 * half_} : gives(rank);
+    checks_[rank].next([&](const Pattern& pattern) { return count_wrong(rank, pattern); });
+    fill(data_[rank].data() + given.begin, given.begin, given.count, rank, checks_[rank].pattern());
   }
 
   void in_one_line(int rank) {
@@ -133,13 +135,9 @@ class Pair {
     theirs.done.wait_for(round);
   }
 
-  std::uint64_t count_wrong() const {
-    if (collective_ == Collective::kBarrier) return 0;
-    std::uint64_t wrong = 0;
-    for (int rank = 0; rank < 2; ++rank) {
-      for (std::size_t i = 0; i < 2 * half_; ++i) wrong += is_wrong(rank, i) ? 1 : 0;
-    }
-    return wrong;
+  std::uint64_t count_wrong() {
+    for (const int rank : {0, 1}) prepare(rank);
+    return checks_[0].wrong() + checks_[1].wrong();
   }
 
  private:
@@ -192,19 +190,24 @@ class Pair {
     std::memcpy(results_[rank].data() + own, data_[rank].data() + own, half_ * sizeof(float));
   }
 
-  bool is_wrong(int rank, std::size_t i) const {
-    const int owner = i < half_ ? 0 : 1;
+  std::uint64_t count_wrong(int rank, const Pattern& pattern) const {
+    const std::size_t own = rank == 0 ? 0 : half_;
+    const float* data = data_[rank].data();
     switch (collective_) {
       case Collective::kAllReduce:
-        return data_[rank][i] != 3.0F;
+        return count_wrong_reductions(data, 0, 2 * half_, 0, pattern);
       case Collective::kReduceScatter:
-        return owner == rank && data_[rank][i] != 3.0F;
+        return count_wrong_reductions(data + own, own, half_, 0, pattern);
       case Collective::kBroadcast:
-        return data_[rank][i] != 1.0F;
+        return count_wrong_copies(data, 0, 2 * half_, 0, pattern);
       case Collective::kAllGather:
-        return data_[rank][i] != static_cast<float>(owner + 1);
+        return count_wrong_copies(data, 0, half_, 0, pattern) +
+               count_wrong_copies(data + half_, half_, half_, 1, pattern);
+      case Collective::kAllToAll:
+        return count_wrong_copies(results_[rank].data(), own, half_, 0, pattern) +
+               count_wrong_copies(results_[rank].data() + half_, own, half_, 1, pattern);
       default:
-        return results_[rank][i] != static_cast<float>(owner + 1);
+        return 0;
     }
   }
 
@@ -213,6 +216,7 @@ class Pair {
   std::size_t half_;
   Floats data_[2];
   Floats results_[2];  // of an all-to-all
+  Checks checks_[2] = {Checks(2), Checks(2)};
   Flag rounds_[2];
   Side sides_[2];
 };

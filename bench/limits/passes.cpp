@@ -1,12 +1,14 @@
 // A bound for more than two ranks in shared memory: what a collective has to read and write, by all
 // cores at once, each working on its share of every rank's data; nobody waits for anybody. Pieces
 // of 64 KiB, so that what several ranks need is read from memory once. What is given was just
-// rewritten, by the core that reads it, which is kinder than the truth.
+// rewritten, by the core that reads it, which is kinder than the truth, and what came was checked
+// (see floor.cpp).
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "bench/cores.h"
+#include "bench/limits/checks.h"
 #include "bench/limits/floats.h"
 #include "bench/limits/kernels.h"
 #include "bench/limits/limits.h"
@@ -23,7 +25,8 @@ class Passes {
       : collective_(request.collective),
         ranks_(request.ranks),
         threads_(threads),
-        count_(request.bytes / sizeof(float)) {
+        count_(request.bytes / sizeof(float)),
+        checks_(static_cast<std::size_t>(threads), Checks(request.ranks)) {
     for (int rank = 0; rank < ranks_; ++rank) {
       data_.emplace_back(count_, request.pages);
       if (collective_ == Collective::kAllToAll) results_.emplace_back(count_, request.pages);
@@ -31,12 +34,13 @@ class Passes {
   }
 
   void prepare(int thread) {
+    Checks& checks = checks_[static_cast<std::size_t>(thread)];
+    checks.next([&](const Pattern& pattern) { return count_wrong(thread, pattern); });
     for (int rank = 0; rank < ranks_; ++rank) {
       const bool gives_nothing = collective_ == Collective::kBroadcast && rank != 0;
       const auto [begin, end] =
           collective_ == Collective::kAllGather ? share_of(rank, thread) : share(0, count_, thread);
-      if (!gives_nothing)
-        std::fill(of(data_, rank) + begin, of(data_, rank) + end, static_cast<float>(rank + 1));
+      if (!gives_nothing) fill(of(data_, rank) + begin, begin, end - begin, rank, checks.pattern());
     }
   }
 
@@ -44,21 +48,18 @@ class Passes {
     if (collective_ == Collective::kAllReduce) {
       const auto [begin, end] = share(0, count_, thread);
       for (int rank = 0; rank < ranks_; ++rank)
-        scale_in_place(of(data_, rank) + begin, end - begin, 1.5F);
+        scale_in_place(of(data_, rank) + begin, end - begin, 1.0F);
       return;
     }
     if (collective_ == Collective::kBroadcast) return move_pieces(share(0, count_, thread), 0);
     for (int owner = 0; owner < ranks_; ++owner) move_pieces(share_of(owner, thread), owner);
   }
 
-  std::uint64_t count_wrong() const {
+  std::uint64_t count_wrong() {
     std::uint64_t wrong = 0;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      for (int owner = 0; owner < ranks_; ++owner) {
-        const Share chunk = chunk_of(owner);
-        for (std::size_t i = chunk.begin; i < chunk.end; ++i)
-          wrong += is_wrong(rank, owner, i) ? 1 : 0;
-      }
+    for (int thread = 0; thread < threads_; ++thread) {
+      prepare(thread);
+      wrong += checks_[static_cast<std::size_t>(thread)].wrong();
     }
     return wrong;
   }
@@ -87,27 +88,44 @@ class Passes {
     return {count_ * first / all, count_ * (first + 1) / all};
   }
 
+  static Share share_in(Share chunk, Share share) {
+    return {std::max(chunk.begin, share.begin), std::min(chunk.end, share.end)};
+  }
+
   Share share_of(int owner, int thread) const {
     const Share chunk = chunk_of(owner);
     return share(chunk.begin, chunk.end, thread);
   }
 
-  // Of element i, in the chunk of `owner`.
-  bool is_wrong(int rank, int owner, std::size_t i) const {
-    const auto self = static_cast<std::size_t>(rank);
-    const float found = data_[self][i];
-    const auto given = static_cast<float>(rank + 1);
+  // Of what one thread did.
+  std::uint64_t count_wrong(int thread, const Pattern& pattern) {
+    std::uint64_t wrong = 0;
+    for (int owner = 0; owner < ranks_; ++owner) {
+      const auto [begin, end] =
+          collective_ == Collective::kAllReduce || collective_ == Collective::kBroadcast
+              ? share_in(chunk_of(owner), share(0, count_, thread))
+              : share_of(owner, thread);
+      for (int rank = 0; rank < ranks_ && begin < end; ++rank)
+        wrong += count_wrong(rank, owner, {begin, end}, pattern);
+    }
+    return wrong;
+  }
+
+  std::uint64_t count_wrong(int rank, int owner, Share range, const Pattern& pattern) {
+    const std::size_t count = range.end - range.begin;
+    const float* data = of(data_, rank) + range.begin;
     switch (collective_) {
-      case Collective::kAllReduce:
-        return found != 1.5F * given;
-      case Collective::kBroadcast:
-        return found != 1.0F;
-      case Collective::kAllGather:
-        return found != static_cast<float>(owner + 1);
       case Collective::kReduceScatter:
-        return found != (owner == rank ? static_cast<float>(ranks_ * (ranks_ + 1) / 2) : given);
-      default:
-        return results_[self][i] != given;
+        return owner == rank ? count_wrong_reductions(data, range.begin, count, 0, pattern) : 0;
+      case Collective::kBroadcast:
+        return count_wrong_copies(data, range.begin, count, 0, pattern);
+      case Collective::kAllGather:
+        return count_wrong_copies(data, range.begin, count, owner, pattern);
+      case Collective::kAllToAll:
+        return count_wrong_copies(of(results_, rank) + range.begin, range.begin, count, rank,
+                                  pattern);
+      default:  // an all-reduce's passes leave what was given
+        return count_wrong_copies(data, range.begin, count, rank, pattern);
     }
   }
 
@@ -137,6 +155,7 @@ class Passes {
   std::size_t count_;
   std::vector<Floats> data_;
   std::vector<Floats> results_;  // of an all-to-all
+  std::vector<Checks> checks_;   // by thread
 };
 
 }  // namespace

@@ -55,12 +55,18 @@ void start_together(int threads, std::atomic<int>& gate, const std::function<voi
   open(kOpen);
 }
 
-}  // namespace
+using Microseconds = std::chrono::duration<double, std::micro>;
 
-std::vector<double> time_together(int threads, int rounds, const Round& round) {
+// Of every round, in microseconds.
+struct Times {
+  std::vector<double> work;   // of the slowest thread
+  std::vector<double> whole;  // with what prepares it
+};
+
+Times play(int threads, int rounds, const Round& round) {
   SpinBarrier barrier(threads);
   const std::vector<int> cores = available_cores();
-  std::vector<std::vector<double>> times(static_cast<std::size_t>(threads));
+  std::vector<Times> times(static_cast<std::size_t>(threads));
   std::mutex mutex;
   std::exception_ptr first;
   std::atomic<int> gate{kClosed};
@@ -70,7 +76,8 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
     bind_to_core(cores[static_cast<std::size_t>(thread) % cores.size()]);
     bool has_failed = false;
     for (int i = 0; i <= rounds; ++i) {
-      std::chrono::duration<double, std::micro> took{0};
+      const auto start = std::chrono::steady_clock::now();
+      Microseconds took{0};
       try {
         if (!has_failed && round.prepare) round.prepare(thread);
         barrier.wait();
@@ -82,17 +89,27 @@ std::vector<double> time_together(int threads, int rounds, const Round& round) {
         if (!first) first = std::current_exception();
         has_failed = true;
       }
-      if (i > 0) times[static_cast<std::size_t>(thread)].push_back(took.count());
       barrier.wait();
+      if (i == 0) continue;
+      Times& mine = times[static_cast<std::size_t>(thread)];
+      mine.work.push_back(took.count());
+      mine.whole.push_back(Microseconds(std::chrono::steady_clock::now() - start).count());
     }
   };
   start_together(threads, gate, run);
   if (first) std::rethrow_exception(first);
-  std::vector<double> longest = times[0];
-  for (const auto& row : times) {
-    for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = std::max(longest[i], row[i]);
+  Times longest = times[0];
+  for (const Times& row : times) {
+    for (std::size_t i = 0; i < longest.work.size(); ++i)
+      longest.work[i] = std::max(longest.work[i], row.work[i]);
   }
   return longest;
+}
+
+}  // namespace
+
+std::vector<double> time_together(int threads, int rounds, const Round& round) {
+  return play(threads, rounds, round).work;
 }
 
 int rounds_for(double seconds, double us) {
@@ -100,8 +117,8 @@ int rounds_for(double seconds, double us) {
 }
 
 std::vector<double> time_for(int threads, double seconds, const Round& round) {
-  const double once = std::ranges::min(time_together(threads, kTrialRounds, round));
-  return time_together(threads, rounds_for(seconds, (round.prepare ? 2 : 1) * once), round);
+  const double once = std::ranges::min(play(threads, kTrialRounds, round).whole);
+  return time_together(threads, rounds_for(seconds, once), round);
 }
 
 }  // namespace kolo::bench

@@ -19,8 +19,8 @@ std::vector<double> time_together(int threads, int rounds, const Round& round);
 // Rounds for about that many seconds, between 3 and 1000, when one takes `us` microseconds.
 int rounds_for(double seconds, double us);
 
-// The same, of as many rounds as fit: by the quickest of a short trial, as one that was interrupted
-// says nothing. To prepare counts as much as to work.
+// The same, of as many rounds as fit, with what prepares them: by the quickest of a short trial, as
+// one that was interrupted says nothing.
 std::vector<double> time_for(int threads, double seconds, const Round& round);
 
 }  // namespace kolo::bench
