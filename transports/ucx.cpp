@@ -100,7 +100,11 @@ class UcxTransport final : public Transport {
       channel.drop();
       channel.close();
     });
-    station_.worker.close();
+    if (is_connecting()) {
+      station_.worker.abandon();
+    } else {
+      station_.worker.close();
+    }
   }
 
  private:
@@ -155,13 +159,12 @@ class UcxTransport final : public Transport {
     }
   }
 
-  // All say hello to all.
+  // All say hello to all, each as soon as nothing that it sends needs the other's help any more.
   void meet(const TransportRequest& request) {
     const auto start = Clock::now();
     for_each([](UcxChannel& channel) {
       channel.connect();
       channel.throw_if_lost();
-      channel.say(Kind::kHello);
     });
     WaitPolicy policy(request.local_ranks);
     while (true) {
@@ -177,15 +180,23 @@ class UcxTransport final : public Transport {
     }
   }
 
-  // Who has not said hello, or has not been said hello to. Whoever is lost before is thrown.
+  // Says hello where it can be said. Who has not said it, or has not been said it to; whoever is
+  // lost before is thrown.
   std::vector<int> unheard() {
     std::vector<int> missing;
     for_each([&missing](UcxChannel& channel) {
-      if (channel.has_heard() && channel.has_all_sent()) return;
+      if (channel.is_settled()) channel.say_hello();
+      if (channel.has_heard() && channel.is_settled() && channel.has_all_sent()) return;
       channel.throw_if_lost();
       missing.push_back(channel.peer());
     });
     return missing;
+  }
+
+  bool is_connecting() const {
+    return std::any_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+      return channel && channel->has_endpoint() && !channel->is_settled();
+    });
   }
 
   // --- the end of peers ---
@@ -254,8 +265,8 @@ class UcxTransport final : public Transport {
     param.user_data = &flushes_;
     std::vector<void*> requests;
     for_each([&](UcxChannel& channel) {
-      if (!channel.is_connected_now() || channel.is_over() || !channel.has_all_sent()) return;
-      channel.say(Kind::kGoodbye);
+      if (!channel.is_settled() || channel.is_over() || !channel.has_all_sent()) return;
+      channel.say_goodbye();
       void* const request = station_.worker.ucp().ep_flush_nbx(channel.endpoint(), &param);
       if (!UCS_PTR_IS_PTR(request)) return;
       ++flushes_;

@@ -45,6 +45,16 @@ void UcxChannel::connect() {
                             station_.rank, peer_, error.what()));
   }
   statistics_.connections = 1;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = [](void* request, ucs_status_t, void* channel) {
+    auto& self = *static_cast<UcxChannel*>(channel);
+    self.is_settled_ = true;
+    self.station_.worker.ucp().request_free(request);
+  };
+  param.user_data = this;
+  void* const request = station_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
+  is_settled_ = !UCS_PTR_IS_PTR(request);
 }
 
 void UcxChannel::watch() {
@@ -63,15 +73,18 @@ ucs_status_t UcxChannel::accept(Kind kind, const Header& header, void* data, std
   // Who is lost and comes again is not let in.
   if (header.token != station_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
     return UCS_OK;
-  has_heard_ = true;
   outbox_.give_credit(header.released);
   if (kind == Kind::kSegment) return inbox_.accept(header, data, bytes, attributes);
-  if (kind == Kind::kGoodbye) last_ = header.number;
+  if (kind == Kind::kHello) has_heard_ = true;
+  if (kind == Kind::kGoodbye) {
+    last_ = header.number;
+    inbox_.believe(header.number);
+  }
   return UCS_OK;
 }
 
 void UcxChannel::end() {
-  if (is_at_end() || !lost_.empty()) return;
+  if (!lost_.empty() || (last_ && inbox_.has_all(*last_))) return;
   lose(broken_ == UCS_OK ? "its process has ended"
                          : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'");
 }

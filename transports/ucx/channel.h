@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "transports/transport.h"
 #include "transports/ucx/inbox.h"
@@ -41,7 +42,10 @@ class UcxChannel final : public Channel {
     if (wants_lifeline_) watch();
   }
 
-  void say(Kind kind) { outbox_.send_note(kind, inbox_.released()); }
+  void say_hello() {
+    if (!std::exchange(has_said_hello_, true)) outbox_.send_note(Kind::kHello, 0);
+  }
+  void say_goodbye() { outbox_.send_note(Kind::kGoodbye, inbox_.released()); }
 
   // What UCX has brought, from its callbacks.
   ucs_status_t accept(Kind kind, const Header& header, void* data, std::size_t bytes,
@@ -55,8 +59,11 @@ class UcxChannel final : public Channel {
   // process has ended or, where it is broken, because UCX says so.
   void end();
 
-  bool has_heard() const { return has_heard_; }  // anything at all of the peer
-  bool is_connected_now() const { return outbox_.is_connected(); }
+  bool has_heard() const { return has_heard_; }  // the peer's hello
+  bool has_endpoint() const { return outbox_.is_connected(); }
+
+  // What is sent from now on leaves without any help of the peer's. False also before connect().
+  bool is_settled() const { return is_settled_; }
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
   ucp_ep_h endpoint() const { return outbox_.endpoint(); }
@@ -89,6 +96,8 @@ class UcxChannel final : public Channel {
   bool wants_lifeline_ = false;
   bool is_closed_ = false;
   bool has_heard_ = false;
+  bool is_settled_ = false;
+  bool has_said_hello_ = false;
   ucs_status_t broken_ = UCS_OK;
   std::string lost_;                   // why, if it is
   std::optional<std::uint32_t> last_;  // the peer is done after so many segments

@@ -84,14 +84,32 @@ void Inbox::fetch(Arrival& arrival, std::byte* into) {
   if (!UCS_PTR_IS_PTR(request)) fetched(arrival, UCS_PTR_RAW_STATUS(request));
 }
 
+// Where UCX reads the peer's memory itself, a peer that has gone may have used that for something
+// else meanwhile: unless it was done, which is to say that all had been fetched.
 void Inbox::fetched(Arrival& arrival, ucs_status_t status) {
   if (status != UCS_OK) {
     failure_ = status;
-  } else if (!lifelines_.is_alive(peer_)) {
-    failure_ = UCS_ERR_CONNECTION_RESET;  // what was read there may have been others' by then
+  } else if (end_ || lifelines_.is_alive(peer_)) {
+    trust(arrival);
   } else {
-    arrival.state = arrival.is_direct ? State::kPlaced : State::kWhole;
+    arrival.state = State::kDoubtful;
   }
+}
+
+void Inbox::believe(std::uint32_t end) {
+  end_ = end;
+  for (Arrival& arrival : arrivals_) {
+    if (arrival.state == State::kDoubtful) trust(arrival);
+  }
+}
+
+bool Inbox::has_all(std::uint32_t end) const {
+  if (distance(taken_, end) > kWindow) return false;
+  for (std::uint32_t number = taken_; number != end; ++number) {
+    const State state = arrivals_[number % kWindow].state;
+    if (state != State::kWhole && state != State::kPlaced) return false;
+  }
+  return true;
 }
 
 void Inbox::fetch_is_done(void* request, ucs_status_t status, std::size_t /*bytes*/,

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "transports/aligned_memory.h"
@@ -36,6 +37,12 @@ class Inbox {
   // yet.
   Taken receive(std::span<std::byte> into);
 
+  // The peer was done in good order, after `end` segments: what was fetched is what it sent.
+  void believe(std::uint32_t end);
+
+  // Whether all segments before `end` are there, or have been.
+  bool has_all(std::uint32_t end) const;
+
   // The caller's memory is not waited with any more.
   void forget_place() { place_ = {}; }
 
@@ -52,6 +59,7 @@ class Inbox {
     kEmpty,
     kOffered,   // by UCX's rendezvous
     kFetching,  // from there
+    kDoubtful,  // fetched from a peer that may have given up its memory before
     kWhole,     // at data
     kPlaced     // in the caller's memory
   };
@@ -70,6 +78,9 @@ class Inbox {
   std::byte* own_memory(Arrival& arrival);
   void fetch(Arrival& arrival, std::byte* into);
   void fetched(Arrival& arrival, ucs_status_t status);
+  static void trust(Arrival& arrival) {
+    arrival.state = arrival.is_direct ? State::kPlaced : State::kWhole;
+  }
   static void fetch_is_done(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
 
   Worker& worker_;
@@ -80,6 +91,7 @@ class Inbox {
   std::uint32_t taken_ = 0;
   bool takes_views_ = false;
   std::span<std::byte> place_;  // the caller's, for the next segment; empty: none
+  std::optional<std::uint32_t> end_;
   bool is_faulty_ = false;
   ucs_status_t failure_ = UCS_OK;
 };

@@ -66,6 +66,11 @@ void Worker::close() noexcept {
   context_ = nullptr;
 }
 
+void Worker::abandon() noexcept {
+  worker_ = nullptr;
+  context_ = nullptr;
+}
+
 void Worker::let(Kind kind, ucp_am_recv_callback_t callback, void* argument) {
   ucp_am_handler_param_t param{};
   param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |

@@ -47,6 +47,11 @@ class Worker {
   // Nothing moves any more, and nothing is touched.
   void close() noexcept;
 
+  // The same, for who has endpoints that are still connecting: UCX aborts the process where one of
+  // these is destroyed with a request to the peer under way (an assertion of 1.13). So the worker
+  // stays as it is until the process ends, and nobody moves it.
+  void abandon() noexcept;
+
   const Library& ucp() const { return ucp_; }
   ucp_worker_h get() const { return worker_; }
 
