@@ -128,6 +128,7 @@ class UcxTransport final : public Transport {
     station_.worker.let(Kind::kSegment, take<Kind::kSegment>, this);
     station_.worker.let(Kind::kCredit, take<Kind::kCredit>, this);
     station_.worker.let(Kind::kHello, take<Kind::kHello>, this);
+    station_.worker.let(Kind::kReady, take<Kind::kReady>, this);
     station_.worker.let(Kind::kGoodbye, take<Kind::kGoodbye>, this);
   }
 
@@ -159,7 +160,7 @@ class UcxTransport final : public Transport {
     }
   }
 
-  // All say hello to all, each as soon as nothing that it sends needs the other's help any more.
+  // All connect to all, and none goes on before nothing that another sends needs its help.
   void meet(const TransportRequest& request) {
     const auto start = Clock::now();
     for_each([](UcxChannel& channel) {
@@ -174,19 +175,19 @@ class UcxTransport final : public Transport {
       if (policy.pause(*this, *request.store, request.deadline)) continue;
       const std::chrono::duration<double> waited = Clock::now() - start;
       throw Error(ErrorCode::kDeadline, missing.front(),
-                  fmt::format("rank {}: waited {:.1f} s for {} of {} to say hello by ucx: see why "
+                  fmt::format("rank {}: waited {:.1f} s for {} of {} to connect by ucx: see why "
                               "they stopped, and whether a firewall is between",
                               rank(), waited.count(), name_ranks(missing), size_));
     }
   }
 
-  // Says hello where it can be said. Who has not said it, or has not been said it to; whoever is
-  // lost before is thrown.
+  // Says to who is connected that this rank is. Who has not said it, or has not been said it to;
+  // whoever is lost before is thrown.
   std::vector<int> unheard() {
     std::vector<int> missing;
     for_each([&missing](UcxChannel& channel) {
-      if (channel.is_settled()) channel.say_hello();
-      if (channel.has_heard() && channel.is_settled() && channel.has_all_sent()) return;
+      if (channel.is_settled()) channel.say_ready();
+      if (channel.is_peer_ready() && channel.is_settled() && channel.has_all_sent()) return;
       channel.throw_if_lost();
       missing.push_back(channel.peer());
     });

@@ -45,16 +45,17 @@ void UcxChannel::connect() {
                             station_.rank, peer_, error.what()));
   }
   statistics_.connections = 1;
+  outbox_.send_note(Kind::kHello, 0);
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = [](void* request, ucs_status_t, void* channel) {
     auto& self = *static_cast<UcxChannel*>(channel);
-    self.is_settled_ = true;
+    self.is_flushed_ = true;
     self.station_.worker.ucp().request_free(request);
   };
   param.user_data = this;
   void* const request = station_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
-  is_settled_ = !UCS_PTR_IS_PTR(request);
+  is_flushed_ = !UCS_PTR_IS_PTR(request);
 }
 
 void UcxChannel::watch() {
@@ -75,7 +76,7 @@ ucs_status_t UcxChannel::accept(Kind kind, const Header& header, void* data, std
     return UCS_OK;
   outbox_.give_credit(header.released);
   if (kind == Kind::kSegment) return inbox_.accept(header, data, bytes, attributes);
-  if (kind == Kind::kHello) has_heard_ = true;
+  if (kind == Kind::kReady) is_peer_ready_ = true;
   if (kind == Kind::kGoodbye) {
     last_ = header.number;
     inbox_.believe(header.number);

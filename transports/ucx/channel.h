@@ -42,8 +42,8 @@ class UcxChannel final : public Channel {
     if (wants_lifeline_) watch();
   }
 
-  void say_hello() {
-    if (!std::exchange(has_said_hello_, true)) outbox_.send_note(Kind::kHello, 0);
+  void say_ready() {
+    if (!std::exchange(has_said_ready_, true)) outbox_.send_note(Kind::kReady, 0);
   }
   void say_goodbye() { outbox_.send_note(Kind::kGoodbye, inbox_.released()); }
 
@@ -59,11 +59,11 @@ class UcxChannel final : public Channel {
   // process has ended or, where it is broken, because UCX says so.
   void end();
 
-  bool has_heard() const { return has_heard_; }  // the peer's hello
+  bool is_peer_ready() const { return is_peer_ready_; }
   bool has_endpoint() const { return outbox_.is_connected(); }
 
   // What is sent from now on leaves without any help of the peer's. False also before connect().
-  bool is_settled() const { return is_settled_; }
+  bool is_settled() const { return is_flushed_ && outbox_.has_gone(Kind::kHello); }
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
   ucp_ep_h endpoint() const { return outbox_.endpoint(); }
@@ -95,9 +95,9 @@ class UcxChannel final : public Channel {
   Inbox inbox_;
   bool wants_lifeline_ = false;
   bool is_closed_ = false;
-  bool has_heard_ = false;
-  bool is_settled_ = false;
-  bool has_said_hello_ = false;
+  bool is_peer_ready_ = false;
+  bool is_flushed_ = false;  // since it was connected
+  bool has_said_ready_ = false;
   ucs_status_t broken_ = UCS_OK;
   std::string lost_;                   // why, if it is
   std::optional<std::uint32_t> last_;  // the peer is done after so many segments

@@ -10,8 +10,14 @@
 namespace kolo::ucx {
 
 // Messages of each kind have an id of their own.
-enum class Kind : unsigned { kSegment, kCredit, kHello, kGoodbye };
-inline constexpr unsigned kKinds = 4;
+enum class Kind : unsigned {
+  kSegment,
+  kCredit,
+  kHello,   // first of all: has UCX make what a connection needs
+  kReady,   // the hello has gone, and what follows needs no help of the receiver's
+  kGoodbye  // last of all: there were so many segments
+};
+inline constexpr unsigned kKinds = 5;
 
 struct Header {
   std::uint32_t token = 0;   // as the sender has published it: a rank that comes again has another

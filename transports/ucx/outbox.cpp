@@ -41,6 +41,12 @@ void Outbox::post(Kind kind, Letter& letter, std::span<const std::byte> data) {
   ++under_way_;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  if (kind == Kind::kHello) {
+    // Else UCX asks for the peer's half of an endpoint when a message is first too long for it to
+    // be sent without, and who has sent that could not go before the peer has answered.
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_AM_SEND_FLAG_REPLY;
+  }
   param.cb.send = &Outbox::sent;
   param.user_data = &letter;
   void* const request =

@@ -43,8 +43,8 @@ class Outbox {
   // Sends `data` as the next segment; it stays as it is until is_drained().
   void send_segment(std::span<const std::byte> data, std::uint32_t released);
 
-  // Sends a message of a header only, with the number of segments sent so far. Hello and goodbye
-  // are said once.
+  // Sends a message of a header only, with the number of segments sent so far. Of all but
+  // credit there is one.
   void send_note(Kind kind, std::uint32_t released);
 
   // The peer says how many segments it has released so far; an older word than the last is ignored.
@@ -52,6 +52,8 @@ class Outbox {
 
   // Nothing that was given to UCX is needed any more.
   bool is_drained() const { return under_way_ == 0; }
+
+  bool has_gone(Kind note) const { return !notes_[static_cast<std::size_t>(note)].is_busy; }
 
   // Why UCX could not send something; UCS_OK: it could.
   ucs_status_t failure() const { return failure_; }
