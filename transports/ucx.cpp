@@ -41,7 +41,7 @@ constexpr unsigned kProgressPerClock = 64;
 class UcxTransport final : public Transport {
  public:
   UcxTransport(const TransportRequest& request, std::size_t segment_bytes)
-      : size_(request.size), station_(request.rank, request.size) {
+      : size_(request.size), station_(ucx::library(), request.rank, request.size) {
     let_messages_in();
     exchange_cards(request, segment_bytes);
     for (int peer = 0; peer < size_; ++peer) {
@@ -94,12 +94,12 @@ class UcxTransport final : public Transport {
 
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;
+    for_each([](UcxChannel& channel) { channel.close(); });
     let_go_of_what_was_drained();
-    station_.lifelines.let_go();
-    for_each([](UcxChannel& channel) {
-      channel.drop();
-      channel.close();
-    });
+    station_.lifelines.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
+    // UCX aborts the process where one of its reads of a peer's memory is under way.
+    station_.read_what_is_there();
+    for_each([](UcxChannel& channel) { channel.drop(); });
     if (is_connecting()) {
       station_.worker.abandon();
     } else {
@@ -208,27 +208,19 @@ class UcxTransport final : public Transport {
     bool is_any = false;
     for (const epoll_event& event : station_.epoll.wait(events, 0)) {
       if (event.data.u64 >= channels_.size()) continue;
-      const int peer = static_cast<int>(event.data.u64);
-      station_.lifelines.forget(peer);
-      read_what_is_there();
-      channels_[event.data.u64]->end();
+      UcxChannel& channel = *channels_[event.data.u64];
+      const auto news = station_.lifelines.hear(channel.peer());
+      if (news.farewell) channel.hear(*news.farewell);
+      if (news.is_end) channel.end();
       is_any = true;
     }
     for_each([&](UcxChannel& channel) {
       channel.watch_again();
       if (!channel.is_broken()) return;
-      read_what_is_there();
       channel.end();
       is_any = true;
     });
     return is_any;
-  }
-
-  // What a peer had sent before it ended is there now, and is to be heard.
-  void read_what_is_there() {
-    constexpr int kFarTooOften = 100'000;
-    for (int i = 0; i < kFarTooOften && station_.worker.progress() > 0; ++i) {
-    }
   }
 
   // --- the own end ---
@@ -260,27 +252,27 @@ class UcxTransport final : public Transport {
   // What was drained is UCX's, and not yet the network's: says goodbye where all has left, and
   // waits until that has.
   void let_go_of_what_was_drained() noexcept {
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    param.cb.send = [](void*, ucs_status_t, void* count) { --*static_cast<unsigned*>(count); };
-    param.user_data = &flushes_;
-    std::vector<void*> requests;
-    for_each([&](UcxChannel& channel) {
-      if (!channel.is_settled() || channel.is_over() || !channel.has_all_sent()) return;
-      channel.say_goodbye();
-      void* const request = station_.worker.ucp().ep_flush_nbx(channel.endpoint(), &param);
-      if (!UCS_PTR_IS_PTR(request)) return;
-      ++flushes_;
-      requests.push_back(request);
+    for_each([](UcxChannel& channel) { channel.say_goodbye(); });
+    try_until([this] {
+      return std::all_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+        return !channel || channel->is_over() || channel->has_left();
+      });
     });
-    try_until([this] { return flushes_ == 0; });
-    for (void* const request : requests) station_.worker.ucp().request_free(request);
+  }
+
+  std::optional<ucx::Farewell> farewell_to(const ucx::Farewell& watcher) const {
+    if (watcher.rank >= channels_.size() || !channels_[watcher.rank]) return std::nullopt;
+    if (watcher.token != station_.cards[watcher.rank].token) return std::nullopt;
+    auto farewell = channels_[watcher.rank]->farewell();
+    if (!farewell) return std::nullopt;
+    farewell->token = station_.cards[static_cast<std::size_t>(rank())].token;
+    farewell->rank = static_cast<std::uint32_t>(rank());
+    return farewell;
   }
 
   const int size_;
   ucx::Station station_;
   std::vector<std::unique_ptr<UcxChannel>> channels_;
-  unsigned flushes_ = 0;  // under way
   unsigned calls_ = 0;
   Clock::time_point looked_{};
   bool is_look_due_ = false;

@@ -46,26 +46,43 @@ void UcxChannel::connect() {
   }
   statistics_.connections = 1;
   outbox_.send_note(Kind::kHello, 0);
+  flush();
+}
+
+void UcxChannel::flush() {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = [](void* request, ucs_status_t, void* channel) {
     auto& self = *static_cast<UcxChannel*>(channel);
+    --self.flushes_;
     self.is_flushed_ = true;
     self.station_.worker.ucp().request_free(request);
   };
   param.user_data = this;
+  ++flushes_;
   void* const request = station_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
-  is_flushed_ = !UCS_PTR_IS_PTR(request);
+  if (UCS_PTR_IS_PTR(request)) return;
+  --flushes_;
+  is_flushed_ = true;
+}
+
+void UcxChannel::say_goodbye() {
+  if (!is_settled() || !may_part()) return;
+  outbox_.send_note(Kind::kGoodbye, inbox_.released());
+  flush();
 }
 
 void UcxChannel::watch() {
+  const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
+  const Card& theirs = station_.cards[static_cast<std::size_t>(peer_)];
   try {
-    wants_lifeline_ =
-        !station_.lifelines.watch(peer_, station_.cards[static_cast<std::size_t>(peer_)].lifeline);
+    wants_lifeline_ = !station_.lifelines.watch(
+        peer_, theirs.lifeline, {own.token, static_cast<std::uint32_t>(station_.rank), 0, 0});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost) throw;
     wants_lifeline_ = false;
-    lose("it has ended, or closed its transport");
+    station_.read_what_is_there();
+    if (!last_) lose("it has ended, or closed its transport");
   }
 }
 
@@ -77,15 +94,26 @@ ucs_status_t UcxChannel::accept(Kind kind, const Header& header, void* data, std
   outbox_.give_credit(header.released);
   if (kind == Kind::kSegment) return inbox_.accept(header, data, bytes, attributes);
   if (kind == Kind::kReady) is_peer_ready_ = true;
-  if (kind == Kind::kGoodbye) {
-    last_ = header.number;
-    inbox_.believe(header.number);
-  }
+  if (kind == Kind::kGoodbye) part(header.number, header.released);
   return UCS_OK;
 }
 
+void UcxChannel::part(std::uint32_t sent, std::uint32_t taken) noexcept {
+  last_ = sent;
+  inbox_.believe(sent);
+  outbox_.give_credit(taken);
+}
+
+void UcxChannel::hear(const Farewell& farewell) noexcept {
+  if (farewell.token == station_.cards[static_cast<std::size_t>(peer_)].token)
+    part(farewell.sent, farewell.taken);
+}
+
 void UcxChannel::end() {
-  if (!lost_.empty() || (last_ && inbox_.has_all(*last_))) return;
+  // What a peer had sent before it ended is there now. (In UCX's shared memory it may lie behind
+  // another rank's that is not written to its end yet: of who was done all is waited for.)
+  station_.read_what_is_there();
+  if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
   lose(broken_ == UCS_OK ? "its process has ended"
                          : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'");
 }
@@ -168,10 +196,11 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
 
 bool UcxChannel::is_drained() {
   throw_if_closed();
+  if (!outbox_.is_drained()) station_.worker.progress();
   if (outbox_.is_drained() && outbox_.failure() == UCS_OK) return true;
-  throw_if_cannot_send();
-  station_.worker.progress();
-  return outbox_.is_drained();
+  // UCX may not have heard yet what the peer, who is done, has said of it.
+  if (!(last_ && outbox_.is_all_taken())) throw_if_cannot_send();
+  return false;
 }
 
 // --- in ---
@@ -187,7 +216,7 @@ const std::byte* UcxChannel::view(std::size_t bytes) {
     station_.worker.progress();
     taken = inbox_.view(bytes);
   }
-  if (!settle(taken, bytes)) return nullptr;
+  if (!settle(taken)) return nullptr;
   is_viewing_ = true;
   viewed_bytes_ = bytes;
   return inbox_.data();
@@ -211,25 +240,22 @@ bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
     station_.worker.progress();
     taken = inbox_.receive(into);
   }
-  if (!settle(taken, into.size())) return false;
+  if (!settle(taken)) return false;
   finish_segment(into.size());
   return true;
 }
 
 // Whether the segment is there; what keeps it from ever coming is thrown.
-bool UcxChannel::settle(Inbox::Taken taken, std::size_t bytes) {
+bool UcxChannel::settle(Inbox::Taken taken) {
   if (taken == Inbox::Taken::kYes) return true;
   if (taken == Inbox::Taken::kNotYet && lost_.empty() && !is_at_end() && !inbox_.is_faulty())
     return false;
   inbox_.forget_place();
-  if (taken == Inbox::Taken::kLength || inbox_.is_faulty()) {
+  if (inbox_.is_faulty()) {
     throw Error(ErrorCode::kProtocol, peer_,
-                fmt::format("rank {}: rank {} (ucx) sent {}, where {} bytes were expected: do both "
-                            "run the same program?",
-                            station_.rank, peer_,
-                            inbox_.is_faulty() ? std::string("a segment out of its order")
-                                               : fmt::format("{} bytes", inbox_.length()),
-                            bytes));
+                fmt::format("rank {}: rank {} (ucx) sent a segment that is too long, or out of its "
+                            "order: is it the same version of kolo?",
+                            station_.rank, peer_));
   }
   if (taken == Inbox::Taken::kFailed && lost_.empty()) {
     broken_ = inbox_.failure();
@@ -243,6 +269,8 @@ void UcxChannel::finish_segment(std::size_t bytes) {
   ++statistics_.segments_received;
   const std::uint32_t released = inbox_.released();
   if (distance(told_, released) < kTellAfter || is_over() || !outbox_.is_connected()) return;
+  // A word to who has gone would have UCX give up the connection, and what has not been read of it.
+  if (!station_.lifelines.is_alive(peer_)) return;
   told_ = released;
   outbox_.send_note(Kind::kCredit, released);
 }

@@ -45,7 +45,10 @@ class UcxChannel final : public Channel {
   void say_ready() {
     if (!std::exchange(has_said_ready_, true)) outbox_.send_note(Kind::kReady, 0);
   }
-  void say_goodbye() { outbox_.send_note(Kind::kGoodbye, inbox_.released()); }
+
+  // Where this rank may part from the peer: it then does once has_left().
+  void say_goodbye();
+  bool has_left() const { return flushes_ == 0; }
 
   // What UCX has brought, from its callbacks.
   ucs_status_t accept(Kind kind, const Header& header, void* data, std::size_t bytes,
@@ -55,9 +58,17 @@ class UcxChannel final : public Channel {
   void note_failure(ucs_status_t status) { broken_ = status; }
   bool is_broken() const { return broken_ != UCS_OK && lost_.empty(); }
 
-  // All that the peer has sent has been read from UCX, and there will be no more: because its
-  // process has ended or, where it is broken, because UCX says so.
+  // The peer is done, as it says itself.
+  void hear(const Farewell& farewell) noexcept;
+
+  // The peer's process has ended, or, where it is broken, UCX says that the connection has.
   void end();
+
+  // What this rank says in the end; nothing where not all that it sent has gone.
+  std::optional<Farewell> farewell() const {
+    if (!may_part() || !has_left()) return std::nullopt;
+    return Farewell{0, 0, outbox_.sent(), inbox_.released()};
+  }
 
   bool is_peer_ready() const { return is_peer_ready_; }
   bool has_endpoint() const { return outbox_.is_connected(); }
@@ -66,10 +77,12 @@ class UcxChannel final : public Channel {
   bool is_settled() const { return is_flushed_ && outbox_.has_gone(Kind::kHello); }
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
-  ucp_ep_h endpoint() const { return outbox_.endpoint(); }
 
   // Every later call throws kAborted.
-  void close() noexcept { is_closed_ = true; }
+  void close() noexcept {
+    is_closed_ = true;
+    inbox_.close();
+  }
 
   // Gives back to UCX what it has here.
   void drop() noexcept { inbox_.drop(); }
@@ -78,13 +91,16 @@ class UcxChannel final : public Channel {
 
  private:
   void watch();
+  void part(std::uint32_t sent, std::uint32_t taken) noexcept;
+  void flush();
+  bool may_part() const { return has_all_sent() && !is_over(); }
   void enqueue(std::span<const std::byte> data, unsigned flags);
   void finish_segment(std::size_t bytes);
   bool is_at_end() const { return last_ && inbox_.released() == *last_; }
   void throw_if_closed() const;
   [[noreturn]] void throw_lost(const char* operation) const;
   void throw_if_cannot_send();
-  bool settle(Inbox::Taken taken, std::size_t bytes);
+  bool settle(Inbox::Taken taken);
   void lose(const std::string& why);
 
   Station& station_;
@@ -97,6 +113,7 @@ class UcxChannel final : public Channel {
   bool is_closed_ = false;
   bool is_peer_ready_ = false;
   bool is_flushed_ = false;  // since it was connected
+  unsigned flushes_ = 0;     // under way
   bool has_said_ready_ = false;
   ucs_status_t broken_ = UCS_OK;
   std::string lost_;                   // why, if it is

@@ -11,6 +11,9 @@ namespace {
 // Shorter ones are copied: that takes less time than to keep UCX's memory and give it back.
 constexpr std::size_t kWorthKeeping = 512;
 
+// A copy more takes less time than the sender's wait.
+constexpr std::size_t kFetchedAtOnce = 32 * 1024;
+
 alignas(kSegmentAlignment) constexpr std::byte kNothing{0};
 
 bool is_aligned(const void* memory) {
@@ -40,7 +43,7 @@ ucs_status_t Inbox::accept(const Header& header, void* data, std::size_t bytes,
     arrival.held = data;
     if (is_next && place_.size() == bytes) {
       fetch(arrival, place_.data());
-    } else if (takes_views_) {
+    } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_) {
       fetch(arrival, own_memory(arrival));
     }
     return UCS_INPROGRESS;
@@ -123,10 +126,18 @@ Inbox::Taken Inbox::view(std::size_t bytes) {
   Arrival& arrival = next();
   takes_views_ = true;
   if (arrival.state == State::kEmpty) return Taken::kNotYet;
-  if (arrival.bytes != bytes) return Taken::kLength;
   if (arrival.state == State::kOffered) fetch(arrival, own_memory(arrival));
+  if (arrival.state == State::kWhole && arrival.bytes < bytes) lengthen(arrival, bytes);
   if (arrival.state == State::kWhole) return Taken::kYes;
   return failure_ == UCS_OK ? Taken::kNotYet : Taken::kFailed;
+}
+
+void Inbox::lengthen(Arrival& arrival, std::size_t bytes) {
+  std::byte* const own = own_memory(arrival);
+  if (own != arrival.data && arrival.bytes > 0) std::memcpy(own, arrival.data, arrival.bytes);
+  std::memset(own + arrival.bytes, 0, bytes - arrival.bytes);
+  arrival.data = own;
+  arrival.bytes = bytes;
 }
 
 void Inbox::release() {
@@ -144,10 +155,11 @@ Inbox::Taken Inbox::receive(std::span<std::byte> into) {
     place_ = into;
     return Taken::kNotYet;
   }
-  if (arrival.bytes != into.size()) return Taken::kLength;
-  if (arrival.state == State::kOffered) fetch(arrival, into.data());
-  if (arrival.state == State::kWhole && arrival.bytes > 0)
-    std::memcpy(into.data(), arrival.data, arrival.bytes);
+  if (arrival.state == State::kOffered)
+    fetch(arrival, arrival.bytes == into.size() ? into.data() : own_memory(arrival));
+  if (arrival.state == State::kWhole && arrival.bytes < into.size()) lengthen(arrival, into.size());
+  if (arrival.state == State::kWhole && !into.empty())
+    std::memcpy(into.data(), arrival.data, into.size());
   if (arrival.state == State::kWhole || arrival.state == State::kPlaced) {
     place_ = {};
     release();

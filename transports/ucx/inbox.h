@@ -2,7 +2,8 @@
 //
 // A segment arrives whole, or as an offer that is fetched when it is known where to. Where the last
 // segment was taken with view(), the next offers are fetched at once, into memory of the inbox's;
-// where it was taken with receive(), they wait for the caller's memory.
+// where it was taken with receive(), they wait for the caller's memory, unless they are short:
+// ranks that all send first go on then, as they do where the network holds as much.
 #pragma once
 
 #include <array>
@@ -25,10 +26,11 @@ class Inbox {
   ucs_status_t accept(const Header& header, void* data, std::size_t bytes,
                       std::uint64_t attributes);
 
-  enum class Taken { kNotYet, kYes, kLength, kFailed };
+  enum class Taken { kNotYet, kYes, kFailed };
 
-  // The next segment, where it lies: data() once this says yes. kLength: it has another length than
-  // is asked for. kFailed: failure() says why.
+  // The next segment, where it lies: data() once this says yes. kFailed: failure() says why. One
+  // that is shorter than was asked for ends in zeros, of a longer one the beginning is there: ranks
+  // that call different things find out by what they read.
   Taken view(std::size_t bytes);
   const std::byte* data() const { return next().data; }
   void release();
@@ -46,11 +48,16 @@ class Inbox {
   // The caller's memory is not waited with any more.
   void forget_place() { place_ = {}; }
 
+  // Nor is anything else fetched: what is under way is the last.
+  void close() {
+    is_closed_ = true;
+    place_ = {};
+  }
+
   // Gives back to UCX what it holds here; before the worker is closed.
   void drop() noexcept;
 
   std::uint32_t released() const { return taken_; }
-  std::size_t length() const { return next().bytes; }
   bool is_faulty() const { return is_faulty_; }
   ucs_status_t failure() const { return failure_; }
 
@@ -76,6 +83,7 @@ class Inbox {
   Arrival& next() { return arrivals_[taken_ % kWindow]; }
   const Arrival& next() const { return arrivals_[taken_ % kWindow]; }
   std::byte* own_memory(Arrival& arrival);
+  void lengthen(Arrival& arrival, std::size_t bytes);
   void fetch(Arrival& arrival, std::byte* into);
   void fetched(Arrival& arrival, ucs_status_t status);
   static void trust(Arrival& arrival) {
@@ -92,6 +100,7 @@ class Inbox {
   bool takes_views_ = false;
   std::span<std::byte> place_;  // the caller's, for the next segment; empty: none
   std::optional<std::uint32_t> end_;
+  bool is_closed_ = false;
   bool is_faulty_ = false;
   ucs_status_t failure_ = UCS_OK;
 };

@@ -50,6 +50,10 @@ class Outbox {
   // The peer says how many segments it has released so far; an older word than the last is ignored.
   void give_credit(std::uint32_t released);
 
+  std::uint32_t sent() const { return sent_; }  // segments
+
+  bool is_all_taken() const { return credited_ == sent_; }  // by the peer, as it said
+
   // Nothing that was given to UCX is needed any more.
   bool is_drained() const { return under_way_ == 0; }
 

@@ -11,7 +11,14 @@
 namespace kolo::ucx {
 
 struct Station {
-  Station(int own_rank, int size) : rank(own_rank), lifelines(size, epoll), worker(size) {}
+  Station(const Library& ucp, int own_rank, int size)
+      : rank(own_rank), lifelines(size, epoll), worker(ucp, size) {}
+
+  void read_what_is_there() {
+    constexpr int kFarTooOften = 100'000;
+    for (int i = 0; i < kFarTooOften && worker.progress() > 0; ++i) {
+    }
+  }
 
   const int rank;
   posix::Epoll epoll;  // of the lifelines and the worker's descriptor

@@ -37,7 +37,7 @@ ucp_context_h make_context(const Library& ucp, int size) {
 
 std::string text_of(const Library& ucp, ucs_status_t status) { return ucp.status_string(status); }
 
-Worker::Worker(int size) : ucp_(library()) {
+Worker::Worker(const Library& ucp, int size) : ucp_(ucp) {
   try {
     context_ = make_context(ucp_, size);
     ucp_worker_params_t params{};

@@ -14,7 +14,8 @@ namespace kolo::ucx {
 class Worker {
  public:
   // For a job of `size` ranks. Error kUnavailable where UCX has nothing to run on, with its reason.
-  explicit Worker(int size);
+  // `ucp` must outlive it.
+  Worker(const Library& ucp, int size);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
