@@ -51,6 +51,7 @@ class UcxTransport final : public Transport {
     station_.epoll.add(station_.worker.descriptor(), EPOLLIN, static_cast<std::uint64_t>(size_));
     try {
       if (size_ <= kAllConnect) meet(request);
+      has_met_ = true;
     } catch (...) {
       quiesce();
       throw;
@@ -187,6 +188,7 @@ class UcxTransport final : public Transport {
     std::vector<int> missing;
     for_each([&missing](UcxChannel& channel) {
       if (channel.is_settled()) channel.say_ready();
+      if (channel.has_parted()) return;  // it has met all, and is done since
       if (channel.is_peer_ready() && channel.is_settled() && channel.has_all_sent()) return;
       channel.throw_if_lost();
       missing.push_back(channel.peer());
@@ -261,7 +263,8 @@ class UcxTransport final : public Transport {
   }
 
   std::optional<ucx::Farewell> farewell_to(const ucx::Farewell& watcher) const {
-    if (watcher.rank >= channels_.size() || !channels_[watcher.rank]) return std::nullopt;
+    if (!has_met_ || watcher.rank >= channels_.size() || !channels_[watcher.rank])
+      return std::nullopt;
     if (watcher.token != station_.cards[watcher.rank].token) return std::nullopt;
     auto farewell = channels_[watcher.rank]->farewell();
     if (!farewell) return std::nullopt;
@@ -276,6 +279,7 @@ class UcxTransport final : public Transport {
   unsigned calls_ = 0;
   Clock::time_point looked_{};
   bool is_look_due_ = false;
+  bool has_met_ = false;
   bool is_quiesced_ = false;
 };
 

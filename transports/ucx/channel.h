@@ -75,6 +75,7 @@ class UcxChannel final : public Channel {
 
   // What is sent from now on leaves without any help of the peer's. False also before connect().
   bool is_settled() const { return is_flushed_ && outbox_.has_gone(Kind::kHello); }
+  bool has_parted() const { return lost_.empty() && last_.has_value(); }  // in good order
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
 
