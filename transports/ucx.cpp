@@ -294,7 +294,15 @@ std::unique_ptr<Transport> make(const TransportRequest& request) {
 std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSettings& settings) {
   check(request.rank >= 0 && request.rank < request.size, "a rank must be from 0 to size - 1");
   check(request.store != nullptr, "a transport needs a store");
-  return std::make_unique<UcxTransport>(request, settings.segment_bytes);
+  try {
+    return std::make_unique<UcxTransport>(request, settings.segment_bytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable ||
+        std::string_view(error.what()).starts_with("rank "))
+      throw;
+    throw Error(error.code(), error.peer(),
+                fmt::format("rank {}: ucx: {}", request.rank, error.what()));
+  }
 }
 
 // Whether UCX is there is found out when it is asked for: "auto" has tcp, which reaches as far, and
