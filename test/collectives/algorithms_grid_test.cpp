@@ -387,7 +387,7 @@ std::vector<std::size_t> counts_for(int size) {
 
 void run_algorithms(Collective collective) {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 16);
+  const auto size = GENERATE_REF(from_range(sizes_over(transport)));
   CommunicatorOptions options;
   options.segment_bytes = kSegmentBytes;
   run_ranks(
@@ -454,7 +454,7 @@ TEST_CASE("every message algorithm works") { run_algorithms(Collective::kMessage
 
 TEST_CASE("nobody leaves a barrier of any algorithm before everybody has come") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 4, 5, 6, 7, 8, 9, 16);
+  const auto size = GENERATE_REF(from_range(sizes_over(transport)));
   std::atomic<int> arrivals{0};
   run_ranks(size, transport, [&](Communicator& communicator) {
     int round = 0;

@@ -293,7 +293,7 @@ std::vector<Case> cases(int size) {
 
 void run_grid(Body body) {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 5);
+  const auto size = GENERATE_REF(from_range(sizes_over(transport, {1, 2, 3, 5}, {2, 3})));
   CommunicatorOptions options;
   options.segment_bytes = kSegmentBytes;
   run_ranks(

@@ -41,4 +41,11 @@ void expect(bool holds, const std::string& what);
 // The transports to test over: all of this build that work among threads of one process.
 std::vector<std::string> transports_under_test();
 
+// The job sizes of a long grid over `transport`: `all` over our own, `few` over those that borrow
+// somebody's library (ucx, ofi). A job over these starts slowly, and what is proved for our own
+// code need not be proved again.
+std::vector<int> sizes_over(const std::string& transport,
+                            std::vector<int> all = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16},
+                            std::vector<int> few = {3, 8});
+
 }  // namespace kolo::test

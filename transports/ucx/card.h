@@ -1,0 +1,23 @@
+// What a rank publishes for the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kolo::ucx {
+
+struct Card {
+  std::string identity;           // of its host
+  std::string lifeline;           // the name of its unix socket
+  std::string address;            // of its worker, bytes of UCX's
+  std::uint32_t token = 0;        // of this transport, random
+  std::size_t segment_bytes = 0;  // alike on all ranks
+};
+
+std::string to_text(const Card& card);
+
+// Error kProtocol where `text`, of `rank`, is torn or another version's.
+Card card_from_text(const std::string& text, int rank);
+
+}  // namespace kolo::ucx

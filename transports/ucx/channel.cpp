@@ -1,0 +1,278 @@
+#include "transports/ucx/channel.h"
+
+#include <fmt/format.h>
+
+#include "transports/check.h"
+#include "transports/error.h"
+
+namespace kolo::ucx {
+
+UcxChannel::UcxChannel(Station& station, int peer, std::size_t segment_bytes)
+    : station_(station),
+      peer_(peer),
+      outbox_(station.worker, station.cards[static_cast<std::size_t>(station.rank)].token,
+              station.rank, segment_bytes),
+      inbox_(station.worker, station.lifelines, peer, segment_bytes) {
+  capabilities_.segment_bytes = segment_bytes;
+  capabilities_.preferred_segment_bytes = segment_bytes;
+  capabilities_.shortest_segment_bytes = std::min<std::size_t>(segment_bytes, 64 * 1024);
+  capabilities_.credit_segments = static_cast<int>(kWindow);
+  capabilities_.latency_us = 3;
+  capabilities_.bandwidth_GBps = 4;
+}
+
+// --- the connection ---
+
+void UcxChannel::connect() {
+  if (outbox_.is_connected() || !lost_.empty()) return;
+  const Card& card = station_.cards[static_cast<std::size_t>(peer_)];
+  const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
+  const bool is_on_this_host = card.identity == own.identity;
+  if (is_on_this_host) watch();
+  if (!lost_.empty()) return;
+  try {
+    outbox_.connect(station_.worker.connect(
+        card.address,
+        is_on_this_host ? Worker::Failures::kAreSeenByOthers : Worker::Failures::kAreToldByUcx,
+        [](void* channel, ucp_ep_h, ucs_status_t status) {
+          static_cast<UcxChannel*>(channel)->note_failure(status);
+        },
+        this));
+  } catch (const Error& error) {
+    throw Error(error.code(), peer_,
+                fmt::format("rank {}: ucx has no way to rank {} ({}): see that UCX_TLS and "
+                            "UCX_NET_DEVICES are alike on all ranks, and have a transport for both",
+                            station_.rank, peer_, error.what()));
+  }
+  statistics_.connections = 1;
+  outbox_.send_note(Kind::kHello, 0);
+  flush();
+}
+
+void UcxChannel::flush() {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = [](void* request, ucs_status_t, void* channel) {
+    auto& self = *static_cast<UcxChannel*>(channel);
+    --self.flushes_;
+    self.is_flushed_ = true;
+    self.station_.worker.ucp().request_free(request);
+  };
+  param.user_data = this;
+  ++flushes_;
+  void* const request = station_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
+  if (UCS_PTR_IS_PTR(request)) return;
+  --flushes_;
+  is_flushed_ = true;
+}
+
+void UcxChannel::say_goodbye() {
+  if (!is_settled() || !may_part()) return;
+  outbox_.send_note(Kind::kGoodbye, inbox_.released());
+  flush();
+}
+
+void UcxChannel::watch() {
+  const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
+  const Card& theirs = station_.cards[static_cast<std::size_t>(peer_)];
+  try {
+    wants_lifeline_ = !station_.lifelines.watch(
+        peer_, theirs.lifeline, {own.token, static_cast<std::uint32_t>(station_.rank), 0, 0});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    wants_lifeline_ = false;
+    station_.read_what_is_there();
+    if (!last_) lose("it has ended, or closed its transport");
+  }
+}
+
+ucs_status_t UcxChannel::accept(Kind kind, const Header& header, void* data, std::size_t bytes,
+                                std::uint64_t attributes) noexcept {
+  // Who is lost and comes again is not let in.
+  if (header.token != station_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
+    return UCS_OK;
+  outbox_.give_credit(header.released);
+  if (kind == Kind::kSegment) return inbox_.accept(header, data, bytes, attributes);
+  if (kind == Kind::kReady) is_peer_ready_ = true;
+  if (kind == Kind::kGoodbye) part(header.number, header.released);
+  return UCS_OK;
+}
+
+void UcxChannel::part(std::uint32_t sent, std::uint32_t taken) noexcept {
+  last_ = sent;
+  inbox_.believe(sent);
+  outbox_.give_credit(taken);
+}
+
+void UcxChannel::hear(const Farewell& farewell) noexcept {
+  if (farewell.token == station_.cards[static_cast<std::size_t>(peer_)].token)
+    part(farewell.sent, farewell.taken);
+}
+
+void UcxChannel::end() {
+  // What a peer had sent before it ended is there now. (In UCX's shared memory it may lie behind
+  // another rank's that is not written to its end yet: of who was done all is waited for.)
+  station_.read_what_is_there();
+  if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
+  lose(broken_ == UCS_OK ? "its process has ended"
+                         : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'");
+}
+
+void UcxChannel::lose(const std::string& why) {
+  lost_ = fmt::format("rank {} (ucx): {}; look at its last output", peer_, why);
+}
+
+void UcxChannel::throw_if_closed() const {
+  if (!is_closed_) return;
+  throw Error(ErrorCode::kAborted, kNoPeer,
+              fmt::format("rank {}: this transport was closed", station_.rank));
+}
+
+void UcxChannel::throw_lost(const char* operation) const {
+  throw Error(
+      ErrorCode::kPeerLost, peer_,
+      fmt::format("rank {}: cannot {} {}", station_.rank, operation,
+                  lost_.empty() ? fmt::format("rank {} (ucx): it closed its transport; look "
+                                              "at its last output",
+                                              peer_)
+                                : lost_));
+}
+
+void UcxChannel::throw_if_lost() const {
+  if (is_over()) throw_lost("reach");
+}
+
+// --- out ---
+
+void UcxChannel::throw_if_cannot_send() {
+  throw_if_closed();
+  if (outbox_.failure() != UCS_OK && lost_.empty()) {
+    broken_ = outbox_.failure();
+    end();
+  }
+  if (is_over()) throw_lost("send to");
+}
+
+std::byte* UcxChannel::reserve(std::size_t bytes) {
+  throw_if_cannot_send();
+  check(bytes <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  check(!is_reserved_, "reserve() before the slot reserved last was committed");
+  if (!outbox_.has_place()) station_.worker.progress();
+  if (!outbox_.has_place()) return nullptr;
+  is_reserved_ = true;
+  reserved_bytes_ = bytes;
+  return outbox_.slot();
+}
+
+void UcxChannel::commit(unsigned flags) {
+  check(is_reserved_, "commit() without a reserved slot");
+  is_reserved_ = false;
+  throw_if_cannot_send();
+  enqueue({outbox_.slot(), reserved_bytes_}, flags);
+}
+
+bool UcxChannel::send(std::span<const std::byte> data, unsigned flags) {
+  throw_if_cannot_send();
+  check(data.size() <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  check(!is_reserved_, "send() while a slot is reserved");
+  if (!outbox_.has_place()) station_.worker.progress();
+  if (!outbox_.has_place()) return false;
+  enqueue(data, flags);
+  return true;
+}
+
+void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
+  check((flags & kAnswered) == 0,
+        "this channel takes no answers: ask Capabilities::can_answer first");
+  connect();
+  throw_if_cannot_send();
+  statistics_.bytes_sent += data.size();
+  ++statistics_.segments_sent;
+  told_ = inbox_.released();
+  outbox_.send_segment(data, told_);
+}
+
+bool UcxChannel::is_drained() {
+  throw_if_closed();
+  if (!outbox_.is_drained()) station_.worker.progress();
+  if (outbox_.is_drained() && outbox_.failure() == UCS_OK) return true;
+  // UCX may not have heard yet what the peer, who is done, has said of it.
+  if (!(last_ && outbox_.is_all_taken())) throw_if_cannot_send();
+  return false;
+}
+
+// --- in ---
+
+const std::byte* UcxChannel::view(std::size_t bytes) {
+  throw_if_closed();
+  check(bytes <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  if (is_viewing_) return inbox_.data();
+  auto taken = inbox_.view(bytes);
+  if (taken == Inbox::Taken::kNotYet) {
+    connect();
+    station_.worker.progress();
+    taken = inbox_.view(bytes);
+  }
+  if (!settle(taken)) return nullptr;
+  is_viewing_ = true;
+  viewed_bytes_ = bytes;
+  return inbox_.data();
+}
+
+void UcxChannel::release() {
+  check(is_viewing_, "release() without a view");
+  is_viewing_ = false;
+  inbox_.release();
+  finish_segment(viewed_bytes_);
+}
+
+bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
+  throw_if_closed();
+  check(into.size() <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  check(!is_viewing_, "receive() before the view was released");
+  auto taken = inbox_.receive(into);
+  if (taken == Inbox::Taken::kNotYet) {
+    connect();
+    station_.worker.progress();
+    taken = inbox_.receive(into);
+  }
+  if (!settle(taken)) return false;
+  finish_segment(into.size());
+  return true;
+}
+
+// Whether the segment is there; what keeps it from ever coming is thrown.
+bool UcxChannel::settle(Inbox::Taken taken) {
+  if (taken == Inbox::Taken::kYes) return true;
+  if (taken == Inbox::Taken::kNotYet && lost_.empty() && !is_at_end() && !inbox_.is_faulty())
+    return false;
+  inbox_.forget_place();
+  if (inbox_.is_faulty()) {
+    throw Error(ErrorCode::kProtocol, peer_,
+                fmt::format("rank {}: rank {} (ucx) sent a segment that is too long, or out of its "
+                            "order: is it the same version of kolo?",
+                            station_.rank, peer_));
+  }
+  if (taken == Inbox::Taken::kFailed && lost_.empty()) {
+    broken_ = inbox_.failure();
+    end();
+  }
+  throw_lost("receive from");
+}
+
+void UcxChannel::finish_segment(std::size_t bytes) {
+  statistics_.bytes_received += bytes;
+  ++statistics_.segments_received;
+  const std::uint32_t released = inbox_.released();
+  if (distance(told_, released) < kTellAfter || is_over() || !outbox_.is_connected()) return;
+  // A word to who has gone would have UCX give up the connection, and what has not been read of it.
+  if (!station_.lifelines.is_alive(peer_)) return;
+  told_ = released;
+  outbox_.send_note(Kind::kCredit, released);
+}
+
+}  // namespace kolo::ucx

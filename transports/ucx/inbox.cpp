@@ -1,0 +1,178 @@
+#include "transports/ucx/inbox.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kolo::ucx {
+
+namespace {
+
+// Shorter ones are copied: that takes less time than to keep UCX's memory and give it back.
+constexpr std::size_t kWorthKeeping = 512;
+
+// A copy more takes less time than the sender's wait.
+constexpr std::size_t kFetchedAtOnce = 32 * 1024;
+
+alignas(kSegmentAlignment) constexpr std::byte kNothing{0};
+
+bool is_aligned(const void* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory) % kSegmentAlignment == 0;
+}
+
+}  // namespace
+
+Inbox::Inbox(Worker& worker, const Lifelines& lifelines, int peer, std::size_t segment_bytes)
+    : worker_(worker), lifelines_(lifelines), peer_(peer), segment_bytes_(segment_bytes) {
+  for (Arrival& arrival : arrivals_) arrival.inbox = this;
+}
+
+ucs_status_t Inbox::accept(const Header& header, void* data, std::size_t bytes,
+                           std::uint64_t attributes) {
+  Arrival& arrival = arrivals_[header.number % kWindow];
+  const bool is_expected = distance(taken_, header.number) < kWindow &&
+                           arrival.state == State::kEmpty && bytes <= segment_bytes_;
+  if (!is_expected) {
+    is_faulty_ = true;
+    return UCS_OK;
+  }
+  arrival.bytes = bytes;
+  const bool is_next = header.number == taken_;
+  if ((attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    arrival.state = State::kOffered;
+    arrival.held = data;
+    if (is_next && place_.size() == bytes) {
+      fetch(arrival, place_.data());
+    } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_) {
+      fetch(arrival, own_memory(arrival));
+    }
+    return UCS_INPROGRESS;
+  }
+  if (is_next && !place_.empty() && place_.size() == bytes) {
+    std::memcpy(place_.data(), data, bytes);
+    arrival.state = State::kPlaced;
+    return UCS_OK;
+  }
+  arrival.state = State::kWhole;
+  if ((attributes & UCP_AM_RECV_ATTR_FLAG_DATA) != 0 && bytes >= kWorthKeeping &&
+      is_aligned(data)) {
+    arrival.held = data;
+    arrival.data = static_cast<const std::byte*>(data);
+    return UCS_INPROGRESS;
+  }
+  arrival.data = &kNothing;
+  if (bytes == 0) return UCS_OK;
+  std::byte* const copy = own_memory(arrival);
+  std::memcpy(copy, data, bytes);
+  arrival.data = copy;
+  return UCS_OK;
+}
+
+std::byte* Inbox::own_memory(Arrival& arrival) {
+  if (!arrival.own) arrival.own = allocate_aligned(slot_stride(segment_bytes_));
+  return arrival.own.get();
+}
+
+void Inbox::fetch(Arrival& arrival, std::byte* into) {
+  arrival.state = State::kFetching;
+  arrival.data = into;
+  arrival.is_direct = into != arrival.own.get();
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.recv_am = &Inbox::fetch_is_done;
+  param.user_data = &arrival;
+  void* const offer = std::exchange(arrival.held, nullptr);
+  void* const request =
+      worker_.ucp().am_recv_data_nbx(worker_.get(), offer, into, arrival.bytes, &param);
+  if (!UCS_PTR_IS_PTR(request)) fetched(arrival, UCS_PTR_RAW_STATUS(request));
+}
+
+// Where UCX reads the peer's memory itself, a peer that has gone may have used that for something
+// else meanwhile: unless it was done, which is to say that all had been fetched.
+void Inbox::fetched(Arrival& arrival, ucs_status_t status) {
+  if (status != UCS_OK) {
+    failure_ = status;
+  } else if (end_ || lifelines_.is_alive(peer_)) {
+    trust(arrival);
+  } else {
+    arrival.state = State::kDoubtful;
+  }
+}
+
+void Inbox::believe(std::uint32_t end) {
+  end_ = end;
+  for (Arrival& arrival : arrivals_) {
+    if (arrival.state == State::kDoubtful) trust(arrival);
+  }
+}
+
+bool Inbox::has_all(std::uint32_t end) const {
+  if (distance(taken_, end) > kWindow) return false;
+  for (std::uint32_t number = taken_; number != end; ++number) {
+    const State state = arrivals_[number % kWindow].state;
+    if (state != State::kWhole && state != State::kPlaced) return false;
+  }
+  return true;
+}
+
+void Inbox::fetch_is_done(void* request, ucs_status_t status, std::size_t /*bytes*/,
+                          void* arrival) {
+  auto& of = *static_cast<Arrival*>(arrival);
+  of.inbox->fetched(of, status);
+  of.inbox->worker_.ucp().request_free(request);
+}
+
+Inbox::Taken Inbox::view(std::size_t bytes) {
+  Arrival& arrival = next();
+  takes_views_ = true;
+  if (arrival.state == State::kEmpty) return Taken::kNotYet;
+  if (arrival.state == State::kOffered) fetch(arrival, own_memory(arrival));
+  if (arrival.state == State::kWhole && arrival.bytes < bytes) lengthen(arrival, bytes);
+  if (arrival.state == State::kWhole) return Taken::kYes;
+  return failure_ == UCS_OK ? Taken::kNotYet : Taken::kFailed;
+}
+
+void Inbox::lengthen(Arrival& arrival, std::size_t bytes) {
+  std::byte* const own = own_memory(arrival);
+  if (own != arrival.data && arrival.bytes > 0) std::memcpy(own, arrival.data, arrival.bytes);
+  std::memset(own + arrival.bytes, 0, bytes - arrival.bytes);
+  arrival.data = own;
+  arrival.bytes = bytes;
+}
+
+void Inbox::release() {
+  Arrival& arrival = next();
+  if (arrival.held != nullptr)
+    worker_.ucp().am_data_release(worker_.get(), std::exchange(arrival.held, nullptr));
+  arrival.state = State::kEmpty;
+  ++taken_;
+}
+
+Inbox::Taken Inbox::receive(std::span<std::byte> into) {
+  Arrival& arrival = next();
+  takes_views_ = false;
+  if (arrival.state == State::kEmpty) {
+    place_ = into;
+    return Taken::kNotYet;
+  }
+  if (arrival.state == State::kOffered)
+    fetch(arrival, arrival.bytes == into.size() ? into.data() : own_memory(arrival));
+  if (arrival.state == State::kWhole && arrival.bytes < into.size()) lengthen(arrival, into.size());
+  if (arrival.state == State::kWhole && !into.empty())
+    std::memcpy(into.data(), arrival.data, into.size());
+  if (arrival.state == State::kWhole || arrival.state == State::kPlaced) {
+    place_ = {};
+    release();
+    return Taken::kYes;
+  }
+  return failure_ == UCS_OK ? Taken::kNotYet : Taken::kFailed;
+}
+
+void Inbox::drop() noexcept {
+  for (Arrival& arrival : arrivals_) {
+    if (arrival.held != nullptr)
+      worker_.ucp().am_data_release(worker_.get(), std::exchange(arrival.held, nullptr));
+  }
+}
+
+}  // namespace kolo::ucx

@@ -1,0 +1,94 @@
+// What a rank sends to one peer: segments with their numbers, as many as the peer has given credit
+// for, and messages that are no segments.
+//
+// Each segment under way has a place: its header and, if it was committed, its slot. UCX wants both
+// until the send is complete; sends may complete in another order than that they were made in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "transports/aligned_memory.h"
+#include "transports/ucx/worker.h"
+
+namespace kolo::ucx {
+
+// Segments in flight each way, of a pair. One more than the minimum would be enough for credit that
+// comes back by twos; twice as many keep a stream going.
+inline constexpr std::uint32_t kWindow = 8;
+
+// Where nothing else goes to the peer credit is told after so many releases: the peer then never
+// has less than kMinimumCredit of what is its due.
+inline constexpr std::uint32_t kTellAfter = 2;
+static_assert(kWindow - (kTellAfter - 1) >= static_cast<std::uint32_t>(kMinimumCredit));
+
+class Outbox {
+ public:
+  // Headers say `token` and `rank`, who is who sends.
+  Outbox(Worker& worker, std::uint32_t token, int rank, std::size_t segment_bytes);
+
+  void connect(ucp_ep_h endpoint) { endpoint_ = endpoint; }
+  bool is_connected() const { return endpoint_ != nullptr; }
+  ucp_ep_h endpoint() const { return endpoint_; }
+
+  // Whether the next segment may leave.
+  bool has_place() const {
+    return distance(credited_, sent_) < kWindow && !places_[sent_ % kWindow].is_busy;
+  }
+
+  // The slot of the next segment.
+  std::byte* slot();
+
+  // Sends `data` as the next segment; it stays as it is until is_drained().
+  void send_segment(std::span<const std::byte> data, std::uint32_t released);
+
+  // Sends a message of a header only, with the number of segments sent so far. Of all but
+  // credit there is one.
+  void send_note(Kind kind, std::uint32_t released);
+
+  // The peer says how many segments it has released so far; an older word than the last is ignored.
+  void give_credit(std::uint32_t released);
+
+  std::uint32_t sent() const { return sent_; }  // segments
+
+  bool is_all_taken() const { return credited_ == sent_; }  // by the peer, as it said
+
+  // Nothing that was given to UCX is needed any more.
+  bool is_drained() const { return under_way_ == 0; }
+
+  bool has_gone(Kind note) const { return !notes_[static_cast<std::size_t>(note)].is_busy; }
+
+  // Why UCX could not send something; UCS_OK: it could.
+  ucs_status_t failure() const { return failure_; }
+
+ private:
+  struct Letter {
+    Header header;
+    Outbox* outbox = nullptr;
+    bool is_busy = false;
+  };
+  struct Place : Letter {
+    AlignedMemory slot;
+  };
+
+  void post(Kind kind, Letter& letter, std::span<const std::byte> data);
+  void complete(Letter& letter, ucs_status_t status);
+  static void sent(void* request, ucs_status_t status, void* letter);
+
+  Worker& worker_;
+  const Header stamp_;
+  const std::size_t segment_bytes_;
+  ucp_ep_h endpoint_ = nullptr;
+  std::array<Place, kWindow> places_;
+  // More credit than a window's is never under way: the peer cannot have sent what it would be for.
+  std::array<Letter, kWindow / kTellAfter + 1> credits_;
+  std::uint32_t credits_sent_ = 0;
+  std::array<Letter, kKinds> notes_;  // the others
+  std::uint32_t sent_ = 0;
+  std::uint32_t credited_ = 0;  // segments of mine that the peer has released, as it said
+  unsigned under_way_ = 0;
+  ucs_status_t failure_ = UCS_OK;
+};
+
+}  // namespace kolo::ucx

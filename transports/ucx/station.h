@@ -1,0 +1,30 @@
+// What the channels of one transport share.
+#pragma once
+
+#include <vector>
+
+#include "transports/posix/epoll.h"
+#include "transports/ucx/card.h"
+#include "transports/ucx/lifeline.h"
+#include "transports/ucx/worker.h"
+
+namespace kolo::ucx {
+
+struct Station {
+  Station(const Library& ucp, int own_rank, int size)
+      : rank(own_rank), lifelines(size, epoll), worker(ucp, size) {}
+
+  void read_what_is_there() {
+    constexpr int kFarTooOften = 100'000;
+    for (int i = 0; i < kFarTooOften && worker.progress() > 0; ++i) {
+    }
+  }
+
+  const int rank;
+  posix::Epoll epoll;  // of the lifelines and the worker's descriptor
+  Lifelines lifelines;
+  Worker worker;
+  std::vector<Card> cards;  // of all ranks
+};
+
+}  // namespace kolo::ucx

@@ -1,0 +1,69 @@
+// UCX's context and worker as one resource: all that a rank sends and receives goes through it.
+//
+// One thread at a time. Callbacks come from progress() and from calls that send, never from
+// elsewhere; they must not throw.
+#pragma once
+
+#include <string>
+
+#include "transports/ucx/header.h"
+#include "transports/ucx/library.h"
+
+namespace kolo::ucx {
+
+class Worker {
+ public:
+  // For a job of `size` ranks. Error kUnavailable where UCX has nothing to run on, with its reason.
+  // `ucp` must outlive it.
+  Worker(const Library& ucp, int size);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Messages of `kind` go to `callback` with `argument`. Error kSystem.
+  void let(Kind kind, ucp_am_recv_callback_t callback, void* argument);
+
+  // The bytes that another rank's connect() takes.
+  std::string address() const;
+
+  enum class Failures {
+    kAreToldByUcx,    // to `callback`, by transports that can tell
+    kAreSeenByOthers  // any transport serves, so that the fastest is taken
+  };
+
+  // An endpoint, which lives as long as the worker. It may still be connecting: what is sent waits
+  // with UCX. Error kUnavailable where no transport of both reaches the peer.
+  ucp_ep_h connect(const std::string& address, Failures failures, ucp_err_handler_cb_t callback,
+                   void* argument);
+
+  // How much has happened; 0: nothing.
+  unsigned progress() { return ucp_.worker_progress(worker_); }
+
+  // Readable, once armed, when progress() has something to do.
+  int descriptor() const { return descriptor_; }
+
+  // False: something is there already.
+  bool arm();
+
+  // Nothing moves any more, and nothing is touched.
+  void close() noexcept;
+
+  // The same, for who has endpoints that are still connecting: UCX aborts the process where one of
+  // these is destroyed with a request to the peer under way (an assertion of 1.13). So the worker
+  // stays as it is until the process ends, and nobody moves it.
+  void abandon() noexcept;
+
+  const Library& ucp() const { return ucp_; }
+  ucp_worker_h get() const { return worker_; }
+
+ private:
+  const Library& ucp_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int descriptor_ = -1;
+};
+
+// "Connection reset by remote peer".
+std::string text_of(const Library& ucp, ucs_status_t status);
+
+}  // namespace kolo::ucx
