@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -14,9 +15,11 @@
 #include "transports/lifeline.h"
 #include "transports/ofi/channel.h"
 #include "transports/ofi/endpoint.h"
+#include "transports/ofi/household.h"
 #include "transports/ofi/meeting.h"
 #include "transports/ofi/provider.h"
 #include "transports/posix/epoll.h"
+#include "transports/posix/identity.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -44,9 +47,9 @@ class OfiTransport final : public Transport, private ofi::Owner {
                                                  : ofi::known_provider(provider).segment_bytes;
     const ofi::Card own = open(provider);
     try {
-      meet(ofi::exchange_cards(request, own), own.token);
+      meet(request, own);
     } catch (...) {
-      if (endpoint_) endpoint_->close();
+      give_up();
       throw;
     }
   }
@@ -93,7 +96,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (const auto& channel : channels_) {
       if (channel) channel->close();
     }
-    if (endpoint_) endpoint_->close();
+    if (endpoint_ && household_ && endpoint_->is_open()) {
+      ofi::lay_to_rest(*household_, endpoint_->give_up());
+    } else if (endpoint_) {
+      endpoint_->close();
+    }
     if (lifeline_) lifeline_->close();
   }
 
@@ -103,7 +110,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
     ofi::Card card;
     card.provider = provider;
     card.segment_bytes = segment_bytes_;
-    card.token = std::random_device{}() & ofi::kTokenMask;
+    card.token = std::random_device{}();
+    card.process = posix::process_identity();
     try {
       auto found = ofi::find_provider(provider);
       if (!found.info)
@@ -137,7 +145,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
             sends, receives));
   }
 
-  void meet(const std::vector<ofi::Card>& cards, std::uint32_t token) {
+  void meet(const TransportRequest& request, const ofi::Card& own) {
+    const auto cards = ofi::exchange_cards(request, own);
     std::vector<std::string> names;
     std::vector<LifelineAddress> lifelines;
     for (const auto& card : cards) {
@@ -146,9 +155,10 @@ class OfiTransport final : public Transport, private ofi::Owner {
     }
     endpoint_->know(names);
     lifeline_->know(std::move(lifelines));
+    if (ofi::known_provider(own.provider).shares_regions) join_household(request, cards);
     watch_.add(lifeline_->descriptor(), EPOLLIN, 0);
     if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
-    token_ = token;
+    token_ = own.token;
     for (ofi::Operation& control : controls_) control.owner = this;
     post_controls();
     const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
@@ -159,21 +169,41 @@ class OfiTransport final : public Transport, private ofi::Owner {
       const ofi::Pair pair{rank_,
                            peer,
                            segment_bytes_,
-                           token,
+                           own.token,
                            cards[static_cast<std::size_t>(peer)].token,
                            std::min(kAhead, room - 1)};
       channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
     }
   }
 
+  // Before anybody can end: see household.h.
+  void join_household(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
+    ofi::meet_again(request);
+    ofi::take_name_of_region(own.name);
+    const auto members = std::count_if(cards.begin(), cards.end(), [&](const ofi::Card& card) {
+      return card.process == own.process;
+    });
+    household_ = {cards[0].name + std::to_string(cards[0].token),
+                  static_cast<std::size_t>(members)};
+  }
+
+  // Ranks have not met. Others of this process may have found this rank's region, and cannot be
+  // asked.
+  void give_up() noexcept {
+    if (!endpoint_ || !endpoint_->is_open()) return;
+    if (!ofi::known_provider(endpoint_->provider()).shares_regions || household_) return quiesce();
+    ofi::take_name_of_region(endpoint_->name());
+    endpoint_->give_up().abandon();
+  }
+
   void post_controls() {
     has_unposted_control_ = false;
-    const auto tag = ofi::to_bits({ofi::MessageKind::kCredit, token_, 0, 0});
     for (std::size_t i = 0; i < kControls; ++i) {
       if (is_posted_[i]) continue;
       std::byte& place = control_places_[i];
-      is_posted_[i] =
-          endpoint_->receive({&place, 0}, tag, ofi::kAnyControl, controls_[i]) == ofi::Posted::kYes;
+      is_posted_[i] = endpoint_->receive({&place, 0}, ofi::control_tag(token_), controls_[i]) ==
+                      ofi::Posted::kYes;
       has_unposted_control_ |= !is_posted_[i];
     }
   }
@@ -182,9 +212,9 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const auto place = static_cast<std::size_t>(&operation - controls_.data());
     is_posted_[place] = false;
     has_unposted_control_ = true;
-    const ofi::Tag tag = ofi::tag_from_bits(bits);
-    const bool is_peer = tag.rank < channels_.size() && channels_[tag.rank] != nullptr;
-    if (is_peer) channels_[tag.rank]->hear(tag);
+    const ofi::Word word = ofi::word_from_bits(bits);
+    const bool is_peer = word.rank < channels_.size() && channels_[word.rank] != nullptr;
+    if (is_peer) channels_[word.rank]->hear(word);
   }
 
   void failed(ofi::Operation& operation, const std::string&) override {
@@ -229,6 +259,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
   std::optional<ofi::Endpoint>
       endpoint_;  // after the operations that it knows: it ends before them
+  std::optional<ofi::Household> household_;
   std::uint64_t done_ = 0;
   int gone_ = 0;
 };

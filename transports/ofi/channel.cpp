@@ -93,7 +93,9 @@ bool OfiChannel::is_drained() {
   if (completed_ < sent_) {
     endpoint_.poll();
     push();
-    find_lost("send to");
+    throw_if_dead();
+    // Who has only said that it is done may still take what is on its way.
+    if (completed_ < sent_ && lifeline_.is_gone(pair_.peer)) find_lost("send to");
   }
   return completed_ == sent_;
 }
@@ -113,18 +115,18 @@ void OfiChannel::push() {
 }
 
 Posted OfiChannel::post(Outgoing& segment) {
-  const auto tag = tag_of(MessageKind::kData, taken_);
+  const auto tag = data_tag(pair_.peer_token, pair_.rank);
+  const auto word = word_of(WordKind::kData, taken_);
   if (segment.data.size() > endpoint_.inject_bytes())
-    return endpoint_.send(pair_.peer, segment.data, tag, segment.operation);
+    return endpoint_.send(pair_.peer, segment.data, tag, word, segment.operation);
   const auto data = segment.data.empty() ? std::span<const std::byte>(&nothing, 0) : segment.data;
-  const Posted posted = endpoint_.inject(pair_.peer, data, tag);
+  const Posted posted = endpoint_.inject(pair_.peer, data, tag, word);
   segment.is_done = posted == Posted::kYes;
   return posted;
 }
 
-std::uint64_t OfiChannel::tag_of(MessageKind kind, std::uint64_t count) const {
-  return to_bits({kind, pair_.peer_token, static_cast<std::uint32_t>(pair_.rank),
-                  static_cast<std::uint32_t>(count & kCountMask)});
+std::uint64_t OfiChannel::word_of(WordKind kind, std::uint64_t count) const {
+  return to_bits({kind, static_cast<std::uint32_t>(pair_.rank), count});
 }
 
 void OfiChannel::push_control() {
@@ -132,12 +134,12 @@ void OfiChannel::push_control() {
   if (lost_ || total_) {  // who is done wants no credit
     told_ = taken_;
   } else if (taken_ - told_ >= kWindow / 2) {
-    const Posted posted = say(MessageKind::kCredit, taken_);
+    const Posted posted = say(WordKind::kCredit, taken_);
     owes_control_ = posted == Posted::kNotNow;
     if (posted == Posted::kYes) told_ = taken_;
   }
   if (!owes_heard_ || lost_) return;
-  if (say(MessageKind::kHeard, 0) == Posted::kNotNow) {
+  if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
     owes_control_ = true;
   } else {
     owes_heard_ = false;
@@ -145,8 +147,9 @@ void OfiChannel::push_control() {
 }
 
 // Where the peer cannot be reached any more, nobody is there to hear it.
-Posted OfiChannel::say(MessageKind kind, std::uint64_t count) {
-  return endpoint_.inject(pair_.peer, {&nothing, 0}, tag_of(kind, count));
+Posted OfiChannel::say(WordKind kind, std::uint64_t count) {
+  return endpoint_.inject(pair_.peer, {&nothing, 0}, control_tag(pair_.peer_token),
+                          word_of(kind, count));
 }
 
 // --- in ---
@@ -227,9 +230,8 @@ bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   segment.place = into;
   segment.is_own = is_own;
   segment.has_come = false;
-  const auto tag =
-      to_bits({MessageKind::kData, pair_.own_token, static_cast<std::uint32_t>(pair_.peer), 0});
-  const Posted posted = endpoint_.receive(into, tag, kAnyCount, segment.operation);
+  const Posted posted =
+      endpoint_.receive(into, data_tag(pair_.own_token, pair_.peer), segment.operation);
   if (posted == Posted::kNever) lose(ErrorCode::kPeerLost, cannot("receive from", endpoint_.why()));
   if (posted != Posted::kYes) return false;
   ++asked_;
@@ -251,7 +253,7 @@ void OfiChannel::take(std::size_t bytes) {
 
 // --- what the provider says ---
 
-void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t tag) {
+void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t word) {
   if (!operation.is_receive) {
     const auto place = reinterpret_cast<Outgoing*>(&operation) - out_.data();
     out_[static_cast<std::size_t>(place)].is_done = true;
@@ -262,24 +264,24 @@ void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t tag
   Incoming& segment = in_[static_cast<std::size_t>(place)];
   segment.has_come = true;
   segment.bytes = bytes;
-  taken_there_ = whole_count(tag_from_bits(tag).count, taken_there_);
+  taken_there_ = whole_count(word_from_bits(word).count, taken_there_);
 }
 
 void OfiChannel::failed(Operation& operation, const std::string& why) {
   lose(ErrorCode::kPeerLost, cannot(operation.is_receive ? "receive from" : "send to", why));
 }
 
-void OfiChannel::hear(const Tag& message) {
+void OfiChannel::hear(const Word& message) {
   switch (message.kind) {
-    case MessageKind::kCredit:
+    case WordKind::kCredit:
       taken_there_ = whole_count(message.count, taken_there_);
       break;
-    case MessageKind::kEnd:
+    case WordKind::kEnd:
       total_ = whole_count(message.count, taken_);
       owes_heard_ = true;
       push_control();
       break;
-    case MessageKind::kHeard:
+    case WordKind::kHeard:
       is_heard_ = true;
       break;
     default:
@@ -295,7 +297,7 @@ bool OfiChannel::say_goodbye() {
   if (completed_ < sent_ || has_unposted()) return lost_.has_value();
   if (sent_ == 0 || total_) return true;  // who is done as well takes nothing any more
   if (!has_said_end_) {
-    const Posted posted = say(MessageKind::kEnd, sent_);
+    const Posted posted = say(WordKind::kEnd, sent_);
     has_said_end_ = posted == Posted::kYes;
     if (posted == Posted::kNever) return true;
   }

@@ -56,7 +56,7 @@ class OfiChannel final : public Channel, private Owner {
   bool receive(std::span<std::byte> into, unsigned flags) override;
 
   // A message of the peer's that is no segment.
-  void hear(const Tag& message);
+  void hear(const Word& message);
 
   // Posts what could not be posted before.
   void push();
@@ -81,7 +81,7 @@ class OfiChannel final : public Channel, private Owner {
     std::size_t bytes = 0;
   };
 
-  void done(Operation& operation, std::size_t bytes, std::uint64_t tag) override;
+  void done(Operation& operation, std::size_t bytes, std::uint64_t word) override;
   void failed(Operation& operation, const std::string& why) override;
 
   Outgoing& outgoing(std::uint64_t segment) { return out_[segment % kWindow]; }
@@ -91,8 +91,8 @@ class OfiChannel final : public Channel, private Owner {
   void enqueue(std::span<const std::byte> data);
   Posted post(Outgoing& segment);
   void push_control();
-  Posted say(MessageKind kind, std::uint64_t count);
-  std::uint64_t tag_of(MessageKind kind, std::uint64_t count) const;
+  Posted say(WordKind kind, std::uint64_t count);
+  std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
 
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
   bool post_next(std::span<std::byte> into, bool is_own);

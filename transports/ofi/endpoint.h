@@ -4,16 +4,16 @@
 // progress is manual all that happens, happens within these calls.
 #pragma once
 
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "transports/ofi/fids.h"
 #include "transports/ofi/library.h"
 
 namespace kolo::ofi {
@@ -23,8 +23,8 @@ struct Operation;
 // Who is told how an operation went.
 class Owner {
  public:
-  // `bytes` and `tag`, as bits, of what was received; 0 of what was sent.
-  virtual void done(Operation& operation, std::size_t bytes, std::uint64_t tag) = 0;
+  // `bytes` and the immediate data of what was received; 0 of what was sent.
+  virtual void done(Operation& operation, std::size_t bytes, std::uint64_t word) = 0;
   virtual void failed(Operation& operation, const std::string& why) = 0;
 
  protected:
@@ -55,12 +55,12 @@ class Endpoint {
   // Those of all ranks, by rank. Error kProtocol with the rank whose is none.
   void know(const std::vector<std::string>& names);
 
-  Posted send(int peer, std::span<const std::byte> data, std::uint64_t tag, Operation& operation);
+  Posted send(int peer, std::span<const std::byte> data, std::uint64_t tag, std::uint64_t word,
+              Operation& operation);
   // Of at most inject_bytes(): the memory is free at once, and nobody is told.
-  Posted inject(int peer, std::span<const std::byte> data, std::uint64_t tag);
-  // What matches `tag` but for the bits in `ignored`, from whomever.
-  Posted receive(std::span<std::byte> into, std::uint64_t tag, std::uint64_t ignored,
-                 Operation& operation);
+  Posted inject(int peer, std::span<const std::byte> data, std::uint64_t tag, std::uint64_t word);
+  // What has this tag, from whomever.
+  Posted receive(std::span<std::byte> into, std::uint64_t tag, Operation& operation);
   // Why the last one was refused for ever.
   const std::string& why() const { return why_; }
 
@@ -82,29 +82,19 @@ class Endpoint {
   bool is_quiet();
 
   // Nothing of this endpoint's touches any memory any more.
-  void close() noexcept;
-  bool is_open() const { return endpoint_ != nullptr; }
+  void close() noexcept { fids_.close(); }
+  // The same, for who closes it otherwise.
+  Fids give_up() noexcept { return std::move(fids_); }
+  bool is_open() const { return fids_.endpoint != nullptr; }
 
  private:
-  template <typename Fid>
-  struct Close {
-    void operator()(Fid* fid) const { ::fi_close(&fid->fid); }
-  };
-  template <typename Fid>
-  using Owned = std::unique_ptr<Fid, Close<Fid>>;
-
   void open_queue(std::size_t operations);
   void require(long result, const char* what) const;
   Posted outcome(long result);
   void poll_error();
 
   Info info_;
-  Owned<fid_fabric> fabric_;
-  Owned<fid_domain> domain_;
-  Owned<fid_av> addresses_;
-  Owned<fid_cq> queue_;
-  Owned<fid_ep> endpoint_;
-  std::vector<fi_addr_t> peers_;
+  Fids fids_;
   int descriptor_ = -1;
   std::string why_;
   std::uint64_t done_ = 0;

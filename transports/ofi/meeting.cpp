@@ -98,8 +98,8 @@ void check_asked(const TransportRequest& request, const std::vector<Offer>& offe
 
 std::string to_text(const Card& card) {
   if (!card.why_not.empty()) return "- " + card.why_not;
-  return fmt::format("{} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
-                     card.segment_bytes, card.token, kolo::to_text(card.lifeline));
+  return fmt::format("{} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
+                     card.segment_bytes, card.token, card.process, kolo::to_text(card.lifeline));
 }
 
 Card card_from_text(const std::string& text, int rank) {
@@ -112,7 +112,7 @@ Card card_from_text(const std::string& text, int rank) {
   int version = 0;
   std::string name;
   std::string rest;
-  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.token)
+  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.token >> card.process)
     std::getline(words, rest);
   const auto bytes = from_hex(name);
   const auto lifeline = lifeline_address_from_text(rest);
@@ -175,6 +175,11 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const Card& ow
     }
   }
   return cards;
+}
+
+void meet_again(const TransportRequest& request) {
+  exchange(*request.store, request.rank, request.size, "known", "", request.deadline,
+           "know all addresses (ofi)");
 }
 
 }  // namespace kolo::ofi

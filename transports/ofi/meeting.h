@@ -17,6 +17,7 @@ struct Card {
   std::string name;  // of its endpoint, as the provider has it
   std::size_t segment_bytes = 0;
   std::uint32_t token = 0;
+  std::string process;  // posix::process_identity()
   LifelineAddress lifeline;
   std::string why_not;  // no endpoint could be opened: nothing else counts then
 };
@@ -34,5 +35,8 @@ std::string agree_on_provider(const TransportRequest& request, const std::string
 // Everybody's, by rank. Collective. Errors: kDeadline names who has not come; kUnavailable, with
 // its reason, who has no endpoint; kMismatch who has other segments.
 std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own);
+
+// Nobody goes on before all know all addresses. Collective.
+void meet_again(const TransportRequest& request);
 
 }  // namespace kolo::ofi

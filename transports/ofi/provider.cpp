@@ -22,6 +22,7 @@ Info hints_for(const std::string& name) {
   hints->tx_attr->msg_order = FI_ORDER_SAS;
   hints->rx_attr->msg_order = FI_ORDER_SAS;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->cq_data_size = sizeof(std::uint64_t);
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->domain_attr->av_type = FI_AV_TABLE;
   hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -53,7 +54,8 @@ posix::Address address_in(const fi_info& info) {
 KnownProvider known_provider(std::string_view name) {
   const auto* const known = std::find_if(std::begin(kKnownProviders), std::end(kKnownProviders),
                                          [name](const auto& each) { return each.name == name; });
-  return known == std::end(kKnownProviders) ? KnownProvider{name, false, false, 64 << 10} : *known;
+  return known == std::end(kKnownProviders) ? KnownProvider{name, false, false, false, 64 << 10}
+                                            : *known;
 }
 
 std::string full_name(std::string_view name) {

@@ -15,15 +15,16 @@ struct KnownProvider {
   std::string_view name;
   bool is_within_host = false;
   bool needs_automatic_progress = false;  // its own thread moves the data
+  bool shares_regions = false;            // see household.h
   std::size_t segment_bytes = 0;          // that serve best
 };
 
 // Those that are tried unasked, the best first; others only by name, for opening some of them
 // hangs or crashes where their hardware is missing.
 inline constexpr KnownProvider kKnownProviders[] = {
-    {"shm", true, false, std::size_t{64} << 10},
-    {"tcp;ofi_rxm", false, false, std::size_t{128} << 10},
-    {"sockets", false, true, std::size_t{64} << 10},
+    {"shm", true, false, true, std::size_t{64} << 10},
+    {"tcp;ofi_rxm", false, false, false, std::size_t{128} << 10},
+    {"sockets", false, true, false, std::size_t{64} << 10},
 };
 
 // What is known of `name`, or of any provider.
