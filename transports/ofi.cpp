@@ -155,12 +155,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
     }
     endpoint_->know(names);
     lifeline_->know(std::move(lifelines));
-    if (ofi::known_provider(own.provider).shares_regions) join_household(request, cards);
     watch_.add(lifeline_->descriptor(), EPOLLIN, 0);
     if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
     token_ = own.token;
     for (ofi::Operation& control : controls_) control.owner = this;
     post_controls();
+    connect_all(request, cards);
+    if (ofi::known_provider(own.provider).shares_regions) join_household(cards);
     const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
     const std::size_t room = (endpoint_->receives_at_once() - kControls) / peers;
     for (int peer = 0; peer < size_; ++peer) {
@@ -177,15 +178,38 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
   // Before anybody can end: see household.h.
-  void join_household(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+  void join_household(const std::vector<ofi::Card>& cards) {
     const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
-    ofi::meet_again(request);
     ofi::take_name_of_region(own.name);
     const auto members = std::count_if(cards.begin(), cards.end(), [&](const ofi::Card& card) {
       return card.process == own.process;
     });
     household_ = {cards[0].name + std::to_string(cards[0].token),
                   static_cast<std::size_t>(members)};
+  }
+
+  // Two endpoints take nothing from each other before both have looked up, at least once: now they
+  // do, and later a rank may send, and end, while its peer does something else.
+  void connect_all(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    std::byte nothing{};
+    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const auto tag = ofi::control_tag(cards[static_cast<std::size_t>(peer)].token);
+      while (true) {
+        const auto posted = endpoint_->inject(peer, {&nothing, 0}, tag, word);
+        if (posted == ofi::Posted::kYes) break;
+        const bool is_refused = posted == ofi::Posted::kNever;
+        ofi::fail_if_late(request, peer,
+                          "does not answer" + (is_refused ? ": " + endpoint_->why() : ""));
+        endpoint_->poll();
+        ::sched_yield();
+      }
+    }
+    ofi::wait_for_all(request, [this] {
+      endpoint_->poll();
+      post_controls();
+    });
   }
 
   // Ranks have not met. Others of this process may have found this rank's region, and cannot be

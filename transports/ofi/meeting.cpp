@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "transports/error.h"
 #include "transports/exchange.h"
@@ -16,6 +17,9 @@ namespace kolo::ofi {
 namespace {
 
 constexpr int kVersion = 1;
+
+// Between looks at who has come.
+constexpr auto kPause = std::chrono::microseconds(200);
 
 std::string to_hex(const std::string& bytes) {
   std::string text;
@@ -95,6 +99,16 @@ void check_asked(const TransportRequest& request, const std::vector<Offer>& offe
 }
 
 }  // namespace
+
+void fail_if_late(const TransportRequest& request, int peer, const std::string& what) {
+  if (const auto failure = request.store->failure())
+    throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  if (Clock::now() <= request.deadline) return;
+  throw Error(ErrorCode::kDeadline, peer,
+              fmt::format("rank {}: rank {} {} (ofi): it hangs or has ended, or its network keeps "
+                          "connections away; its own output may say why",
+                          request.rank, peer, what));
+}
 
 std::string to_text(const Card& card) {
   if (!card.why_not.empty()) return "- " + card.why_not;
@@ -177,9 +191,18 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const Card& ow
   return cards;
 }
 
-void meet_again(const TransportRequest& request) {
-  exchange(*request.store, request.rank, request.size, "known", "", request.deadline,
-           "know all addresses (ofi)");
+void wait_for_all(const TransportRequest& request, const std::function<void()>& progress) {
+  const auto key_of = [](int rank) { return fmt::format("connected/{}", rank); };
+  request.store->set(key_of(request.rank), "");
+  for (int peer = 0; peer < request.size;) {
+    if (request.store->try_get(key_of(peer))) {
+      ++peer;
+      continue;
+    }
+    fail_if_late(request, peer, "has not reached all others yet");
+    progress();
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace kolo::ofi

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,11 @@ std::string agree_on_provider(const TransportRequest& request, const std::string
 // its reason, who has no endpoint; kMismatch who has other segments.
 std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own);
 
-// Nobody goes on before all know all addresses. Collective.
-void meet_again(const TransportRequest& request);
+// Error kDeadline, "rank 1: rank 2 <what> ...", once the request's deadline has passed; kAborted
+// where a failure was posted.
+void fail_if_late(const TransportRequest& request, int peer, const std::string& what);
+
+// Nobody goes on before all are here; `progress` is called meanwhile. Collective, once.
+void wait_for_all(const TransportRequest& request, const std::function<void()>& progress);
 
 }  // namespace kolo::ofi

@@ -31,6 +31,7 @@ enum class WordKind : std::uint8_t {
   kCredit,  // count: as above, where no data go that way
   kEnd,     // the last message of a rank that is done; count: segments that it has sent
   kHeard,   // kEnd has come, and all that was sent before it
+  kHello,   // says nothing: the first message, where that makes a connection
 };
 
 struct Word {
