@@ -78,6 +78,10 @@ struct Settings {
                       // same on all ranks
   std::chrono::milliseconds hello_timeout{
       5000};  // KOLO_HELLO_TIMEOUT_MS: strangers who do not say hello are dropped
+
+  // --- ofi ---
+  std::string ofi_provider;  // KOLO_OFI_PROVIDER: of libfabric's: shm, tcp, sockets, ...; empty:
+                             // shm within a host, tcp beyond; the same on all ranks
 };
 
 // What the environment says; reads it anew on every call.

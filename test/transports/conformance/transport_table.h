@@ -33,6 +33,7 @@ inline constexpr std::array kTransports = {
     TransportRow{"shm", true, true},
     TransportRow{"tcp", false, true},
     TransportRow{.name = "ucx", .is_optional = true},
+    TransportRow{.name = "ofi", .is_optional = true},
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter

@@ -1,0 +1,244 @@
+#include "transports/lifeline.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <sstream>
+#include <utility>
+
+#include "transports/error.h"
+#include "transports/posix/identity.h"
+#include "transports/posix/socket.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHelloWithin = 5s;
+constexpr auto kLookEvery = 1ms;
+constexpr std::size_t kMostStrangers = 64;  // beside those that are expected
+
+// What epoll hands back: a peer's rank, or one of these.
+constexpr std::uint64_t kSomebodyNew = std::uint64_t{1} << 32;
+
+std::string without_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const LifelineAddress& a) {
+  return fmt::format("{} {} {} {} {}", a.host_identity, a.unix_name, a.tcp_host, a.tcp_port,
+                     a.ticket);
+}
+
+std::optional<LifelineAddress> lifeline_address_from_text(const std::string& text) {
+  std::istringstream words(text);
+  LifelineAddress a;
+  if (!(words >> a.host_identity >> a.unix_name >> a.tcp_host >> a.tcp_port >> a.ticket))
+    return std::nullopt;
+  return a;
+}
+
+Lifeline::Lifeline(int rank, int size, std::string tcp_host)
+    : rank_(rank), peers_(static_cast<std::size_t>(size)) {
+  std::random_device random;
+  own_.ticket = std::uint64_t{random()} << 32 | random();
+  own_.host_identity = without_blanks(posix::host_identity());
+  own_.tcp_host = without_blanks(tcp_host.empty() ? posix::host_name() : std::move(tcp_host));
+  own_.unix_name = "-";
+  if (size == 1) return;
+  unix_.emplace(size + 16);
+  own_.unix_name = unix_->name();
+  watch_.add(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
+  try {
+    tcp_ = posix::listen_on("", 0);
+  } catch (const Error&) {
+    return;  // no network: then there are no peers on other hosts
+  }
+  own_.tcp_port = posix::local_address(tcp_).port();
+  watch_.add(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+}
+
+void Lifeline::join_first(int peer) {
+  peers_[index_of(peer)].is_joined = true;
+  if (addresses_.empty()) return;
+  call(peer);
+}
+
+void Lifeline::look_if_due() {
+  const auto now = Clock::now();
+  if (now - looked_ < kLookEvery) return;
+  looked_ = now;
+  look();
+}
+
+void Lifeline::look() {
+  std::array<epoll_event, 64> events;
+  bool is_somebody_new = !strangers_.empty();
+  std::span<const epoll_event> news;
+  do {
+    news = watch_.wait(events, 0);
+    for (const epoll_event& event : news) {
+      if (event.data.u64 == kSomebodyNew) {
+        is_somebody_new = true;
+      } else {
+        hear_peer(static_cast<int>(event.data.u64));
+      }
+    }
+  } while (news.size() == events.size());
+  if (is_somebody_new) accept_all();
+  if (!std::exchange(has_unanswered_, false)) return;
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    const Peer& other = peers_[peer];
+    if (other.is_joined && !other.is_gone && !other.called.is_open() && !other.came.is_open())
+      call(static_cast<int>(peer));
+  }
+}
+
+void Lifeline::close() noexcept {
+  unix_.reset();
+  tcp_.close();
+  strangers_.clear();
+  for (Peer& peer : peers_) {
+    peer.called.close();
+    peer.came.close();
+  }
+}
+
+void Lifeline::lose(int peer) noexcept {
+  Peer& lost = peers_[index_of(peer)];
+  lost.called.close();
+  lost.came.close();
+  lost.is_connecting = false;
+  if (!std::exchange(lost.is_gone, true)) ++gone_;
+}
+
+// --- those who are called ---
+
+void Lifeline::call(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  if (called.is_gone || called.called.is_open() || !unix_) return;
+  const bool is_near = addresses_[index_of(peer)].host_identity == own_.host_identity;
+  if (!(is_near ? call_unix(peer) : call_tcp(peer))) has_unanswered_ = true;
+}
+
+// False where the peer's queue is full.
+bool Lifeline::call_unix(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  try {
+    auto socket = posix::connect_unix(addresses_[index_of(peer)].unix_name);
+    if (!socket) return false;
+    called.called = std::move(*socket);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    lose(peer);
+    return true;
+  }
+  watch_.add(called.called.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  say_hello(peer);
+  return true;
+}
+
+bool Lifeline::call_tcp(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  const LifelineAddress& there = addresses_[index_of(peer)];
+  std::string why;
+  const auto addresses = posix::resolve(there.tcp_host, there.tcp_port, why);
+  // Nobody can be told from a rank that has ended only where it was to be reached: without a way to
+  // it this rank does without, and its store has to tell.
+  if (addresses.empty() || there.tcp_port == 0) return true;
+  called.called = posix::start_connecting(addresses.front());
+  if (!called.called.is_open()) posix::throw_system("a socket to rank " + std::to_string(peer));
+  called.is_connecting = true;
+  watch_.add(called.called.get(), EPOLLIN | EPOLLOUT, static_cast<std::uint64_t>(peer));
+  return true;
+}
+
+void Lifeline::finish_connecting(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  called.is_connecting = false;
+  if (posix::connect_result(called.called) != 0) return lose(peer);
+  watch_.change(called.called.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  posix::set_keepalive(called.called);
+  say_hello(peer);
+}
+
+// It finds an empty buffer.
+void Lifeline::say_hello(int peer) {
+  const Hello hello{addresses_[index_of(peer)].ticket, static_cast<std::uint64_t>(rank_)};
+  posix::send_some(peers_[index_of(peer)].called, &hello, sizeof hello);
+}
+
+// --- those who come ---
+
+void Lifeline::accept_all() {
+  if (!unix_) return;
+  while (true) {
+    posix::Descriptor socket = accept_one();
+    if (!socket.is_open()) break;
+    watch_.add(socket.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+    strangers_.push_back({std::move(socket), Clock::now() + kHelloWithin, {}, 0});
+    if (strangers_.size() > kMostStrangers + peers_.size()) strangers_.pop_front();
+  }
+  const auto now = Clock::now();
+  std::erase_if(strangers_,
+                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+}
+
+// Not open where there is nobody, or no descriptor for it: then it is known by its own listener.
+posix::Descriptor Lifeline::accept_one() {
+  try {
+    if (auto socket = unix_->accept()) return std::move(*socket);
+  } catch (const Error&) {
+    return {};
+  }
+  if (!tcp_.is_open()) return {};
+  posix::Descriptor socket = posix::accept_from(tcp_);
+  if (socket.is_open()) posix::set_keepalive(socket);
+  return socket;
+}
+
+// True when it need not be listened to any more.
+bool Lifeline::hear(Stranger& stranger) {
+  auto* const bytes = reinterpret_cast<std::byte*>(&stranger.hello);
+  const auto got = posix::receive_some(stranger.socket, bytes + stranger.bytes,
+                                       sizeof stranger.hello - stranger.bytes);
+  if (got.is_closed) return true;
+  stranger.bytes += got.bytes;
+  if (stranger.bytes < sizeof stranger.hello) return false;
+  const Hello& hello = stranger.hello;
+  if (hello.ticket != own_.ticket || hello.rank >= peers_.size()) return true;
+  const int peer = static_cast<int>(hello.rank);
+  Peer& known = peers_[index_of(peer)];
+  if (peer == rank_ || known.is_gone || known.came.is_open()) return true;
+  known.came = std::move(stranger.socket);
+  watch_.remove(known.came.get());
+  watch_.add(known.came.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  hear_peer(peer);  // it may have ended since
+  return true;
+}
+
+void Lifeline::hear_peer(int peer) {
+  Peer& other = peers_[index_of(peer)];
+  if (other.is_gone) return;
+  if (other.is_connecting) {
+    finish_connecting(peer);
+    if (other.is_gone) return;
+  }
+  if (has_ended(other.called) || has_ended(other.came)) lose(peer);
+}
+
+bool Lifeline::has_ended(posix::Descriptor& socket) {
+  if (!socket.is_open()) return false;
+  std::byte nothing{};
+  return posix::receive_some(socket, &nothing, 1).is_closed;
+}
+
+}  // namespace kolo

@@ -1,0 +1,313 @@
+#include "transports/ofi.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "transports/check.h"
+#include "transports/error.h"
+#include "transports/lifeline.h"
+#include "transports/ofi/channel.h"
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/household.h"
+#include "transports/ofi/meeting.h"
+#include "transports/ofi/provider.h"
+#include "transports/posix/epoll.h"
+#include "transports/posix/identity.h"
+#include "transports/transport_kind.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a rank that is done waits for those that have not got all that it sent.
+constexpr auto kLastPatience = 2s;
+
+// Receives that wait for messages that are no segments, from all ranks.
+constexpr std::size_t kControls = 8;
+
+// Receives posted ahead of what is asked for, where the provider's queue has room for as many.
+constexpr std::size_t kAhead = 3;
+
+class OfiTransport final : public Transport, private ofi::Owner {
+ public:
+  OfiTransport(const TransportRequest& request, const OfiSettings& settings)
+      : rank_(request.rank), size_(request.size) {
+    check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
+    const std::string provider = ofi::agree_on_provider(request, ofi::full_name(settings.provider));
+    segment_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes
+                                                 : ofi::known_provider(provider).segment_bytes;
+    const ofi::Card own = open(provider);
+    try {
+      meet(request, own);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  ~OfiTransport() override {
+    say_goodbye();
+    quiesce();
+  }
+
+  std::string_view name() const override { return "ofi"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Channel& channel(int peer) override {
+    check(peer >= 0 && peer < size_ && peer != rank_, "no channel to this rank");
+    return *channels_[static_cast<std::size_t>(peer)];
+  }
+
+  void progress() override {
+    if (!endpoint_->is_open()) return;
+    endpoint_->poll();
+    if (has_unposted_control_) post_controls();
+    for (const auto& channel : channels_) {
+      if (channel && channel->has_unposted()) channel->push();
+    }
+    lifeline_->look_now_and_then();
+  }
+
+  int descriptor() const override { return endpoint_->descriptor() < 0 ? -1 : watch_.descriptor(); }
+
+  bool arm() override {
+    if (!endpoint_->is_open() || descriptor() < 0) return false;
+    lifeline_->look();
+    progress();
+    const bool has_moved = endpoint_->done() != done_ || lifeline_->gone() != gone_;
+    done_ = endpoint_->done();
+    gone_ = lifeline_->gone();
+    return !has_moved && !has_unposted() && endpoint_->is_quiet();
+  }
+
+  void disarm() override {}
+
+  void quiesce() noexcept override {
+    for (const auto& channel : channels_) {
+      if (channel) channel->close();
+    }
+    if (endpoint_ && household_ && endpoint_->is_open()) {
+      ofi::lay_to_rest(*household_, endpoint_->give_up());
+    } else if (endpoint_) {
+      endpoint_->close();
+    }
+    if (lifeline_) lifeline_->close();
+  }
+
+ private:
+  // Where it fails, the others are to learn of it.
+  ofi::Card open(const std::string& provider) {
+    ofi::Card card;
+    card.provider = provider;
+    card.segment_bytes = segment_bytes_;
+    card.token = std::random_device{}();
+    card.process = posix::process_identity();
+    try {
+      auto found = ofi::find_provider(provider);
+      if (!found.info)
+        throw Error(ErrorCode::kUnavailable, kNoPeer, provider + ": " + found.why_not);
+      const std::string host = ofi::host_of(*found.info);
+      const auto operations = 2 * ofi::kWindow * static_cast<std::size_t>(size_) + kControls;
+      endpoint_.emplace(std::move(found.info), operations);
+      check_room();
+      card.name = endpoint_->name();
+      lifeline_.emplace(rank_, size_, host);
+      card.lifeline = lifeline_->address();
+    } catch (const Error& error) {
+      card.why_not = error.what();
+    }
+    return card;
+  }
+
+  // The contract's minimum must fit into the provider's queues, for all peers at once.
+  void check_room() const {
+    const auto peers = static_cast<std::size_t>(size_ - 1);
+    const std::size_t receives = peers + kControls;
+    const std::size_t sends = peers * kMinimumCredit;
+    if (endpoint_->receives_at_once() >= receives && endpoint_->sends_at_once() >= sends) return;
+    throw Error(
+        ErrorCode::kUnavailable, kNoPeer,
+        fmt::format(
+            "libfabric's provider {} has queues for {} sends and {} receives, too short for {} "
+            "ranks, which need {} and {}: choose another one (KOLO_OFI_PROVIDER), or fewer "
+            "ranks",
+            endpoint_->provider(), endpoint_->sends_at_once(), endpoint_->receives_at_once(), size_,
+            sends, receives));
+  }
+
+  void meet(const TransportRequest& request, const ofi::Card& own) {
+    const auto cards = ofi::exchange_cards(request, own);
+    std::vector<std::string> names;
+    std::vector<LifelineAddress> lifelines;
+    for (const auto& card : cards) {
+      names.push_back(card.name);
+      lifelines.push_back(card.lifeline);
+    }
+    endpoint_->know(names);
+    lifeline_->know(std::move(lifelines));
+    watch_.add(lifeline_->descriptor(), EPOLLIN, 0);
+    if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
+    token_ = own.token;
+    for (ofi::Operation& control : controls_) control.owner = this;
+    post_controls();
+    connect_all(request, cards);
+    if (ofi::known_provider(own.provider).shares_regions) join_household(cards);
+    const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
+    const std::size_t room = (endpoint_->receives_at_once() - kControls) / peers;
+    for (int peer = 0; peer < size_; ++peer) {
+      channels_.push_back(nullptr);
+      if (peer == rank_) continue;
+      const ofi::Pair pair{rank_,
+                           peer,
+                           segment_bytes_,
+                           own.token,
+                           cards[static_cast<std::size_t>(peer)].token,
+                           std::min(kAhead, room - 1)};
+      channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
+    }
+  }
+
+  // Before anybody can end: see household.h.
+  void join_household(const std::vector<ofi::Card>& cards) {
+    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
+    ofi::take_name_of_region(own.name);
+    const auto members = std::count_if(cards.begin(), cards.end(), [&](const ofi::Card& card) {
+      return card.process == own.process;
+    });
+    household_ = {cards[0].name + std::to_string(cards[0].token),
+                  static_cast<std::size_t>(members)};
+  }
+
+  // Two endpoints take nothing from each other before both have looked up, at least once: now they
+  // do, and later a rank may send, and end, while its peer does something else.
+  void connect_all(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    std::byte nothing{};
+    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const auto tag = ofi::control_tag(cards[static_cast<std::size_t>(peer)].token);
+      while (true) {
+        const auto posted = endpoint_->inject(peer, {&nothing, 0}, tag, word);
+        if (posted == ofi::Posted::kYes) break;
+        const bool is_refused = posted == ofi::Posted::kNever;
+        ofi::fail_if_late(request, peer,
+                          "does not answer" + (is_refused ? ": " + endpoint_->why() : ""));
+        endpoint_->poll();
+        ::sched_yield();
+      }
+    }
+    ofi::wait_for_all(request, [this] {
+      endpoint_->poll();
+      post_controls();
+    });
+  }
+
+  // Ranks have not met. Others of this process may have found this rank's region, and cannot be
+  // asked.
+  void give_up() noexcept {
+    if (!endpoint_ || !endpoint_->is_open()) return;
+    if (!ofi::known_provider(endpoint_->provider()).shares_regions || household_) return quiesce();
+    ofi::take_name_of_region(endpoint_->name());
+    endpoint_->give_up().abandon();
+  }
+
+  void post_controls() {
+    has_unposted_control_ = false;
+    for (std::size_t i = 0; i < kControls; ++i) {
+      if (is_posted_[i]) continue;
+      std::byte& place = control_places_[i];
+      is_posted_[i] = endpoint_->receive({&place, 0}, ofi::control_tag(token_), controls_[i]) ==
+                      ofi::Posted::kYes;
+      has_unposted_control_ |= !is_posted_[i];
+    }
+  }
+
+  void done(ofi::Operation& operation, std::size_t, std::uint64_t bits) override {
+    const auto place = static_cast<std::size_t>(&operation - controls_.data());
+    is_posted_[place] = false;
+    has_unposted_control_ = true;
+    const ofi::Word word = ofi::word_from_bits(bits);
+    const bool is_peer = word.rank < channels_.size() && channels_[word.rank] != nullptr;
+    if (is_peer) channels_[word.rank]->hear(word);
+  }
+
+  void failed(ofi::Operation& operation, const std::string&) override {
+    is_posted_[static_cast<std::size_t>(&operation - controls_.data())] = false;
+    has_unposted_control_ = true;
+  }
+
+  bool has_unposted() const {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->has_unposted(); });
+  }
+
+  // Until all peers have what was sent to them, or are gone.
+  void say_goodbye() noexcept {
+    const auto deadline = Clock::now() + kLastPatience;
+    try {
+      while (endpoint_ && endpoint_->is_open() && !all_have_all() && Clock::now() < deadline) {
+        lifeline_->look();
+        progress();
+        ::sched_yield();
+      }
+    } catch (const std::exception&) {  // the provider's own: nothing can be done
+    }
+  }
+
+  bool all_have_all() {
+    bool is_all = true;
+    for (const auto& channel : channels_) is_all &= !channel || channel->say_goodbye();
+    return is_all;
+  }
+
+  const int rank_;
+  const int size_;
+  std::size_t segment_bytes_ = 0;
+  std::uint32_t token_ = 0;
+  posix::Epoll watch_;
+  std::optional<Lifeline> lifeline_;
+  std::array<ofi::Operation, kControls> controls_;
+  std::array<std::byte, kControls> control_places_{};
+  std::array<bool, kControls> is_posted_{};
+  bool has_unposted_control_ = false;
+  std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
+  std::optional<ofi::Endpoint>
+      endpoint_;  // after the operations that it knows: it ends before them
+  std::optional<ofi::Household> household_;
+  std::uint64_t done_ = 0;
+  int gone_ = 0;
+};
+
+std::unique_ptr<Transport> make(const TransportRequest& request) {
+  OfiSettings settings = ofi_settings(read_settings());
+  if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  return make_ofi(request, settings);
+}
+
+}  // namespace
+
+OfiSettings ofi_settings(const Settings& settings) {
+  return {settings.ofi_provider, settings.segment_bytes};
+}
+
+std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings) {
+  check(request.rank >= 0 && request.rank < request.size, "a rank must be from 0 to size - 1");
+  check(request.store != nullptr, "a transport needs a store");
+  return std::make_unique<OfiTransport>(request, settings);
+}
+
+TransportKind ofi_transport() {
+  return {"ofi", Reach::kNetwork, ofi::why_no_library, make, nullptr};
+}
+
+}  // namespace kolo

@@ -1,0 +1,346 @@
+#include "transports/ofi/channel.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transports/check.h"
+#include "transports/posix/streaming_copy.h"
+
+namespace kolo::ofi {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kTooLong = "a segment is longer than Capabilities::segment_bytes";
+
+// Of what a rank that is done has announced and what has not come when it is gone.
+constexpr auto kOnItsWay = 2s;
+
+// Segments up to this long are received into buffers ahead, and copied: that costs less than a
+// message that comes unexpected.
+constexpr std::size_t kCopiedBytes = 4096;
+
+// What a receive of nothing points to: some providers take no null.
+std::byte nothing{};
+
+}  // namespace
+
+OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
+    : endpoint_(endpoint), lifeline_(lifeline), pair_(pair) {
+  capabilities_.segment_bytes = pair.segment_bytes;
+  capabilities_.preferred_segment_bytes = pair.segment_bytes;
+  capabilities_.credit_segments = static_cast<int>(kWindow);
+  capabilities_.zero_copy_bytes = endpoint.inject_bytes() + 1;
+  capabilities_.latency_us = 2;
+  capabilities_.bandwidth_GBps = 4;
+  for (Outgoing& each : out_) each.operation.owner = this;
+  for (Incoming& each : in_) each.operation.owner = this;
+}
+
+// --- out ---
+
+bool OfiChannel::make_room(const char* operation) {
+  throw_if_dead();
+  check(!is_reserved_, "the slot reserved last was not committed");
+  lifeline_.join(pair_.peer);
+  if (!has_room()) endpoint_.poll();
+  find_lost(operation);
+  return has_room();
+}
+
+std::byte* OfiChannel::reserve(std::size_t bytes) {
+  check(bytes <= capabilities_.segment_bytes, kTooLong);
+  if (!make_room("send to")) return nullptr;
+  if (!slots_) slots_ = allocate_aligned(slot_stride(pair_.segment_bytes) * kWindow);
+  is_reserved_ = true;
+  reserved_bytes_ = bytes;
+  return slots_.get() + sent_ % kWindow * slot_stride(pair_.segment_bytes);
+}
+
+void OfiChannel::commit(unsigned flags) {
+  check(is_reserved_, "commit() without a reserved slot");
+  check((flags & kAnswered) == 0,
+        "this channel takes no answers: ask Capabilities::can_answer first");
+  is_reserved_ = false;
+  throw_if_dead();
+  enqueue({slots_.get() + sent_ % kWindow * slot_stride(pair_.segment_bytes), reserved_bytes_});
+}
+
+bool OfiChannel::send(std::span<const std::byte> data, unsigned flags) {
+  check(data.size() <= capabilities_.segment_bytes, kTooLong);
+  check((flags & kAnswered) == 0,
+        "this channel takes no answers: ask Capabilities::can_answer first");
+  if (!make_room("send to")) return false;
+  enqueue(data);
+  return true;
+}
+
+void OfiChannel::enqueue(std::span<const std::byte> data) {
+  Outgoing& segment = outgoing(sent_++);
+  segment.data = data;
+  segment.is_done = false;
+  statistics_.bytes_sent += data.size();
+  ++statistics_.segments_sent;
+  push();
+  throw_if_dead();
+}
+
+bool OfiChannel::is_drained() {
+  throw_if_dead();
+  if (completed_ < sent_) {
+    endpoint_.poll();
+    push();
+    throw_if_dead();
+    // Who has only said that it is done may still take what is on its way.
+    if (completed_ < sent_ && lifeline_.is_gone(pair_.peer)) find_lost("send to");
+  }
+  return completed_ == sent_;
+}
+
+// In their order: none overtakes one that was refused.
+void OfiChannel::push() {
+  while (posted_ < sent_ && !lost_) {
+    const Posted posted = post(outgoing(posted_));
+    if (posted == Posted::kNotNow) break;
+    if (posted == Posted::kNever)
+      return lose(ErrorCode::kPeerLost, cannot("send to", endpoint_.why()));
+    ++posted_;
+    told_ = taken_;
+  }
+  while (completed_ < posted_ && outgoing(completed_).is_done) ++completed_;
+  push_control();
+}
+
+Posted OfiChannel::post(Outgoing& segment) {
+  const auto tag = data_tag(pair_.peer_token, pair_.rank);
+  const auto word = word_of(WordKind::kData, taken_);
+  if (segment.data.size() > endpoint_.inject_bytes())
+    return endpoint_.send(pair_.peer, segment.data, tag, word, segment.operation);
+  const auto data = segment.data.empty() ? std::span<const std::byte>(&nothing, 0) : segment.data;
+  const Posted posted = endpoint_.inject(pair_.peer, data, tag, word);
+  segment.is_done = posted == Posted::kYes;
+  return posted;
+}
+
+std::uint64_t OfiChannel::word_of(WordKind kind, std::uint64_t count) const {
+  return to_bits({kind, static_cast<std::uint32_t>(pair_.rank), count});
+}
+
+void OfiChannel::push_control() {
+  owes_control_ = false;
+  if (lost_ || total_) {  // who is done wants no credit
+    told_ = taken_;
+  } else if (taken_ - told_ >= kWindow / 2) {
+    const Posted posted = say(WordKind::kCredit, taken_);
+    owes_control_ = posted == Posted::kNotNow;
+    if (posted == Posted::kYes) told_ = taken_;
+  }
+  if (!owes_heard_ || lost_) return;
+  if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
+    owes_control_ = true;
+  } else {
+    owes_heard_ = false;
+  }
+}
+
+// Where the peer cannot be reached any more, nobody is there to hear it.
+Posted OfiChannel::say(WordKind kind, std::uint64_t count) {
+  return endpoint_.inject(pair_.peer, {&nothing, 0}, control_tag(pair_.peer_token),
+                          word_of(kind, count));
+}
+
+// --- in ---
+
+const std::byte* OfiChannel::view(std::size_t bytes) {
+  check(bytes <= capabilities_.segment_bytes, kTooLong);
+  if (!is_viewing_) {
+    if (!await(bytes, {}, true)) return nullptr;
+    is_viewing_ = true;
+    viewed_bytes_ = bytes;
+  } else {
+    throw_if_dead();
+  }
+  return incoming(taken_).place.data();
+}
+
+void OfiChannel::release() {
+  check(is_viewing_, "release() without a view");
+  is_viewing_ = false;
+  looks_ahead_ = true;
+  take(viewed_bytes_);
+}
+
+bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
+  check(into.size() <= capabilities_.segment_bytes, kTooLong);
+  check(!is_viewing_, "receive() before the view was released");
+  const bool is_short = into.size() <= kCopiedBytes;
+  if (!await(into.size(), into, is_short)) return false;
+  const Incoming& segment = incoming(taken_);
+  if (segment.is_own && !into.empty()) {
+    if ((flags & kCold) != 0) {
+      posix::streaming_copy(into.data(), segment.place.data(), into.size());
+    } else {
+      std::memcpy(into.data(), segment.place.data(), into.size());
+    }
+  }
+  looks_ahead_ = is_short;
+  take(into.size());
+  return true;
+}
+
+// True once the next segment, of `bytes`, has come, be it into `into` or into a buffer.
+bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own) {
+  throw_if_dead();
+  lifeline_.join(pair_.peer);
+  if (asked_ == taken_ && !post_next(into, is_own)) {
+    endpoint_.poll();
+    return false;
+  }
+  if (looks_ahead_) post_ahead();
+  const Incoming& segment = incoming(taken_);
+  check(is_own || segment.is_own || segment.place.data() == into.data() || into.empty(),
+        "receive() of a segment again, into other memory than before");
+  if (!segment.has_come) endpoint_.poll();
+  throw_if_dead();
+  if (!segment.has_come) {
+    find_end("receive from");
+    if (!segment.has_come) return false;
+  }
+  if (segment.bytes == bytes) return true;
+  lose(ErrorCode::kProtocol,
+       fmt::format("rank {}: a segment of {} bytes has come from rank {} (ofi) where "
+                   "one of {} is due: run the same program on every rank",
+                   pair_.rank, segment.bytes, pair_.peer, bytes));
+  throw_if_dead();
+  return false;
+}
+
+bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
+  Incoming& segment = incoming(asked_);
+  if (is_own) {
+    const std::size_t stride = slot_stride(pair_.segment_bytes);
+    if (!buffers_) buffers_ = allocate_aligned(stride * kWindow);
+    into = {buffers_.get() + asked_ % (pair_.ahead + 1) * stride, pair_.segment_bytes};
+  } else if (into.empty()) {
+    into = {&nothing, 0};
+  }
+  segment.place = into;
+  segment.is_own = is_own;
+  segment.has_come = false;
+  const Posted posted =
+      endpoint_.receive(into, data_tag(pair_.own_token, pair_.peer), segment.operation);
+  if (posted == Posted::kNever) lose(ErrorCode::kPeerLost, cannot("receive from", endpoint_.why()));
+  if (posted != Posted::kYes) return false;
+  ++asked_;
+  return true;
+}
+
+void OfiChannel::post_ahead() {
+  while (asked_ - taken_ <= pair_.ahead && asked_ - taken_ < kWindow) {
+    if (!post_next({}, true)) return;
+  }
+}
+
+void OfiChannel::take(std::size_t bytes) {
+  ++taken_;
+  statistics_.bytes_received += bytes;
+  ++statistics_.segments_received;
+  if (taken_ - told_ >= kWindow / 2) push_control();
+}
+
+// --- what the provider says ---
+
+void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t word) {
+  if (!operation.is_receive) {
+    const auto place = reinterpret_cast<Outgoing*>(&operation) - out_.data();
+    out_[static_cast<std::size_t>(place)].is_done = true;
+    while (completed_ < posted_ && outgoing(completed_).is_done) ++completed_;
+    return;
+  }
+  const auto place = reinterpret_cast<Incoming*>(&operation) - in_.data();
+  Incoming& segment = in_[static_cast<std::size_t>(place)];
+  segment.has_come = true;
+  segment.bytes = bytes;
+  taken_there_ = whole_count(word_from_bits(word).count, taken_there_);
+}
+
+void OfiChannel::failed(Operation& operation, const std::string& why) {
+  lose(ErrorCode::kPeerLost, cannot(operation.is_receive ? "receive from" : "send to", why));
+}
+
+void OfiChannel::hear(const Word& message) {
+  switch (message.kind) {
+    case WordKind::kCredit:
+      taken_there_ = whole_count(message.count, taken_there_);
+      break;
+    case WordKind::kEnd:
+      total_ = whole_count(message.count, taken_);
+      owes_heard_ = true;
+      push_control();
+      break;
+    case WordKind::kHeard:
+      is_heard_ = true;
+      break;
+    default:
+      break;
+  }
+}
+
+// --- the end ---
+
+bool OfiChannel::say_goodbye() {
+  if (lost_ || is_closed_ || lifeline_.is_gone(pair_.peer)) return true;
+  push();
+  if (completed_ < sent_ || has_unposted()) return lost_.has_value();
+  if (sent_ == 0 || total_) return true;  // who is done as well takes nothing any more
+  if (!has_said_end_) {
+    const Posted posted = say(WordKind::kEnd, sent_);
+    has_said_end_ = posted == Posted::kYes;
+    if (posted == Posted::kNever) return true;
+  }
+  return is_heard_;
+}
+
+void OfiChannel::throw_if_dead() const {
+  if (is_closed_) {
+    throw Error(ErrorCode::kAborted, kNoPeer,
+                fmt::format("rank {}: this transport was closed", pair_.rank));
+  }
+  if (lost_) throw *lost_;
+}
+
+// Who is done or gone takes nothing any more.
+void OfiChannel::find_lost(const char* operation) {
+  throw_if_dead();
+  if (!total_ && !lifeline_.is_gone(pair_.peer)) return;
+  lose(ErrorCode::kPeerLost, cannot(operation, ""));
+  throw_if_dead();
+}
+
+// What came before the peer's end still counts: it is here, unless the peer said that there is
+// more.
+void OfiChannel::find_end(const char* operation) {
+  if (total_ && *total_ == taken_) return find_lost(operation);
+  if (!lifeline_.is_gone(pair_.peer)) return;
+  endpoint_.poll();
+  if (incoming(taken_).has_come) return;
+  const auto now = Clock::now();
+  if (total_ && gone_since_ == Clock::time_point{}) gone_since_ = now;
+  if (total_ && now - gone_since_ < kOnItsWay) return;
+  find_lost(operation);
+}
+
+void OfiChannel::lose(ErrorCode code, const std::string& text) {
+  if (!lost_) lost_.emplace(code, pair_.peer, text);
+}
+
+std::string OfiChannel::cannot(const char* operation, const std::string& why) const {
+  return fmt::format("rank {}: cannot {} rank {} (ofi, {}): {}; its own output may say why",
+                     pair_.rank, operation, pair_.peer, endpoint_.provider(),
+                     why.empty() ? "it has ended" : why);
+}
+
+}  // namespace kolo::ofi

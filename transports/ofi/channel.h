@@ -1,0 +1,145 @@
+// Segments as tagged messages to and from one peer.
+//
+// Out: a window of segments, each sent from a slot of the channel's or from memory of the caller's;
+// short ones are copied by the provider at once. The window is as long as the peer's credit.
+//
+// In: receives are posted in the order of the segments, which is how the provider matches them. A
+// segment that receive() asks for goes straight into the caller's memory; one that view() asks for
+// into a buffer of this channel's, and those after it have buffers posted as well, so that they
+// need not wait for this rank. receive() of what has come into such a buffer copies it.
+//
+// Credit goes back with the segments of the other direction, or by itself once half of the window
+// is owed.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "transports/aligned_memory.h"
+#include "transports/error.h"
+#include "transports/lifeline.h"
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/tag.h"
+#include "transports/transport.h"
+
+namespace kolo::ofi {
+
+// Segments of a channel under way each way.
+inline constexpr std::size_t kWindow = 8;
+
+// What both ends of a channel are made of.
+struct Pair {
+  int rank = 0;
+  int peer = 0;
+  std::size_t segment_bytes = 0;
+  std::uint32_t own_token = 0;
+  std::uint32_t peer_token = 0;
+  std::size_t ahead = 0;  // receives posted beyond what was asked for
+};
+
+class OfiChannel final : public Channel, private Owner {
+ public:
+  OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair);
+
+  int peer() const override { return pair_.peer; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const ChannelStatistics& statistics() const override { return statistics_; }
+
+  std::byte* reserve(std::size_t bytes) override;
+  void commit(unsigned flags) override;
+  bool send(std::span<const std::byte> data, unsigned flags) override;
+  bool is_drained() override;
+
+  const std::byte* view(std::size_t bytes) override;
+  void release() override;
+  bool receive(std::span<std::byte> into, unsigned flags) override;
+
+  // A message of the peer's that is no segment.
+  void hear(const Word& message);
+
+  // Posts what could not be posted before.
+  void push();
+  bool has_unposted() const { return posted_ < sent_ || owes_control_; }
+
+  // What this rank does when it is done: true once the peer has all that was sent, or is gone.
+  bool say_goodbye();
+
+  void close() noexcept { is_closed_ = true; }
+
+ private:
+  struct Outgoing {
+    Operation operation;
+    std::span<const std::byte> data;
+    bool is_done = false;
+  };
+  struct Incoming {
+    Operation operation;
+    std::span<std::byte> place;
+    bool is_own = false;  // a buffer of this channel's
+    bool has_come = false;
+    std::size_t bytes = 0;
+  };
+
+  void done(Operation& operation, std::size_t bytes, std::uint64_t word) override;
+  void failed(Operation& operation, const std::string& why) override;
+
+  Outgoing& outgoing(std::uint64_t segment) { return out_[segment % kWindow]; }
+  Incoming& incoming(std::uint64_t segment) { return in_[segment % kWindow]; }
+  bool has_room() const { return sent_ - completed_ < kWindow && sent_ - taken_there_ < kWindow; }
+  bool make_room(const char* operation);
+  void enqueue(std::span<const std::byte> data);
+  Posted post(Outgoing& segment);
+  void push_control();
+  Posted say(WordKind kind, std::uint64_t count);
+  std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
+
+  bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
+  bool post_next(std::span<std::byte> into, bool is_own);
+  void post_ahead();
+  void take(std::size_t bytes);
+
+  void throw_if_dead() const;
+  void find_lost(const char* operation);
+  void find_end(const char* operation);
+  void lose(ErrorCode code, const std::string& text);
+  std::string cannot(const char* operation, const std::string& why) const;
+
+  Endpoint& endpoint_;
+  Lifeline& lifeline_;
+  const Pair pair_;
+  Capabilities capabilities_;
+  ChannelStatistics statistics_;
+  std::optional<Error> lost_;
+  bool is_closed_ = false;
+
+  // Out, counted in segments: completed_ <= posted_ <= sent_.
+  std::array<Outgoing, kWindow> out_;
+  AlignedMemory slots_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t completed_ = 0;    // the provider needs their memory no more
+  std::uint64_t taken_there_ = 0;  // as the peer has said
+  bool is_reserved_ = false;
+  std::size_t reserved_bytes_ = 0;
+
+  // In: taken_ <= asked_.
+  std::array<Incoming, kWindow> in_;
+  AlignedMemory buffers_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t asked_ = 0;  // receives posted
+  std::uint64_t told_ = 0;   // taken_, as the peer knows it
+  bool is_viewing_ = false;
+  std::size_t viewed_bytes_ = 0;
+  bool looks_ahead_ = false;
+
+  // The end.
+  bool owes_control_ = false;           // credit or kHeard could not be sent
+  bool owes_heard_ = false;             // kEnd has come and was not answered yet
+  std::optional<std::uint64_t> total_;  // segments that the peer has sent, once it is done
+  Clock::time_point gone_since_{};      // while more was said to come
+  bool has_said_end_ = false;
+  bool is_heard_ = false;
+};
+
+}  // namespace kolo::ofi

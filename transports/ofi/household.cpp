@@ -1,0 +1,51 @@
+#include "transports/ofi/household.h"
+
+#include <sys/mman.h>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace kolo::ofi {
+
+namespace {
+
+// The process's own, as are the provider's list of regions and the trouble with it.
+struct Resting {
+  std::mutex mutex;
+  std::map<std::string, std::vector<Fids>> households;
+};
+
+Resting& resting() {
+  static Resting all;
+  return all;
+}
+
+// While all regions are there: then no closing looks into one.
+void forget_addresses(Fids& fids) noexcept {
+  if (!fids.addresses || fids.peers.empty()) return;
+  ::fi_av_remove(fids.addresses.get(), fids.peers.data(), fids.peers.size(), 0);
+}
+
+}  // namespace
+
+void lay_to_rest(const Household& household, Fids fids) {
+  std::vector<Fids> complete;
+  {
+    const std::lock_guard lock(resting().mutex);
+    auto& those = resting().households[household.name];
+    those.push_back(std::move(fids));
+    if (those.size() < household.members) return;
+    complete = std::move(those);
+    resting().households.erase(household.name);
+  }
+  for (Fids& each : complete) forget_addresses(each);
+  for (Fids& each : complete) each.close();
+}
+
+void take_name_of_region(const std::string& name) noexcept {
+  const auto scheme = name.find("://");
+  const std::string file = name.substr(scheme == std::string::npos ? 0 : scheme + 3);
+  ::shm_unlink(file.c_str());
+}
+
+}  // namespace kolo::ofi

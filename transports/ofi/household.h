@@ -1,0 +1,30 @@
+// What libfabric's provider shm needs where it joins ranks of one process, and at every end.
+//
+// Its endpoints reach into one another's regions, and within a process by plain pointers: one that
+// is closed takes its region from under all others, which look into it when they are closed
+// themselves. So the endpoints of one job in one process are closed together, when the last of them
+// is done; until then those that are done rest. No region has a name any more once all ranks have
+// found it: so nothing is left in /dev/shm, whoever is killed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "transports/ofi/fids.h"
+
+namespace kolo::ofi {
+
+struct Household {
+  std::string name;     // the same for all its members, and of no other job
+  std::size_t members;  // ranks of the job that are threads of this process
+};
+
+// Takes an endpoint of one member that is done; closes them all when they are all here. From any
+// thread.
+void lay_to_rest(const Household& household, Fids fids);
+
+// Takes the name of an endpoint's region, which has `name` (of fi_getname), out of /dev/shm.
+void take_name_of_region(const std::string& name) noexcept;
+
+}  // namespace kolo::ofi

@@ -1,0 +1,208 @@
+#include "transports/ofi/meeting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/ofi/provider.h"
+#include "transports/posix/identity.h"
+
+namespace kolo::ofi {
+
+namespace {
+
+constexpr int kVersion = 1;
+
+// Between looks at who has come.
+constexpr auto kPause = std::chrono::microseconds(200);
+
+std::string to_hex(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::optional<std::string> from_hex(const std::string& text) {
+  const auto digit = [](char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; };
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (text.size() % 2 != 0 || !std::ranges::all_of(text, is_digit)) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2)
+    bytes += static_cast<char>(digit(text[i]) << 4 | digit(text[i + 1]));
+  return bytes;
+}
+
+// What a rank can do, in three lines: its host, the provider it is asked for, those it has.
+struct Offer {
+  std::string host;
+  std::string asked;
+  std::string usable;   // " shm sockets "
+  std::string why_not;  // it has not got the one that it is asked for
+};
+
+std::string text_of(const Offer& offer) {
+  return fmt::format("{}\n{}\n{}\n{}", offer.host, offer.asked, offer.usable, offer.why_not);
+}
+
+Offer offer_from(const std::string& text) {
+  std::istringstream lines(text);
+  Offer offer;
+  std::getline(lines, offer.host);
+  std::getline(lines, offer.asked);
+  std::getline(lines, offer.usable);
+  std::getline(lines, offer.why_not);
+  return offer;
+}
+
+Offer own_offer(const TransportRequest& request, const std::string& asked) {
+  Offer offer{posix::host_identity() + "/" + request.host_id, asked, " ", ""};
+  offer.why_not = why_no_library();
+  if (!offer.why_not.empty()) return offer;
+  if (asked.empty()) {
+    offer.usable = fmt::format(" {} ", fmt::join(usable_providers(), " "));
+  } else {
+    offer.why_not = find_provider(asked).why_not;
+  }
+  return offer;
+}
+
+[[noreturn]] void fail_without(int own, int rank, const Offer& offer, const std::string& provider) {
+  throw Error(
+      ErrorCode::kUnavailable, rank,
+      fmt::format("rank {}: rank {} has not got libfabric's provider {}: {}; kolo-bench transports "
+                  "lists those of a machine, KOLO_OFI_PROVIDER chooses",
+                  own, rank, provider, offer.why_not.empty() ? "no data" : offer.why_not));
+}
+
+void check_asked(const TransportRequest& request, const std::vector<Offer>& offers) {
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    const Offer& offer = offers[rank];
+    if (offer.asked != offers[0].asked) {
+      throw Error(
+          ErrorCode::kMismatch, static_cast<int>(rank),
+          fmt::format("rank {}: rank 0 was asked for libfabric's provider '{}', rank {} for '{}' "
+                      "(KOLO_OFI_PROVIDER): give the same to every rank",
+                      request.rank, offers[0].asked, rank, offer.asked));
+    }
+  }
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    if (!offers[rank].why_not.empty()) {
+      fail_without(request.rank, static_cast<int>(rank), offers[rank],
+                   offers[0].asked.empty() ? "of any name" : offers[0].asked);
+    }
+  }
+}
+
+}  // namespace
+
+void fail_if_late(const TransportRequest& request, int peer, const std::string& what) {
+  if (const auto failure = request.store->failure())
+    throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  if (Clock::now() <= request.deadline) return;
+  throw Error(ErrorCode::kDeadline, peer,
+              fmt::format("rank {}: rank {} {} (ofi): it hangs or has ended, or its network keeps "
+                          "connections away; its own output may say why",
+                          request.rank, peer, what));
+}
+
+std::string to_text(const Card& card) {
+  if (!card.why_not.empty()) return "- " + card.why_not;
+  return fmt::format("{} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
+                     card.segment_bytes, card.token, card.process, kolo::to_text(card.lifeline));
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  Card card;
+  if (text.starts_with("- ")) {
+    card.why_not = text.substr(2);
+    return card;
+  }
+  std::istringstream words(text);
+  int version = 0;
+  std::string name;
+  std::string rest;
+  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.token >> card.process)
+    std::getline(words, rest);
+  const auto bytes = from_hex(name);
+  const auto lifeline = lifeline_address_from_text(rest);
+  if (version != kVersion || !bytes || bytes->empty() || !lifeline) {
+    throw Error(
+        ErrorCode::kProtocol, rank,
+        fmt::format("rank {} has published no address of ofi's version {}: run the same build "
+                    "of kolo on every rank",
+                    rank, kVersion));
+  }
+  card.name = *bytes;
+  card.lifeline = *lifeline;
+  return card;
+}
+
+std::string agree_on_provider(const TransportRequest& request, const std::string& asked) {
+  const auto texts = exchange(*request.store, request.rank, request.size, "offer",
+                              text_of(own_offer(request, asked)), request.deadline,
+                              "agree on a provider of libfabric's (ofi)");
+  std::vector<Offer> offers;
+  for (const auto& text : texts) offers.push_back(offer_from(text));
+  check_asked(request, offers);
+  if (!asked.empty()) return asked;
+  const bool is_one_host =
+      std::ranges::all_of(offers, [&](const Offer& offer) { return offer.host == offers[0].host; });
+  for (const auto& known : kKnownProviders) {
+    const std::string word = fmt::format(" {} ", known.name);
+    const bool all_have = std::ranges::all_of(
+        offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });
+    if (all_have && (is_one_host || !known.is_within_host)) return std::string(known.name);
+  }
+  std::string have;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    have += fmt::format("{} rank {}:{}", rank == 0 ? "" : ",", rank, offers[rank].usable);
+  throw Error(
+      ErrorCode::kUnavailable, kNoPeer,
+      fmt::format("rank {}: no provider of libfabric's serves all ranks (ofi);{}; install the same "
+                  "libfabric on every host, or use tcp",
+                  request.rank, have));
+}
+
+std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own) {
+  const auto texts = exchange(*request.store, request.rank, request.size, "card", to_text(own),
+                              request.deadline, "open its endpoint (ofi)");
+  std::vector<Card> cards;
+  for (int rank = 0; rank < request.size; ++rank) {
+    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    const Card& card = cards.back();
+    if (!card.why_not.empty()) {
+      throw Error(ErrorCode::kUnavailable, rank,
+                  fmt::format("rank {}: rank {} has no endpoint (ofi): {}", request.rank, rank,
+                              card.why_not));
+    }
+    if (card.segment_bytes != own.segment_bytes) {
+      throw Error(
+          ErrorCode::kMismatch, rank,
+          fmt::format("rank {}: rank {} has segments of {} bytes, this rank {} (ofi): set the same "
+                      "on every rank",
+                      request.rank, rank, card.segment_bytes, own.segment_bytes));
+    }
+  }
+  return cards;
+}
+
+void wait_for_all(const TransportRequest& request, const std::function<void()>& progress) {
+  const auto key_of = [](int rank) { return fmt::format("connected/{}", rank); };
+  request.store->set(key_of(request.rank), "");
+  for (int peer = 0; peer < request.size;) {
+    if (request.store->try_get(key_of(peer))) {
+      ++peer;
+      continue;
+    }
+    fail_if_late(request, peer, "has not reached all others yet");
+    progress();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace kolo::ofi

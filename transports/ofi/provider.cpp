@@ -1,0 +1,111 @@
+#include "transports/ofi/provider.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "transports/error.h"
+#include "transports/posix/socket.h"
+
+namespace kolo::ofi {
+
+namespace {
+
+Info hints_for(const std::string& name) {
+  Info hints(library().dupinfo(nullptr));
+  if (!hints) throw Error(ErrorCode::kSystem, kNoPeer, "libfabric has no memory for its hints");
+  hints->caps = FI_TAGGED;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->cq_data_size = sizeof(std::uint64_t);
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->av_type = FI_AV_TABLE;
+  hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (!name.empty()) {
+    hints->fabric_attr->prov_name = ::strdup(name.c_str());
+    hints->domain_attr->data_progress =
+        known_provider(name).needs_automatic_progress ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+  }
+  return hints;
+}
+
+// A provider's name in a list may carry hooks behind it.
+bool is_named(const fi_info& info, std::string_view name) {
+  const std::string_view full = info.fabric_attr->prov_name;
+  return full == name || (full.starts_with(name) && full[name.size()] == ';');
+}
+
+posix::Address address_in(const fi_info& info) {
+  const auto* const address = static_cast<const sockaddr*>(info.src_addr);
+  if (address == nullptr || info.src_addrlen < sizeof(sockaddr)) return {};
+  const bool has_one = info.addr_format == FI_SOCKADDR || info.addr_format == FI_SOCKADDR_IN ||
+                       info.addr_format == FI_SOCKADDR_IN6;
+  if (!has_one || (address->sa_family != AF_INET && address->sa_family != AF_INET6)) return {};
+  return {address, static_cast<socklen_t>(std::min(info.src_addrlen, sizeof(sockaddr_storage)))};
+}
+
+}  // namespace
+
+KnownProvider known_provider(std::string_view name) {
+  const auto* const known = std::find_if(std::begin(kKnownProviders), std::end(kKnownProviders),
+                                         [name](const auto& each) { return each.name == name; });
+  return known == std::end(kKnownProviders) ? KnownProvider{name, false, false, false, 64 << 10}
+                                            : *known;
+}
+
+std::string full_name(std::string_view name) {
+  return std::string(name == "tcp" ? "tcp;ofi_rxm" : name);
+}
+
+Found find_provider(const std::string& name) {
+  const Library& fabric = library();
+  const Info hints = hints_for(name);
+  fi_info* list = nullptr;
+  const int error = fabric.getinfo(kInterface, nullptr, nullptr, 0, hints.get(), &list);
+  const Info owner(list);
+  if (error != 0) return {nullptr, fabric.text_of(error)};
+  const fi_info* best = nullptr;
+  for (const fi_info* each = list; each != nullptr; each = each->next) {
+    if (!is_named(*each, name)) continue;
+    const auto address = address_in(*each);
+    const bool is_far = address.length() == 0 || !address.is_loopback();
+    if (best == nullptr) best = each;
+    if (is_far) {
+      best = each;
+      break;
+    }
+  }
+  if (best == nullptr) return {nullptr, "no provider of that name"};
+  return {Info(fabric.dupinfo(best)), ""};
+}
+
+std::vector<std::string> usable_providers() {
+  std::vector<std::string> names;
+  for (const auto& known : kKnownProviders) {
+    if (find_provider(std::string(known.name)).info) names.emplace_back(known.name);
+  }
+  return names;
+}
+
+std::vector<std::string> all_providers() {
+  const Info hints = hints_for("");
+  fi_info* list = nullptr;
+  library().getinfo(kInterface, nullptr, nullptr, 0, hints.get(), &list);
+  const Info owner(list);
+  std::set<std::string> names;
+  for (const fi_info* each = list; each != nullptr; each = each->next)
+    names.emplace(each->fabric_attr->prov_name);
+  return {names.begin(), names.end()};
+}
+
+std::string host_of(const fi_info& info) {
+  const auto address = address_in(info);
+  return address.length() == 0 ? "" : address.host();
+}
+
+}  // namespace kolo::ofi

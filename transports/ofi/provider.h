@@ -1,0 +1,54 @@
+// Providers: the networks of libfabric. Which of them serve here, and which one ranks take.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transports/ofi/library.h"
+
+namespace kolo::ofi {
+
+// One that is known to keep what the contract needs, and what it wants to be told.
+struct KnownProvider {
+  std::string_view name;
+  bool is_within_host = false;
+  bool needs_automatic_progress = false;  // its own thread moves the data
+  bool shares_regions = false;            // see household.h
+  std::size_t segment_bytes = 0;          // that serve best
+};
+
+// Those that are tried unasked, the best first; others only by name, for opening some of them
+// hangs or crashes where their hardware is missing.
+inline constexpr KnownProvider kKnownProviders[] = {
+    {"shm", true, false, true, std::size_t{64} << 10},
+    {"tcp;ofi_rxm", false, false, false, std::size_t{128} << 10},
+    {"sockets", false, true, false, std::size_t{64} << 10},
+};
+
+// What is known of `name`, or of any provider.
+KnownProvider known_provider(std::string_view name);
+
+// "tcp" for "tcp;ofi_rxm": only over rxm it has what is needed.
+std::string full_name(std::string_view name);
+
+struct Found {
+  Info info;            // null where there is none
+  std::string why_not;  // then
+};
+
+// What `name` offers that serves: reliable datagrams, tagged, in the order in which they were sent.
+// Addresses of the loopback only where there are no others.
+Found find_provider(const std::string& name);
+
+// Names of known providers that serve here.
+std::vector<std::string> usable_providers();
+
+// Of all providers of the library that could be asked for by name.
+std::vector<std::string> all_providers();
+
+// The text of the numeric address in `info`, "10.0.0.2"; empty where it has none.
+std::string host_of(const fi_info& info);
+
+}  // namespace kolo::ofi
