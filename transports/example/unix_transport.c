@@ -256,6 +256,9 @@ static kolo_status meet(kolo_transport* transport, const kolo_plugin_request* re
 static kolo_status make(const kolo_plugin_request* request, kolo_transport** made,
                         kolo_error* error) {
   const size_t ranks = (size_t)request->ranks;
+  if (*request->options != '\0')  // a misspelt option must not be a silent default
+    return fail(error, KOLO_UNAVAILABLE, -1, "it has no options, leave out the ? and the rest",
+                EINVAL);
   kolo_transport* transport = calloc(1, sizeof *transport + ranks * sizeof(kolo_channel));
   if (transport == NULL) return fail(error, KOLO_SYSTEM, -1, "a transport", ENOMEM);
   transport->rank = request->rank;
