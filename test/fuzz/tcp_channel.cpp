@@ -26,10 +26,22 @@ namespace {
 // Three chunks, where there are lanes.
 constexpr std::size_t kSegment = 2 * tcp::kChunkBytes + 192;
 
-// What lies where in which segment, as an honest peer sends it. Never kUntouched.
+// How long segments are, by their numbers: as in a job, both ends know.
+constexpr std::array kLengths = {kSegment, std::size_t{100}, tcp::kChunkBytes + 64, std::size_t{1}};
+std::size_t length_of(std::uint32_t segment) { return kLengths[segment % kLengths.size()]; }
+
+// What lies in which segment, from `offset` on, as an honest peer sends it. Never kUntouched.
 constexpr std::byte kUntouched{0xff};
-std::byte byte_at(std::uint32_t segment, std::size_t offset) {
-  return static_cast<std::byte>((segment * 31 + offset / 64 * 7 + offset) % 255);
+std::span<const std::byte> content_of(std::uint32_t segment, std::size_t offset,
+                                      std::size_t bytes) {
+  constexpr std::size_t kShifts = 251;
+  static const std::vector<std::byte> pattern = [] {
+    std::vector<std::byte> made(2 * kSegment + kShifts);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      made[i] = static_cast<std::byte>((i * 7 + i / 64) % 255);
+    return made;
+  }();
+  return std::span(pattern).subspan(segment % kShifts + offset % kSegment, bytes);
 }
 
 // A rank's end of a pair, and the connections that its peer plays.
@@ -58,6 +70,8 @@ class Pair {
       case 4:
         return say(input, hello_of(input));
       case 5:
+      case 6:
+      case 7:
         return say(input, chunk_of(input));
       default:
         return call(input);
@@ -99,28 +113,19 @@ class Pair {
   // Of a segment near the one that is awaited, and as its sender would cut it, as a rule; without
   // bytes it is a goodbye.
   std::string chunk_of(Input& input) const {
-    const std::size_t length = length_of(input);
     tcp::ChunkHeader header;
     header.segment = received_ + input.below(2);
     header.offset = input.below(4) * static_cast<std::uint32_t>(tcp::kChunkBytes);
+    const std::size_t length = length_of(header.segment);
     if (header.offset < length)
       header.bytes = static_cast<std::uint32_t>(std::min(tcp::kChunkBytes, length - header.offset));
     const unsigned flaw = input.below(32);
-    if (flaw == 0) header.segment += static_cast<std::uint32_t>(input.number<std::int8_t>());
-    if (flaw == 1) header.offset += input.number<std::uint8_t>();
-    if (flaw == 2) header.bytes = input.number<std::uint8_t>();
-    if (flaw == 3) header.offset = input.number<std::uint32_t>();
-    std::string text(as_text(std::as_bytes(std::span(&header, 1))));
-    for (std::size_t i = 0; i < header.bytes; ++i)
-      text += static_cast<char>(byte_at(header.segment, header.offset + i));
-    return text;
-  }
-
-  // Few, so that both ends often mean the same.
-  static std::size_t length_of(Input& input) {
-    constexpr std::array kLengths = {kSegment, std::size_t{100}, tcp::kChunkBytes + 64,
-                                     std::size_t{1}};
-    return kLengths[input.below(kLengths.size())];
+    if (flaw == 1) header.segment += static_cast<std::uint32_t>(input.number<std::int8_t>());
+    if (flaw == 2) header.offset += input.number<std::uint8_t>();
+    if (flaw == 3) header.bytes = input.number<std::uint8_t>();
+    if (flaw == 4) header.offset = input.number<std::uint32_t>();
+    return std::string(as_text(std::as_bytes(std::span(&header, 1)))) +
+           std::string(as_text(content_of(header.segment, header.offset, header.bytes)));
   }
 
   void call(Input& input) {
@@ -152,9 +157,9 @@ class Pair {
 
   // A segment that has not come whole is asked for again as it was, as a rule.
   std::size_t length_asked(Input& input, bool is_view) {
-    std::size_t length = length_of(input);
-    if (input.below(16) == 0) length = input.number<std::uint32_t>() % (kSegment + 2);
-    if (asked_ && input.below(16) != 0 && asked_->is_view == is_view) return asked_->bytes;
+    std::size_t length = length_of(received_);
+    if (input.below(32) == 1) length = input.number<std::uint32_t>() % (kSegment + 2);
+    if (asked_ && asked_->is_view == is_view && input.below(32) != 1) return asked_->bytes;
     is_asked_otherwise_ |= asked_ && (asked_->is_view != is_view || asked_->bytes != length);
     asked_ = Asked{is_view, length};
     return length;
@@ -182,15 +187,15 @@ class Pair {
     asked_.reset();
     look_at(into);
     note(into.size());
-    std::ranges::fill(into_, kUntouched);
+    std::ranges::fill(into, kUntouched);
   }
 
   // All of a segment's bytes are the peer's. That holds however it cuts them, for who asks for a
   // segment as he must; but noise may be anything.
   void look_at(std::span<const std::byte> segment) const {
     if (!has_lanes_ || is_noise_ || is_cut_ || is_asked_otherwise_) return;
-    for (std::size_t i = 0; i < segment.size(); ++i)
-      require(segment[i] == byte_at(received_, i), "every byte is where its sender had it");
+    require(std::ranges::equal(segment, content_of(received_, 0, segment.size())),
+            "every byte is where its sender had it");
   }
 
   void note(std::size_t bytes) {
