@@ -140,8 +140,14 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
 // Every rank would refuse the same: settings that cannot be read, a transport that is not there.
 void take_transport(int launched, Arguments& result) {
   use_decorators(result);
-  if (result.transport != "auto" && !is_from_outside(result.transport))
-    require_name(result.transport, transport_names(), "--transport");
+  const std::string& name = result.transport;
+  const auto names = transport_names();
+  if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end()) {
+    refuse_name(name,
+                fmt::format("{}, auto, and libraries by their paths, with a slash: ./libx.so",
+                            fmt::join(names, ", ")),
+                "--transport");
+  }
   result.transport = resolve_transport(result.transport);
   require(launched <= 1 || joins_processes(result.transport),
           fmt::format("--transport {}: it joins the threads of one process, and these ranks are "

@@ -1,4 +1,5 @@
 # kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
+# kolo_headers_alone(NAME)                  kolo::NAME without code: kolo_public_headers says which headers it gives
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files; compiled in where the library is installed, so that
 #                                          its users never hear of fmt; linked elsewhere, which builds in half the time
@@ -27,9 +28,22 @@ function(kolo_library name)
   target_compile_options(kolo_${name} PRIVATE -fno-semantic-interposition)
 endfunction()
 
+function(kolo_headers_alone name)
+  add_library(kolo_${name} INTERFACE)
+  add_library(kolo::${name} ALIAS kolo_${name})
+  set_target_properties(kolo_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(kolo_${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
+endfunction()
+
 function(kolo_public_headers name)
   set_target_properties(kolo_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  target_sources(kolo_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
+  get_target_property(type kolo_${name} TYPE)
+  set(scope PUBLIC)
+  if(type STREQUAL INTERFACE_LIBRARY)
+    set(scope INTERFACE)
+  endif()
+  target_sources(kolo_${name} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
 endfunction()
 
 function(kolo_uses_fmt name)

@@ -61,7 +61,7 @@ struct CommunicatorOptions {
   // KOLO_TUNING, if set.
   std::string tuning = {};
   bool profile = false;  // sums for Communicator::step_profile()
-  // A file for the steps of every operation on a timeline (recorder.h): FILE.json becomes
+  // A file for the steps of every operation on a timeline: FILE.json becomes
   // FILE.RANK.json when the communicator ends; empty: KOLO_TIMELINE, if set. Profiles as well.
   std::string timeline = {};
 };
@@ -98,7 +98,7 @@ struct PeerStatistics {
 
 // Per call; the defaults are right.
 struct CallOptions {
-  // A name of algorithm_names(collective); empty: what the planner chooses (planner.h).
+  // A name of algorithm_names(collective); empty: what the planner chooses.
   std::string_view algorithm = {};
   std::size_t segment_bytes = 0;
   // The ..._async form plans the operation and does not issue it: Work::start() does, as often as

@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
 
 #include "collectives/engine.h"
+#include "collectives/failure_text.h"
 
 namespace kolo {
 namespace {
@@ -20,51 +19,6 @@ using namespace std::chrono_literals;
 // How long an earlier cause may take to reach us before we post our own, which may be no more than
 // its consequence.
 constexpr auto kGrace = 200ms;
-
-constexpr std::array kCodes = {ErrorCode::kPeerLost, ErrorCode::kDeadline,    ErrorCode::kMismatch,
-                               ErrorCode::kAborted,  ErrorCode::kUnavailable, ErrorCode::kProtocol,
-                               ErrorCode::kSystem};
-
-// The store keeps one text; the code travels at its end: "rank 1 called ... [mismatch]".
-std::string encode(const Error& error) {
-  return fmt::format("{} [{}]", error.what(), to_string(error.code()));
-}
-
-// The rank whose number a text begins with.
-int leading_number(std::string_view text) {
-  int rank = kNoPeer;
-  std::from_chars(text.data(), text.data() + text.size(), rank);
-  return rank;
-}
-
-// Of "3 1 2".
-std::vector<int> numbers(std::string_view text) {
-  std::vector<int> all;
-  for (std::size_t begin = 0; begin < text.size(); begin = text.find(' ', begin)) {
-    if (text[begin] == ' ') ++begin;
-    all.push_back(leading_number(text.substr(begin)));
-  }
-  return all;
-}
-
-// The rank that a text begins with: "rank 2 (node1, pid 17) is gone: ...".
-int leading_rank(std::string_view text) {
-  constexpr std::string_view kRank = "rank ";
-  return text.starts_with(kRank) ? leading_number(text.substr(kRank.size())) : kNoPeer;
-}
-
-Error decode(std::string_view text) {
-  for (const ErrorCode code : kCodes) {
-    const std::string ending = fmt::format(" [{}]", to_string(code));
-    if (!text.ends_with(ending)) continue;
-    text.remove_suffix(ending.size());
-    return {code, leading_rank(text), std::string(text)};
-  }
-  // Posted by the store's server, which sees ranks die.
-  const bool is_gone = text.find(" is gone") != std::string_view::npos;
-  return {is_gone ? ErrorCode::kPeerLost : ErrorCode::kAborted, leading_rank(text),
-          std::string(text)};
-}
 
 // Under this key a rank that waits for long says for whom.
 std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
@@ -83,7 +37,7 @@ int Engine::end_of_waiting(int peer) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto said = store_->try_get(awaited_key(asked[i]));
     if (!said || said->empty()) return asked[i];
-    for (const int next : numbers(*said)) {
+    for (const int next : ranks_from(*said, size_)) {
       if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
     }
   }
@@ -164,10 +118,10 @@ Error Engine::settle(Error own) {
         std::this_thread::sleep_for(1ms);
       }
     }
-    const std::string mine = encode(own);
+    const std::string mine = to_text(own);
     const auto earlier = store_->failure();
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
-    return first == mine ? own : decode(first);
+    return first == mine ? own : failure_from(first);
   } catch (const std::exception&) {
     return own;  // the store is gone as well
   }
@@ -248,7 +202,7 @@ void Engine::abort(std::string_view reason) {
   const Error own(ErrorCode::kAborted, rank_,
                   fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
   try {
-    store_->post_failure(encode(own));
+    store_->post_failure(to_text(own));
   } catch (const Error&) {
     // The store is gone, and the job with it: at least this rank shall end.
   }

@@ -14,10 +14,9 @@
 // The length of a program is O(size) as a rule (Bruck's all-to-all has O(size log size)), whatever
 // the bytes: segments are turns, not steps. One program serves every count.
 //
-// From one text come the executor (executor.h), the checker that proves it for all ranks
-// (checker.h), and whatever else wants to know who sends what when. Compare NCCL's primitives
-// (recvReduceCopySend in a loop over slices) and libNBC's schedules, whose rounds are barriers:
-// here nothing waits for a round.
+// From one text come the executor, the checker that proves it for all ranks, and whatever else
+// wants to know who sends what when. Compare NCCL's primitives (recvReduceCopySend in a loop over
+// slices) and libNBC's schedules, whose rounds are barriers: here nothing waits for a round.
 #pragma once
 
 #include <cstddef>
@@ -139,7 +138,7 @@ struct ChunkRange {
   int count = 0;
 };
 
-// The program of one rank. How long a chunk is says the operation (layout.h); as a rule chunk c of
+// The program of one rank. How long a chunk is says the operation; as a rule chunk c of
 // `chunks` holds elements chunk_begin(count, chunks, c) up to that of c + 1.
 struct Schedule {
   Collective collective = Collective::kBarrier;

@@ -7,12 +7,15 @@
 //
 // and is named by its path wherever a transport is named: KOLO_TRANSPORT=/path/libx.so, or
 // --transport ./libx.so. A program that has the table itself registers it (transports/plugins.h).
-// README.md is the guide; test/packaging/outside a whole transport in one file of C. What the words
-// mean (channel, segment, slot, view, credit, answer) and what must hold is said in
-// transports/transport.h: this table is that contract, function by function.
+// The guide is installed as share/doc/kolo/transports.md, and as share/kolo/example a whole
+// transport in one file of C. What the words mean (channel, segment, slot, view, credit, answer)
+// and what must hold is said in transports/transport.h: this table is that contract, function by
+// function.
+//
+// In CMake: find_package(kolo), and target_link_libraries(mine PRIVATE kolo::plugin).
 //
 // Two forms. *Plain*: send, receive and completed are enough; kolo makes slots, views and credit of
-// them (transports/adapter.h). *Whole*: slots and views as well, for who has bytes lie somewhere
+// them. *Whole*: slots and views as well, for who has bytes lie somewhere
 // worth looking at. Functions marked (plain), (whole) belong to one; [optional] ones may be null.
 //
 // kolo checks the arguments before it calls: a segment is no longer than the channel's

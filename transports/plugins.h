@@ -5,8 +5,8 @@
 //   registered     register_transport(table): from then on its name is one in this process
 //
 // What follows a ? is the transport's own options, handed to its make as they are:
-// "./libx.so?lanes=2". All ranks give the same. "auto" never chooses one of them. README.md: how to
-// write one, and how to prove it.
+// "./libx.so?lanes=2". All ranks give the same. "auto" never chooses one of them. How to
+// write one, and how to prove it: share/doc/kolo/transports.md, as it is installed.
 #pragma once
 
 #include <string_view>

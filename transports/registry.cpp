@@ -231,7 +231,10 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   const auto kinds = transport_kinds();
   const std::string resolved = resolve_transport(name);
   const auto kind = find_kind(kinds, resolved);
-  agree_on(kind ? kind->name : resolved, kind ? &*kind : nullptr, complete);
+  const std::string_view options =
+      std::string_view(resolved).substr(std::min(resolved.find('?'), resolved.size()));
+  agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
+           complete);
   return decorate(make_or_tell_why(kind ? *kind : choose(kinds, complete), complete), complete);
 }
 

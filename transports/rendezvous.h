@@ -97,7 +97,7 @@ struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  int local_size = 1;  // 0: unknown; placement.h finds it through the store
+  int local_size = 1;  // 0: unknown; then it is found through the store
 };
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; one process alone where none is set, one

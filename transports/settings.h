@@ -46,7 +46,7 @@ struct Settings {
   std::size_t segment_bytes =
       0;  // KOLO_SEGMENT_BYTES: longest segment; 0: the transport's default; same on all ranks
 
-  // --- decorators: see transports/decorators/README.md ---
+  // --- decorators: see transports/decorators/{shape,fault,trace}.h ---
   std::string shape;  // KOLO_SHAPE: 1Gbit,1ms: the network to play; the same on all ranks
   std::string fault;  // KOLO_FAULT: die@rank=1,segment=100: what goes wrong, and when
   std::string trace;  // KOLO_TRACE: PATH: a timeline of every rank's segments, PATH-rankN.json
@@ -70,7 +70,8 @@ struct Settings {
       0;  // KOLO_TCP_PORTS=LOW-HIGH: ports to listen on; unset: the kernel chooses
   std::uint16_t tcp_port_high = 0;
   std::string tcp_congestion;  // KOLO_TCP_CONGESTION: reno, cubic, bbr, ...; "system": the
-                               // machine's; empty: see tcp.h
+                               // machine's; empty: within a host reno or
+                               // cubic, where there is one, else the machine's
   int tcp_buffer_bytes = 0;    // KOLO_TCP_BUFFERS: of each socket, each way; 0: the kernel's, which
                                // grow with the network's delay and rate; a fixed size does not
   int tcp_lanes = 1;  // KOLO_TCP_LANES: connections of a pair; more help where one of them is

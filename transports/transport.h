@@ -31,7 +31,7 @@
 //
 // Device memory: buffers are plain pointers; Capabilities says which kinds of memory a channel
 // takes, and of which kind its slots and views are. Work that is ordered on a device stream goes
-// through Channel::stream(): see README.md.
+// through Channel::stream().
 #pragma once
 
 #include <chrono>
@@ -103,7 +103,7 @@ struct ChannelStatistics {
   std::uint64_t connections = 0;   // open now, where the transport is made of connections
 };
 
-// Counted by who waits (waiting.h).
+// Counted by who waits.
 struct WaitStatistics {
   std::uint64_t waits = 0;   // times that something was not there at once
   std::uint64_t spins = 0;   // short pauses on the core

@@ -1,15 +1,18 @@
 // What ranks tell one another through the store, and at the opening of an operation: cards,
-// addresses, places, costs, what each has called; and the table of KOLO_TUNING.
+// addresses, places, costs, what each has called, whom it waits for, why the job has failed; and
+// the table of KOLO_TUNING.
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "collectives/algorithm_table.h"
 #include "collectives/call_header.h"
 #include "collectives/costs_text.h"
+#include "collectives/failure_text.h"
 #include "collectives/tuning.h"
 #include "test/fuzz/input.h"
 #include "transports/error.h"
@@ -59,6 +62,21 @@ void take_tuning(const std::string& text) {
             "a point speaks for its own size");
 }
 
+void take_failure(const std::string& text) {
+  const Error failure = failure_from(text);
+  require(failure.peer() >= kNoPeer, "a failure is a rank's, or nobody's");
+  const Error again = failure_from(to_text(failure));
+  require(again.code() == failure.code() && again.peer() == failure.peer() &&
+              std::string_view(again.what()) == failure.what(),
+          "a failure says the same again");
+}
+
+void take_awaited(Input& input) {
+  const int size = input.number<std::uint8_t>();
+  for (const int rank : ranks_from(input.take_all(), size))
+    require(rank >= 0 && rank < size, "who is waited for is a rank of the job");
+}
+
 // Two, of which the first is this rank's: a collective and an algorithm that there are.
 void take_headers(Input& input) {
   CallHeader mine = input.number<CallHeader>();
@@ -89,6 +107,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 'k':
         take_costs(std::string(input.take_all()));
+        break;
+      case 'f':
+        take_failure(std::string(input.take_all()));
+        break;
+      case 'w':
+        take_awaited(input);
         break;
       case 't':
         take_tuning(std::string(input.take_all()));

@@ -1,9 +1,11 @@
 // What a rank's peer sends over its connections, whatever that is: hellos, chunks of lanes, an end
 // at any place.
 #include <sys/socket.h>
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,7 +23,26 @@ using namespace kolo::fuzz;
 
 namespace {
 
-constexpr std::size_t kSegment = 1024;
+// Three chunks, where there are lanes.
+constexpr std::size_t kSegment = 2 * tcp::kChunkBytes + 192;
+
+// How long segments are, by their numbers: as in a job, both ends know.
+constexpr std::array kLengths = {kSegment, std::size_t{100}, tcp::kChunkBytes + 64, std::size_t{1}};
+std::size_t length_of(std::uint32_t segment) { return kLengths[segment % kLengths.size()]; }
+
+// What lies in which segment, from `offset` on, as an honest peer sends it. Never kUntouched.
+constexpr std::byte kUntouched{0xff};
+std::span<const std::byte> content_of(std::uint32_t segment, std::size_t offset,
+                                      std::size_t bytes) {
+  constexpr std::size_t kShifts = 251;
+  static const std::vector<std::byte> pattern = [] {
+    std::vector<std::byte> made(2 * kSegment + kShifts);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      made[i] = static_cast<std::byte>((i * 7 + i / 64) % 255);
+    return made;
+  }();
+  return std::span(pattern).subspan(segment % kShifts + offset % kSegment, bytes);
+}
 
 // A rank's end of a pair, and the connections that its peer plays.
 class Pair {
@@ -44,10 +65,13 @@ class Pair {
       case 2:
         return hang_up(input);
       case 3:
+        is_noise_ = true;
         return say(input, input.short_text());
       case 4:
         return say(input, hello_of(input));
       case 5:
+      case 6:
+      case 7:
         return say(input, chunk_of(input));
       default:
         return call(input);
@@ -75,7 +99,9 @@ class Pair {
   void say(Input& input, const std::string& bytes) {
     posix::Descriptor* const one = peer(input);
     if (one == nullptr || !one->is_open()) return;
-    sent_ += posix::send_some(*one, bytes.data(), bytes.size()).bytes;
+    const std::size_t sent = posix::send_some(*one, bytes.data(), bytes.size()).bytes;
+    sent_ += sent;
+    is_cut_ |= sent < bytes.size();
   }
 
   std::string hello_of(Input& input) const {
@@ -84,39 +110,44 @@ class Pair {
     return std::string(as_text(tcp::encode(hello)));
   }
 
-  // Of a segment near the one that is awaited; without bytes it is a goodbye.
+  // Of a segment near the one that is awaited, and as its sender would cut it, as a rule; without
+  // bytes it is a goodbye.
   std::string chunk_of(Input& input) const {
     tcp::ChunkHeader header;
-    header.segment = received_ + static_cast<std::uint32_t>(input.number<std::int8_t>());
-    header.offset = input.number<std::uint8_t>();
-    header.bytes = input.below(200);
-    if (input.below(8) == 0) header.offset = input.number<std::uint32_t>();
-    std::string text(as_text(std::as_bytes(std::span(&header, 1))));
-    return text + std::string(header.bytes, 'x');
+    header.segment = received_ + input.below(2);
+    header.offset = input.below(4) * static_cast<std::uint32_t>(tcp::kChunkBytes);
+    const std::size_t length = length_of(header.segment);
+    if (header.offset < length)
+      header.bytes = static_cast<std::uint32_t>(std::min(tcp::kChunkBytes, length - header.offset));
+    const unsigned flaw = input.below(32);
+    if (flaw == 1) header.segment += static_cast<std::uint32_t>(input.number<std::int8_t>());
+    if (flaw == 2) header.offset += input.number<std::uint8_t>();
+    if (flaw == 3) header.bytes = input.number<std::uint8_t>();
+    if (flaw == 4) header.offset = input.number<std::uint32_t>();
+    return std::string(as_text(std::as_bytes(std::span(&header, 1)))) +
+           std::string(as_text(content_of(header.segment, header.offset, header.bytes)));
   }
 
   void call(Input& input) {
-    const std::size_t bytes = input.number<std::uint16_t>() % (kSegment + 2);
     try {
-      use(input, bytes);
+      use(input);
     } catch (const Error& error) {
       require(error.peer() == kPeer, "an error names the peer");
     } catch (const std::invalid_argument&) {  // a view is open already, and the like
     }
   }
 
-  void use(Input& input, std::size_t bytes) {
+  void use(Input& input) {
     switch (input.below(6)) {
       case 0:
-        if (const std::byte* const view = channel_->view(bytes)) look_at({view, bytes});
-        return;
+        return view(length_asked(input, true));
       case 1:
-        return channel_->release();
+        return release();
       case 2:
-        if (channel_->receive(std::span(into_).first(std::min(bytes, kSegment)), 0)) note(bytes);
-        return;
+        return receive(length_asked(input, false));
       case 3:
-        return static_cast<void>(channel_->send(std::span(from_).first(bytes % kSegment), 0));
+        return static_cast<void>(
+            channel_->send(std::span(from_).first(input.number<std::uint16_t>() % kSegment), 0));
       case 4:
         return static_cast<void>(channel_->say_goodbye());
       default:
@@ -124,9 +155,47 @@ class Pair {
     }
   }
 
-  void look_at(std::span<const std::byte> view) const {
-    std::string copy(as_text(view));
-    require(copy.size() == view.size(), "a view can be read");
+  // A segment that has not come whole is asked for again as it was, as a rule.
+  std::size_t length_asked(Input& input, bool is_view) {
+    std::size_t length = length_of(received_);
+    if (input.below(32) == 1) length = input.number<std::uint32_t>() % (kSegment + 2);
+    if (asked_ && asked_->is_view == is_view && input.below(32) != 1) return asked_->bytes;
+    is_asked_otherwise_ |= asked_ && (asked_->is_view != is_view || asked_->bytes != length);
+    asked_ = Asked{is_view, length};
+    return length;
+  }
+
+  void view(std::size_t bytes) {
+    const std::byte* const view = channel_->view(bytes);
+    if (view == nullptr) return;
+    if (viewed_bytes_ == kNone) {
+      viewed_bytes_ = bytes;
+      asked_.reset();
+    }
+    look_at({view, viewed_bytes_});
+  }
+
+  void release() {
+    channel_->release();
+    note(viewed_bytes_);
+    viewed_bytes_ = kNone;
+  }
+
+  void receive(std::size_t bytes) {
+    const auto into = std::span(into_).first(std::min(bytes, kSegment));
+    if (!channel_->receive(into, 0)) return;
+    asked_.reset();
+    look_at(into);
+    note(into.size());
+    std::ranges::fill(into, kUntouched);
+  }
+
+  // All of a segment's bytes are the peer's. That holds however it cuts them, for who asks for a
+  // segment as he must; but noise may be anything.
+  void look_at(std::span<const std::byte> segment) const {
+    if (!has_lanes_ || is_noise_ || is_cut_ || is_asked_otherwise_) return;
+    require(std::ranges::equal(segment, content_of(received_, 0, segment.size())),
+            "every byte is where its sender had it");
   }
 
   void note(std::size_t bytes) {
@@ -135,16 +204,27 @@ class Pair {
     require(has_lanes_ || taken_ <= sent_, "nothing is received that was not sent");
   }
 
+  struct Asked {
+    bool is_view = false;
+    std::size_t bytes = 0;
+  };
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
   const bool has_lanes_;
   posix::Epoll watch_;
   tcp::Door door_ = make_door(watch_);
   std::unique_ptr<tcp::TcpChannel> channel_;
   std::vector<posix::Descriptor> peers_;
-  std::array<std::byte, kSegment> into_{};
-  std::array<std::byte, kSegment> from_{};
+  std::vector<std::byte> into_ = std::vector<std::byte>(kSegment, kUntouched);
+  std::vector<std::byte> from_ = std::vector<std::byte>(kSegment);
   std::size_t sent_ = 0;
   std::size_t taken_ = 0;
   std::uint32_t received_ = 0;
+  std::optional<Asked> asked_;  // what has not come whole
+  std::size_t viewed_bytes_ = kNone;
+  bool is_noise_ = false;
+  bool is_cut_ = false;
+  bool is_asked_otherwise_ = false;
 };
 
 }  // namespace

@@ -55,6 +55,13 @@ class Tree:
         return {f"{folder}/{word}" for words in self.cmake_words(f"{folder}/CMakeLists.txt", "kolo_public_headers")
                 for word in words[1:]}
 
+    def installed_headers(self):
+        """Those of the libraries that are installed, by their paths below include/kolo."""
+        for path in self.paths:
+            if path.startswith(("transports/", "collectives/")) and path.endswith("CMakeLists.txt"):
+                for words in self.cmake_words(path, "kolo_public_headers"):
+                    yield from (str(PurePosixPath(path).parent / word) for word in words[1:])
+
     def transports(self):
         return {words[1] for words in self.cmake_words("transports/CMakeLists.txt", "kolo_component")
                 if words[:1] == ["transport"]}
@@ -157,6 +164,22 @@ def _outside(path, line, target):
     if _SYSTEM.match(target) and path.startswith(("collectives/", "tensor/")):
         yield Finding(path, line, "include", f"<{target}>: {path.split('/')[0]}/ knows no socket and no file descriptor; "
                       "ask the transports for what you need")
+
+
+_NAMED_FILE = re.compile(r"(?<![\w/.<}])(?:[\w-]+/)*[\w-]+\.(?:md|h|cpp|inc|c|py)(?!\w)")
+
+
+def installed_headers(tree):
+    """What a header tells its readers to read must be there where it is read."""
+    installed = set(tree.installed_headers())
+    for path in sorted(installed & set(tree.paths)):
+        text = tree.text(path)
+        for match in _NAMED_FILE.finditer(text):
+            named = match[0]
+            readable = {named, f"transports/{named}", str(PurePosixPath(path).parent / named)}
+            if not readable & installed and not named.startswith("share/"):
+                yield Finding(path, line_of(text, match.start()), "installed",
+                              f"this header is installed, and {named} is not: say it here, or name what is installed")
 
 
 # --- sizes -------------------------------------------------------------------------------------------------------------
@@ -319,4 +342,4 @@ def layout(tree):
             yield Finding(f"{folder}/README.md", 1, "layout", "missing: the picture, the contract, and how to add one")
 
 
-RULES = (includes, habits, words, transport_names, form, layout)
+RULES = (includes, installed_headers, habits, words, transport_names, form, layout)

@@ -75,6 +75,13 @@ class Rules(unittest.TestCase):
         self.assert_one(cpp_file("#include <nlohmann/json.hpp>"), "include", "programs")
         self.assert_one({"collectives/x.h": "// X.\n#pragma once\n#include <fmt/format.h>\n"}, "include", "fmt")
 
+    def test_installed_headers_name_what_is_installed(self):
+        for named in ("README.md", "adapter.h", "transports/adapter.h", "test/x.cpp"):
+            self.assert_one({"transports/transport.h": f"// See {named}.\n#pragma once\n"}, "installed", named)
+        self.assert_clean({"transports/transport.h": "// See transports/transport.h, share/doc/kolo/transports.md, libx.so.\n"
+                                                     "#pragma once\n"})
+        self.assert_clean({"transports/adapter.h": "// See README.md.\n#pragma once\n"})
+
     def test_own_header_comes_first(self):
         files = cpp_file('#include "collectives/schedule.h"\n#include "collectives/x.h"')
         self.assert_one(files | {"collectives/x.h": "// X.\n#pragma once\n"}, "own-header-first", "compiles alone")

@@ -1,4 +1,5 @@
 // Lanes: several connections of a pair, of which each takes what it can.
+#include <array>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -124,13 +125,13 @@ TEST_CASE("chunks that overtake each other come to where they belong") {
   Played played(0, lanes(2));
   RawConnection one = played.connect();
   RawConnection other = played.connect();
-  const Bytes first = numbered(1000);
+  const Bytes first = numbered(tcp::kChunkBytes + 400);
   const Bytes second = numbered(500, 77);
-  other.say(played.hello(false, 1) + chunk(0, 600, std::span(first).subspan(600)) +
+  other.say(played.hello(false, 1) + chunk(0, tcp::kChunkBytes, std::span(first).last(400)) +
             chunk(1, 0, second));
-  Bytes got(1000);
+  Bytes got(first.size());
   for (int i = 0; i < 20; ++i) REQUIRE_FALSE(played.channel().receive(got));
-  one.say(played.hello() + chunk(0, 0, std::span(first).first(600)));
+  one.say(played.hello() + chunk(0, 0, std::span(first).first(tcp::kChunkBytes)));
   const auto deadline = in_seconds(30);
   while (!played.channel().receive(got)) REQUIRE(Clock::now() < deadline);
   CHECK(got == first);
@@ -155,6 +156,26 @@ TEST_CASE("a chunk that is of no expected segment is refused, and nothing is wri
     CHECK_THAT(error.what(), ContainsSubstring("rank 1") && ContainsSubstring("another segment"));
   }
   CHECK(got == Bytes(100, std::byte{1}));
+}
+
+TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused and not counted") {
+  Played played(0, lanes(2));
+  const bool is_by_another_lane = GENERATE(false, true);
+  const Bytes data = numbered(2 * tcp::kChunkBytes);
+  const std::string first = chunk(0, 0, std::span(data).first(tcp::kChunkBytes));
+  const std::array wrongs = {first, chunk(0, 100, std::span(data).first(tcp::kChunkBytes)),
+                             chunk(0, tcp::kChunkBytes, std::span(data).first(100))};
+  const std::string wrong = wrongs.at(GENERATE(0u, 1u, 2u));
+  RawConnection one = played.connect();
+  RawConnection other = played.connect();
+  // Together as many bytes as the segment has, and yet not all of it.
+  one.say(played.hello() + first + (is_by_another_lane ? "" : wrong));
+  other.say(played.hello(false, 1) + (is_by_another_lane ? wrong : ""));
+  Bytes got(data.size());
+  const std::string loss =
+      loss_in(played.transport(), [&] { return played.channel().receive(got); });
+  CHECK_THAT(loss, ContainsSubstring("rank 1") &&
+                       (ContainsSubstring("twice") || ContainsSubstring("another segment")));
 }
 
 TEST_CASE("a peer that goes on after its goodbye is refused") {

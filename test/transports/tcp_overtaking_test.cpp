@@ -117,16 +117,17 @@ TEST_CASE("a connection that ends and is followed by none is the peer's end") {
 
 TEST_CASE("lanes that have all ended are no loss while more segments are announced") {
   Played played(0, patience(std::chrono::milliseconds(0), 2));
-  const Bytes data = numbered(1000);
+  const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
     RawConnection lane = called_by(played, numbered(100));  // so its peer opens the others
-    lane.say(played.hello() + chunk(0, 0, std::span(data).first(400)) + goodbye(1));
+    lane.say(played.hello() + chunk(0, 0, std::span(data).first(tcp::kChunkBytes)) + goodbye(1));
   }
   expect_nothing_yet(played, got);
   {
     RawConnection lane = played.connect();
-    lane.say(played.hello(false, 1) + chunk(0, 400, std::span(data).subspan(400)) + goodbye(1));
+    lane.say(played.hello(false, 1) + chunk(0, tcp::kChunkBytes, std::span(data).last(600)) +
+             goodbye(1));
   }
   until(played.transport(), [&] { return played.channel().receive(got); });
   CHECK(got == data);
@@ -135,16 +136,16 @@ TEST_CASE("lanes that have all ended are no loss while more segments are announc
 
 TEST_CASE("lanes that have all ended without a word are given time") {
   Played played(0, patience(std::chrono::minutes(10), 2));
-  const Bytes data = numbered(1000);
+  const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
     RawConnection lane = called_by(played, numbered(100));  // so its peer opens the others
-    lane.say(played.hello() + chunk(0, 0, std::span(data).first(400)));
+    lane.say(played.hello() + chunk(0, 0, std::span(data).first(tcp::kChunkBytes)));
   }
   expect_nothing_yet(played, got);
   {
     RawConnection lane = played.connect();
-    lane.say(played.hello(false, 1) + chunk(0, 400, std::span(data).subspan(400)));
+    lane.say(played.hello(false, 1) + chunk(0, tcp::kChunkBytes, std::span(data).last(600)));
   }
   until(played.transport(), [&] { return played.channel().receive(got); });
   CHECK(got == data);

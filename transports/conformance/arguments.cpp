@@ -61,6 +61,7 @@ std::string usage() {
          "all\n"
          "  --clause WORDS   the clauses, or the group, with these words [all]\n"
          "  --limit SECONDS  for one clause [120]\n"
+         "  --here           in this one process, for a debugger\n"
          "  --markdown FILE  writes the table into FILE, between its marks\n"
          "  --list           names the clauses\n"
          "\n"

@@ -16,7 +16,7 @@
 // The model. A segment leaves over its rank's outgoing wire, in the order in which segments were
 // sent, whatever their channel; is under way for delay + jitter; and comes in over the incoming
 // wire of its receiver, which all its peers share (so a parameter server's wire is the bottleneck
-// that it is on a real network). Wires are token buckets (token_bucket.h) and cut through: where
+// that it is on a real network). Wires are token buckets and cut through: where
 // one flow has both wires to itself it pays for one. Order on a channel is kept. There is no loss
 // and no congestion control: a flow that is alone has the full rate at once.
 //

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transports/plugins.h"
+#include "transports/posix/crash_notice.h"
 #include "transports/posix/library.h"
 #include "transports/registry.h"
 
@@ -126,17 +127,23 @@ namespace {
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
 Plugin load(const std::string& path) {
+  const posix::CrashNotice notice(fmt::format(
+      "the transport {}: the library has crashed as it was loaded: give another, or find the "
+      "fault with gdb --args kolo-conformance --transport {}",
+      path, path));
   void* symbol = nullptr;
   try {
     symbol = posix::symbol_of_library(path, KOLO_PLUGIN_SYMBOL);
   } catch (const std::invalid_argument& error) {
     refuse(path, fmt::format("it cannot be loaded: {}; give the path of a shared library that was "
-                             "built for this machine",
+                             "built for this machine, with all that it links (ldd -r names what is "
+                             "missing)",
                              error.what()));
   }
   if (symbol == nullptr) {
     refuse(path, "the library has no function " KOLO_PLUGIN_SYMBOL
-                 ", so it is no transport for kolo: see transports/plugin.h");
+                 ", so it is no transport for kolo: share/doc/kolo/transports.md says how one is "
+                 "written");
   }
   const auto table = reinterpret_cast<decltype(&kolo_transport_plugin)>(symbol);
   return checked(table(), path);

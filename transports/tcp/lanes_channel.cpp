@@ -183,6 +183,7 @@ bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
     return false;
   }
   filled_ = 0;
+  begun_.clear();
   ++awaited_;
   return true;
 }
@@ -210,11 +211,14 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
     return true;
   }
   if (chunk.magic == kChunkMagic && is_before(awaited_, chunk.segment)) return false;
-  if (chunk.segment != awaited_ || chunk.magic != kChunkMagic || chunk.offset > bytes ||
-      chunk.bytes > bytes - chunk.offset) {
+  if (!is_awaited(chunk, bytes)) {
     lose("read from",
          "it sent a chunk of another segment than this rank expects: do all ranks call "
          "the same operations?");
+    return false;
+  }
+  if (!begin(lane)) {
+    lose("read from", "it sent a part of a segment twice: is that another build of kolo?");
     return false;
   }
   ChunkHeader next;
@@ -227,8 +231,26 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
   lane.chunk_filled += part;
   if (part < left) return false;
   lane.chunk_filled = 0;
+  lane.is_in_chunk = false;
   lane.header_in = next;
   lane.header_filled = got - part;
+  return true;
+}
+
+// Whether it is cut from the segment under way, of `bytes`, as its sender must cut it.
+bool LanesChannel::is_awaited(const ChunkHeader& chunk, std::size_t bytes) const {
+  return chunk.magic == kChunkMagic && chunk.segment == awaited_ &&
+         chunk.offset % kChunkBytes == 0 && chunk.offset < bytes &&
+         chunk.bytes == std::min(kChunkBytes, bytes - chunk.offset);
+}
+
+// Notes that the lane's chunk is under way. False where it was already, by any lane.
+bool LanesChannel::begin(Lane& lane) {
+  if (lane.is_in_chunk) return true;
+  const std::size_t index = lane.header_in.offset / kChunkBytes;
+  if (begun_.size() <= index) begun_.resize(index + 1);
+  if (begun_[index]) return false;
+  lane.is_in_chunk = begun_[index] = true;
   return true;
 }
 

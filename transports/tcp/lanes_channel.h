@@ -5,7 +5,9 @@
 // takes it, behind a header that says where it belongs; a lane takes no more than it will soon send
 // (TCP_NOTSENT_LOWAT), so that a slow one does not hoard. The receiver reads a chunk of the segment
 // asked for straight to its place; one of a later segment stays in its lane until its turn comes.
-// The oldest unread chunk is always the first of its lane, so nobody waits in a circle.
+// The oldest unread chunk is always the first of its lane, so nobody waits in a circle. Chunks
+// begin at multiples of kChunkBytes, each once: a peer that says otherwise is refused, for the
+// bytes of two that overlap would count for some that never came.
 //
 // A header, little-endian: u32 kChunkMagic, u32 segment (counted from 0, modulo 2^32), u32 offset
 // in it, u32 bytes. Who ends says goodbye on every lane: a header of no bytes, whose segment is the
@@ -75,6 +77,7 @@ class LanesChannel final : public TcpChannel {
     // In.
     ChunkHeader header_in;
     std::size_t header_filled = 0;
+    bool is_in_chunk = false;  // its header was found right
     std::size_t chunk_filled = 0;
     bool has_heard_goodbye = false;
   };
@@ -92,6 +95,8 @@ class LanesChannel final : public TcpChannel {
   bool write(Lane& lane);
   void pop_sent(Lane& lane, std::size_t bytes);
   bool read(Lane& lane, std::byte* into, std::size_t bytes);
+  bool is_awaited(const ChunkHeader& chunk, std::size_t bytes) const;
+  bool begin(Lane& lane);
   std::size_t receive_some(Lane& lane, iovec* pieces, std::size_t count);
   bool hear(Lane& lane);
   void check_end();
@@ -111,6 +116,7 @@ class LanesChannel final : public TcpChannel {
   // In.
   std::uint32_t awaited_ = 0;                     // the number of the segment under way
   std::size_t filled_ = 0;                        // of its bytes
+  std::vector<bool> begun_;                       // its chunks that a lane has, or has had
   std::optional<std::uint32_t> segments_in_all_;  // once the peer has said goodbye
 };
 

@@ -1,13 +1,11 @@
-// A transport of this build through the table of plugin.h and back: what a whole table must carry,
-// carried. Nothing of it but its name is the table's own.
+#include "test/transports/conformance/tabled.h"
+
 #include <cstring>
 #include <map>
-#include <mutex>
+#include <string>
 
-#include "test/transports/conformance/transport_table.h"
 #include "transports/error.h"
-#include "transports/plugin/load.h"
-#include "transports/plugin/transport.h"
+#include "transports/registry.h"
 
 // What the table's functions are handed back: a C++ transport and its channels.
 struct kolo_channel {
@@ -23,21 +21,22 @@ namespace kolo::test {
 
 namespace {
 
-// The store below a table: what the C++ transport needs of it.
+// The store below a table: what the C++ transport needs of it, apart from what kolo itself keeps
+// there for the transport above.
 class StoreBelow final : public Store {
  public:
   explicit StoreBelow(const kolo_store* store) : store_(store) {}
 
   void set(std::string_view key, std::string_view value) override {
     kolo_error error = fresh();
-    done(store_->set(store_, std::string(key).c_str(), value.data(), value.size(), &error), error);
+    done(store_->set(store_, key_of(key).c_str(), value.data(), value.size(), &error), error);
   }
   std::optional<std::string> try_get(std::string_view key) override {
     kolo_error error = fresh();
     std::string value(kRoom, '\0');
     std::size_t bytes = 0;
-    const auto status = store_->try_get(store_, std::string(key).c_str(), value.data(),
-                                        value.size(), &bytes, &error);
+    const auto status =
+        store_->try_get(store_, key_of(key).c_str(), value.data(), value.size(), &bytes, &error);
     if (!done(status, error)) return std::nullopt;
     value.resize(bytes);
     return value;
@@ -47,8 +46,8 @@ class StoreBelow final : public Store {
     std::string value(kRoom, '\0');
     std::size_t bytes = 0;
     const std::chrono::nanoseconds time = deadline.time_since_epoch();
-    done(store_->get(store_, std::string(key).c_str(), time.count(), value.data(), value.size(),
-                     &bytes, &error),
+    done(store_->get(store_, key_of(key).c_str(), time.count(), value.data(), value.size(), &bytes,
+                     &error),
          error);
     value.resize(bytes);
     return value;
@@ -66,6 +65,8 @@ class StoreBelow final : public Store {
 
  private:
   static constexpr std::size_t kRoom = 4096;
+
+  static std::string key_of(std::string_view key) { return "own/" + std::string(key); }
 
   static kolo_error fresh() {
     kolo_error error{};
@@ -98,28 +99,6 @@ std::span<const std::byte> span_of(const void* data, std::size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }
 
-kolo_status make_of(const char* name, const kolo_plugin_request* told_request,
-                    kolo_transport** made, kolo_error* error) {
-  return told(error, [&] {
-    TransportRequest request;
-    request.rank = told_request->rank;
-    request.size = told_request->ranks;
-    request.store = std::make_shared<StoreBelow>(told_request->store);
-    request.deadline = Deadline(std::chrono::nanoseconds(told_request->deadline_ns));
-    request.segment_bytes = told_request->segment_bytes;
-    request.local_ranks = told_request->local_ranks;
-    request.host_id = told_request->host_id;
-    auto transport = std::make_unique<kolo_transport>();
-    transport->transport = make_transport(name, request);
-    for (int peer = 0; peer < request.size; ++peer) {
-      if (peer != request.rank)
-        transport->channels[peer].channel = &transport->transport->channel(peer);
-    }
-    *made = transport.release();
-    return true;
-  });
-}
-
 void tell_capabilities(kolo_channel* channel, kolo_capabilities* told_of) {
   const Capabilities& can = channel->channel->capabilities();
   told_of->memory_kinds = can.memory_kinds;
@@ -131,6 +110,7 @@ void tell_capabilities(kolo_channel* channel, kolo_capabilities* told_of) {
   told_of->credit_segments = can.credit_segments;
   told_of->latency_us = can.latency_us;
   told_of->bandwidth_GBps = can.bandwidth_GBps;
+  told_of->straight_segment_bytes = can.straight_segment_bytes;
 }
 
 void add_life(kolo_plugin& table) {
@@ -221,7 +201,9 @@ void add_memory(kolo_plugin& table) {
   table.free_memory = [](void* owner) { std::unique_ptr<Memory>{static_cast<Memory*>(owner)}; };
 }
 
-kolo_plugin whole_table(const char* name) {
+}  // namespace
+
+kolo_plugin own_table(const char* name, bool can_answer) {
   kolo_plugin table{};
   table.version = KOLO_PLUGIN_VERSION;
   table.size = sizeof table;
@@ -230,25 +212,34 @@ kolo_plugin whole_table(const char* name) {
   add_life(table);
   add_out(table);
   add_in(table);
+  if (can_answer) add_answers(table);
   add_memory(table);
   return table;
 }
 
-}  // namespace
-
-std::unique_ptr<Transport> make_tabled_shm(const TransportRequest& request) {
-  kolo_plugin table = whole_table("tabled-shm");
-  add_answers(table);
-  table.make = [](const kolo_plugin_request* told_request, kolo_transport** made,
-                  kolo_error* error) { return make_of("shm", told_request, made, error); };
-  return plugin::make_plugged(plugin::checked(&table, "of the test"), request);
-}
-
-std::unique_ptr<Transport> make_tabled_tcp(const TransportRequest& request) {
-  kolo_plugin table = whole_table("tabled-tcp");
-  table.make = [](const kolo_plugin_request* told_request, kolo_transport** made,
-                  kolo_error* error) { return make_of("tcp", told_request, made, error); };
-  return plugin::make_plugged(plugin::checked(&table, "of the test"), request);
+kolo_status make_own(const char* own, const kolo_plugin_request* told_request,
+                     kolo_transport** made, kolo_error* error) {
+  return told(error, [&] {
+    if (*told_request->options != '\0')
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  "it has no options, leave out the ? and the rest");
+    TransportRequest request;
+    request.rank = told_request->rank;
+    request.size = told_request->ranks;
+    request.store = std::make_shared<StoreBelow>(told_request->store);
+    request.deadline = Deadline(std::chrono::nanoseconds(told_request->deadline_ns));
+    request.segment_bytes = told_request->segment_bytes;
+    request.local_ranks = told_request->local_ranks;
+    request.host_id = told_request->host_id;
+    auto transport = std::make_unique<kolo_transport>();
+    transport->transport = make_transport(own, request);
+    for (int peer = 0; peer < request.size; ++peer) {
+      if (peer != request.rank)
+        transport->channels[peer].channel = &transport->transport->channel(peer);
+    }
+    *made = transport.release();
+    return true;
+  });
 }
 
 }  // namespace kolo::test

@@ -50,7 +50,8 @@ TEST_CASE("what is no library is refused with the path, the reason and what to g
   const std::string missing = folder / "libmissing.so";
   CHECK(complaint(missing) == "the transport " + missing +
                                   ": it cannot be loaded: No such file or directory; give the path "
-                                  "of a shared library that was built for this machine");
+                                  "of a shared library that was built for this machine, with all "
+                                  "that it links (ldd -r names what is missing)");
   const std::string text = folder / "text.so";
   std::ofstream(text) << "not a library\n";
   CHECK_THAT(complaint(text), StartsWith("the transport " + text + ": it cannot be loaded: ") &&

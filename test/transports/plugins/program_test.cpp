@@ -2,6 +2,8 @@
 // ones that break it, crash or hang, and of a wrong command line.
 #include <sys/wait.h>
 
+#include <csignal>
+
 #include "test/support/catch.h"
 #include "transports/conformance/child.h"
 #include "transports/conformance/clauses.h"
@@ -39,6 +41,14 @@ TEST_CASE("a transport in a library that keeps the contract passes every clause 
   CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && !ContainsSubstring("FAILED"));
 }
 
+TEST_CASE("a transport of kolo's own keeps every clause through a library's table as well") {
+  const std::string library = GENERATE(KOLO_OWN_SHM, KOLO_OWN_TCP);
+  const Ended ended = run({"--transport", library});
+  INFO(ended.output);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && ContainsSubstring("  processes   "));
+}
+
 TEST_CASE("a transport that breaks a clause fails it, with what was found instead") {
   const Ended corrupt = run({"--transport", faulty("?corrupt"), "--clause", kOneWay});
   INFO(corrupt.output);
@@ -65,6 +75,21 @@ TEST_CASE("a loss that is never told fails its clause within the limit") {
                            "a rank that waits for a lost peer", "--limit", "2"});
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.output, ContainsSubstring("0 passed, 1 failed"));
+}
+
+TEST_CASE(
+    "a library that crashes as it is loaded is named, and the program ends as it would have") {
+  conformance::Child child(
+      {"/bin/sh", "-c", "exec \"$0\" --transport \"$1\" 2>&1", KOLO_CONFORMANCE, KOLO_CRASHES},
+      conformance::Child::Output::kRead);
+  std::string output;
+  REQUIRE(child.read_output(output, Clock::now() + std::chrono::minutes(5)));
+  const int status = child.wait();
+  CHECK_THAT(output, ContainsSubstring(std::string(KOLO_CRASHES) +
+                                       ": the library has crashed as it was loaded: ") &&
+                         ContainsSubstring("(signal 11)\n"));
+  // A sanitizer's own handler ends it otherwise.
+  CHECK((WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) != 0));
 }
 
 TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {

@@ -219,6 +219,29 @@ TEST_CASE("a transport gets what it is made from: ranks, options, deadline and a
   CHECK(make_transport("asks?lanes=2", request)->name() == "asks");
 }
 
+TEST_CASE("ranks that give a transport different options are told so before it is made") {
+  kolo_plugin table = played_table("optional");
+  table.make = make_nothing;
+  register_transport(table);
+  const auto store = make_local_store();
+  const auto complaint_of = [&store](int rank, const char* name) -> std::string {
+    try {
+      make_transport(name, request_of(rank, 2, store));
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kMismatch ? error.what() : "";
+    }
+    return "";
+  };
+  std::string theirs;
+  std::thread other([&] { theirs = complaint_of(1, "optional?lanes=3"); });
+  const std::string mine = complaint_of(0, "optional?lanes=2");
+  other.join();
+  CHECK(mine == theirs);
+  CHECK(mine ==
+        "rank 0 asked for transport optional?lanes=2, rank 1 for optional?lanes=3: ask for the "
+        "same on every rank");
+}
+
 TEST_CASE("ranks that give values of different lengths are told, and a failed job ends a wait") {
   kolo_plugin table = played_table("played");
   table.make = [](const kolo_plugin_request* request, kolo_transport**, kolo_error* error) {

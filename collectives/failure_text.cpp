@@ -1,0 +1,59 @@
+#include "collectives/failure_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace kolo {
+
+namespace {
+
+constexpr std::array kCodes = {ErrorCode::kPeerLost, ErrorCode::kDeadline,    ErrorCode::kMismatch,
+                               ErrorCode::kAborted,  ErrorCode::kUnavailable, ErrorCode::kProtocol,
+                               ErrorCode::kSystem};
+
+// The rank whose number a text begins with.
+int leading_number(std::string_view text) {
+  int rank = kNoPeer;
+  std::from_chars(text.data(), text.data() + text.size(), rank);
+  return std::max(rank, kNoPeer);
+}
+
+// The rank that a text begins with: "rank 2 (node1, pid 17) is gone: ...".
+int leading_rank(std::string_view text) {
+  constexpr std::string_view kRank = "rank ";
+  return text.starts_with(kRank) ? leading_number(text.substr(kRank.size())) : kNoPeer;
+}
+
+}  // namespace
+
+std::string to_text(const Error& failure) {
+  return fmt::format("{} [{}]", failure.what(), to_string(failure.code()));
+}
+
+Error failure_from(std::string_view text) {
+  for (const ErrorCode code : kCodes) {
+    const std::string ending = fmt::format(" [{}]", to_string(code));
+    if (!text.ends_with(ending)) continue;
+    text.remove_suffix(ending.size());
+    return {code, leading_rank(text), std::string(text)};
+  }
+  const bool is_gone = text.find(" is gone") != std::string_view::npos;
+  return {is_gone ? ErrorCode::kPeerLost : ErrorCode::kAborted, leading_rank(text),
+          std::string(text)};
+}
+
+std::vector<int> ranks_from(std::string_view text, int size) {
+  std::vector<int> ranks;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const int rank = leading_number(text.substr(0, end));
+    if (rank >= 0 && rank < size) ranks.push_back(rank);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return ranks;
+}
+
+}  // namespace kolo
