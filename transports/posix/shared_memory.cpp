@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdint>
@@ -100,7 +101,9 @@ bool make_private(std::span<std::byte> bytes) noexcept {
         ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
     std::memcpy(copy, shared, page);
-    if (::mremap(copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == MAP_FAILED) {
+    // The kernel's own: a library that watches over mappings may have put a function of four
+    // arguments in the place of the C library's (UCX 1.13 does), which knows no new address.
+    if (::syscall(SYS_mremap, copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == -1) {
       ::munmap(copy, page);
       return false;
     }
