@@ -183,15 +183,14 @@ void TcpChannel::throw_if_dead() const {
 }
 
 void TcpChannel::lose(const char* operation, int error) noexcept {
-  lose(operation, error == 0 ? "it closed the connection" : posix::error_text(error));
+  lose(operation, fmt::format("{}; most likely its process has ended: look at its last output",
+                              error == 0 ? "it closed the connection" : posix::error_text(error)));
 }
 
 void TcpChannel::lose(const char* operation, const std::string& why) noexcept {
   if (is_dead()) return;
-  lost_ = fmt::format(
-      "rank {}: cannot {} rank {} at {} (tcp): {}; most likely its process has ended: look at its "
-      "last output",
-      door_.rank(), operation, peer_, door_.card_of(peer_).address(), why);
+  lost_ = fmt::format("rank {}: cannot {} rank {} at {} (tcp): {}", door_.rank(), operation, peer_,
+                      door_.card_of(peer_).address(), why);
 }
 
 void TcpChannel::cannot_connect(const std::string& why) noexcept {
