@@ -230,6 +230,8 @@ std::string_view to_string(P2pLevel level) {
       return "messages";
     case P2pLevel::kBoth:
       return "both";
+    case P2pLevel::kLibrary:
+      return "library";
   }
   return "?";
 }
@@ -320,7 +322,9 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
   const P2pLevel level = arguments.p2p.level;
   std::vector<std::unique_ptr<Pipe>> pipes;
   if (level != P2pLevel::kMessages) pipes.push_back(make_segment_pipe(request));
-  if (level != P2pLevel::kSegments) pipes.push_back(make_message_pipe(request));
+  if (level == P2pLevel::kMessages || level == P2pLevel::kBoth)
+    pipes.push_back(make_message_pipe(request));
+  if (level == P2pLevel::kLibrary) pipes.push_back(make_library_pipe(request));
   return pipes;
 }
 

@@ -31,12 +31,12 @@ class JsonLines;
 class Meeting;
 
 enum class P2pKind : std::uint8_t { kLatency, kBandwidth, kBidirectional, kMessageRate };
-enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth };
+enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth, kLibrary };
 
 inline constexpr P2pKind kP2pKinds[] = {P2pKind::kLatency, P2pKind::kBandwidth,
                                         P2pKind::kBidirectional, P2pKind::kMessageRate};
-inline constexpr P2pLevel kP2pLevels[] = {P2pLevel::kSegments, P2pLevel::kMessages,
-                                          P2pLevel::kBoth};
+inline constexpr P2pLevel kP2pLevels[] = {P2pLevel::kSegments, P2pLevel::kMessages, P2pLevel::kBoth,
+                                          P2pLevel::kLibrary};
 
 std::string_view to_string(P2pKind kind);
 std::string_view to_string(P2pLevel level);

@@ -22,7 +22,7 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
   command
       ->add_option("--level", typed.p2p_level,
                    "segments (the transport's channel), messages (the communicator's send and "
-                   "receive), or both in turn")
+                   "receive), both in turn; library: segments and bare libfabric in turn")
       ->capture_default_str();
   command
       ->add_option("--window", result.p2p.window,

@@ -3,14 +3,17 @@
 //   segments   the contract of transports/transport.h, by its plain calls: send from, and receive
 //              into, the caller's memory. A message is as many segments as its length asks for.
 //   messages   Communicator::send and receive: with headers, a queue, and checks.
+//   library    bare libfabric, over the provider that the transport ofi takes.
 //
-// What the second costs over the first is what kolo's own layers cost.
+// What the second costs over the first is what kolo's own layers cost; what the first costs over
+// the third, the contract.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transports/rendezvous.h"
 
@@ -48,10 +51,16 @@ struct PipeRequest {
   std::string transport;
   std::size_t segment_bytes = 0;  // 0: the transport's preference
   std::chrono::milliseconds timeout{60'000};
+  std::string library_provider =
+      {};  // of libfabric's; empty: as for ofi, shm where nothing is said
 };
 
 // Collective over ranks 0 and 1.
 std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request);
 std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request);
+std::unique_ptr<Pipe> make_library_pipe(const PipeRequest& request);
+
+// Providers of libfabric's that serve here, as far as kolo knows them.
+std::vector<std::string> bare_libraries();
 
 }  // namespace kolo::bench

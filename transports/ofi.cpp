@@ -37,12 +37,17 @@ constexpr std::size_t kControls = 8;
 // Receives posted ahead of what is asked for, where the provider's queue has room for as many.
 constexpr std::size_t kAhead = 3;
 
+// What goes from memory to memory costs least in long pieces. Slots and buffers that could hold
+// such take no more memory for it: they are touched no further than what lies in them.
+constexpr std::size_t kLongestSegment = std::size_t{1} << 20;
+
 class OfiTransport final : public Transport, private ofi::Owner {
  public:
   OfiTransport(const TransportRequest& request, const OfiSettings& settings)
       : rank_(request.rank), size_(request.size) {
     check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
     const std::string provider = ofi::agree_on_provider(request, ofi::full_name(settings.provider));
+    longest_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes : kLongestSegment;
     segment_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes
                                                  : ofi::known_provider(provider).segment_bytes;
     const ofi::Card own = open(provider);
@@ -117,9 +122,10 @@ class OfiTransport final : public Transport, private ofi::Owner {
       if (!found.info)
         throw Error(ErrorCode::kUnavailable, kNoPeer, provider + ": " + found.why_not);
       const std::string host = ofi::host_of(*found.info);
-      const auto operations = 2 * ofi::kWindow * static_cast<std::size_t>(size_) + kControls;
+      const auto operations = 2 * ofi::kLongestWindow * static_cast<std::size_t>(size_) + kControls;
       endpoint_.emplace(std::move(found.info), operations);
       check_room();
+      card.window = window();
       card.name = endpoint_->name();
       lifeline_.emplace(rank_, size_, host);
       card.lifeline = lifeline_->address();
@@ -129,11 +135,17 @@ class OfiTransport final : public Transport, private ofi::Owner {
     return card;
   }
 
+  // What may come before this rank looks up must fit into the provider's queue, from all peers.
+  std::size_t window() const {
+    const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
+    return std::clamp(endpoint_->receives_at_once() / peers, ofi::kSlots, ofi::kLongestWindow);
+  }
+
   // The contract's minimum must fit into the provider's queues, for all peers at once.
   void check_room() const {
     const auto peers = static_cast<std::size_t>(size_ - 1);
     const std::size_t receives = peers + kControls;
-    const std::size_t sends = peers * kMinimumCredit;
+    const std::size_t sends = peers * ofi::kSlots;
     if (endpoint_->receives_at_once() >= receives && endpoint_->sends_at_once() >= sends) return;
     throw Error(
         ErrorCode::kUnavailable, kNoPeer,
@@ -167,11 +179,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
+      const ofi::Card& other = cards[static_cast<std::size_t>(peer)];
       const ofi::Pair pair{rank_,
                            peer,
                            segment_bytes_,
+                           longest_bytes_,
+                           std::min(own.window, other.window),
                            own.token,
-                           cards[static_cast<std::size_t>(peer)].token,
+                           other.token,
                            std::min(kAhead, room - 1)};
       channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
     }
@@ -218,7 +233,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     if (!endpoint_ || !endpoint_->is_open()) return;
     if (!ofi::known_provider(endpoint_->provider()).shares_regions || household_) return quiesce();
     ofi::take_name_of_region(endpoint_->name());
-    endpoint_->give_up().abandon();
+    ofi::keep_open(endpoint_->give_up());
   }
 
   void post_controls() {
@@ -273,6 +288,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
   const int rank_;
   const int size_;
   std::size_t segment_bytes_ = 0;
+  std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
   posix::Epoll watch_;
   std::optional<Lifeline> lifeline_;

@@ -69,12 +69,14 @@ Reach needed_reach(const Placement& placement) {
   return placement.is_one_host ? Reach::kHost : Reach::kNetwork;
 }
 
-// One word per transport: its name where this rank can use it.
+// One word per transport: its name where this rank can use it. Those behind one that always serves,
+// everywhere, are not asked: they would not be chosen, and to look for their libraries takes time.
 std::string usable_names(const std::vector<TransportKind>& kinds) {
   std::string names = " ";
   for (const auto& kind : kinds) {
     if (kind.why_unusable == nullptr || kind.why_unusable().empty())
       names += std::string(kind.name) + " ";
+    if (kind.why_unusable == nullptr && kind.reach == Reach::kNetwork) break;
   }
   return names;
 }

@@ -29,10 +29,15 @@ std::byte nothing{};
 }  // namespace
 
 OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
-    : endpoint_(endpoint), lifeline_(lifeline), pair_(pair) {
-  capabilities_.segment_bytes = pair.segment_bytes;
+    : endpoint_(endpoint),
+      lifeline_(lifeline),
+      pair_(pair),
+      out_(pair.window),
+      in_(pair.ahead + 1) {
+  capabilities_.segment_bytes = pair.longest_bytes;
+  capabilities_.straight_segment_bytes = pair.longest_bytes;
   capabilities_.preferred_segment_bytes = pair.segment_bytes;
-  capabilities_.credit_segments = static_cast<int>(kWindow);
+  capabilities_.credit_segments = static_cast<int>(kSlots);
   capabilities_.zero_copy_bytes = endpoint.inject_bytes() + 1;
   capabilities_.latency_us = 2;
   capabilities_.bandwidth_GBps = 4;
@@ -54,10 +59,12 @@ bool OfiChannel::make_room(const char* operation) {
 std::byte* OfiChannel::reserve(std::size_t bytes) {
   check(bytes <= capabilities_.segment_bytes, kTooLong);
   if (!make_room("send to")) return nullptr;
-  if (!slots_) slots_ = allocate_aligned(slot_stride(pair_.segment_bytes) * kWindow);
+  if (slot_until_[slots_used_ % kSlots] > completed_) endpoint_.poll();
+  if (slot_until_[slots_used_ % kSlots] > completed_) return nullptr;
+  if (!slots_) slots_ = allocate_aligned(slot_stride(pair_.longest_bytes) * kSlots);
   is_reserved_ = true;
   reserved_bytes_ = bytes;
-  return slots_.get() + sent_ % kWindow * slot_stride(pair_.segment_bytes);
+  return slot();
 }
 
 void OfiChannel::commit(unsigned flags) {
@@ -66,7 +73,9 @@ void OfiChannel::commit(unsigned flags) {
         "this channel takes no answers: ask Capabilities::can_answer first");
   is_reserved_ = false;
   throw_if_dead();
-  enqueue({slots_.get() + sent_ % kWindow * slot_stride(pair_.segment_bytes), reserved_bytes_});
+  std::byte* const filled = slot();
+  slot_until_[slots_used_++ % kSlots] = sent_ + 1;
+  enqueue({filled, reserved_bytes_});
 }
 
 bool OfiChannel::send(std::span<const std::byte> data, unsigned flags) {
@@ -133,7 +142,7 @@ void OfiChannel::push_control() {
   owes_control_ = false;
   if (lost_ || total_) {  // who is done wants no credit
     told_ = taken_;
-  } else if (taken_ - told_ >= kWindow / 2) {
+  } else if (taken_ - told_ >= pair_.window / 2) {
     const Posted posted = say(WordKind::kCredit, taken_);
     owes_control_ = posted == Posted::kNotNow;
     if (posted == Posted::kYes) told_ = taken_;
@@ -221,9 +230,9 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
 bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   Incoming& segment = incoming(asked_);
   if (is_own) {
-    const std::size_t stride = slot_stride(pair_.segment_bytes);
-    if (!buffers_) buffers_ = allocate_aligned(stride * kWindow);
-    into = {buffers_.get() + asked_ % (pair_.ahead + 1) * stride, pair_.segment_bytes};
+    const std::size_t stride = slot_stride(pair_.longest_bytes);
+    if (!buffers_) buffers_ = allocate_aligned(stride * in_.size());
+    into = {buffers_.get() + asked_ % in_.size() * stride, pair_.longest_bytes};
   } else if (into.empty()) {
     into = {&nothing, 0};
   }
@@ -239,7 +248,7 @@ bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
 }
 
 void OfiChannel::post_ahead() {
-  while (asked_ - taken_ <= pair_.ahead && asked_ - taken_ < kWindow) {
+  while (asked_ - taken_ <= pair_.ahead) {
     if (!post_next({}, true)) return;
   }
 }
@@ -248,7 +257,7 @@ void OfiChannel::take(std::size_t bytes) {
   ++taken_;
   statistics_.bytes_received += bytes;
   ++statistics_.segments_received;
-  if (taken_ - told_ >= kWindow / 2) push_control();
+  if (taken_ - told_ >= pair_.window / 2) push_control();
 }
 
 // --- what the provider says ---

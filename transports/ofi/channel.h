@@ -15,6 +15,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "transports/aligned_memory.h"
 #include "transports/error.h"
@@ -25,14 +26,20 @@
 
 namespace kolo::ofi {
 
-// Segments of a channel under way each way.
-inline constexpr std::size_t kWindow = 8;
+// Segments of a channel under way each way: so many that credit costs a short one little, where the
+// provider's queues let all channels have as many.
+inline constexpr std::size_t kLongestWindow = 32;
+
+// Slots that can be filled and under way at once.
+inline constexpr std::size_t kSlots = 8;
 
 // What both ends of a channel are made of.
 struct Pair {
   int rank = 0;
   int peer = 0;
-  std::size_t segment_bytes = 0;
+  std::size_t segment_bytes = 0;  // preferred
+  std::size_t longest_bytes = 0;  // of what goes from memory to memory
+  std::size_t window = kSlots;    // the same at both ends; at least kSlots
   std::uint32_t own_token = 0;
   std::uint32_t peer_token = 0;
   std::size_t ahead = 0;  // receives posted beyond what was asked for
@@ -84,10 +91,15 @@ class OfiChannel final : public Channel, private Owner {
   void done(Operation& operation, std::size_t bytes, std::uint64_t word) override;
   void failed(Operation& operation, const std::string& why) override;
 
-  Outgoing& outgoing(std::uint64_t segment) { return out_[segment % kWindow]; }
-  Incoming& incoming(std::uint64_t segment) { return in_[segment % kWindow]; }
-  bool has_room() const { return sent_ - completed_ < kWindow && sent_ - taken_there_ < kWindow; }
+  Outgoing& outgoing(std::uint64_t segment) { return out_[segment % out_.size()]; }
+  Incoming& incoming(std::uint64_t segment) { return in_[segment % in_.size()]; }
+  bool has_room() const {
+    return sent_ - completed_ < pair_.window && sent_ - taken_there_ < pair_.window;
+  }
   bool make_room(const char* operation);
+  std::byte* slot() {
+    return slots_.get() + slots_used_ % kSlots * slot_stride(pair_.longest_bytes);
+  }
   void enqueue(std::span<const std::byte> data);
   Posted post(Outgoing& segment);
   void push_control();
@@ -114,8 +126,10 @@ class OfiChannel final : public Channel, private Owner {
   bool is_closed_ = false;
 
   // Out, counted in segments: completed_ <= posted_ <= sent_.
-  std::array<Outgoing, kWindow> out_;
+  std::vector<Outgoing> out_;
   AlignedMemory slots_;
+  std::array<std::uint64_t, kSlots> slot_until_{};  // the slot is free once so many are completed
+  std::uint64_t slots_used_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t posted_ = 0;
   std::uint64_t completed_ = 0;    // the provider needs their memory no more
@@ -124,7 +138,7 @@ class OfiChannel final : public Channel, private Owner {
   std::size_t reserved_bytes_ = 0;
 
   // In: taken_ <= asked_.
-  std::array<Incoming, kWindow> in_;
+  std::vector<Incoming> in_;
   AlignedMemory buffers_;
   std::uint64_t taken_ = 0;
   std::uint64_t asked_ = 0;  // receives posted

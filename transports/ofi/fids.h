@@ -31,15 +31,6 @@ struct Fids {
     domain.reset();
     fabric.reset();
   }
-
-  // It stays open until the process ends.
-  void abandon() noexcept {
-    static_cast<void>(endpoint.release());
-    static_cast<void>(queue.release());
-    static_cast<void>(addresses.release());
-    static_cast<void>(domain.release());
-    static_cast<void>(fabric.release());
-  }
 };
 
 }  // namespace kolo::ofi

@@ -9,14 +9,16 @@ namespace kolo::ofi {
 
 namespace {
 
-// The process's own, as are the provider's list of regions and the trouble with it.
+// The process's own, as are the provider's list of regions and the trouble with it. What rests when
+// the process ends is not closed any more.
 struct Resting {
   std::mutex mutex;
   std::map<std::string, std::vector<Fids>> households;
+  std::vector<Fids> strays;
 };
 
 Resting& resting() {
-  static Resting all;
+  static Resting& all = *new Resting;
   return all;
 }
 
@@ -40,6 +42,11 @@ void lay_to_rest(const Household& household, Fids fids) {
   }
   for (Fids& each : complete) forget_addresses(each);
   for (Fids& each : complete) each.close();
+}
+
+void keep_open(Fids fids) {
+  const std::lock_guard lock(resting().mutex);
+  resting().strays.push_back(std::move(fids));
 }
 
 void take_name_of_region(const std::string& name) noexcept {

@@ -24,6 +24,10 @@ struct Household {
 // thread.
 void lay_to_rest(const Household& household, Fids fids);
 
+// Takes an endpoint whose rank never met the others of its process, some of which may have found
+// its region: nobody can be asked, so it stays open until the process ends.
+void keep_open(Fids fids);
+
 // Takes the name of an endpoint's region, which has `name` (of fi_getname), out of /dev/shm.
 void take_name_of_region(const std::string& name) noexcept;
 

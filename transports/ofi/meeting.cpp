@@ -112,8 +112,9 @@ void fail_if_late(const TransportRequest& request, int peer, const std::string& 
 
 std::string to_text(const Card& card) {
   if (!card.why_not.empty()) return "- " + card.why_not;
-  return fmt::format("{} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
-                     card.segment_bytes, card.token, card.process, kolo::to_text(card.lifeline));
+  return fmt::format("{} {} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
+                     card.segment_bytes, card.window, card.token, card.process,
+                     kolo::to_text(card.lifeline));
 }
 
 Card card_from_text(const std::string& text, int rank) {
@@ -126,7 +127,8 @@ Card card_from_text(const std::string& text, int rank) {
   int version = 0;
   std::string name;
   std::string rest;
-  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.token >> card.process)
+  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.window >>
+      card.token >> card.process)
     std::getline(words, rest);
   const auto bytes = from_hex(name);
   const auto lifeline = lifeline_address_from_text(rest);

@@ -1,6 +1,7 @@
 #include "transports/ofi/provider.h"
 
 #include <fmt/format.h>
+#include <rdma/fi_errno.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <cstring>
@@ -12,6 +13,11 @@
 namespace kolo::ofi {
 
 namespace {
+
+// The library says no more than that it has no data.
+constexpr std::string_view kNotThere =
+    "libfabric has none of that name (or FI_PROVIDER leaves it out), or it has no reliable tagged "
+    "messages in order, or not the hardware or room that it needs";
 
 Info hints_for(const std::string& name) {
   Info hints(library().dupinfo(nullptr));
@@ -68,6 +74,7 @@ Found find_provider(const std::string& name) {
   fi_info* list = nullptr;
   const int error = fabric.getinfo(kInterface, nullptr, nullptr, 0, hints.get(), &list);
   const Info owner(list);
+  if (error == -FI_ENODATA) return {nullptr, std::string(kNotThere)};
   if (error != 0) return {nullptr, fabric.text_of(error)};
   const fi_info* best = nullptr;
   for (const fi_info* each = list; each != nullptr; each = each->next) {
@@ -80,7 +87,7 @@ Found find_provider(const std::string& name) {
       break;
     }
   }
-  if (best == nullptr) return {nullptr, "no provider of that name"};
+  if (best == nullptr) return {nullptr, std::string(kNotThere)};
   return {Info(fabric.dupinfo(best)), ""};
 }
 

@@ -1,0 +1,15 @@
+// In a build without libfabric.
+#include "bench/pipe.h"
+#include "transports/error.h"
+
+namespace kolo::bench {
+
+std::unique_ptr<Pipe> make_library_pipe(const PipeRequest&) {
+  throw Error(
+      ErrorCode::kUnavailable, kNoPeer,
+      "--level library: this build has no libfabric; install libfabric-dev and configure again");
+}
+
+std::vector<std::string> bare_libraries() { return {}; }
+
+}  // namespace kolo::bench
