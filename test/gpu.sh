@@ -73,6 +73,12 @@ step() {
   exit 1
 }
 
+if commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
+  git diff --quiet HEAD || commit="$commit, changed"
+else
+  commit=unknown
+fi
+
 step configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
   -D "CMAKE_CUDA_COMPILER=$nvcc" ${deps:+-D "KOLO_DEPS=$deps"}
 step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_pass \
@@ -112,7 +118,7 @@ cp "$scratch/output" "$scratch/table"
 {
   echo "# $(echo "$device" | cut -d, -f1): device kernels, $(date -u +%Y-%m-%d)"
   echo
-  echo "Made by \`$asked\`, commit $(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' (changed)')."
+  echo "Made by \`$asked\`, commit $commit."
   echo
   echo "| what | |"
   echo "|---|---|"
