@@ -13,8 +13,11 @@ function(kolo_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   # g++ 12 sees overlaps in every std::string + std::string (GCC bug 105651).
   set(quiet $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor
-                                           -Woverloaded-virtual $<$<BOOL:${KOLO_WERROR}>:-Werror> ${quiet})
+  # nvcc hands these on to the host's compiler, but knows a -Werror of its own, and what it hands on is not pedantic C++.
+  set(is_cuda $<COMPILE_LANGUAGE:CUDA>)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual ${quiet}
+    $<$<NOT:${is_cuda}>:-Wpedantic>
+    $<$<BOOL:${KOLO_WERROR}>:$<IF:${is_cuda},-Werror=all-warnings$<SEMICOLON>-Xcompiler=-Werror,-Werror>>)
 endfunction()
 
 function(kolo_library name)

@@ -30,6 +30,11 @@ refuses() {
 refuses "unknown preset 'fast'" ./test/run.sh --preset fast
 refuses "unknown option '--frobnicate'" ./cmake/setup.sh --frobnicate
 refuses "unknown group 'all'" ./cmake/setup.sh --with all
+refuses "into which folder?" ./cmake/collect_deps.sh
+refuses "is not empty" ./cmake/collect_deps.sh test
+refuses "unknown option '--frobnicate'" ./test/gpu.sh --frobnicate
+refuses "--deps needs a value" ./test/gpu.sh --deps
+command -v nvidia-smi >/dev/null 2>&1 || refuses "no device here" ./test/gpu.sh
 refuses "which suite?" ./cmake/fresh.sh
 refuses "unknown suite 'potato'" ./cmake/fresh.sh potato
 
@@ -41,5 +46,14 @@ for tool in sh sed tr grep; do ln -s "$(command -v "$tool")" "$directory/$tool";
 refuses "install these yourself" env "PATH=$directory" ./cmake/setup.sh --os-release "$directory/os-release"
 refuses "cmake, git, python3, ninja, Catch2" env "PATH=$directory" ./cmake/setup.sh --os-release "$directory/os-release"
 ./cmake/setup.sh --os-release "$directory/os-release" || fail "setup.sh wants more than this machine, which built kolo, has"
+
+# What is collected here configures with the system's own packages out of sight, and nothing is left beside the folder.
+./cmake/collect_deps.sh "$directory/deps/all" >/dev/null || fail "collect_deps.sh cannot collect what kolo was built with"
+[ "$(ls "$directory/deps")" = all ] || fail "collect_deps.sh leaves something behind"
+cmake -S . -B "$directory/build" -G Ninja -D "KOLO_DEPS=$directory/deps/all" -D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF \
+  -D KOLO_CUDA=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "KOLO_DEPS does not configure"; }
+for package in fmt Catch2 CLI11 nlohmann_json; do
+  grep -q "^${package}_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "$package is not that of KOLO_DEPS"
+done
 
 [ "$failures" -eq 0 ]

@@ -1,0 +1,63 @@
+# KOLO_CUDA   whether the kernels for NVIDIA's devices are built: ON where nvcc is found. Then CUDA is a language of the project,
+#             and kolo_flags (KoloComponent.cmake) has flags for .cu files.
+#
+# Without nvcc this costs a look for the program. A compiler that was found but does not work, one that is too old for the host's
+# g++ for example, leaves CUDA out and says so; where KOLO_CUDA was asked for (the preset cuda) it is an error, with nvcc's words.
+#
+# Programs link the static runtime. libcuda.so, the driver's, is opened by that when it is first wanted, so that one binary runs
+# on machines with a device and without.
+
+# True where the cache has KOLO_CUDA from the command line, a preset or an earlier run.
+set(kolo_cuda_was_asked_for FALSE)
+if(DEFINED KOLO_CUDA)
+  set(kolo_cuda_was_asked_for ${KOLO_CUDA})
+endif()
+
+find_program(KOLO_NVCC NAMES "$ENV{CUDACXX}" nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATH_SUFFIXES bin
+             PATHS /usr/local/cuda /opt/cuda DOC "NVIDIA's compiler, for KOLO_CUDA")
+mark_as_advanced(KOLO_NVCC)
+set(kolo_cuda_default OFF)
+if(KOLO_NVCC AND PROJECT_IS_TOP_LEVEL)
+  set(kolo_cuda_default ON)
+endif()
+option(KOLO_CUDA "Build the kernels for NVIDIA's devices" ${kolo_cuda_default})
+
+if(NOT KOLO_CUDA)
+  if(KOLO_NVCC)
+    message(STATUS "kolo: CUDA left out: KOLO_CUDA is off")
+  else()
+    message(STATUS "kolo: CUDA left out: nvcc not found")
+  endif()
+  return()
+endif()
+
+if(KOLO_NVCC AND NOT DEFINED CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${KOLO_NVCC})
+endif()
+# One compiler for all that is linked together.
+if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "Devices to compile for, by compute capability")
+endif()
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+
+if(NOT kolo_cuda_was_asked_for)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    message(STATUS "kolo: CUDA left out: ${KOLO_NVCC} does not work here (CMakeFiles/CMakeError.log has its words)")
+    set_property(CACHE KOLO_CUDA PROPERTY VALUE OFF)
+    return()
+  endif()
+endif()
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc 12 and later have it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+message(STATUS "kolo: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for compute capabilities ${CMAKE_CUDA_ARCHITECTURES}")

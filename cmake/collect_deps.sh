@@ -1,0 +1,102 @@
+#!/bin/sh
+# Fills a folder with what kolo's tests and benchmarks need beside compilers, CMake and ninja, so that a machine without a
+# package manager and without network can build them.
+#
+#   cmake/collect_deps.sh DIR
+#   cmake --preset cuda -D KOLO_DEPS=DIR          # there; or KOLO_DEPS in the environment
+#
+# fmt, Catch2, CLI11 and nlohmann-json, as they are installed here (cmake/setup.sh): headers, some 5 MB, and small package files of
+# our own, which look beside themselves, so that the folder may be moved to any place, processor and C library. (Catch2 3 has a
+# compiled part, which is copied as well: that one is for machines like this.) What only train/ needs (oneDNN, matio, zlib) is not
+# in it; train/ leaves out what it does not find.
+#
+# DIR is made, or must be empty. Nothing is left where something is missing.
+set -eu
+
+fail() { echo "collect_deps: $*" >&2; exit 1; }
+
+case "${1-}" in
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  "") echo "collect_deps: into which folder? see $0 --help" >&2; exit 2 ;;
+  -*) echo "collect_deps: unknown option '$1'; see $0 --help" >&2; exit 2 ;;
+esac
+[ $# -eq 1 ] || { echo "collect_deps: one folder, not $#; see $0 --help" >&2; exit 2; }
+target=$1
+[ ! -e "$target" ] || [ -d "$target" ] || fail "$target is there and no folder"
+[ ! -d "$target" ] || [ -z "$(ls -A "$target")" ] || fail "$target is not empty: name another folder, or empty it"
+mkdir -p "$(dirname "$target")" || fail "cannot make $(dirname "$target")"
+
+scratch=$(mktemp -d "$target.XXXXXX") || fail "cannot write beside $target"
+trap 'rm -rf "$scratch"' EXIT
+
+# where HEADER: the folder that has it.
+where() {
+  for folder in /usr/local/include /usr/include; do
+    if [ -e "$folder/$1" ]; then echo "$folder"; return; fi
+  done
+  return 1
+}
+
+# headers HEADER NAME: the folder of headers that HEADER lies in.
+headers() {
+  folder=$(where "$1") || fail "$2 is not installed here ($1); cmake/setup.sh installs it"
+  mkdir -p "$scratch/include"
+  cp -RL "$folder/${1%%/*}" "$scratch/include/"
+}
+
+# package NAME: a package file of standard input's text, in which ${include} and ${lib} are the folder's.
+package() {
+  mkdir -p "$scratch/lib/cmake/$1"
+  {
+    # shellcheck disable=SC2016  # CMake's variables
+    printf 'get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)\n'
+    # shellcheck disable=SC2016
+    sed 's/@include@/${root}\/include/g; s/@lib@/${root}\/lib/g'
+  } >"$scratch/lib/cmake/$1/$1Config.cmake"
+}
+
+# A library of headers alone, unless it is there already.
+interface() {
+  echo "if(NOT TARGET $1)"
+  echo "  add_library($1 INTERFACE IMPORTED)"
+  echo "  target_include_directories($1 INTERFACE \"@include@\")"
+  echo "endif()"
+}
+
+headers fmt/format.h fmt
+{
+  interface fmt::fmt-header-only
+  interface fmt::fmt
+  echo "target_compile_definitions(fmt::fmt-header-only INTERFACE FMT_HEADER_ONLY=1)"
+  echo "target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)"
+} | package fmt
+
+headers CLI/CLI.hpp CLI11
+interface CLI11::CLI11 | package CLI11
+
+headers nlohmann/json.hpp nlohmann-json
+interface nlohmann_json::nlohmann_json | package nlohmann_json
+
+if where catch2/catch.hpp >/dev/null; then headers catch2/catch.hpp Catch2; else headers catch2/catch_all.hpp Catch2; fi
+script=$(find /usr/local/lib /usr/lib /usr/share -path '*Catch2/Catch.cmake' 2>/dev/null | head -n 1)
+[ -n "$script" ] || fail "Catch2's CMake script Catch.cmake is not installed here; cmake/setup.sh installs it"
+{
+  interface Catch2::Catch2
+  # shellcheck disable=SC2016
+  echo 'list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")'
+  if [ -e "$scratch/include/catch2/catch_all.hpp" ]; then
+    folder=$(dirname "$(find /usr/local/lib /usr/lib -name libCatch2Main.a 2>/dev/null | head -n 1)")
+    cp "$folder/libCatch2.a" "$folder/libCatch2Main.a" "$scratch/lib/" || fail "libCatch2.a is not installed here"
+    interface Catch2::Catch2WithMain
+    echo 'target_link_libraries(Catch2::Catch2WithMain INTERFACE "@lib@/libCatch2Main.a" "@lib@/libCatch2.a")'
+  fi
+} | package Catch2
+cp "$script" "$(dirname "$script")/CatchAddTests.cmake" "$scratch/lib/cmake/Catch2/"
+
+megabytes=$(du -sm "$scratch" | cut -f1)
+[ "$megabytes" -lt 40 ] || fail "what was collected takes $megabytes MB; 40 are the limit"
+chmod 755 "$scratch"
+rm -rf "$target"
+mv "$scratch" "$target"
+trap - EXIT
+echo "collect_deps: $megabytes MB in $target; there: cmake --preset cuda -D KOLO_DEPS=$target"

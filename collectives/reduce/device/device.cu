@@ -1,0 +1,173 @@
+#include "collectives/reduce/device/device.h"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "transports/error.h"
+
+namespace kolo::device {
+namespace {
+
+// CUDA's version numbers: 13000 is 13.0.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string gibibytes(std::size_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f GiB", static_cast<double>(bytes) / (1u << 30));
+  return text.data();
+}
+
+std::string find_why_unusable() {
+  int driver = 0, runtime = 0, devices = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "no NVIDIA driver is loaded here (libcuda.so.1): install one, or in a container pass "
+           "the "
+           "devices in";
+  }
+  cudaRuntimeGetVersion(&runtime);
+  const cudaError_t error = cudaGetDeviceCount(&devices);
+  if (error == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver is for CUDA " + version_text(driver) + ", older than the runtime " +
+           version_text(runtime) + ": install a newer driver, or build with an older nvcc";
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
+    return "the NVIDIA driver finds no device: is one there, and does CUDA_VISIBLE_DEVICES leave "
+           "it "
+           "visible?";
+  }
+  if (error != cudaSuccess) return std::string("CUDA says ") + cudaGetErrorString(error);
+  return "";
+}
+
+bool is_lack(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What to do about it; empty where the error's own words must do.
+const char* advice(cudaError_t error) {
+  switch (error) {
+    case cudaErrorNoKernelImageForDevice:
+      return "; this build is for other devices: configure with CMAKE_CUDA_ARCHITECTURES=native";
+    case cudaErrorDevicesUnavailable:
+      return "; another process has the device for itself (nvidia-smi: compute mode)";
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+      return "; the device's memory is lost to this process, which must start anew "
+             "(compute-sanitizer "
+             "tells where)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+const std::string& why_unusable() {
+  static const std::string why = find_why_unusable();
+  return why;
+}
+
+int count() {
+  int devices = 0;
+  return why_unusable().empty() && cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+
+void check(int error, const std::string& what) {
+  const auto code = static_cast<cudaError_t>(error);
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // so that the next call is not blamed for it
+  throw Error(
+      is_lack(code) ? ErrorCode::kUnavailable : ErrorCode::kSystem, kNoPeer,
+      what + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")" + advice(code));
+}
+
+std::string description() {
+  if (!why_unusable().empty()) return why_unusable();
+  int device = 0, driver = 0, runtime = 0;
+  check(cudaGetDevice(&device), "asking for the current device");
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties");
+  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check(cudaRuntimeGetVersion(&runtime), "asking for the runtime's version");
+  return std::string(properties.name) + ", compute capability " + std::to_string(properties.major) +
+         "." + std::to_string(properties.minor) + ", " + gibibytes(properties.totalGlobalMem) +
+         ", driver for CUDA " + version_text(driver) + ", runtime " + version_text(runtime);
+}
+
+MemoryLeft memory_left() {
+  MemoryLeft left;
+  check(cudaMemGetInfo(&left.free_bytes, &left.total_bytes), "asking for the device's free memory");
+  return left;
+}
+
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    const MemoryLeft left = memory_left();
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                "out of device memory: " + std::to_string(bytes) + " bytes (" + gibibytes(bytes) +
+                    ") asked for, " + std::to_string(left.free_bytes) + " (" +
+                    gibibytes(left.free_bytes) + ") of " + gibibytes(left.total_bytes) +
+                    " free; use less, or see who has it (nvidia-smi)");
+  }
+  check(error, "allocating " + std::to_string(bytes) + " bytes of device memory");
+  data_ = static_cast<std::byte*>(memory);
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+OwnStream::OwnStream() {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+}
+
+OwnStream::~OwnStream() { cudaStreamDestroy(stream_); }
+
+Event::Event() { check(cudaEventCreate(&event_), "making an event"); }
+
+Event::~Event() { cudaEventDestroy(event_); }
+
+void Event::record(Stream stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
+
+double Event::microseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "reading an event's time");
+  return static_cast<double>(milliseconds) * 1000;
+}
+
+void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+        "copying " + std::to_string(bytes) + " bytes to or from the device");
+}
+
+void wait(Stream stream) { check(cudaStreamSynchronize(stream), "waiting for a stream"); }
+
+}  // namespace kolo::device

@@ -1,0 +1,85 @@
+#include "collectives/reduce/device/kernels.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "collectives/reduce/device/table.h"
+
+namespace kolo::device {
+namespace {
+
+const Table& table_of(ElementType type) {
+  if (is_float(type)) {
+    if (element_bytes(type) == 1) return kFloat8Kernels;
+    return element_bytes(type) == 2 ? kFloat16Kernels : kFloatKernels;
+  }
+  return element_bytes(type) <= 2 ? kShortIntKernels : kIntKernels;
+}
+
+void require(bool condition, ElementType type, const char* what) {
+  if (condition) return;
+  throw std::invalid_argument("device kernel for " + std::string(to_string(type)) + ": " + what);
+}
+
+// Kernels take a type as aligned as C++ has it.
+void require_aligned(ElementType type, const Pass& pass) {
+  const auto is_aligned = [type](const void* operand) {
+    return reinterpret_cast<std::uintptr_t>(operand) % element_bytes(type) == 0;
+  };
+  require(is_aligned(pass.out) && is_aligned(pass.copy) && is_aligned(pass.local) &&
+              is_aligned(pass.incoming),
+          type, "an operand is not aligned to its elements");
+}
+
+void run(ElementType type, const Kernel& kernel, const Pass& pass, Stream stream, int divisor,
+         double factor) {
+  require_aligned(type, pass);
+  if (pass.count != 0) kernel.launch(pass, stream, divisor, factor);
+}
+
+}  // namespace
+
+void reduce(ElementType type, ReduceOp op, const Pass& pass, Stream stream, int divisor,
+            double factor) {
+  require(is_defined(type, op), type, "the operation is not defined for it");
+  require(
+      pass.count == 0 || (pass.out != nullptr && pass.local != nullptr && pass.incoming != nullptr),
+      type, "out, local or incoming is null");
+  const bool is_scaled_already = op == ReduceOp::kScaledSum && factor == 1;
+  run(type, table_of(type).reduce(type, is_scaled_already ? ReduceOp::kSum : op), pass, stream,
+      divisor, factor);
+}
+
+void scale(ElementType type, const Pass& pass, Stream stream, int divisor) {
+  require(divisor >= 1, type, "the divisor is below 1");
+  require(pass.count == 0 || (pass.out != nullptr && pass.local != nullptr), type,
+          "out or local is null");
+  run(type, table_of(type).scale(type), {pass.out, pass.copy, pass.local, nullptr, pass.count},
+      stream, divisor, 1);
+}
+
+void multiply(ElementType type, const Pass& pass, Stream stream, double factor) {
+  require(is_float(type), type, "products with a factor are for floats");
+  require(pass.count == 0 || (pass.out != nullptr && pass.local != nullptr), type,
+          "out or local is null");
+  run(type, table_of(type).scale(type), {pass.out, pass.copy, pass.local, nullptr, pass.count},
+      stream, 1, factor);
+}
+
+void load(ElementType type) {
+  const auto bring = [type](const Kernel& kernel) {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel.function),
+          "loading the reduction kernels of " + std::string(to_string(type)));
+  };
+  for (const ReduceOp op : kReduceOps) {
+    if (is_defined(type, op)) bring(table_of(type).reduce(type, op));
+  }
+  if (is_float(type)) bring(table_of(type).reduce(type, ReduceOp::kScaledSum));
+  bring(table_of(type).scale(type));
+}
+
+}  // namespace kolo::device
