@@ -74,6 +74,7 @@ class UcxTransport final : public Transport {
 
   void progress() override {
     if (is_quiesced_) return;
+    if (station_.holding > 0) send_held();
     station_.worker.progress();
     if (++calls_ % kProgressPerClock != 0 && !is_look_due_) return;
     const auto now = Clock::now();
@@ -87,6 +88,7 @@ class UcxTransport final : public Transport {
 
   bool arm() override {
     is_look_due_ = true;
+    if (station_.holding > 0) send_held();
     if (look()) return false;
     return station_.worker.arm();
   }
@@ -116,6 +118,10 @@ class UcxTransport final : public Transport {
     }
   }
 
+  void send_held() {
+    for_each([](UcxChannel& channel) { channel.send_held(); });
+  }
+
   // --- the start ---
 
   template <Kind kind>
@@ -136,9 +142,11 @@ class UcxTransport final : public Transport {
   // What comes of nobody known is dropped.
   ucs_status_t dispatch(Kind kind, const void* header, std::size_t header_bytes, void* data,
                         std::size_t bytes, std::uint64_t attributes) noexcept {
-    const auto read = ucx::header_from(header, header_bytes);
-    if (!read || read->from >= channels_.size() || !channels_[read->from]) return UCS_OK;
-    return channels_[read->from]->accept(kind, *read, data, bytes, attributes);
+    const auto read = ucx::read_header(header, header_bytes);
+    if (!read) return UCS_OK;
+    const std::uint32_t from = read->header.from;
+    if (from >= channels_.size() || !channels_[from]) return UCS_OK;
+    return channels_[from]->accept(kind, *read, data, bytes, attributes);
   }
 
   void exchange_cards(const TransportRequest& request, std::size_t segment_bytes) {
@@ -244,6 +252,7 @@ class UcxTransport final : public Transport {
 
   void send_the_rest() noexcept {
     if (is_quiesced_) return;
+    send_held();
     try_until([this] {
       return std::all_of(channels_.begin(), channels_.end(), [](const auto& channel) {
         return !channel || channel->is_over() || channel->has_all_sent();

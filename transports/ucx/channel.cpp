@@ -86,13 +86,18 @@ void UcxChannel::watch() {
   }
 }
 
-ucs_status_t UcxChannel::accept(Kind kind, const Header& header, void* data, std::size_t bytes,
+ucs_status_t UcxChannel::accept(Kind kind, const ReadHeader& read, void* data, std::size_t bytes,
                                 std::uint64_t attributes) noexcept {
+  const Header& header = read.header;
   // Who is lost and comes again is not let in.
   if (header.token != station_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
     return UCS_OK;
   outbox_.give_credit(header.released);
-  if (kind == Kind::kSegment) return inbox_.accept(header, data, bytes, attributes);
+  if (kind == Kind::kSegment) {
+    if (!read.before.empty())
+      inbox_.accept(header.number - 1, read.before.data(), read.before.size(), 0);
+    return inbox_.accept(header.number, data, bytes, attributes);
+  }
   if (kind == Kind::kReady) is_peer_ready_ = true;
   if (kind == Kind::kGoodbye) part(header.number, header.released);
   return UCS_OK;
@@ -153,12 +158,17 @@ void UcxChannel::throw_if_cannot_send() {
   if (is_over()) throw_lost("send to");
 }
 
+void UcxChannel::wait_for_place() {
+  send_held();
+  station_.worker.progress();
+}
+
 std::byte* UcxChannel::reserve(std::size_t bytes) {
   throw_if_cannot_send();
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   check(!is_reserved_, "reserve() before the slot reserved last was committed");
-  if (!outbox_.has_place()) station_.worker.progress();
+  if (!outbox_.has_place()) wait_for_place();
   if (!outbox_.has_place()) return nullptr;
   is_reserved_ = true;
   reserved_bytes_ = bytes;
@@ -177,7 +187,7 @@ bool UcxChannel::send(std::span<const std::byte> data, unsigned flags) {
   check(data.size() <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   check(!is_reserved_, "send() while a slot is reserved");
-  if (!outbox_.has_place()) station_.worker.progress();
+  if (!outbox_.has_place()) wait_for_place();
   if (!outbox_.has_place()) return false;
   enqueue(data, flags);
   return true;
@@ -190,12 +200,30 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
   throw_if_cannot_send();
   statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
+  const bool may_wait = (flags & kMore) != 0 && !data.empty() && data.size() <= kMostBefore &&
+                        outbox_.has_room_behind();
+  if (outbox_.is_holding() && may_wait) send_held();
+  if (may_wait) {
+    outbox_.hold(data);
+    ++station_.holding;
+    return;
+  }
+  if (outbox_.is_holding()) --station_.holding;
   told_ = inbox_.released();
   outbox_.send_segment(data, told_);
 }
 
+void UcxChannel::send_held() {
+  if (!outbox_.is_holding()) return;
+  --station_.holding;
+  if (is_over()) return outbox_.drop_held();
+  told_ = inbox_.released();
+  outbox_.send_held(told_);
+}
+
 bool UcxChannel::is_drained() {
   throw_if_closed();
+  send_held();
   if (!outbox_.is_drained()) station_.worker.progress();
   if (outbox_.is_drained() && outbox_.failure() == UCS_OK) return true;
   // UCX may not have heard yet what the peer, who is done, has said of it.
@@ -213,6 +241,7 @@ const std::byte* UcxChannel::view(std::size_t bytes) {
   auto taken = inbox_.view(bytes);
   if (taken == Inbox::Taken::kNotYet) {
     connect();
+    send_held();
     station_.worker.progress();
     taken = inbox_.view(bytes);
   }
@@ -237,6 +266,7 @@ bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   auto taken = inbox_.receive(into);
   if (taken == Inbox::Taken::kNotYet) {
     connect();
+    send_held();
     station_.worker.progress();
     taken = inbox_.receive(into);
   }

@@ -42,6 +42,9 @@ class UcxChannel final : public Channel {
     if (wants_lifeline_) watch();
   }
 
+  // What waits for another segment waits no longer.
+  void send_held();
+
   void say_ready() {
     if (!std::exchange(has_said_ready_, true)) outbox_.send_note(Kind::kReady, 0);
   }
@@ -51,7 +54,7 @@ class UcxChannel final : public Channel {
   bool has_left() const { return flushes_ == 0; }
 
   // What UCX has brought, from its callbacks.
-  ucs_status_t accept(Kind kind, const Header& header, void* data, std::size_t bytes,
+  ucs_status_t accept(Kind kind, const ReadHeader& read, void* data, std::size_t bytes,
                       std::uint64_t attributes) noexcept;
 
   // UCX tells of the connection's end; is_broken() from then on until end().
@@ -101,6 +104,7 @@ class UcxChannel final : public Channel {
   void throw_if_closed() const;
   [[noreturn]] void throw_lost(const char* operation) const;
   void throw_if_cannot_send();
+  void wait_for_place();
   bool settle(Inbox::Taken taken);
   void lose(const std::string& why);
 

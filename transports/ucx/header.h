@@ -30,11 +30,21 @@ struct Header {
 inline constexpr std::size_t kHeaderBytes = 16;
 static_assert(sizeof(Header) == kHeaderBytes);
 
-inline std::optional<Header> header_from(const void* bytes, std::size_t length) {
-  if (length != kHeaderBytes) return std::nullopt;
+// A short segment that was followed at once by another (kMore) travels behind that one's header: it
+// is the segment before.
+inline constexpr std::size_t kMostBefore = 64;
+
+struct ReadHeader {
   Header header;
-  std::memcpy(&header, bytes, kHeaderBytes);
-  return header;
+  std::span<const std::byte> before;  // the segment before, or nothing
+};
+
+inline std::optional<ReadHeader> read_header(const void* bytes, std::size_t length) {
+  if (length < kHeaderBytes || length > kHeaderBytes + kMostBefore) return std::nullopt;
+  ReadHeader read;
+  std::memcpy(&read.header, bytes, kHeaderBytes);
+  read.before = {static_cast<const std::byte*>(bytes) + kHeaderBytes, length - kHeaderBytes};
+  return read;
 }
 
 // How far `number` lies past `base`, both modulo 2^32: of one that lies before it, a huge one.

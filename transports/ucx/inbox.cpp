@@ -27,20 +27,20 @@ Inbox::Inbox(Worker& worker, const Lifelines& lifelines, int peer, std::size_t s
   for (Arrival& arrival : arrivals_) arrival.inbox = this;
 }
 
-ucs_status_t Inbox::accept(const Header& header, void* data, std::size_t bytes,
+ucs_status_t Inbox::accept(std::uint32_t number, const void* data, std::size_t bytes,
                            std::uint64_t attributes) {
-  Arrival& arrival = arrivals_[header.number % kWindow];
-  const bool is_expected = distance(taken_, header.number) < kWindow &&
-                           arrival.state == State::kEmpty && bytes <= segment_bytes_;
+  Arrival& arrival = arrivals_[number % kWindow];
+  const bool is_expected = distance(taken_, number) < kWindow && arrival.state == State::kEmpty &&
+                           bytes <= segment_bytes_;
   if (!is_expected) {
     is_faulty_ = true;
     return UCS_OK;
   }
   arrival.bytes = bytes;
-  const bool is_next = header.number == taken_;
+  const bool is_next = number == taken_;
   if ((attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     arrival.state = State::kOffered;
-    arrival.held = data;
+    arrival.held = const_cast<void*>(data);
     if (is_next && place_.size() == bytes) {
       fetch(arrival, place_.data());
     } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_) {
@@ -56,7 +56,7 @@ ucs_status_t Inbox::accept(const Header& header, void* data, std::size_t bytes,
   arrival.state = State::kWhole;
   if ((attributes & UCP_AM_RECV_ATTR_FLAG_DATA) != 0 && bytes >= kWorthKeeping &&
       is_aligned(data)) {
-    arrival.held = data;
+    arrival.held = const_cast<void*>(data);
     arrival.data = static_cast<const std::byte*>(data);
     return UCS_INPROGRESS;
   }

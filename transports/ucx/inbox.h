@@ -23,7 +23,7 @@ class Inbox {
 
   // For UCX's callback of a segment: what it is to return. A segment that nobody sends (its number
   // is not in the window, or there already; it is too long) is a fault.
-  ucs_status_t accept(const Header& header, void* data, std::size_t bytes,
+  ucs_status_t accept(std::uint32_t number, const void* data, std::size_t bytes,
                       std::uint64_t attributes);
 
   enum class Taken { kNotYet, kYes, kFailed };

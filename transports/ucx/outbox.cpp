@@ -1,33 +1,53 @@
 #include "transports/ucx/outbox.h"
 
+#include <cstring>
+#include <utility>
+
 namespace kolo::ucx {
 
 Outbox::Outbox(Worker& worker, std::uint32_t token, int rank, std::size_t segment_bytes)
     : worker_(worker),
-      stamp_{token, static_cast<std::uint32_t>(rank), 0, 0},
+      token_(token),
+      rank_(static_cast<std::uint32_t>(rank)),
       segment_bytes_(segment_bytes) {}
 
 std::byte* Outbox::slot() {
-  Place& place = places_[sent_ % kWindow];
-  if (!place.slot) place.slot = allocate_aligned(slot_stride(segment_bytes_));
-  return place.slot.get();
+  Place& next = place(sent_);
+  if (!next.slot) next.slot = allocate_aligned(slot_stride(segment_bytes_));
+  return next.slot.get();
 }
 
 void Outbox::send_segment(std::span<const std::byte> data, std::uint32_t released) {
-  Place& place = places_[sent_ % kWindow];
-  place.header = stamp_;
-  place.header.number = sent_++;
-  place.header.released = released;
-  post(Kind::kSegment, place, data);
+  Place& next = place(sent_);
+  write(next, stamped(sent_, released));
+  if (held_bytes_ > 0) {
+    const Place& held = place(sent_ - 1);
+    std::memcpy(next.header.data() + kHeaderBytes, held.header.data() + kHeaderBytes, held_bytes_);
+    next.header_bytes += held_bytes_;
+    held_bytes_ = 0;
+  }
+  ++sent_;
+  post(Kind::kSegment, next, data);
+}
+
+void Outbox::hold(std::span<const std::byte> data) {
+  std::memcpy(place(sent_).header.data() + kHeaderBytes, data.data(), data.size());
+  held_bytes_ = data.size();
+  ++sent_;
+}
+
+void Outbox::send_held(std::uint32_t released) {
+  Place& held = place(sent_ - 1);
+  write(held, stamped(sent_ - 1, released));
+  const std::size_t bytes = std::exchange(held_bytes_, 0);
+  post(Kind::kSegment, held, {held.header.data() + kHeaderBytes, bytes});
 }
 
 void Outbox::send_note(Kind kind, std::uint32_t released) {
   Letter& note = kind == Kind::kCredit ? credits_[credits_sent_++ % credits_.size()]
                                        : notes_[static_cast<std::size_t>(kind)];
   if (note.is_busy) return;
-  note.header = stamp_;
-  note.header.number = sent_;
-  note.header.released = released;
+  write(note, stamped(sent_, released));
   post(kind, note, {});
 }
 
@@ -50,8 +70,8 @@ void Outbox::post(Kind kind, Letter& letter, std::span<const std::byte> data) {
   param.cb.send = &Outbox::sent;
   param.user_data = &letter;
   void* const request =
-      worker_.ucp().am_send_nbx(endpoint_, static_cast<unsigned>(kind), &letter.header,
-                                kHeaderBytes, data.data(), data.size(), &param);
+      worker_.ucp().am_send_nbx(endpoint_, static_cast<unsigned>(kind), letter.header.data(),
+                                letter.header_bytes, data.data(), data.size(), &param);
   // What is complete at once is not called back for.
   if (!UCS_PTR_IS_PTR(request)) complete(letter, UCS_PTR_RAW_STATUS(request));
 }

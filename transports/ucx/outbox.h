@@ -43,6 +43,14 @@ class Outbox {
   // Sends `data` as the next segment; it stays as it is until is_drained().
   void send_segment(std::span<const std::byte> data, std::uint32_t released);
 
+  // The next segment, of 1 to kMostBefore bytes, which may wait for the one that follows. The
+  // memory is not needed any more.
+  void hold(std::span<const std::byte> data);
+  bool has_room_behind() const { return distance(credited_, sent_) + 1 < kWindow; }
+  bool is_holding() const { return held_bytes_ > 0; }
+  void send_held(std::uint32_t released);
+  void drop_held() { held_bytes_ = 0; }
+
   // Sends a message of a header only, with the number of segments sent so far. Of all but
   // credit there is one.
   void send_note(Kind kind, std::uint32_t released);
@@ -54,8 +62,8 @@ class Outbox {
 
   bool is_all_taken() const { return credited_ == sent_; }  // by the peer, as it said
 
-  // Nothing that was given to UCX is needed any more.
-  bool is_drained() const { return under_way_ == 0; }
+  // Nothing that was given to UCX is needed any more, and nothing is held.
+  bool is_drained() const { return under_way_ == 0 && held_bytes_ == 0; }
 
   bool has_gone(Kind note) const { return !notes_[static_cast<std::size_t>(note)].is_busy; }
 
@@ -64,7 +72,8 @@ class Outbox {
 
  private:
   struct Letter {
-    Header header;
+    std::array<std::byte, kHeaderBytes + kMostBefore> header;
+    std::size_t header_bytes = kHeaderBytes;
     Outbox* outbox = nullptr;
     bool is_busy = false;
   };
@@ -72,12 +81,22 @@ class Outbox {
     AlignedMemory slot;
   };
 
+  static void write(Letter& letter, const Header& header) {
+    std::memcpy(letter.header.data(), &header, kHeaderBytes);
+    letter.header_bytes = kHeaderBytes;
+  }
+  Place& place(std::uint32_t number) { return places_[number % kWindow]; }
   void post(Kind kind, Letter& letter, std::span<const std::byte> data);
   void complete(Letter& letter, ucs_status_t status);
   static void sent(void* request, ucs_status_t status, void* letter);
 
   Worker& worker_;
-  const Header stamp_;
+  Header stamped(std::uint32_t number, std::uint32_t released) const {
+    return {token_, rank_, number, released};
+  }
+
+  const std::uint32_t token_;
+  const std::uint32_t rank_;
   const std::size_t segment_bytes_;
   ucp_ep_h endpoint_ = nullptr;
   std::array<Place, kWindow> places_;
@@ -86,6 +105,7 @@ class Outbox {
   std::uint32_t credits_sent_ = 0;
   std::array<Letter, kKinds> notes_;  // the others
   std::uint32_t sent_ = 0;
+  std::size_t held_bytes_ = 0;  // of the last one, which lies behind its header
   std::uint32_t credited_ = 0;  // segments of mine that the peer has released, as it said
   unsigned under_way_ = 0;
   ucs_status_t failure_ = UCS_OK;

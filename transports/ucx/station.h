@@ -25,6 +25,7 @@ struct Station {
   Lifelines lifelines;
   Worker worker;
   std::vector<Card> cards;  // of all ranks
+  int holding = 0;          // channels with a segment that waits for another
 };
 
 }  // namespace kolo::ucx
