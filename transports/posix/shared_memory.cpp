@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
@@ -100,7 +101,9 @@ bool make_private(std::span<std::byte> bytes) noexcept {
         ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
     std::memcpy(copy, shared, page);
-    if (::mremap(copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == MAP_FAILED) {
+    // Not by the C library: UCX puts a function of its own in mremap's place that passes on four
+    // arguments, and not the fifth.
+    if (::syscall(SYS_mremap, copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == -1) {
       ::munmap(copy, page);
       return false;
     }
