@@ -1,0 +1,37 @@
+// A UCX that does what the test says: every call is recorded, nothing is sent.
+#pragma once
+
+#include <vector>
+
+#include "transports/ucx/library.h"
+
+namespace kolo::test {
+
+struct PlayedUcx {
+  struct Sent {
+    unsigned id = 0;
+    std::vector<std::byte> header;
+    std::vector<std::byte> data;
+    ucp_send_nbx_callback_t callback = nullptr;
+    void* user_data = nullptr;
+  };
+  struct Fetch {
+    void* offer = nullptr;
+    std::byte* into = nullptr;
+    std::size_t bytes = 0;
+    ucp_am_recv_data_nbx_callback_t callback = nullptr;
+    void* user_data = nullptr;
+  };
+  std::vector<Sent> sent;
+  std::vector<Fetch> fetches;
+  std::vector<void*> released;
+  bool completes_at_once = true;  // what is sent
+};
+
+// The one that the functions of played_library() write into.
+PlayedUcx& played();
+
+// A library of these functions, and played() as new.
+const ucx::Library& played_library();
+
+}  // namespace kolo::test
