@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -18,8 +19,8 @@ struct Resting {
 };
 
 Resting& resting() {
-  static Resting& all = *new Resting;
-  return all;
+  static Resting* const all = std::make_unique<Resting>().release();
+  return *all;
 }
 
 // While all regions are there: then no closing looks into one.
