@@ -44,7 +44,7 @@ constexpr std::size_t kLongestSegment = std::size_t{1} << 20;
 class OfiTransport final : public Transport, private ofi::Owner {
  public:
   OfiTransport(const TransportRequest& request, const OfiSettings& settings)
-      : rank_(request.rank), size_(request.size) {
+      : rank_(request.rank), size_(request.size), can_sleep_(settings.can_sleep) {
     check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
     const std::string provider = ofi::agree_on_provider(request, ofi::full_name(settings.provider));
     longest_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes : kLongestSegment;
@@ -123,7 +123,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
         throw Error(ErrorCode::kUnavailable, kNoPeer, provider + ": " + found.why_not);
       const std::string host = ofi::host_of(*found.info);
       const auto operations = 2 * ofi::kLongestWindow * static_cast<std::size_t>(size_) + kControls;
-      endpoint_.emplace(std::move(found.info), operations);
+      endpoint_.emplace(std::move(found.info), operations, can_sleep_);
       check_room();
       card.window = window();
       card.name = endpoint_->name();
@@ -287,6 +287,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
 
   const int rank_;
   const int size_;
+  const bool can_sleep_;
   std::size_t segment_bytes_ = 0;
   std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
@@ -313,7 +314,8 @@ std::unique_ptr<Transport> make(const TransportRequest& request) {
 }  // namespace
 
 OfiSettings ofi_settings(const Settings& settings) {
-  return {settings.ofi_provider, settings.segment_bytes};
+  const bool never_sleeps = settings.wait == WaitKind::kSpin || settings.wait == WaitKind::kYield;
+  return {settings.ofi_provider, settings.segment_bytes, !never_sleeps};
 }
 
 std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings) {
@@ -323,7 +325,7 @@ std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSe
 }
 
 TransportKind ofi_transport() {
-  return {"ofi", Reach::kNetwork, ofi::why_no_library, make, nullptr};
+  return {"ofi", Reach::kNetwork, ofi::why_no_library, make, nullptr, ofi::usable_providers};
 }
 
 }  // namespace kolo

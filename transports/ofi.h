@@ -20,6 +20,9 @@ namespace kolo {
 struct OfiSettings {
   std::string provider;           // of libfabric's; empty: shm within a host, tcp;ofi_rxm beyond
   std::size_t segment_bytes = 0;  // 0: what serves the provider best
+  // A descriptor to sleep on, where the provider has one; without it, the provider tcp spares a
+  // write and a read for every message.
+  bool can_sleep = true;
 };
 
 OfiSettings ofi_settings(const Settings& settings);

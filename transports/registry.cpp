@@ -193,6 +193,19 @@ std::vector<std::string_view> transport_names() {
   return names;
 }
 
+std::vector<TransportFact> transport_facts() {
+  constexpr const char* kReaches[] = {"threads of a process", "processes of a host", "any host"};
+  std::vector<TransportFact> facts;
+  for (const auto& kind : transport_kinds()) {
+    TransportFact fact{
+        std::string(kind.name), kReaches[static_cast<std::size_t>(kind.reach)], {}, {}};
+    if (kind.why_unusable != nullptr) fact.why_unusable = kind.why_unusable();
+    if (kind.ways != nullptr && fact.why_unusable.empty()) fact.ways = kind.ways();
+    facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
 std::string resolve_transport(std::string_view name) {
   const auto settings = read_settings();
   const bool is_from_environment = name == "auto" && !settings.transport.empty();

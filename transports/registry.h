@@ -30,6 +30,15 @@ struct TransportRequest {
 // Names of the transports compiled in, in order of preference on one host.
 std::vector<std::string_view> transport_names();
 
+// What this build has, for who wants to choose.
+struct TransportFact {
+  std::string name;
+  std::string reach;              // "threads of a process", "processes of a host", "any host"
+  std::string why_unusable;       // on this machine; empty: it serves
+  std::vector<std::string> ways;  // what it can go over here, where that can be chosen
+};
+std::vector<TransportFact> transport_facts();
+
 // What `name` comes to before ranks have met: "auto" is what KOLO_TRANSPORT says, where it says
 // something. std::invalid_argument for an unknown name, listing those there are, and for settings
 // that cannot be read or that this machine cannot do.

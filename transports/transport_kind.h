@@ -31,6 +31,9 @@ struct TransportKind {
   // std::invalid_argument, naming the variable, where this machine cannot do what a setting asks.
   // Null: nothing to check.
   void (*check_settings)(const Settings& settings) = nullptr;
+
+  // What it can go over on this machine, where a setting chooses among several. Null: nothing.
+  std::vector<std::string> (*ways)() = nullptr;
 };
 
 }  // namespace kolo

@@ -17,7 +17,7 @@ constexpr std::size_t kLongestName = 512;
 
 }  // namespace
 
-Endpoint::Endpoint(Info info, std::size_t operations) : info_(std::move(info)) {
+Endpoint::Endpoint(Info info, std::size_t operations, bool can_sleep) : info_(std::move(info)) {
   const Library& fabric = library();
   fid_fabric* opened_fabric = nullptr;
   require(fabric.fabric(info_->fabric_attr, &opened_fabric, nullptr), "opening its fabric");
@@ -31,7 +31,7 @@ Endpoint::Endpoint(Info info, std::size_t operations) : info_(std::move(info)) {
   require(::fi_av_open(fids_.domain.get(), &table, &addresses, nullptr),
           "opening its address table");
   fids_.addresses.reset(addresses);
-  open_queue(operations);
+  open_queue(operations, can_sleep);
   fid_ep* endpoint = nullptr;
   require(::fi_endpoint(fids_.domain.get(), info_.get(), &endpoint, nullptr),
           "opening an endpoint");
@@ -43,14 +43,13 @@ Endpoint::Endpoint(Info info, std::size_t operations) : info_(std::move(info)) {
   require(::fi_enable(fids_.endpoint.get()), "enabling the endpoint");
 }
 
-// With a descriptor to sleep on, where the provider has one.
-void Endpoint::open_queue(std::size_t operations) {
+void Endpoint::open_queue(std::size_t operations, bool can_sleep) {
   fi_cq_attr attributes{};
   attributes.size = operations;
   attributes.format = FI_CQ_FORMAT_TAGGED;
   attributes.wait_obj = FI_WAIT_FD;
   fid_cq* queue = nullptr;
-  if (::fi_cq_open(fids_.domain.get(), &attributes, &queue, nullptr) == 0) {
+  if (can_sleep && ::fi_cq_open(fids_.domain.get(), &attributes, &queue, nullptr) == 0) {
     fids_.queue.reset(queue);
     if (::fi_control(&fids_.queue->fid, FI_GETWAIT, &descriptor_) == 0) return;
     descriptor_ = -1;

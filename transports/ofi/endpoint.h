@@ -43,8 +43,9 @@ enum class Posted { kYes, kNotNow, kNever };  // kNever: why() says what is wron
 
 class Endpoint {
  public:
-  // Opens all of it, for `operations` at a time. Error kUnavailable with the provider's reason.
-  Endpoint(Info info, std::size_t operations);
+  // Opens all of it, for `operations` at a time, and with a descriptor to sleep on, where that is
+  // wanted and the provider has one. Error kUnavailable with the provider's reason.
+  Endpoint(Info info, std::size_t operations, bool can_sleep);
   ~Endpoint() { close(); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -88,7 +89,7 @@ class Endpoint {
   bool is_open() const { return fids_.endpoint != nullptr; }
 
  private:
-  void open_queue(std::size_t operations);
+  void open_queue(std::size_t operations, bool can_sleep);
   void require(long result, const char* what) const;
   Posted outcome(long result);
   void poll_error();
