@@ -53,6 +53,13 @@ ucx::Library make_library() {
     return UCS_OK;
   };
   library.worker_progress = [](ucp_worker_h) { return 0U; };
+  library.ep_create = [](ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h* endpoint) {
+    *endpoint = handle<ucp_ep_h>();
+    return UCS_OK;
+  };
+  library.ep_flush_nbx = [](ucp_ep_h, const ucp_request_param_t*) -> ucs_status_ptr_t {
+    return nullptr;
+  };
   library.am_send_nbx = send;
   library.am_recv_data_nbx = fetch;
   library.am_data_release = [](ucp_worker_h, void* data) { played().released.push_back(data); };
