@@ -38,7 +38,8 @@ void run_ranks(int size, const std::string& transport, const CommunicatorBody& b
 // Throws std::runtime_error with `what` unless it holds.
 void expect(bool holds, const std::string& what);
 
-// The transports to test over: all of this build that work among threads of one process.
+// The transports to test over: all of this build that work among threads of one process; under a
+// sanitizer only those that are kolo's own.
 std::vector<std::string> transports_under_test();
 
 // The job sizes of a long grid over `transport`: `all` over our own, `few` over those that borrow
