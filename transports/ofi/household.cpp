@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -18,7 +19,7 @@ struct Resting {
 };
 
 Resting& resting() {
-  static Resting& all = *new Resting;
+  static Resting& all = *std::make_unique<Resting>().release();
   return all;
 }
 
