@@ -18,7 +18,7 @@ namespace kolo::bench {
 // What a measurement of collectives was asked for.
 struct Arguments {
   std::string command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
-                        // "plot", "peers", "diff", "draw", "timeline"
+                        // "plot", "peers", "transports", "diff", "draw", "timeline"
   Problem problem;      // without its count
   int ranks = 2;
   std::string transport = "auto";

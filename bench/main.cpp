@@ -19,6 +19,7 @@
 #include "bench/report.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
+#include "transports/registry.h"
 
 namespace {
 
@@ -49,10 +50,23 @@ int list_peers() {
   return 0;
 }
 
+int list_transports() {
+  for (const kolo::TransportFact& fact : kolo::transport_facts()) {
+    std::string line = fact.name + ": joins " + fact.reach;
+    if (!fact.why_unusable.empty()) line += "; cannot be used here: " + fact.why_unusable;
+    for (std::size_t i = 0; i < fact.ways.size(); ++i)
+      line += (i == 0 ? "; over " : ", ") + fact.ways[i];
+    std::cout << line << '\n';
+  }
+  kolo::bench::flush_or_throw(std::cout, "standard output");
+  return 0;
+}
+
 int run(const Arguments& arguments, int argc, const char* const* argv) {
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
   if (arguments.command == "peers") return list_peers();
+  if (arguments.command == "transports") return list_transports();
   if (arguments.command == "diff") return kolo::bench::run_diff(arguments);
   if (arguments.command == "timeline") return kolo::bench::run_timeline(arguments.timeline);
   if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);

@@ -99,6 +99,8 @@ void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
   app.add_subcommand(
       "peers",
       "Name the peers in this build and their variants: what --against takes, a line each");
+  app.add_subcommand("transports",
+                     "Name the transports in this build, and whether they serve on this machine");
   add_diff(app, result);
   add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);

@@ -1,0 +1,142 @@
+// A lifeline tells who has ended, and nobody else.
+#include "transports/lifeline.h"
+
+#include <poll.h>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "transports/posix/unix_socket.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Ranks {
+  explicit Ranks(int size) {
+    for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<Lifeline>(rank, size));
+    know();
+  }
+
+  // As if on hosts of their own: what they say to one another goes over TCP.
+  void move_apart() {
+    is_apart = true;
+    know();
+  }
+
+  void know() {
+    for (std::size_t reader = 0; reader < all.size(); ++reader) {
+      std::vector<LifelineAddress> addresses;
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        addresses.push_back(all[rank]->address());
+        addresses.back().tcp_host = "127.0.0.1";
+        if (is_apart && rank != reader) addresses.back().host_identity = "elsewhere";
+      }
+      all[reader]->know(std::move(addresses));
+    }
+  }
+
+  Lifeline& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
+
+  // All look until `is_so`, or for 10 s.
+  template <typename Condition>
+  bool until(const Condition& is_so) {
+    const auto deadline = Clock::now() + 10s;
+    while (!is_so()) {
+      if (Clock::now() > deadline) return false;
+      for (const auto& each : all) {
+        if (each) each->look();
+      }
+    }
+    return true;
+  }
+
+  std::vector<std::unique_ptr<Lifeline>> all;
+  bool is_apart = false;
+};
+
+}  // namespace
+
+TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(3);
+    if (is_apart) ranks.move_apart();
+    ranks[0].join(1);
+    ranks[2].join(1);
+    ranks[2].join(0);
+    for (int i = 0; i < 100; ++i) {
+      for (const auto& each : ranks.all) each->look();
+    }
+    CHECK(ranks[0].gone() == 0);
+    ranks.all[1].reset();
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1) && ranks[2].is_gone(1); }));
+    CHECK(ranks[0].gone() == 1);
+    CHECK_FALSE(ranks[2].is_gone(0));
+    CHECK_FALSE(ranks[0].is_gone(2));
+  }
+}
+
+TEST_CASE("who joins a rank that has ended before learns it") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(2);
+    if (is_apart) ranks.move_apart();
+    ranks.all[1].reset();
+    ranks[0].join(1);
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  }
+}
+
+TEST_CASE("who was only called learns of the end of the caller") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  CHECK(ranks.until([&] { return true; }));
+  ranks[1].look();
+  ranks.all[0].reset();
+  CHECK(ranks.until([&] { return ranks[1].is_gone(0); }));
+}
+
+TEST_CASE("the end of a rank wakes who sleeps, and what was looked at keeps nobody awake") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  for (int i = 0; i < 100; ++i) {
+    ranks[0].look();
+    ranks[1].look();
+  }
+  pollfd watched{ranks[0].descriptor(), POLLIN, 0};
+  CHECK(::poll(&watched, 1, 0) == 0);
+  ranks.all[1].reset();
+  CHECK(::poll(&watched, 1, 10'000) == 1);
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(::poll(&watched, 1, 0) == 0);
+}
+
+TEST_CASE("a stranger with the wrong ticket is nobody's peer") {
+  Ranks ranks(2);
+  auto stranger = posix::connect_unix(ranks[0].address().unix_name);
+  REQUIRE(stranger);
+  const std::uint64_t hello[2] = {ranks[0].address().ticket + 1, 1};
+  CHECK(posix::send_message(stranger->get(), std::as_bytes(std::span(hello))));
+  ranks[0].look();
+  stranger.reset();
+  for (int i = 0; i < 10; ++i) ranks[0].look();
+  CHECK_FALSE(ranks[0].is_gone(1));
+}
+
+TEST_CASE("an address is read as it was written; what is none is refused") {
+  const LifelineAddress address{"host", "00b1f", "fe80::1", 7, 9};
+  const auto read = lifeline_address_from_text(to_text(address));
+  REQUIRE(read);
+  CHECK(read->unix_name == "00b1f");
+  CHECK(read->tcp_host == "fe80::1");
+  CHECK(read->tcp_port == 7);
+  CHECK(read->ticket == 9);
+  for (const char* text : {"", "a b c", "a b c 70000 1", "a b c 1 x"})
+    CHECK_FALSE(lifeline_address_from_text(text));
+}
+
+}  // namespace kolo
