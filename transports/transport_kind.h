@@ -31,6 +31,14 @@ struct TransportKind {
   // std::invalid_argument, naming the variable, where this machine cannot do what a setting asks.
   // Null: nothing to check.
   void (*check_settings)(const Settings& settings) = nullptr;
+
+  // Whether "auto" may take it, and asks whether it is usable; others are for who names them.
+  bool is_for_auto = true;
 };
+
+// What "auto" comes to for the ranks of the request, without `above` and whatever KOLO_TRANSPORT
+// says: for a transport that leaves a part of its work to another one. Undecorated, since `above`
+// will be. Collective; the store's keys must be its own.
+std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request);
 
 }  // namespace kolo

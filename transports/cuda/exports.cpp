@@ -1,5 +1,6 @@
 #include "transports/cuda/exports.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "transports/error.h"
@@ -14,6 +15,10 @@ std::optional<Exported> Exports::find(const void* data, std::size_t bytes) {
   if (buffer == 0 || known == known_.end()) {
     const Pointer pointer = device_.look_at(data);
     why_not_ = pointer.why_unexported;
+    if (why_not_.empty() && pointer.device != device_.number()) {
+      why_not_ = fmt::format("it is on device {}, and this rank works on {}", pointer.device,
+                             device_.describe());
+    }
     if (!why_not_.empty()) return std::nullopt;
     try {
       known_.push_back({pointer, device_.export_memory(pointer.base)});
@@ -33,13 +38,22 @@ std::optional<Exported> Exports::find(const void* data, std::size_t bytes) {
                   known->handle};
 }
 
-std::uint64_t Exports::find_gone() {
-  if (known_.empty()) return 0;
+void Exports::look_for_gone() {
+  constexpr std::size_t kRemembered = 1024;
+  if (known_.empty()) return;
   next_look_ = (next_look_ + 1) % known_.size();
   const Pointer looked = known_[next_look_].pointer;
-  if (device_.buffer_at(looked.base) == looked.buffer) return 0;
+  if (device_.buffer_at(looked.base) == looked.buffer) return;
   known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(next_look_));
-  return looked.buffer;
+  gone_.push_back(looked.buffer);
+  ++found_gone_;
+  if (gone_.size() > kRemembered) gone_.pop_front();
+}
+
+std::uint64_t Exports::next_gone(std::uint64_t& seen) const {
+  if (seen == found_gone_) return 0;
+  seen = std::max(seen, found_gone_ - gone_.size());
+  return gone_[gone_.size() - static_cast<std::size_t>(found_gone_ - seen++)];
 }
 
 }  // namespace kolo::cuda

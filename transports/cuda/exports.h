@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,9 +37,13 @@ class Exports {
   std::optional<Exported> find(const void* data, std::size_t bytes);
   const std::string& why_not() const { return why_not_; }
 
-  // The number of an allocation that peers know and that is gone; 0 where none has been found. To
-  // be asked now and then: one is looked at each time.
-  std::uint64_t find_gone();
+  // Looks whether an allocation that peers know is gone: at one of them each time, so that it costs
+  // little to ask now and then.
+  void look_for_gone();
+
+  // The next allocation that is gone and that who counts with `seen` (from 0) has not been told of;
+  // 0 where there is none. Of very many, the oldest are forgotten: Imports finds out by itself.
+  std::uint64_t next_gone(std::uint64_t& seen) const;
 
   std::size_t size() const { return known_.size(); }
 
@@ -51,6 +56,8 @@ class Exports {
   const Device& device_;
   std::vector<Known> known_;
   std::size_t next_look_ = 0;
+  std::deque<std::uint64_t> gone_;  // the last ones found
+  std::uint64_t found_gone_ = 0;    // how many ever
   std::string why_not_;
 };
 

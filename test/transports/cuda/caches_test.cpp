@@ -61,19 +61,28 @@ TEST_CASE("a new allocation at the same address has another handle, and the old 
   std::byte* const memory = two.exporter.allocate(4096);
   const auto before = two.exports.find(memory, 64);
   REQUIRE(before);
-  CHECK(two.exports.find_gone() == 0);
+  std::uint64_t seen = 0;
+  const auto find_gone = [&] {
+    two.exports.look_for_gone();
+    return two.exports.next_gone(seen);
+  };
+  CHECK(find_gone() == 0);
   two.one->replace(memory);
   const auto after = two.exports.find(memory, 64);
   REQUIRE(after);
   CHECK(after->buffer != before->buffer);
   CHECK(std::memcmp(&after->handle, &before->handle, sizeof(IpcHandle)) != 0);
   std::uint64_t gone = 0;
-  for (int i = 0; i < 2 && gone == 0; ++i) gone = two.exports.find_gone();
+  for (int i = 0; i < 2 && gone == 0; ++i) gone = find_gone();
   CHECK(gone == before->buffer);
   CHECK(two.exports.size() == 1);
   two.exporter.free(memory);
-  CHECK(two.exports.find_gone() == after->buffer);
-  CHECK(two.exports.find_gone() == 0);
+  CHECK(find_gone() == after->buffer);
+  CHECK(find_gone() == 0);
+  std::uint64_t seen_by_another = 0;
+  CHECK(two.exports.next_gone(seen_by_another) == before->buffer);
+  CHECK(two.exports.next_gone(seen_by_another) == after->buffer);
+  CHECK(two.exports.next_gone(seen_by_another) == 0);
 }
 
 TEST_CASE("an allocation is opened once, and shows the peer's bytes at its own place") {
