@@ -74,7 +74,7 @@ Reach needed_reach(const Placement& placement) {
 std::string usable_names(const std::vector<TransportKind>& kinds) {
   std::string names = " ";
   for (const auto& kind : kinds) {
-    if (kind.why_unusable == nullptr || kind.why_unusable().empty())
+    if (kind.is_for_auto && (kind.why_unusable == nullptr || kind.why_unusable().empty()))
       names += std::string(kind.name) + " ";
     if (kind.why_unusable == nullptr && kind.reach == Reach::kNetwork) break;
   }
@@ -222,6 +222,17 @@ std::string resolve_transport(std::string_view name) {
       kind.check_settings(settings);
   }
   return std::string(name);
+}
+
+std::string why_unusable(std::string_view name) {
+  const auto kind = find_kind(transport_kinds(), name);
+  return kind && kind->why_unusable != nullptr ? kind->why_unusable() : "";
+}
+
+std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request) {
+  auto kinds = transport_kinds();
+  std::erase_if(kinds, [above](const TransportKind& kind) { return kind.name == above; });
+  return make_or_tell_why(choose(kinds, request), request);
 }
 
 bool joins_processes(std::string_view name) {

@@ -44,6 +44,10 @@ std::vector<TransportFact> transport_facts();
 // that cannot be read or that this machine cannot do.
 std::string resolve_transport(std::string_view name);
 
+// Why this machine cannot run `name`, a transport of this build or registered: a driver or a device
+// that it lacks; empty where it can.
+std::string why_unusable(std::string_view name);
+
 // Whether ranks that are processes of their own can meet over `name`, or only threads of one.
 bool joins_processes(std::string_view name);
 

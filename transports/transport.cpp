@@ -16,6 +16,10 @@ namespace {
   fail_check("this channel takes no answers: ask Capabilities::can_answer first");
 }
 
+[[noreturn]] void fail_send() {
+  fail_check("this channel's stream form has slots alone: ask StreamChannel::can_send first");
+}
+
 }  // namespace
 
 std::byte* Channel::view_to_answer(std::size_t) { fail_answer(); }
@@ -24,6 +28,15 @@ const std::byte* Channel::view_answer(std::size_t) { fail_answer(); }
 void Channel::release_answer() { fail_answer(); }
 
 std::byte* Channel::map(const MemoryHandle&) { return nullptr; }
+
+std::string Channel::why_no_stream() const {
+  return "this transport moves host memory alone: on one host cuda_ipc joins device streams";
+}
+
+bool StreamChannel::send(void*, std::span<const std::byte>, unsigned) { fail_send(); }
+bool StreamChannel::receive(void*, std::span<std::byte>, unsigned) { fail_send(); }
+const std::byte* StreamChannel::view_sent(void*, std::size_t) { fail_send(); }
+void StreamChannel::drain(void*) {}
 
 std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   constexpr std::align_val_t page{4096};

@@ -118,13 +118,41 @@ struct MemoryHandle {
 
 // The channel's operations ordered on a device stream: each returns at once and makes the *stream*
 // wait where the host's form would say "not now". `stream` is the device runtime's stream handle.
+//
+// A stream may be destroyed between two batches of operations, and another one take over: begin and
+// end bracket a batch, all of whose calls name one stream, and the next batch waits for the last
+// one's work without asking its stream again. Where a transport needs no such thing, neither does
+// anything.
+//
+// reserve, commit, view and release go through slots, whose places are known without asking the
+// peer: the host never waits. Where can_send(), memory also goes straight: the receiver's stream
+// reads it where it lies. For that its host must know where, so receive and view_sent say "not now"
+// until the peer's host has *enqueued* its send; the work itself is the stream's. What was sent is
+// received or view_sent, what was committed is viewed. Memory that cannot be reached by the peer is
+// carried through slots, unasked. Nothing of it is for host memory that no device reaches.
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;
+
+  // Of the stream's form: the longest slot, and of which kind of memory slots and views are.
+  virtual const Capabilities& capabilities() const = 0;
+
+  virtual void begin(void* /*stream*/) {}
+  virtual void end(void* /*stream*/) {}
+
   virtual std::byte* reserve(void* stream, std::size_t bytes) = 0;
   virtual void commit(void* stream, unsigned flags) = 0;
   virtual const std::byte* view(void* stream, std::size_t bytes) = 0;
   virtual void release(void* stream) = 0;
+
+  // Of any length. False and null: not now.
+  virtual bool can_send() const { return false; }
+  virtual bool send(void* stream, std::span<const std::byte> data, unsigned flags);
+  virtual bool receive(void* stream, std::span<std::byte> into, unsigned flags);
+  virtual const std::byte* view_sent(void* stream, std::size_t bytes);  // until release
+
+  // The stream waits until no memory given to send() is needed any more.
+  virtual void drain(void* stream);
 };
 
 class Channel {
@@ -180,8 +208,9 @@ class Channel {
   // The peer's exported memory in this address space, or null; only where can_map.
   virtual std::byte* map(const MemoryHandle& handle);
 
-  // This channel's device-ordered form, or null.
+  // This channel's device-ordered form, or null; then why, for the message of who wanted one.
   virtual StreamChannel* stream() { return nullptr; }
+  virtual std::string why_no_stream() const;
 
   // --- connections that are made when they are needed ---
 

@@ -34,6 +34,14 @@ struct TransportKind {
 
   // What it can go over on this machine, where a setting chooses among several. Null: nothing.
   std::vector<std::string> (*ways)() = nullptr;
+
+  // Whether "auto" may take it, and asks whether it is usable; others are for who names them.
+  bool is_for_auto = true;
 };
+
+// What "auto" comes to for the ranks of the request, without `above` and whatever KOLO_TRANSPORT
+// says: for a transport that leaves a part of its work to another one. Undecorated, since `above`
+// will be. Collective; the store's keys must be its own.
+std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request);
 
 }  // namespace kolo

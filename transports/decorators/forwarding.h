@@ -37,6 +37,7 @@ class ForwardingChannel : public Channel {
   void release_answer() override { inner_.release_answer(); }
   std::byte* map(const MemoryHandle& handle) override { return inner_.map(handle); }
   StreamChannel* stream() override { return inner_.stream(); }
+  std::string why_no_stream() const override { return inner_.why_no_stream(); }
 
  protected:
   Channel& inner() { return inner_; }

@@ -61,7 +61,7 @@ PluggedChannel::PluggedChannel(const Plugin& plugin, kolo_channel* channel, int 
       channel_(channel),
       peer_(peer),
       capabilities_(asked_of(plugin, channel)),
-      stream_(calls_, channel) {}
+      stream_(calls_, channel, capabilities_) {}
 
 const ChannelStatistics& PluggedChannel::statistics() const {
   if (table_.counts != nullptr && !is_closed_) {

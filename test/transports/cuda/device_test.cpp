@@ -1,0 +1,207 @@
+// A device over a played driver: what goes wrong is said in words, and nothing stays behind.
+#include "transports/cuda/device.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/cuda/played.h"
+#include "transports/cuda/installed_driver.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::cuda;
+using namespace kolo::test;
+using Kind = PlayedDriver::Kind;
+
+TEST_CASE("a machine without a driver, with an old one or without a device is unusable in words") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  CHECK(why_unusable(*driver).empty());
+  machine.driver_version = 11040;
+  CHECK_THAT(why_unusable(*driver),
+             ContainsSubstring("version 11.4") && ContainsSubstring("12.0 is the oldest"));
+  CHECK(why_unusable(*driver, {11000}).empty());
+  machine.driver_version = 12020;
+  driver->fail("init", kNoDevice);
+  CHECK_THAT(why_unusable(*driver),
+             ContainsSubstring("no device") && ContainsSubstring("CUDA_ERROR_NO_DEVICE"));
+  driver->fail("init", kSystemDriverMismatch);
+  CHECK_THAT(why_unusable(*driver), ContainsSubstring("restart the machine"));
+  machine.absent = "no CUDA driver (libcuda.so.1)";
+  CHECK(why_unusable(*driver) == machine.absent);
+
+  PlayedMachine empty(0);
+  CHECK_THAT(why_unusable(*empty.process()), ContainsSubstring("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("a driver's library that is not there is said with its name and what to do") {
+  const auto driver = installed_driver("libcuda-of-nobody.so.1");
+  CHECK_THAT(why_unusable(*driver), ContainsSubstring("no CUDA driver (libcuda-of-nobody.so.1)") &&
+                                        ContainsSubstring("--gpus all"));
+}
+
+TEST_CASE("a library that is no driver lacks functions, and they are named") {
+  const auto driver = installed_driver("libc.so.6");
+  CHECK_THAT(why_unusable(*driver), ContainsSubstring("too old: it has no cuInit, ") &&
+                                        ContainsSubstring("cuStreamWaitValue64_v2"));
+}
+
+TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
+  PlayedMachine machine(3);
+  const auto driver = machine.process();
+  {
+    const Device device(driver, 1);
+    CHECK(device.describe() == "device 1 (Played 1)");
+    CHECK(device.uuid() == "GPU-02020202-0202-0202-0202-020202020202");
+    CHECK(device.find(device.uuid()) == 1);
+    CHECK(device.find("GPU-of-nobody") == -1);
+    CHECK(device.can_reach(2));
+    machine.peers_reach = false;
+    CHECK(device.can_reach(1));
+    CHECK_FALSE(device.can_reach(2));
+  }
+  CHECK_THROWS_WITH(Device(driver, 3), ContainsSubstring("no CUDA device 3: this process sees 3"));
+  CHECK_THROWS_WITH(Device(driver, -1), ContainsSubstring("no CUDA device -1"));
+  machine.hidden = {0};
+  CHECK_THROWS_WITH(Device(driver, 0), ContainsSubstring("cannot wait for words of 64 bits"));
+  CHECK(machine.left_over().empty());
+}
+
+TEST_CASE("memory that is not there says what was asked for and what is free") {
+  PlayedMachine machine;
+  machine.bytes_per_device = 100 << 20;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  std::byte* const most = device.allocate(88 << 20);
+  CHECK_THROWS_WITH(device.allocate(64 << 20),
+                    ContainsSubstring("64.0 MiB on device 0 (Played 0)") &&
+                        ContainsSubstring("CUDA_ERROR_OUT_OF_MEMORY (in the driver's words)") &&
+                        ContainsSubstring("12.0 MiB of 100.0 MiB are free"));
+  driver->fail("allocate_host", kOutOfMemory);
+  CHECK_THROWS_WITH(device.allocate_host(4096), ContainsSubstring("cuMemHostAlloc of 4.0 KiB"));
+  device.free_host(device.allocate_host(4096));
+  device.free(most);
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("every kind of memory is told apart, with why it cannot be exported") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  std::byte on_host{};
+  CHECK(device.look_at(&on_host).kind == Pointer::Kind::kHost);
+  CHECK(device.look_at(&on_host).why_unexported == "it is host memory");
+  CHECK(device.buffer_at(&on_host) == 0);
+
+  std::byte* const plain = device.allocate(8192);
+  const Pointer inside = device.look_at(plain + 5000);
+  CHECK(inside.kind == Pointer::Kind::kDevice);
+  CHECK(inside.base == plain);
+  CHECK(inside.bytes == 8192);
+  CHECK(inside.why_unexported.empty());
+  CHECK(device.buffer_at(plain + 1) == inside.buffer);
+  device.free(plain);
+  CHECK(device.buffer_at(plain) == 0);
+
+  const auto why = [&](Kind kind) {
+    return device.look_at(driver->make_memory(4096, kind)).why_unexported;
+  };
+  CHECK_THAT(why(Kind::kManaged), ContainsSubstring("managed"));
+  CHECK_THAT(why(Kind::kVirtual), ContainsSubstring("virtual memory"));
+  CHECK_THAT(why(Kind::kPool), ContainsSubstring("memory pool"));
+  std::byte* const pinned = device.allocate_host(4096);
+  CHECK(device.look_at(pinned).kind == Pointer::Kind::kPinned);
+  CHECK_THAT(device.look_at(pinned).why_unexported, ContainsSubstring("host memory that a device"));
+}
+
+TEST_CASE("work on a stream that was destroyed is an error that asks for that") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  std::byte* const memory = device.allocate(64);
+  const Stream stream = driver->make_stream();
+  driver->destroy_stream(stream);
+  CHECK_THROWS_WITH(device.copy(memory, memory, 8, stream),
+                    ContainsSubstring("cuMemcpyAsync on device 0 (Played 0)") &&
+                        ContainsSubstring("was the stream destroyed"));
+}
+
+TEST_CASE("a wait for a word compares as the driver does: around, so the highest value is 2^62") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  alignas(8) std::byte words[64] = {};
+  const Address word = device.register_host(words);
+  const Stream stream = driver->make_stream();
+  const Event event = device.make_event();
+  device.wait_until_at_least(word, 5, stream);
+  device.record(event, stream);
+  CHECK_FALSE(device.is_done(event));
+  const Stream other = driver->make_stream();
+  device.write(word, ~std::uint64_t{0}, other);
+  CHECK_FALSE(device.is_done(event));
+  device.write(word, std::uint64_t{1} << 62, other);
+  CHECK(device.is_done(event));
+  device.destroy_event(event);
+  device.unregister_host(words);
+}
+
+// What a device does, from the first call to the last.
+static void do_everything(const std::shared_ptr<PlayedDriver>& driver, Stream stream) {
+  const Device device(driver, 0);
+  std::vector<std::byte> words(4096);
+  std::byte* memory = nullptr;
+  Event event = nullptr;
+  bool is_registered = false;
+  const auto clean_up = [&] {
+    if (event != nullptr) device.destroy_event(event);
+    if (is_registered) device.unregister_host(words.data());
+    if (memory != nullptr) device.free(memory);
+  };
+  try {
+    memory = device.allocate(4096);
+    const Address word = device.register_host(words);
+    is_registered = true;
+    event = device.make_event();
+    device.look_at(memory);
+    device.export_memory(memory);
+    device.refuse_capture(stream);
+    device.copy(memory, memory + 64, 64, stream);
+    device.write(word, 1, stream);
+    device.wait_until_at_least(word, 1, stream);
+    device.record(event, stream);
+    device.wait_for(event, stream);
+    device.find(device.uuid());
+    device.can_reach(1);
+  } catch (...) {
+    clean_up();
+    throw;
+  }
+  clean_up();
+}
+
+TEST_CASE("whatever call fails, the error names it and the device, and nothing stays behind") {
+  for (const char* function :
+       {"device_name", "device_uuid", "device_attribute", "retain_context", "push_context",
+        "allocate", "register_host", "host_address", "create_event", "pointer_attribute",
+        "ipc_handle", "is_capturing", "copy", "write_value", "wait_value", "record_event",
+        "wait_event", "can_access_peer"}) {
+    INFO(function);
+    PlayedMachine machine(2);
+    const auto driver = machine.process();
+    const Stream stream = driver->make_stream();
+    driver->fail(function, 999);
+    try {
+      do_everything(driver, stream);
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kSystem);
+      CHECK_THAT(error.what(),
+                 ContainsSubstring("on device 0") && ContainsSubstring("the driver's error 999"));
+    }
+    CHECK(machine.left_over().empty());
+    CHECK(machine.violations().empty());
+  }
+}

@@ -1,0 +1,202 @@
+// A machine with CUDA devices, played on the host: what the driver seam is tested with.
+//
+// Device memory is host memory behind a memfd, so that another "process" (a PlayedDriver object)
+// that opens an IPC handle sees the same bytes at another address. A stream is a queue: a wait for
+// a word blocks what comes after it until the word is there. The machine runs queues when it is
+// told to (run), or whenever a driver is called (Runs::kAtOnce).
+//
+// It is stricter than a device: an address that is not the process's own, memory freed while a peer
+// has it open, a handle opened in the process that made it, a stream used after its end: each is a
+// violation with a text, where a device would give garbage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transports/cuda/driver.h"
+#include "transports/posix/shared_memory.h"
+
+namespace kolo::test {
+
+class PlayedDriver;
+
+struct PlayedStream {
+  struct Work {
+    std::function<bool()> try_run;  // false: blocked
+  };
+  PlayedDriver* owner = nullptr;
+  std::deque<Work> queue;
+  bool is_destroyed = false;
+  bool is_capturing = false;
+};
+
+class PlayedMachine {
+ public:
+  enum class Runs { kWhenTold, kAtOnce };
+  explicit PlayedMachine(int devices = 1, Runs runs = Runs::kAtOnce)
+      : devices_(devices), runs_(runs) {}
+
+  // A driver as a process of its own sees it. Drivers must not outlive the machine.
+  std::shared_ptr<PlayedDriver> process();
+
+  // Runs what can run on all streams. True if nothing is left.
+  bool run();
+
+  // What nobody may do, and somebody did.
+  std::vector<std::string> violations() const;
+  // What is still there: memory, mappings, registrations, contexts, events. Empty: all is clean.
+  std::string left_over() const;
+
+  // --- what the machine is like ---
+  bool peers_reach = true;  // devices reach one another
+  std::set<int> hidden;     // devices that cannot wait for words
+  int driver_version = 13000;
+  std::string absent;  // why there is no driver
+  std::size_t bytes_per_device = std::size_t{1} << 30;
+
+ private:
+  friend class PlayedDriver;
+
+  struct Backing {
+    std::size_t bytes = 0;
+    int device = 0;
+    std::unique_ptr<posix::SharedMemory> memory;
+    int times_open = 0;  // by other processes
+    bool is_exported = false;
+    bool is_freed = false;
+    const PlayedDriver* owner = nullptr;
+  };
+
+  bool run_locked();
+  void run_if_at_once() {
+    if (runs_ == Runs::kAtOnce) run_locked();
+  }
+
+  const int devices_;
+  const Runs runs_;
+  mutable std::mutex mutex_;
+  std::vector<PlayedDriver*> processes_;
+  std::map<std::uint64_t, std::shared_ptr<Backing>> handles_;
+  std::uint64_t last_handle_ = 0;
+  std::map<int, std::size_t> used_;
+  std::vector<std::string> violations_;
+  std::vector<std::unique_ptr<PlayedStream>> streams_;
+  int last_process_ = 0;
+};
+
+class PlayedDriver final : public cuda::Driver {
+ public:
+  explicit PlayedDriver(PlayedMachine& machine);
+  ~PlayedDriver() override;
+
+  // --- what tests do ---
+
+  // The `nth` call (from 1) of a function, by the name of Driver's, from now on ends with `code`;
+  // nth 0: every one.
+  void fail(const std::string& function, int code, int nth = 1);
+  int calls(const std::string& function) const;
+
+  cuda::Stream make_stream();
+  void destroy_stream(cuda::Stream stream);
+  void capture(cuda::Stream stream);
+
+  enum class Kind { kDevice, kManaged, kVirtual, kPool };
+  std::byte* make_memory(std::size_t bytes, Kind kind, int device = 0);
+  // Freed and allocated anew, at the same address.
+  void replace(std::byte* memory);
+
+  // The device of the context that is current in every thread of the process; -1: none.
+  int current = -1;
+
+  // --- Driver ---
+  std::string why_absent() const override;
+  int init() override;
+  int version(int* version) override;
+  const char* error_name(int code) override;
+  const char* error_text(int code) override;
+  int device_count(int* count) override;
+  int device_name(char* name, int bytes, int device) override;
+  int device_uuid(std::array<std::uint8_t, 16>* uuid, int device) override;
+  int device_attribute(int* value, cuda::DeviceAttribute attribute, int device) override;
+  int can_access_peer(int* can, int device, int peer) override;
+  int retain_context(cuda::Context* context, int device) override;
+  int release_context(int device) override;
+  int push_context(cuda::Context context) override;
+  int pop_context(cuda::Context* context) override;
+  int current_device(int* device) override;
+  int enable_peer_access(cuda::Context peer) override;
+  int allocate(cuda::Address* memory, std::size_t bytes) override;
+  int free(cuda::Address memory) override;
+  int memory_info(std::size_t* free, std::size_t* total) override;
+  int allocate_host(void** memory, std::size_t bytes) override;
+  int free_host(void* memory) override;
+  int register_host(void* memory, std::size_t bytes, unsigned flags) override;
+  int unregister_host(void* memory) override;
+  int host_address(cuda::Address* address, void* memory) override;
+  int pointer_attribute(void* value, cuda::PointerAttribute attribute,
+                        cuda::Address pointer) override;
+  int ipc_handle(cuda::IpcHandle* handle, cuda::Address memory) override;
+  int ipc_open(cuda::Address* memory, const cuda::IpcHandle& handle, unsigned flags) override;
+  int ipc_close(cuda::Address memory) override;
+  int copy(cuda::Address to, cuda::Address from, std::size_t bytes, cuda::Stream stream) override;
+  int wait_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
+                 unsigned flags) override;
+  int write_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
+                  unsigned flags) override;
+  int is_capturing(cuda::Stream stream, int* status) override;
+  int create_event(cuda::Event* event, unsigned flags) override;
+  int destroy_event(cuda::Event event) override;
+  int record_event(cuda::Event event, cuda::Stream stream) override;
+  int query_event(cuda::Event event) override;
+  int wait_event(cuda::Stream stream, cuda::Event event) override;
+
+ private:
+  friend class PlayedMachine;
+
+  struct Range {
+    std::size_t bytes = 0;
+    Kind kind = Kind::kDevice;
+    std::uint64_t buffer = 0;
+    bool is_host = false;
+    bool is_import = false;
+    std::shared_ptr<PlayedMachine::Backing> backing;  // device memory
+    std::unique_ptr<posix::SharedMemory> mapping;     // of an import
+    std::unique_ptr<std::byte[]> pinned;              // of allocate_host
+  };
+  struct Event {
+    std::uint64_t recorded = 0;
+    std::uint64_t done = 0;
+  };
+  struct Failure {
+    int code = 0;
+    int nth = 0;
+  };
+
+  // Counts the call; what it shall end with.
+  int enter(const char* function);
+  int allocate_kind(cuda::Address* memory, std::size_t bytes, Kind kind, int device);
+  std::pair<const cuda::Address, Range>* range_of(cuda::Address address);
+  std::byte* resolve(cuda::Address address, std::size_t bytes, const char* what);
+  void violate(const std::string& text);
+  PlayedStream* stream_of(cuda::Stream stream);
+
+  PlayedMachine& machine_;
+  const int number_;
+  std::map<std::string, int> calls_;
+  std::map<std::string, Failure> failures_;
+  std::map<cuda::Address, Range> ranges_;
+  std::set<Event*> events_;
+  std::vector<std::unique_ptr<Event>> all_events_;
+  std::map<int, int> contexts_;
+  std::uint64_t last_buffer_ = 0;
+};
+
+}  // namespace kolo::test

@@ -1,0 +1,216 @@
+// The played driver's memory: allocations, host memory, pointers, handles.
+#include <fcntl.h>
+#include <cstring>
+
+#include "test/transports/cuda/played_parts.h"
+
+namespace kolo::test {
+
+using cuda::Address;
+using played::address_of;
+using played::kSeenByDevices;
+
+std::byte* PlayedDriver::make_memory(std::size_t bytes, Kind kind, int device) {
+  const std::lock_guard lock(machine_.mutex_);
+  Address memory = 0;
+  allocate_kind(&memory, bytes, kind, device);
+  return reinterpret_cast<std::byte*>(memory);
+}
+
+void PlayedDriver::replace(std::byte* memory) {
+  const std::lock_guard lock(machine_.mutex_);
+  Range& range = ranges_.at(address_of(memory));
+  range.buffer = ++last_buffer_;
+}
+
+int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, int device) {
+  std::size_t& used = machine_.used_[device];
+  if (bytes > machine_.bytes_per_device - used) return cuda::kOutOfMemory;
+  used += bytes;
+  Range range;
+  range.bytes = bytes;
+  range.kind = kind;
+  range.buffer = ++last_buffer_;
+  range.backing = std::make_shared<PlayedMachine::Backing>();
+  range.backing->bytes = bytes;
+  range.backing->device = device;
+  range.backing->owner = this;
+  range.backing->memory = std::make_unique<posix::SharedMemory>(bytes);
+  *memory = address_of(range.backing->memory->bytes().data());
+  ranges_.emplace(*memory, std::move(range));
+  return 0;
+}
+
+std::pair<const Address, PlayedDriver::Range>* PlayedDriver::range_of(Address address) {
+  auto found = ranges_.upper_bound(address);
+  if (found == ranges_.begin()) return nullptr;
+  --found;
+  return address - found->first < found->second.bytes ? &*found : nullptr;
+}
+
+// Where the bytes are that a stream of this process may touch; null, and a violation, where it may
+// not.
+std::byte* PlayedDriver::resolve(Address address, std::size_t bytes, const char* what) {
+  const Address seen = (address & kSeenByDevices) != 0 ? address & ~kSeenByDevices : address;
+  auto* const range = range_of(seen);
+  const bool is_seen_rightly =
+      range != nullptr && range->second.is_host == ((address & kSeenByDevices) != 0);
+  if (!is_seen_rightly || bytes > range->second.bytes - (seen - range->first)) {
+    violate(std::string(what) + ": not this process's memory");
+    return nullptr;
+  }
+  return reinterpret_cast<std::byte*>(seen);
+}
+
+int PlayedDriver::allocate(Address* memory, std::size_t bytes) {
+  KOLO_ENTER("allocate")
+  if (played::pushed_device() < 0) return cuda::kInvalidContext;
+  return allocate_kind(memory, bytes, Kind::kDevice, played::pushed_device());
+}
+
+int PlayedDriver::free(Address memory) {
+  KOLO_ENTER("free")
+  const auto found = ranges_.find(memory);
+  if (found == ranges_.end() || found->second.is_import || found->second.is_host) {
+    violate("free of what was not allocated");
+    return cuda::kInvalidValue;
+  }
+  PlayedMachine::Backing& backing = *found->second.backing;
+  if (backing.times_open != 0) violate("free of memory that a peer has open");
+  backing.is_freed = true;
+  machine_.used_[backing.device] -= backing.bytes;
+  ranges_.erase(found);
+  return 0;
+}
+
+int PlayedDriver::memory_info(std::size_t* free, std::size_t* total) {
+  KOLO_ENTER("memory_info")
+  *total = machine_.bytes_per_device;
+  *free = machine_.bytes_per_device - machine_.used_[played::pushed_device()];
+  return 0;
+}
+
+int PlayedDriver::allocate_host(void** memory, std::size_t bytes) {
+  KOLO_ENTER("allocate_host")
+  Range range;
+  range.bytes = bytes;
+  range.is_host = true;
+  range.pinned = std::make_unique<std::byte[]>(bytes);
+  *memory = range.pinned.get();
+  ranges_.emplace(address_of(*memory), std::move(range));
+  return 0;
+}
+
+int PlayedDriver::free_host(void* memory) {
+  KOLO_ENTER("free_host")
+  if (ranges_.erase(address_of(memory)) == 0) violate("free_host of what was not allocated");
+  return 0;
+}
+
+int PlayedDriver::register_host(void* memory, std::size_t bytes, unsigned) {
+  KOLO_ENTER("register_host")
+  Range range;
+  range.bytes = bytes;
+  range.is_host = true;
+  if (!ranges_.emplace(address_of(memory), std::move(range)).second) violate("registered twice");
+  return 0;
+}
+
+int PlayedDriver::unregister_host(void* memory) {
+  KOLO_ENTER("unregister_host")
+  if (ranges_.erase(address_of(memory)) == 0) violate("unregistered without having been");
+  return 0;
+}
+
+int PlayedDriver::host_address(Address* address, void* memory) {
+  KOLO_ENTER("host_address")
+  *address = address_of(memory) | kSeenByDevices;
+  return 0;
+}
+
+int PlayedDriver::pointer_attribute(void* value, cuda::PointerAttribute attribute,
+                                    Address pointer) {
+  KOLO_ENTER("pointer_attribute")
+  const auto* const found = range_of(pointer);
+  if (found == nullptr) return cuda::kInvalidValue;
+  const Range& range = found->second;
+  const auto give = [value](auto given) { std::memcpy(value, &given, sizeof(given)); };
+  switch (attribute) {
+    case cuda::kMemoryType:
+      give(std::uint32_t{range.is_host ? 1U : 2U});
+      break;
+    case cuda::kBufferId:
+      give(range.buffer);
+      break;
+    case cuda::kIsManaged:
+      give(std::uint32_t{range.kind == Kind::kManaged ? 1U : 0U});
+      break;
+    case cuda::kDeviceOrdinal:
+      give(range.backing ? range.backing->device : 0);
+      break;
+    case cuda::kIsIpcCapable:
+      give(std::uint32_t{range.kind == Kind::kDevice && !range.is_import ? 1U : 0U});
+      break;
+    case cuda::kRangeStart:
+      give(found->first);
+      break;
+    case cuda::kRangeSize:
+      give(range.bytes);
+      break;
+    case cuda::kMempool:
+      give(std::uint64_t{range.kind == Kind::kPool ? 1U : 0U});
+      break;
+  }
+  return 0;
+}
+
+int PlayedDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
+  KOLO_ENTER("ipc_handle")
+  const auto found = ranges_.find(memory);
+  if (found == ranges_.end() || found->second.kind != Kind::kDevice || found->second.is_import ||
+      found->second.is_host)
+    return cuda::kInvalidValue;
+  const std::uint64_t number = ++machine_.last_handle_;
+  machine_.handles_[number] = found->second.backing;
+  std::memcpy(handle->bytes.data(), &number, sizeof(number));
+  return 0;
+}
+
+int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsigned) {
+  KOLO_ENTER("ipc_open")
+  std::uint64_t number = 0;
+  std::memcpy(&number, handle.bytes.data(), sizeof(number));
+  const auto found = machine_.handles_.find(number);
+  if (found == machine_.handles_.end() || found->second->is_freed) return cuda::kMapFailed;
+  const auto backing = found->second;
+  if (backing->owner == this) {
+    violate("a handle opened in the process that made it");
+    return cuda::kInvalidContext;
+  }
+  Range range;
+  range.bytes = backing->bytes;
+  range.buffer = ++last_buffer_;
+  range.is_import = true;
+  range.backing = backing;
+  range.mapping = std::make_unique<posix::SharedMemory>(
+      posix::Descriptor(::fcntl(backing->memory->descriptor(), F_DUPFD_CLOEXEC, 0)),
+      backing->bytes);
+  ++backing->times_open;
+  *memory = address_of(range.mapping->bytes().data());
+  ranges_.emplace(*memory, std::move(range));
+  return 0;
+}
+
+int PlayedDriver::ipc_close(Address memory) {
+  KOLO_ENTER("ipc_close")
+  const auto found = ranges_.find(memory);
+  if (found == ranges_.end() || !found->second.is_import) {
+    violate("ipc_close of what was not opened");
+    return cuda::kInvalidValue;
+  }
+  --found->second.backing->times_open;
+  ranges_.erase(found);
+  return 0;
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,118 @@
+// The played driver's streams and events.
+#include <atomic>
+#include <cstring>
+
+#include "test/transports/cuda/played_parts.h"
+
+namespace kolo::test {
+
+using cuda::Address;
+
+namespace {
+
+std::uint64_t load(std::byte* word) {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word))
+      .load(std::memory_order_acquire);
+}
+
+void store(std::byte* word, std::uint64_t value) {
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word))
+      .store(value, std::memory_order_release);
+}
+
+}  // namespace
+
+int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
+  KOLO_ENTER("copy")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  queue->queue.push_back({[this, to, from, bytes] {
+    std::byte* const into = resolve(to, bytes, "copy to");
+    const std::byte* const source = resolve(from, bytes, "copy from");
+    if (into != nullptr && source != nullptr) std::memmove(into, source, bytes);
+    return true;
+  }});
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+  KOLO_ENTER("wait_value")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  queue->queue.push_back({[this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "wait for a word");
+    return at == nullptr || static_cast<std::int64_t>(load(at) - value) >= 0;
+  }});
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+  KOLO_ENTER("write_value")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  queue->queue.push_back({[this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "write a word");
+    if (at != nullptr) store(at, value);
+    return true;
+  }});
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::is_capturing(cuda::Stream stream, int* status) {
+  KOLO_ENTER("is_capturing")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  *status = queue->is_capturing ? 1 : 0;
+  return 0;
+}
+
+int PlayedDriver::create_event(cuda::Event* event, unsigned) {
+  KOLO_ENTER("create_event")
+  all_events_.push_back(std::make_unique<Event>());
+  events_.insert(all_events_.back().get());
+  *event = all_events_.back().get();
+  return 0;
+}
+
+int PlayedDriver::destroy_event(cuda::Event event) {
+  KOLO_ENTER("destroy_event")
+  if (events_.erase(static_cast<Event*>(event)) == 0) violate("an event destroyed twice");
+  return 0;
+}
+
+int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
+  KOLO_ENTER("record_event")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  auto* const recorded = static_cast<Event*>(event);
+  const std::uint64_t number = ++recorded->recorded;
+  queue->queue.push_back({[recorded, number] {
+    recorded->done = number;
+    return true;
+  }});
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::query_event(cuda::Event event) {
+  KOLO_ENTER("query_event")
+  machine_.run_if_at_once();
+  const auto* const queried = static_cast<Event*>(event);
+  return queried->done == queried->recorded ? 0 : cuda::kNotReady;
+}
+
+int PlayedDriver::wait_event(cuda::Stream stream, cuda::Event event) {
+  KOLO_ENTER("wait_event")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  const auto* const waited = static_cast<Event*>(event);
+  const std::uint64_t number = waited->recorded;
+  queue->queue.push_back({[waited, number] { return waited->done >= number; }});
+  machine_.run_if_at_once();
+  return 0;
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,372 @@
+#include "transports/cuda/device.h"
+
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "transports/check.h"
+#include "transports/error.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+std::byte* pointer_to(Address address) { return reinterpret_cast<std::byte*>(address); }
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
+  std::string text = "GPU-";
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", uuid[i]);
+  }
+  return text;
+}
+
+// What to do about a code, whatever call met it.
+std::string advice_for(int code) {
+  switch (code) {
+    case kInvalidHandle:
+    case kContextIsDestroyed:
+      return "; was the stream destroyed, or its device reset, while work was still to come?";
+    case kIllegalAddress:
+    case kLaunchFailed:
+      return "; an earlier kernel or copy of this process failed, and the device is lost to it: "
+             "look for it with compute-sanitizer";
+    case kSystemDriverMismatch:
+      return "; the driver's library and its kernel module are of different versions: restart the "
+             "machine, or mount the host's library into the container";
+    default:
+      return "";
+  }
+}
+
+constexpr const char* kIpcAdvice =
+    "; processes that share device memory must see the same devices and, in containers, each "
+    "other's processes (--ipc=host --pid=host); or use another transport";
+
+}  // namespace
+
+std::string words_for(Driver& driver, int code) {
+  const char* const name = driver.error_name(code);
+  const char* const text = driver.error_text(code);
+  if (name == nullptr) return fmt::format("the driver's error {}", code);
+  return fmt::format("{} ({})", name, text == nullptr ? "no text" : text);
+}
+
+std::string in_units(std::size_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit < 3; ++unit) value /= 1024;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string why_unusable(Driver& driver, const DriverSettings& settings) {
+  if (auto why = driver.why_absent(); !why.empty()) return why;
+  int version = 0;
+  const int asked = driver.version(&version);
+  if (asked == kSuccess && version < settings.oldest_version) {
+    return fmt::format("the CUDA driver is of version {}, and {} is the oldest that will do",
+                       version_text(version), version_text(settings.oldest_version));
+  }
+  const int started = driver.init();
+  if (started == kNoDevice) {
+    return fmt::format(
+        "the CUDA driver finds no device: {}; see nvidia-smi and "
+        "CUDA_VISIBLE_DEVICES",
+        words_for(driver, started));
+  }
+  if (started != kSuccess)
+    return fmt::format("cuInit: {}{}", words_for(driver, started), advice_for(started));
+  if (asked != kSuccess) return fmt::format("cuDriverGetVersion: {}", words_for(driver, asked));
+  int count = 0;
+  const int counted = driver.device_count(&count);
+  if (counted != kSuccess) return fmt::format("cuDeviceGetCount: {}", words_for(driver, counted));
+  if (count == 0) return "the CUDA driver finds no device: see nvidia-smi and CUDA_VISIBLE_DEVICES";
+  return "";
+}
+
+int count_devices(Driver& driver) {
+  int count = 0;
+  return driver.device_count(&count) == kSuccess ? count : 0;
+}
+
+int current_device(Driver& driver) {
+  int device = -1;
+  return driver.current_device(&device) == kSuccess ? device : -1;
+}
+
+// The device's context, current in this thread while it lives.
+class Device::Current {
+ public:
+  explicit Current(const Device& device) : driver_(*device.driver_) {
+    device.check_call(driver_.push_context(device.context_), "cuCtxPushCurrent_v2");
+  }
+  ~Current() {
+    Context popped = nullptr;
+    driver_.pop_context(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  Driver& driver_;
+};
+
+Device::Device(std::shared_ptr<Driver> driver, int number)
+    : driver_(std::move(driver)), number_(number), describe_(fmt::format("device {}", number)) {
+  const int count = count_devices(*driver_);
+  if (number < 0 || number >= count) {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("there is no CUDA device {}: this process sees {} (nvidia-smi, "
+                            "CUDA_VISIBLE_DEVICES)",
+                            number, count));
+  }
+  std::array<char, 128> name{};
+  check_call(driver_->device_name(name.data(), static_cast<int>(name.size()) - 1, number),
+             "cuDeviceGetName");
+  name_ = name.data();
+  describe_ = fmt::format("device {} ({})", number, name_);
+  std::array<std::uint8_t, 16> uuid{};
+  check_call(driver_->device_uuid(&uuid, number), "cuDeviceGetUuid_v2");
+  uuid_ = uuid_text(uuid);
+  int can_wait = 0;
+  check_call(driver_->device_attribute(&can_wait, kCanUse64BitStreamMemoryOperations, number),
+             "cuDeviceGetAttribute");
+  if (can_wait == 0) {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("{}: its streams cannot wait for words of 64 bits "
+                            "(CAN_USE_64_BIT_STREAM_MEM_OPS): use another transport",
+                            describe_));
+  }
+  check_call(driver_->retain_context(&context_, number), "cuDevicePrimaryCtxRetain");
+}
+
+Device::~Device() { driver_->release_context(number_); }
+
+void Device::fail(int code, const std::string& call, const std::string& advice) const {
+  throw Error(ErrorCode::kSystem, kNoPeer,
+              fmt::format("{} on {}: {}{}", call, describe_, words_for(*driver_, code),
+                          advice.empty() ? advice_for(code) : advice));
+}
+
+int Device::find(const std::string& other_uuid) const {
+  for (int other = 0; other < count_devices(*driver_); ++other) {
+    std::array<std::uint8_t, 16> uuid{};
+    check_call(driver_->device_uuid(&uuid, other), "cuDeviceGetUuid_v2");
+    if (uuid_text(uuid) == other_uuid) return other;
+  }
+  return -1;
+}
+
+bool Device::can_reach(int other) const {
+  if (other == number_) return true;
+  int can = 0;
+  check_call(driver_->can_access_peer(&can, number_, other), "cuDeviceCanAccessPeer");
+  return can != 0;
+}
+
+void Device::enable_peer(const Device& peer) const {
+  if (peer.number_ == number_) return;
+  const Current current(*this);
+  const int code = driver_->enable_peer_access(peer.context_);
+  if (code != kPeerAccessAlreadyEnabled) check_call(code, "cuCtxEnablePeerAccess");
+}
+
+std::string Device::free_memory() const {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (driver_->memory_info(&free, &total) != kSuccess) return "";
+  return fmt::format("; {} of {} are free there", in_units(free), in_units(total));
+}
+
+std::byte* Device::allocate(std::size_t bytes) const {
+  const Current current(*this);
+  Address memory = 0;
+  const int code = driver_->allocate(&memory, bytes);
+  if (code != kSuccess) fail(code, "cuMemAlloc_v2 of " + in_units(bytes), free_memory());
+  return pointer_to(memory);
+}
+
+// Clean-up cannot fail in a way that anybody could act on: the process's end does the same.
+void Device::free(std::byte* memory) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->free(address_of(memory));
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
+std::byte* Device::allocate_host(std::size_t bytes) const {
+  const Current current(*this);
+  void* memory = nullptr;
+  const int code = driver_->allocate_host(&memory, bytes);
+  if (code != kSuccess) {
+    fail(code, "cuMemHostAlloc of " + in_units(bytes),
+         "; pinned memory is the machine's own, less what others have pinned");
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void Device::free_host(std::byte* memory) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->free_host(memory);
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
+Address Device::register_host(std::span<std::byte> memory) const {
+  const Current current(*this);
+  int code = driver_->register_host(memory.data(), memory.size(), kPortableAndMapped);
+  if (code != kSuccess) {
+    fail(code, "cuMemHostRegister_v2 of " + in_units(memory.size()),
+         "; is the limit on locked memory (ulimit -l) below that?");
+  }
+  Address address = 0;
+  code = driver_->host_address(&address, memory.data());
+  if (code != kSuccess) {
+    driver_->unregister_host(memory.data());
+    fail(code, "cuMemHostGetDevicePointer_v2");
+  }
+  return address;
+}
+
+void Device::unregister_host(std::byte* memory) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->unregister_host(memory);
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
+std::uint64_t Device::buffer_at(const void* pointer) const {
+  const Current current(*this);
+  std::uint64_t buffer = 0;
+  const int code = driver_->pointer_attribute(&buffer, kBufferId, address_of(pointer));
+  if (code == kInvalidValue) return 0;  // no memory that the driver knows
+  check_call(code, "cuPointerGetAttribute(BUFFER_ID)");
+  return buffer;
+}
+
+Pointer Device::look_at(const void* pointer) const {
+  const Current current(*this);
+  const Address address = address_of(pointer);
+  Pointer found;
+  found.why_unexported = "it is host memory";
+  std::uint32_t type = 0;
+  const int code = driver_->pointer_attribute(&type, kMemoryType, address);
+  if (code == kInvalidValue) return found;
+  check_call(code, "cuPointerGetAttribute(MEMORY_TYPE)");
+  const auto ask = [&](auto& value, PointerAttribute attribute, const char* name) {
+    check_call(driver_->pointer_attribute(&value, attribute, address), name);
+  };
+  std::uint32_t is_managed = 0;
+  ask(is_managed, kIsManaged, "cuPointerGetAttribute(IS_MANAGED)");
+  ask(found.buffer, kBufferId, "cuPointerGetAttribute(BUFFER_ID)");
+  ask(found.device, kDeviceOrdinal, "cuPointerGetAttribute(DEVICE_ORDINAL)");
+  Address base = 0;
+  ask(base, kRangeStart, "cuPointerGetAttribute(RANGE_START_ADDR)");
+  ask(found.bytes, kRangeSize, "cuPointerGetAttribute(RANGE_SIZE)");
+  found.base = pointer_to(base);
+  constexpr std::uint32_t kHostType = 1;
+  if (is_managed != 0) {
+    found.kind = Pointer::Kind::kManaged;
+    found.why_unexported = "it is managed memory (cudaMallocManaged)";
+  } else if (type == kHostType) {
+    found.kind = Pointer::Kind::kPinned;
+    found.why_unexported = "it is host memory that a device may reach";
+  } else {
+    found.kind = Pointer::Kind::kDevice;
+    std::uint32_t can = 0;
+    ask(can, kIsIpcCapable, "cuPointerGetAttribute(IS_LEGACY_CUDA_IPC_CAPABLE)");
+    void* pool = nullptr;
+    if (can == 0) ask(pool, kMempool, "cuPointerGetAttribute(MEMPOOL_HANDLE)");
+    found.why_unexported = can != 0          ? ""
+                           : pool != nullptr ? "it is from a memory pool (cudaMallocAsync)"
+                                             : "it is from the virtual memory functions "
+                                               "(cuMemCreate), or another process's";
+  }
+  return found;
+}
+
+IpcHandle Device::export_memory(const std::byte* base) const {
+  const Current current(*this);
+  IpcHandle handle{};
+  const int code = driver_->ipc_handle(&handle, address_of(base));
+  if (code != kSuccess) fail(code, "cuIpcGetMemHandle", kIpcAdvice);
+  return handle;
+}
+
+std::byte* Device::open(const IpcHandle& handle, const std::string& whose) const {
+  const Current current(*this);
+  Address mapped = 0;
+  const int code = driver_->ipc_open(&mapped, handle, kLazyPeerAccess);
+  if (code != kSuccess) {
+    fail(code, fmt::format("cuIpcOpenMemHandle_v2 of {}'s memory", whose),
+         code == kOutOfMemory ? free_memory() : kIpcAdvice);
+  }
+  return pointer_to(mapped);
+}
+
+void Device::close(std::byte* mapped) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->ipc_close(address_of(mapped));
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
+void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
+  if (bytes == 0) return;
+  const Current current(*this);
+  check_call(driver_->copy(address_of(to), address_of(from), bytes, stream), "cuMemcpyAsync");
+}
+
+void Device::wait_until_at_least(Address word, std::uint64_t value, Stream stream) const {
+  const Current current(*this);
+  check_call(driver_->wait_value(stream, word, value, kWaitUntilAtLeast), "cuStreamWaitValue64_v2");
+}
+
+void Device::write(Address word, std::uint64_t value, Stream stream) const {
+  const Current current(*this);
+  check_call(driver_->write_value(stream, word, value, 0), "cuStreamWriteValue64_v2");
+}
+
+void Device::refuse_capture(Stream stream) const {
+  const Current current(*this);
+  int status = 0;
+  check_call(driver_->is_capturing(stream, &status), "cuStreamIsCapturing");
+  check(status == 0,
+        "this stream is being captured into a graph: a channel's words count on from segment to "
+        "segment, so what was captured could not be run again; enqueue it outside of the capture");
+}
+
+Event Device::make_event() const {
+  const Current current(*this);
+  Event event = nullptr;
+  check_call(driver_->create_event(&event, kEventWithoutTiming), "cuEventCreate");
+  return event;
+}
+
+void Device::destroy_event(Event event) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->destroy_event(event);
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
+void Device::record(Event event, Stream stream) const {
+  const Current current(*this);
+  check_call(driver_->record_event(event, stream), "cuEventRecord");
+}
+
+bool Device::is_done(Event event) const { return driver_->query_event(event) != kNotReady; }
+
+void Device::wait_for(Event event, Stream stream) const {
+  const Current current(*this);
+  check_call(driver_->wait_event(stream, event), "cuStreamWaitEvent");
+}
+
+}  // namespace kolo::cuda

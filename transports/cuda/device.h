@@ -1,0 +1,124 @@
+// One device of the driver's: its memory, copies, words and events, with every failure in words.
+//
+// What throws throws Error kSystem, or kUnavailable where the machine cannot do it at all:
+//
+//   cuMemAlloc_v2 of 64.0 MiB on device 0 (NVIDIA H200): CUDA_ERROR_OUT_OF_MEMORY (out of memory);
+//   12.0 MiB of 139.8 GiB are free: ...
+//
+// Threading: all calls from any thread; each makes the device's primary context current for as long
+// as it takes, and the caller's again afterwards. Lifetime: it keeps the primary context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transports/cuda/driver.h"
+
+namespace kolo::cuda {
+
+struct DriverSettings {
+  // cuStreamWaitValue64_v2 needs no module parameter from here on.
+  int oldest_version = 12000;
+};
+
+// Why no device can be used here: no driver, one that is too old, no device; empty where one can.
+std::string why_unusable(Driver& driver, const DriverSettings& settings = {});
+
+// How many there are, 0 where none can be used.
+int count_devices(Driver& driver);
+
+// The device whose context is current in this thread; -1 where none is.
+int current_device(Driver& driver);
+
+// What is known of a pointer.
+struct Pointer {
+  // Host memory that no driver call has seen is kHost, as is all that the driver does not know.
+  enum class Kind { kHost, kPinned, kManaged, kDevice };
+  Kind kind = Kind::kHost;
+  int device = -1;             // where kDevice or kManaged
+  std::uint64_t buffer = 0;    // the allocation's number in this process, never used again
+  std::byte* base = nullptr;   // of the allocation
+  std::size_t bytes = 0;       // of it
+  std::string why_unexported;  // empty: other processes can open it
+};
+
+class Device {
+ public:
+  // Error kUnavailable where there is no such device, or it cannot wait for words.
+  Device(std::shared_ptr<Driver> driver, int number);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int number() const { return number_; }
+  const std::string& name() const { return name_; }
+  const std::string& uuid() const { return uuid_; }          // "GPU-..." as nvidia-smi says it
+  const std::string& describe() const { return describe_; }  // "device 0 (NVIDIA H200)"
+
+  // The number in this process of the device with this uuid; -1 where it is not visible.
+  int find(const std::string& other_uuid) const;
+  bool can_reach(int other) const;
+  // For memory of another device of this process.
+  void enable_peer(const Device& peer) const;
+
+  std::byte* allocate(std::size_t bytes) const;
+  void free(std::byte* memory) const noexcept;
+  std::byte* allocate_host(std::size_t bytes) const;
+  void free_host(std::byte* memory) const noexcept;
+
+  // Makes host memory visible to devices. Returns where they see it.
+  Address register_host(std::span<std::byte> memory) const;
+  void unregister_host(std::byte* memory) const noexcept;
+
+  Pointer look_at(const void* pointer) const;
+  // The number of the allocation that `pointer` is in now; 0 where it is in none.
+  std::uint64_t buffer_at(const void* pointer) const;
+
+  IpcHandle export_memory(const std::byte* base) const;
+  std::byte* open(const IpcHandle& handle, const std::string& whose) const;
+  void close(std::byte* mapped) const noexcept;
+
+  // --- on a stream ---
+
+  void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;
+  void wait_until_at_least(Address word, std::uint64_t value, Stream stream) const;
+  // After all that was enqueued before, for whoever sees the word.
+  void write(Address word, std::uint64_t value, Stream stream) const;
+  // std::invalid_argument while the stream is being captured into a graph.
+  void refuse_capture(Stream stream) const;
+
+  Event make_event() const;
+  void destroy_event(Event event) const noexcept;
+  void record(Event event, Stream stream) const;
+  bool is_done(Event event) const;  // also where the driver has lost it: nothing more will happen
+  void wait_for(Event event, Stream stream) const;
+
+ private:
+  class Current;
+
+  [[noreturn]] void fail(int code, const std::string& call, const std::string& advice = "") const;
+  void check_call(int code, const char* call) const {
+    if (code != kSuccess) [[unlikely]]
+      fail(code, call);
+  }
+  std::string free_memory() const;
+
+  const std::shared_ptr<Driver> driver_;
+  const int number_;
+  Context context_ = nullptr;
+  std::string name_;
+  std::string uuid_;
+  std::string describe_;
+};
+
+// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)", the driver's own words.
+std::string words_for(Driver& driver, int code);
+
+// "64.0 MiB".
+std::string in_units(std::size_t bytes);
+
+}  // namespace kolo::cuda

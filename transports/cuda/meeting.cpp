@@ -1,0 +1,343 @@
+#include "transports/cuda/meeting.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "transports/aligned_memory.h"
+#include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/posix/unix_socket.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+constexpr auto kLookEvery = std::chrono::microseconds(200);
+
+// What a rank says of itself, in words without spaces, one a line.
+struct Card {
+  std::string why = {};  // it cannot: nothing else counts
+  std::string process = {};
+  std::string uuid = {};
+  std::string socket = {};
+  std::uint64_t token = 0;  // who calls must know it
+  std::size_t segment_bytes = 0;
+  int slots = 0;
+  int device = 0;
+  std::uint64_t ring = 0;  // where its slots begin, in its process
+  IpcHandle handle{};
+
+  std::string text() const {
+    std::string hex;
+    for (const char byte : handle.bytes)
+      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return fmt::format("{}\n{}\n{}\n{}\n{} {} {} {} {} {}", why, process, uuid, socket, token,
+                       segment_bytes, slots, device, ring, hex);
+  }
+
+  static Card parse(const std::string& text) {
+    Card card;
+    std::istringstream in(text);
+    std::getline(in, card.why);
+    std::getline(in, card.process);
+    std::getline(in, card.uuid);
+    std::getline(in, card.socket);
+    std::string hex;
+    in >> card.token >> card.segment_bytes >> card.slots >> card.device >> card.ring >> hex;
+    for (std::size_t i = 0; i < card.handle.bytes.size() && 2 * i + 1 < hex.size(); ++i)
+      card.handle.bytes[i] = static_cast<char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+    return card;
+  }
+};
+
+// The first message on a socket; the memfd comes along.
+struct Hello {
+  std::uint64_t magic = 0x6b6f6c6f63756461;  // "kolocuda"
+  std::uint64_t token = 0;
+  std::int64_t rank = 0;
+};
+
+std::uint64_t random_token() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+std::string one_line(std::string text) {
+  for (char& letter : text) letter = letter == '\n' ? ' ' : letter;
+  return text;
+}
+
+class Meeting {
+ public:
+  Meeting(const TransportRequest& request, const MeetingSettings& settings)
+      : request_(request), settings_(settings), listener_(request.size) {
+    met_->peers.resize(static_cast<std::size_t>(request.size));
+  }
+
+  std::unique_ptr<Met> run() {
+    const auto why_no_own = attempt([this] { make_own(); });
+    publish(why_no_own);
+    require_same_sizes();
+    if (request_.size > 1) share();
+    return std::move(met_);
+  }
+
+ private:
+  // Slots that a peer may have mapped stay where they are.
+  void share() {
+    std::vector<std::string> reasons;
+    try {
+      hand_over();
+      const auto why_no_peers = attempt([this] { map_peers(); });
+      reasons = exchange(*request_.store, request_.rank, request_.size, "mapped", why_no_peers,
+                         request_.deadline, "map one another's memory (cuda_ipc)");
+    } catch (...) {
+      unmap_peers();
+      met_->free_slots = false;
+      throw;
+    }
+    if (std::all_of(reasons.begin(), reasons.end(), [](auto& why) { return why.empty(); })) return;
+    unmap_peers();
+    try {
+      exchange(*request_.store, request_.rank, request_.size, "unmapped", "", request_.deadline,
+               "give back one another's memory (cuda_ipc)");
+    } catch (const Error&) {
+      met_->free_slots = false;
+    }
+    throw_first(reasons);
+  }
+
+  void unmap_peers() noexcept {
+    for (Met::Peer& peer : met_->peers) {
+      if (peer.link.mapping != nullptr)
+        met_->device->close(std::exchange(peer.link.mapping, nullptr));
+    }
+  }
+
+  std::size_t slot_bytes() const {
+    return slot_stride(settings_.segment_bytes) * static_cast<std::size_t>(settings_.slots);
+  }
+
+  // What it throws, in a line, for the others to hear.
+  template <typename Body>
+  std::string attempt(const Body& body) {
+    try {
+      body();
+      return "";
+    } catch (const std::exception& error) {
+      return one_line(error.what());
+    }
+  }
+
+  void make_own() {
+    const auto size = static_cast<std::size_t>(request_.size);
+    if (auto why = why_unusable(*settings_.driver); !why.empty())
+      throw Error(ErrorCode::kUnavailable, kNoPeer, why);
+    met_->device = std::make_unique<Device>(settings_.driver, settings_.device);
+    const Device& device = *met_->device;
+    if (size == 1) return;
+    met_->own_words = std::make_unique<RegisteredWords>(
+        device, posix::SharedMemory(size * kBlockBytes, posix::Pages::kPresent));
+    met_->own_slots = device.allocate(size * slot_bytes());
+    own_.uuid = device.uuid();
+    own_.handle = device.export_memory(met_->own_slots);
+  }
+
+  void publish(const std::string& why) {
+    own_.why = why;
+    own_.process = settings_.process;
+    own_.socket = listener_.name();
+    own_.token = random_token();
+    own_.segment_bytes = settings_.segment_bytes;
+    own_.slots = settings_.slots;
+    own_.device = settings_.device;
+    own_.ring = reinterpret_cast<std::uint64_t>(met_->own_slots);
+    const auto texts = exchange(*request_.store, request_.rank, request_.size, "card", own_.text(),
+                                request_.deadline, "show their devices (cuda_ipc)");
+    std::vector<std::string> reasons;
+    for (const std::string& text : texts) {
+      cards_.push_back(Card::parse(text));
+      reasons.push_back(cards_.back().why);
+    }
+    throw_first(reasons);
+  }
+
+  // The same on all ranks, its own reason first.
+  void throw_first(const std::vector<std::string>& reasons) const {
+    int rank = reasons[index(request_.rank)].empty() ? 0 : request_.rank;
+    while (rank < request_.size && reasons[index(rank)].empty()) ++rank;
+    if (rank == request_.size) return;
+    throw Error(ErrorCode::kUnavailable, rank == request_.rank ? kNoPeer : rank,
+                fmt::format("rank {}: rank {} cannot use cuda_ipc: {}", request_.rank, rank,
+                            reasons[index(rank)]));
+  }
+
+  void require_same_sizes() const {
+    for (std::size_t peer = 0; peer < cards_.size(); ++peer) {
+      if (cards_[peer].segment_bytes == settings_.segment_bytes &&
+          cards_[peer].slots == settings_.slots)
+        continue;
+      throw Error(ErrorCode::kMismatch, static_cast<int>(peer),
+                  fmt::format("rank {} has {} slots of {} bytes, rank {} has {} of {} (cuda_ipc): "
+                              "give the same to every rank",
+                              request_.rank, settings_.slots, settings_.segment_bytes, peer,
+                              cards_[peer].slots, cards_[peer].segment_bytes));
+    }
+  }
+
+  // --- memfds ---
+
+  void hand_over() {
+    const auto began = Clock::now();
+    while (true) {
+      call_peers();
+      accept_peers();
+      std::vector<int> missing;
+      for (int peer = 0; peer < request_.size; ++peer) {
+        const Met::Peer& met = met_->peers[index(peer)];
+        if (peer != request_.rank && (!met.called.is_open() || !met.accepted.is_open()))
+          missing.push_back(peer);
+      }
+      if (missing.empty()) return;
+      if (const auto cause = request_.store->failure())
+        throw Error(ErrorCode::kAborted, kNoPeer, *cause);
+      const auto now = Clock::now();
+      if (now >= request_.deadline) {
+        throw Error(ErrorCode::kDeadline, missing.front(),
+                    fmt::format("rank {}: waited {:.1f} s for {} to hand over their words "
+                                "(cuda_ipc): look for what they say",
+                                request_.rank, std::chrono::duration<double>(now - began).count(),
+                                name_ranks(missing)));
+      }
+      std::this_thread::sleep_for(kLookEvery);
+    }
+  }
+
+  void call_peers() {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      posix::Descriptor& called = met_->peers[index(peer)].called;
+      if (peer == request_.rank || called.is_open()) continue;
+      auto connection = posix::connect_unix(cards_[index(peer)].socket);
+      if (!connection) continue;
+      Hello hello;
+      hello.token = cards_[index(peer)].token;
+      hello.rank = request_.rank;
+      const auto* const bytes = reinterpret_cast<const std::byte*>(&hello);
+      if (posix::send_message(connection->get(), {bytes, sizeof(hello)},
+                              met_->own_words->descriptor()))
+        called = std::move(*connection);
+    }
+  }
+
+  void accept_peers() {
+    while (auto connection = listener_.accept()) callers_.push_back(std::move(*connection));
+    std::erase_if(callers_, [this](posix::Descriptor& caller) { return hear(caller); });
+  }
+
+  // True where the caller has said all that it will be heard to say.
+  bool hear(posix::Descriptor& caller) {
+    Hello hello;
+    posix::Message message =
+        posix::receive_message(caller.get(), {reinterpret_cast<std::byte*>(&hello), sizeof(hello)});
+    if (message.what == posix::Received::kNothing) return false;
+    const bool is_known =
+        message.what == posix::Received::kMessage && message.bytes == sizeof(hello) &&
+        hello.magic == Hello{}.magic && hello.token == own_.token && hello.rank >= 0 &&
+        hello.rank < request_.size && hello.rank != request_.rank && message.passed.is_open();
+    if (!is_known) return true;
+    Met::Peer& peer = met_->peers[static_cast<std::size_t>(hello.rank)];
+    if (peer.accepted.is_open()) return true;
+    peer.accepted = std::move(caller);
+    peer.words = std::make_unique<RegisteredWords>(
+        *met_->device,
+        posix::SharedMemory(std::move(message.passed), index(request_.size) * kBlockBytes));
+    return true;
+  }
+
+  // --- devices ---
+
+  void map_peers() {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer != request_.rank) map_peer(peer);
+    }
+  }
+
+  void require_reach(int peer) const {
+    const Card& card = cards_[index(peer)];
+    const Device& device = *met_->device;
+    const int theirs = device.find(card.uuid);
+    if (theirs < 0) {
+      throw Error(ErrorCode::kUnavailable, peer,
+                  fmt::format("rank {}'s device ({}) is not visible to rank {}: give both the same "
+                              "CUDA_VISIBLE_DEVICES, or use another transport",
+                              peer, card.uuid, request_.rank));
+    }
+    if (!device.can_reach(theirs)) {
+      throw Error(
+          ErrorCode::kUnavailable, peer,
+          fmt::format("{} of rank {} cannot reach device {} of rank {} (no peer access; see "
+                      "nvidia-smi topo -p2p r): use another transport",
+                      device.describe(), request_.rank, theirs, peer));
+    }
+    if (card.process == settings_.process) device.enable_peer(Device(settings_.driver, theirs));
+  }
+
+  void map_peer(int peer) {
+    require_reach(peer);
+    const Card& card = cards_[index(peer)];
+    Met::Peer& met = met_->peers[index(peer)];
+    Link& link = met.link;
+    link.rank = request_.rank;
+    link.peer = peer;
+    link.is_same_process = card.process == settings_.process;
+    link.own = met_->own_words->block(peer);
+    link.theirs = met.words->block(request_.rank);
+    link.own_words = met_->own_words->address(peer);
+    link.their_words = met.words->address(request_.rank);
+    link.own_slots = met_->own_slots + index(peer) * slot_bytes();
+    std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
+    if (!link.is_same_process)
+      ring = link.mapping = met_->device->open(card.handle, fmt::format("rank {}", peer));
+    link.their_slots = ring + index(request_.rank) * slot_bytes();
+    link.segment_bytes = settings_.segment_bytes;
+    link.slots = static_cast<std::uint64_t>(settings_.slots);
+  }
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  const TransportRequest& request_;
+  const MeetingSettings& settings_;
+  posix::UnixListener listener_;
+  std::vector<posix::Descriptor> callers_;
+  Card own_;
+  std::vector<Card> cards_;
+  std::unique_ptr<Met> met_ = std::make_unique<Met>();
+};
+
+}  // namespace
+
+RegisteredWords::RegisteredWords(const Device& device, posix::SharedMemory memory)
+    : device_(device),
+      memory_(std::move(memory)),
+      address_(device.register_host(memory_.bytes())) {}
+
+Block* RegisteredWords::block(int rank) const {
+  return reinterpret_cast<Block*>(memory_.bytes().data() + offset(rank));
+}
+
+Met::~Met() {
+  if (own_slots != nullptr && free_slots) device->free(own_slots);
+}
+
+std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings) {
+  return Meeting(request, settings).run();
+}
+
+}  // namespace kolo::cuda

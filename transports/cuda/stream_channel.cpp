@@ -1,0 +1,391 @@
+#include "transports/cuda/stream_channel.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "transports/aligned_memory.h"
+#include "transports/check.h"
+#include "transports/error.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+constexpr Address kArrived = offsetof(Block, arrived);
+constexpr Address kFreed = offsetof(Block, freed);
+
+}  // namespace
+
+DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link& link)
+    : device_(device),
+      exports_(exports),
+      link_(link),
+      imports_(device, fmt::format("rank {}", link.peer), link.is_same_process),
+      event_(device.make_event()) {
+  capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
+  capabilities_.segment_memory = MemoryKind::kCuda;
+  capabilities_.segment_bytes = link.segment_bytes;
+  capabilities_.preferred_segment_bytes = link.segment_bytes;
+  capabilities_.straight_segment_bytes = std::size_t{64} << 20;
+  capabilities_.credit_segments = static_cast<int>(link.slots);
+  capabilities_.latency_us = 5;
+  capabilities_.bandwidth_GBps = 100;
+  capabilities_.can_map = true;
+  capabilities_.is_stream_ordered = true;
+}
+
+DeviceChannel::~DeviceChannel() {
+  device_.destroy_event(event_);
+  for (std::byte* const memory : landings_) device_.free(memory);
+}
+
+std::byte* DeviceChannel::slot(std::byte* slots, std::uint64_t piece) const {
+  return slots + (piece % link_.slots) * slot_stride(link_.segment_bytes);
+}
+
+template <typename Body>
+auto DeviceChannel::on_device(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    why_dead_ = error.what();
+    throw;
+  }
+}
+
+// --- what may be called ---
+
+void DeviceChannel::require_open() {
+  if (!is_closed_ && why_dead_.empty()) [[likely]]
+    return;
+  if (!is_closed_) throw Error(ErrorCode::kSystem, kNoPeer, why_dead_);
+  throw Error(ErrorCode::kAborted, kNoPeer,
+              fmt::format("rank {}: this transport was closed; what its streams did not finish "
+                          "before is not to be used",
+                          link_.rank));
+}
+
+void DeviceChannel::require_batch(void* stream) {
+  require_open();
+  check(is_begun_ && stream == stream_,
+        "a stream's operations stand between begin and end of the same stream");
+}
+
+void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
+  const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
+  if (closing == Closing::kNot && !is_peer_dead_) return;
+  if (!is_hopeless && closing != Closing::kAborted) return;
+  throw Error(ErrorCode::kPeerLost, link_.peer,
+              fmt::format("rank {}: cannot {} rank {} on a stream (cuda_ipc): {}; look for what "
+                          "rank {} says",
+                          link_.rank, operation, link_.peer,
+                          closing == Closing::kNot ? "its process is gone"
+                          : closing == Closing::kDone
+                              ? "it has closed its transport"
+                              : "it closed its transport while its streams were at work",
+                          link_.peer));
+}
+
+void DeviceChannel::begin(void* stream) {
+  require_open();
+  check(!is_begun_, "begin() before the batch begun last has ended");
+  device_.refuse_capture(stream);
+  if (has_batch_) {
+    if (device_.is_done(event_)) {
+      imports_.finish(taken_by_batch_);
+    } else if (stream != stream_) {
+      device_.wait_for(event_, stream);
+    }
+  }
+  stream_ = stream;
+  is_begun_ = true;
+}
+
+void DeviceChannel::end(void* stream) {
+  require_batch(stream);
+  device_.record(event_, stream);
+  has_batch_ = true;
+  taken_by_batch_ = taken_;
+  is_begun_ = false;
+}
+
+// --- pieces ---
+
+void DeviceChannel::wait_for_slot(void* stream) {
+  fail_if_lost("send to", true);
+  if (sent_ < link_.slots) return;
+  waits_for_freed_ = sent_ + 1 - link_.slots;
+  on_device(
+      [&] { device_.wait_until_at_least(link_.own_words + kFreed, waits_for_freed_, stream); });
+}
+
+void DeviceChannel::publish_arrived(void* stream) {
+  on_device([&] { device_.write(link_.their_words + kArrived, sent_ + 1, stream); });
+  ++sent_;
+}
+
+void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
+  fail_if_lost("receive from", link_.own->arrived.load(std::memory_order_acquire) < pieces);
+  waits_for_arrived_ = pieces;
+  on_device([&] { device_.wait_until_at_least(link_.own_words + kArrived, pieces, stream); });
+}
+
+void DeviceChannel::publish_freed(void* stream) {
+  on_device([&] { device_.write(link_.their_words + kFreed, taken_ + 1, stream); });
+  ++taken_;
+}
+
+void DeviceChannel::copy(void* stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  on_device([&] { device_.copy(to, from, bytes, stream); });
+}
+
+// Its announcement has been read, and it comes no second time.
+std::byte* DeviceChannel::map_straight(const Exported& place, std::size_t bytes) {
+  fail_if_lost("receive from", is_unmapped_);
+  return on_device([&] { return imports_.map(place, bytes, taken_ + 1); });
+}
+
+// --- slots ---
+
+std::byte* DeviceChannel::reserve(void* stream, std::size_t bytes) {
+  require_batch(stream);
+  check(bytes <= link_.segment_bytes, "a segment is longer than Capabilities::segment_bytes");
+  check(!is_reserved_, "reserve() before the slot reserved last was committed");
+  wait_for_slot(stream);
+  is_reserved_ = true;
+  reserved_bytes_ = bytes;
+  return slot(link_.their_slots, sent_);
+}
+
+void DeviceChannel::commit(void* stream, unsigned flags) {
+  require_batch(stream);
+  check(is_reserved_, "commit() without a reserved slot");
+  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  is_reserved_ = false;
+  publish_arrived(stream);
+  statistics_.bytes_sent += reserved_bytes_;
+  ++statistics_.segments_sent;
+}
+
+const std::byte* DeviceChannel::view(void* stream, std::size_t bytes) {
+  require_batch(stream);
+  check(bytes <= link_.segment_bytes, "a segment is longer than Capabilities::segment_bytes");
+  if (is_viewing_) return viewed_at_;
+  wait_for_arrival(stream, taken_ + 1);
+  is_viewing_ = true;
+  viewed_ = Place::kSlot;
+  viewed_bytes_ = bytes;
+  return viewed_at_ = slot(link_.own_slots, taken_);
+}
+
+void DeviceChannel::release(void* stream) {
+  require_batch(stream);
+  check(is_viewing_, "release() without a view");
+  is_viewing_ = false;
+  if (viewed_ != Place::kLanding) publish_freed(stream);
+  count_received(viewed_bytes_);
+}
+
+void DeviceChannel::count_received(std::size_t bytes) {
+  statistics_.bytes_received += bytes;
+  ++statistics_.segments_received;
+}
+
+// --- memory of the caller's ---
+
+bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned flags) {
+  require_batch(stream);
+  check(!is_reserved_, "send() before the slot reserved last was committed");
+  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  fail_if_lost("send to", true);
+  if (announced_ - link_.own->read.load(std::memory_order_acquire) >= kAnnouncements) {
+    has_said_not_now_ = true;
+    return false;
+  }
+  Announcement announcement;
+  announcement.bytes = data.size();
+  if (!data.empty()) {
+    if (const auto place = exports_.find(data.data(), data.size())) {
+      announcement.is_straight = 1;
+      announcement.place = *place;
+    } else {
+      // The driver would copy from such memory when it likes, and keep the host meanwhile.
+      check(device_.buffer_at(data.data()) != 0,
+            "send on a stream of host memory that no device reaches: register it with the driver, "
+            "or use the channel's own send");
+    }
+  }
+  exports_.look_for_gone();
+  announcement.gone = exports_.next_gone(seen_gone_);
+  link_.theirs->ring[announced_ % kAnnouncements] = announcement;
+  link_.theirs->announced.store(++announced_, std::memory_order_release);
+  if (announcement.is_straight != 0) {
+    wait_for_slot(stream);
+    publish_arrived(stream);
+    lent_ = sent_;
+  } else {
+    send_through_slots(stream, data);
+  }
+  statistics_.bytes_sent += data.size();
+  ++statistics_.segments_sent;
+  return true;
+}
+
+void DeviceChannel::send_through_slots(void* stream, std::span<const std::byte> data) {
+  do {
+    const auto piece = data.first(std::min(data.size(), link_.segment_bytes));
+    wait_for_slot(stream);
+    copy(stream, slot(link_.their_slots, sent_), piece.data(), piece.size());
+    publish_arrived(stream);
+    data = data.subspan(piece.size());
+  } while (!data.empty());
+}
+
+void DeviceChannel::receive_through_slots(void* stream, std::span<std::byte> into) {
+  do {
+    const auto piece = into.first(std::min(into.size(), link_.segment_bytes));
+    wait_for_arrival(stream, taken_ + 1);
+    copy(stream, piece.data(), slot(link_.own_slots, taken_), piece.size());
+    publish_freed(stream);
+    into = into.subspan(piece.size());
+  } while (!into.empty());
+}
+
+// The next one, once it is there.
+bool DeviceChannel::read_announcement(Announcement& announcement, std::size_t bytes) {
+  check(!is_viewing_, "the segment viewed last has not been released");
+  if (link_.own->announced.load(std::memory_order_acquire) == read_) {
+    fail_if_lost("receive from", true);
+    has_said_not_now_ = true;
+    return false;
+  }
+  announcement = link_.own->ring[read_ % kAnnouncements];
+  link_.theirs->read.store(++read_, std::memory_order_release);
+  if (announcement.gone != 0) imports_.forget(announcement.gone);
+  if (announcement.bytes == bytes) return true;
+  why_dead_ = fmt::format(
+      "rank {}: rank {} sends {} bytes on a stream where {} are received: both must run the same "
+      "schedule",
+      link_.rank, link_.peer, announcement.bytes, bytes);
+  throw Error(ErrorCode::kMismatch, link_.peer, why_dead_);
+}
+
+bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
+  require_batch(stream);
+  check(into.empty() || device_.buffer_at(into.data()) != 0,
+        "receive on a stream into host memory that no device reaches: register it with the driver, "
+        "or use the channel's own receive");
+  Announcement announcement;
+  if (!read_announcement(announcement, into.size())) return false;
+  if (announcement.is_straight == 0) {
+    receive_through_slots(stream, into);
+  } else {
+    const std::byte* const from = map_straight(announcement.place, into.size());
+    wait_for_arrival(stream, taken_ + 1);
+    copy(stream, into.data(), from, into.size());
+    publish_freed(stream);
+  }
+  count_received(into.size());
+  return true;
+}
+
+const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
+  require_batch(stream);
+  if (is_viewing_) return viewed_at_;
+  Announcement announcement;
+  if (!read_announcement(announcement, bytes)) return nullptr;
+  viewed_bytes_ = bytes;
+  if (announcement.is_straight != 0) {
+    viewed_ = Place::kMapped;
+    viewed_at_ = map_straight(announcement.place, bytes);
+    wait_for_arrival(stream, taken_ + 1);
+  } else if (bytes <= link_.segment_bytes) {
+    viewed_ = Place::kSlot;
+    viewed_at_ = slot(link_.own_slots, taken_);
+    wait_for_arrival(stream, taken_ + 1);
+  } else {
+    viewed_ = Place::kLanding;
+    std::byte* const whole = landing(bytes);
+    viewed_at_ = whole;
+    receive_through_slots(stream, {whole, bytes});
+  }
+  is_viewing_ = true;
+  return viewed_at_;
+}
+
+// What is outgrown stays until the end: a stream may still read it, and to free it now would wait
+// for all streams. Each is twice as long as the one before at least.
+std::byte* DeviceChannel::landing(std::size_t bytes) {
+  if (bytes > landing_bytes_) {
+    landing_bytes_ = std::max(bytes, 2 * landing_bytes_);
+    landings_.push_back(device_.allocate(landing_bytes_));
+  }
+  return landings_.back();
+}
+
+void DeviceChannel::drain(void* stream) {
+  require_batch(stream);
+  if (lent_ == 0) return;
+  fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
+  waits_for_freed_ = std::max(waits_for_freed_, lent_);
+  on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
+}
+
+std::byte* DeviceChannel::map(const Exported& place, std::size_t bytes) {
+  require_open();
+  fail_if_lost("map memory of", is_unmapped_);
+  constexpr std::uint64_t kAlways = ~std::uint64_t{0};
+  return imports_.map(place, bytes, kAlways);
+}
+
+// --- the end ---
+
+// Who has closed when all its work was done has written all that it ever will.
+void DeviceChannel::look_after_peer() {
+  if (is_closed_) return;
+  const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 || is_peer_dead_;
+  if (!is_gone) return;
+  if (!is_begun_ && has_finished()) return unmap();
+  fail_if_lost("go on with",
+               link_.own->arrived.load(std::memory_order_acquire) < waits_for_arrived_ ||
+                   link_.own->freed.load(std::memory_order_acquire) < waits_for_freed_);
+}
+
+bool DeviceChannel::is_peer_gone() const {
+  return is_peer_dead_ || link_.own->has_closed.load(std::memory_order_acquire) != 0;
+}
+
+void DeviceChannel::close() noexcept {
+  if (std::exchange(is_closed_, true)) return;
+  const bool is_done = !is_begun_ && has_finished();
+  link_.theirs->is_closing.store(
+      static_cast<std::uint32_t>(is_done ? Closing::kDone : Closing::kAborted),
+      std::memory_order_release);
+  if (!is_begun_) return;
+  try {
+    device_.record(event_, stream_);
+    has_batch_ = true;
+  } catch (const std::exception&) {
+    is_stream_lost_ = true;
+  }
+}
+
+void DeviceChannel::free_streams() noexcept {
+  link_.own->arrived.store(kReleased, std::memory_order_release);
+  link_.own->freed.store(kReleased, std::memory_order_release);
+}
+
+bool DeviceChannel::has_finished() const noexcept {
+  return !is_stream_lost_ && (!has_batch_ || device_.is_done(event_));
+}
+
+void DeviceChannel::unmap() noexcept {
+  if (std::exchange(is_unmapped_, true)) return;
+  imports_.close_all();
+  if (link_.mapping != nullptr) device_.close(link_.mapping);
+  link_.theirs->has_closed.store(1, std::memory_order_release);
+}
+
+}  // namespace kolo::cuda
