@@ -165,10 +165,10 @@ TEST_CASE("who waits for a lane that there is no descriptor for says so") {
   REQUIRE(played.channel().send(numbered(1)));
   RawConnection first = played.accept();
   RawConnection second = played.connect();
-  const Bytes data = numbered(100);
-  first.say(played.hello() + chunk(0, 0, std::span(data).first(60)));
-  second.say(played.hello(false, 1) + chunk(0, 60, std::span(data).subspan(60)));
-  Bytes got(100);
+  const Bytes data = numbered(tcp::kChunkBytes + 40);
+  first.say(played.hello() + chunk(0, 0, std::span(data).first(tcp::kChunkBytes)));
+  second.say(played.hello(false, 1) + chunk(0, tcp::kChunkBytes, std::span(data).last(40)));
+  Bytes got(data.size());
   {
     const NoMoreDescriptors scarce;
     expect_exhausted(
