@@ -19,6 +19,10 @@ constexpr const char* kTooLong = "a segment is longer than Capabilities::segment
 // Of what a rank that is done has announced and what has not come when it is gone.
 constexpr auto kOnItsWay = 2s;
 
+// Where it is gone and has announced nothing: its last message may still wait for a receive, of
+// which there are few for all peers together.
+constexpr auto kNotYetHeard = 200ms;
+
 // Segments up to this long are received into buffers ahead, and copied: that costs less than a
 // message that comes unexpected.
 constexpr std::size_t kCopiedBytes = 4096;
@@ -97,9 +101,11 @@ void OfiChannel::enqueue(std::span<const std::byte> data) {
   throw_if_dead();
 }
 
+// What has left has left, though this rank has learned since that the peer is done.
 bool OfiChannel::is_drained() {
-  throw_if_dead();
+  throw_if_closed();
   if (completed_ < sent_) {
+    throw_if_dead();
     endpoint_.poll();
     push();
     throw_if_dead();
@@ -313,11 +319,14 @@ bool OfiChannel::say_goodbye() {
   return is_heard_;
 }
 
+void OfiChannel::throw_if_closed() const {
+  if (!is_closed_) return;
+  throw Error(ErrorCode::kAborted, kNoPeer,
+              fmt::format("rank {}: this transport was closed", pair_.rank));
+}
+
 void OfiChannel::throw_if_dead() const {
-  if (is_closed_) {
-    throw Error(ErrorCode::kAborted, kNoPeer,
-                fmt::format("rank {}: this transport was closed", pair_.rank));
-  }
+  throw_if_closed();
   if (lost_) throw *lost_;
 }
 
@@ -337,8 +346,8 @@ void OfiChannel::find_end(const char* operation) {
   endpoint_.poll();
   if (incoming(taken_).has_come) return;
   const auto now = Clock::now();
-  if (total_ && gone_since_ == Clock::time_point{}) gone_since_ = now;
-  if (total_ && now - gone_since_ < kOnItsWay) return;
+  if (gone_since_ == Clock::time_point{}) gone_since_ = now;
+  if (now - gone_since_ < (total_ ? kOnItsWay : kNotYetHeard)) return;
   find_lost(operation);
 }
 

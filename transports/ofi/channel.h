@@ -111,6 +111,7 @@ class OfiChannel final : public Channel, private Owner {
   void post_ahead();
   void take(std::size_t bytes);
 
+  void throw_if_closed() const;
   void throw_if_dead() const;
   void find_lost(const char* operation);
   void find_end(const char* operation);
