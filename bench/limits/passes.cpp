@@ -36,12 +36,7 @@ class Passes {
   void prepare(int thread) {
     Checks& checks = checks_[static_cast<std::size_t>(thread)];
     checks.next([&](const Pattern& pattern) { return count_wrong(thread, pattern); });
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const bool gives_nothing = collective_ == Collective::kBroadcast && rank != 0;
-      const auto [begin, end] =
-          collective_ == Collective::kAllGather ? share_of(rank, thread) : share(0, count_, thread);
-      if (!gives_nothing) fill(of(data_, rank) + begin, begin, end - begin, rank, checks.pattern());
-    }
+    for (int rank = 0; rank < ranks_; ++rank) give(rank, thread, checks.pattern());
   }
 
   void work(int thread) {
@@ -126,6 +121,26 @@ class Passes {
                                   pattern);
       default:  // an all-reduce's passes leave what was given
         return count_wrong_copies(data, range.begin, count, rank, pattern);
+    }
+  }
+
+  // Of what `rank` gives, the elements that this thread itself checks afterwards: nobody waits
+  // between the two.
+  void give(int rank, int thread, const Pattern& pattern) {
+    const auto rewrite = [&](Share range) {
+      fill(of(data_, rank) + range.begin, range.begin, range.end - range.begin, rank, pattern);
+    };
+    switch (collective_) {
+      case Collective::kAllGather:
+        return rewrite(share_of(rank, thread));
+      case Collective::kReduceScatter:
+        for (int owner = 0; owner < ranks_; ++owner) rewrite(share_of(owner, thread));
+        return;
+      case Collective::kBroadcast:
+        if (rank != 0) return;
+        [[fallthrough]];
+      default:
+        return rewrite(share(0, count_, thread));
     }
   }
 

@@ -23,6 +23,11 @@ constexpr auto kOnItsWay = 2s;
 // which there are few for all peers together.
 constexpr auto kNotYetHeard = 200ms;
 
+// Who has asked so often whether its segments have left may wait for a peer that does the same:
+// then what comes is received into buffers ahead, so that neither waits for the other to ask for
+// it.
+constexpr unsigned kFruitless = 64;
+
 // Segments up to this long are received into buffers ahead, and copied: that costs less than a
 // message that comes unexpected.
 constexpr std::size_t kCopiedBytes = 4096;
@@ -111,7 +116,9 @@ bool OfiChannel::is_drained() {
     throw_if_dead();
     // Who has only said that it is done may still take what is on its way.
     if (completed_ < sent_ && lifeline_.is_gone(pair_.peer)) find_lost("send to");
+    if (completed_ < sent_ && ++fruitless_ > kFruitless) post_ahead();
   }
+  if (completed_ == sent_) fruitless_ = 0;
   return completed_ == sent_;
 }
 

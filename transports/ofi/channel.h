@@ -137,6 +137,7 @@ class OfiChannel final : public Channel, private Owner {
   std::uint64_t taken_there_ = 0;  // as the peer has said
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
+  unsigned fruitless_ = 0;  // questions in a row whether all has left
 
   // In: taken_ <= asked_.
   std::vector<Incoming> in_;
