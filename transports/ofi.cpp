@@ -92,7 +92,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const bool has_moved = endpoint_->done() != done_ || lifeline_->gone() != gone_;
     done_ = endpoint_->done();
     gone_ = lifeline_->gone();
-    return !has_moved && !has_unposted() && endpoint_->is_quiet();
+    return !has_moved && !has_unposted() && !has_ending() && endpoint_->is_quiet();
   }
 
   void disarm() override {}
@@ -264,6 +264,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
   bool has_unposted() const {
     return std::any_of(channels_.begin(), channels_.end(),
                        [](const auto& channel) { return channel && channel->has_unposted(); });
+  }
+
+  bool has_ending() const {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->is_ending(); });
   }
 
   // Until all peers have what was sent to them, or are gone.

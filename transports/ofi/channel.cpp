@@ -358,6 +358,10 @@ void OfiChannel::find_end(const char* operation) {
   find_lost(operation);
 }
 
+bool OfiChannel::is_ending() const {
+  return gone_since_ != Clock::time_point{} && !lost_ && Clock::now() - gone_since_ < kOnItsWay;
+}
+
 void OfiChannel::lose(ErrorCode code, const std::string& text) {
   if (!lost_) lost_.emplace(code, pair_.peer, text);
 }

@@ -69,6 +69,10 @@ class OfiChannel final : public Channel, private Owner {
   void push();
   bool has_unposted() const { return posted_ < sent_ || owes_control_; }
 
+  // The peer is gone, and what it may have sent is still waited for: nothing would wake a sleeper
+  // when that is over.
+  bool is_ending() const;
+
   // What this rank does when it is done: true once the peer has all that was sent, or is gone.
   bool say_goodbye();
 
