@@ -47,6 +47,7 @@ void lost_while_sending(const Subject& subject) {
                           return false;
                         }),
                 1);
+    rank.transport().quiesce();  // the channel may hold `data`
   });
 }
 
@@ -104,6 +105,7 @@ void quiesced(const Subject& subject) {
     rank.meet("rank 1 has sent");
     Bytes got(8);
     expect_lost(lost_by(rank, [&] { return rank.to(peer).receive(got); }), 0);
+    rank.transport().quiesce();
   });
 }
 
@@ -159,10 +161,10 @@ void closes_in_every_state(const Subject& subject) {
         rank.transport().quiesce();
         return rank.drop_transport();
       }
+      Bytes got(rank.segment_bytes());
       try {
         rank.to(0).send(data);
         rank.until([&] { return rank.to(0).is_drained(); });
-        Bytes got(rank.segment_bytes());
         rank.until([&] {
           while (rank.to(0).receive(got)) {
           }
@@ -171,6 +173,7 @@ void closes_in_every_state(const Subject& subject) {
       } catch (const Error& error) {
         expect_lost(error, 0);
       }
+      rank.transport().quiesce();
     });
   }
 }

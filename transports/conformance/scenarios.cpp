@@ -94,26 +94,30 @@ void be_killed_with_all_sent(std::string_view name, const TransportRequest& requ
   wait_for_the_end();
 }
 
+// In what follows memory is named before the transport, which uses it until it is closed.
+
 void receive_for_ever(std::string_view name, const TransportRequest& request, Store& job) {
+  Bytes into;
   const auto transport = make_transport(name, request);
   auto policy = make_policy();
   Channel& channel = transport->channel(kVictim);
-  Bytes into(channel.capabilities().segment_bytes);
+  into.resize(channel.capabilities().segment_bytes);
   while (true) until(*transport, job, policy, [&] { return channel.receive(into); });
 }
 
 void receive_asleep(std::string_view name, const TransportRequest& request, Store& job) {
+  Bytes into(8);
   const auto transport = make_transport(name, request);
   auto policy = make_policy(WaitKind::kBlock);
-  Bytes into(8);
   until(*transport, job, policy, [&] { return transport->channel(kVictim).receive(into); });
 }
 
 void send_for_ever(std::string_view name, const TransportRequest& request, Store& job) {
+  Bytes data;
   const auto transport = make_transport(name, request);
   auto policy = make_policy();
   Channel& channel = transport->channel(kVictim);
-  const Bytes data(channel.capabilities().segment_bytes);
+  data.resize(channel.capabilities().segment_bytes);
   while (true) until(*transport, job, policy, [&] { return channel.send(data); });
 }
 
