@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -67,25 +68,46 @@ class CudaChannel final : public decorators::ForwardingChannel {
   mutable ChannelStatistics statistics_;
 };
 
+// What streams use. Where they may still be at it when its transport goes, it stays as it is until
+// the process ends, in a list, so that it is known where it is.
+struct InUse {
+  explicit InUse(std::unique_ptr<cuda::Met> all) : met(std::move(all)), exports(*met->device) {}
+
+  std::unique_ptr<cuda::Met> met;
+  Exports exports;
+  std::vector<std::unique_ptr<CudaChannel>> channels;
+  InUse* next = nullptr;
+};
+
+void keep(std::unique_ptr<InUse> stuck) noexcept {
+  static std::atomic<InUse*> kept{nullptr};
+  InUse* const first = stuck.release();
+  first->next = kept.load();
+  while (!kept.compare_exchange_weak(first->next, first)) {
+  }
+}
+
 class CudaTransport final : public Transport {
  public:
   CudaTransport(std::unique_ptr<Transport> host, std::unique_ptr<cuda::Met> met,
                 std::chrono::milliseconds patience)
-      : patience_(patience), host_(std::move(host)), met_(std::move(met)), exports_(*met_->device) {
+      : patience_(patience),
+        host_(std::move(host)),
+        in_use_(std::make_unique<InUse>(std::move(met))),
+        met_(*in_use_->met),
+        exports_(in_use_->exports),
+        channels_(in_use_->channels) {
     for (int peer = 0; peer < size(); ++peer) {
       channels_.push_back(peer == rank()
                               ? nullptr
-                              : std::make_unique<CudaChannel>(host_->channel(peer), *met_->device,
+                              : std::make_unique<CudaChannel>(host_->channel(peer), *met_.device,
                                                               exports_, link(peer)));
     }
   }
 
-  // What streams may still be using stays as it is.
   ~CudaTransport() override {
     quiesce();
-    if (!is_stuck_) return;
-    for (auto& channel : channels_) static_cast<void>(channel.release());
-    static_cast<void>(met_.release());
+    if (is_stuck_) keep(std::move(in_use_));
   }
 
   std::string_view name() const override { return "cuda_ipc"; }
@@ -146,18 +168,16 @@ class CudaTransport final : public Transport {
       }
     }
     host_->quiesce();
-    met_->free_slots = is_idle && wait([this] {
-                         listen_to_peers();
-                         return std::all_of(channels_.begin(), channels_.end(), [](auto& channel) {
-                           return !channel || channel->device_channel().is_peer_gone();
-                         });
-                       });
+    met_.free_slots = is_idle && wait([this] {
+                        listen_to_peers();
+                        return std::all_of(channels_.begin(), channels_.end(), [](auto& channel) {
+                          return !channel || channel->device_channel().is_peer_gone();
+                        });
+                      });
   }
 
  private:
-  const cuda::Link& link(int peer) const {
-    return met_->peers[static_cast<std::size_t>(peer)].link;
-  }
+  const cuda::Link& link(int peer) const { return met_.peers[static_cast<std::size_t>(peer)].link; }
 
   void look_after_peers() {
     if (is_quiesced_) return;
@@ -170,7 +190,7 @@ class CudaTransport final : public Transport {
   // A peer's socket ends with its process.
   void listen_to_peers() {
     for (int peer = 0; peer < size(); ++peer) {
-      auto& accepted = met_->peers[static_cast<std::size_t>(peer)].accepted;
+      auto& accepted = met_.peers[static_cast<std::size_t>(peer)].accepted;
       if (!accepted.is_open()) continue;
       std::array<std::byte, 8> nothing{};
       if (posix::receive_message(accepted.get(), nothing).what != posix::Received::kClosed)
@@ -192,9 +212,10 @@ class CudaTransport final : public Transport {
 
   const std::chrono::milliseconds patience_;
   std::unique_ptr<Transport> host_;
-  std::unique_ptr<cuda::Met> met_;
-  Exports exports_;
-  std::vector<std::unique_ptr<CudaChannel>> channels_;
+  std::unique_ptr<InUse> in_use_;
+  cuda::Met& met_;
+  Exports& exports_;
+  std::vector<std::unique_ptr<CudaChannel>>& channels_;
   unsigned calls_ = 0;
   bool is_quiesced_ = false;
   bool is_stuck_ = false;

@@ -85,6 +85,8 @@ void Lifeline::look() {
   std::span<const epoll_event> news;
   do {
     news = watch_.wait(events, 0);
+    // First, as a rank that has ended may have left its word where it came.
+    if (!news.empty()) accept_all();
     for (const epoll_event& event : news) {
       if (event.data.u64 == kSomebodyNew) {
         is_somebody_new = true;
@@ -97,7 +99,8 @@ void Lifeline::look() {
   if (!std::exchange(has_unanswered_, false)) return;
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     const Peer& other = peers_[peer];
-    if (other.is_joined && !other.is_gone && !other.called.is_open() && !other.came.is_open())
+    if (other.is_joined && !other.is_gone && !other.called.socket.is_open() &&
+        !other.came.socket.is_open())
       call(static_cast<int>(peer));
   }
 }
@@ -107,15 +110,29 @@ void Lifeline::close() noexcept {
   tcp_.close();
   strangers_.clear();
   for (Peer& peer : peers_) {
-    peer.called.close();
-    peer.came.close();
+    peer.called.socket.close();
+    peer.came.socket.close();
+  }
+}
+
+void Lifeline::leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept {
+  try {
+    look();
+  } catch (const Error&) {  // no descriptors: then those that are there have to do
+  }
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    for (const Line* line : {&peers_[peer].called, &peers_[peer].came}) {
+      if (!line->socket.is_open()) continue;
+      const std::uint64_t word = word_for(static_cast<int>(peer));
+      posix::send_some(line->socket, &word, sizeof word);
+    }
   }
 }
 
 void Lifeline::lose(int peer) noexcept {
   Peer& lost = peers_[index_of(peer)];
-  lost.called.close();
-  lost.came.close();
+  lost.called.socket.close();
+  lost.came.socket.close();
   lost.is_connecting = false;
   if (!std::exchange(lost.is_gone, true)) ++gone_;
 }
@@ -124,7 +141,7 @@ void Lifeline::lose(int peer) noexcept {
 
 void Lifeline::call(int peer) {
   Peer& called = peers_[index_of(peer)];
-  if (called.is_gone || called.called.is_open() || !unix_) return;
+  if (called.is_gone || called.called.socket.is_open() || !unix_) return;
   const bool is_near = addresses_[index_of(peer)].host_identity == own_.host_identity;
   if (!(is_near ? call_unix(peer) : call_tcp(peer))) has_unanswered_ = true;
 }
@@ -135,13 +152,13 @@ bool Lifeline::call_unix(int peer) {
   try {
     auto socket = posix::connect_unix(addresses_[index_of(peer)].unix_name);
     if (!socket) return false;
-    called.called = std::move(*socket);
+    called.called.socket = std::move(*socket);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost) throw;
     lose(peer);
     return true;
   }
-  watch_.add(called.called.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  watch_.add(called.called.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
   say_hello(peer);
   return true;
 }
@@ -154,26 +171,27 @@ bool Lifeline::call_tcp(int peer) {
   // Nobody can be told from a rank that has ended only where it was to be reached: without a way to
   // it this rank does without, and its store has to tell.
   if (addresses.empty() || there.tcp_port == 0) return true;
-  called.called = posix::start_connecting(addresses.front());
-  if (!called.called.is_open()) posix::throw_system("a socket to rank " + std::to_string(peer));
+  called.called.socket = posix::start_connecting(addresses.front());
+  if (!called.called.socket.is_open())
+    posix::throw_system("a socket to rank " + std::to_string(peer));
   called.is_connecting = true;
-  watch_.add(called.called.get(), EPOLLIN | EPOLLOUT, static_cast<std::uint64_t>(peer));
+  watch_.add(called.called.socket.get(), EPOLLIN | EPOLLOUT, static_cast<std::uint64_t>(peer));
   return true;
 }
 
 void Lifeline::finish_connecting(int peer) {
   Peer& called = peers_[index_of(peer)];
   called.is_connecting = false;
-  if (posix::connect_result(called.called) != 0) return lose(peer);
-  watch_.change(called.called.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
-  posix::set_keepalive(called.called);
+  if (posix::connect_result(called.called.socket) != 0) return lose(peer);
+  watch_.change(called.called.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  posix::set_keepalive(called.called.socket);
   say_hello(peer);
 }
 
 // It finds an empty buffer.
 void Lifeline::say_hello(int peer) {
   const Hello hello{addresses_[index_of(peer)].ticket, static_cast<std::uint64_t>(rank_)};
-  posix::send_some(peers_[index_of(peer)].called, &hello, sizeof hello);
+  posix::send_some(peers_[index_of(peer)].called.socket, &hello, sizeof hello);
 }
 
 // --- those who come ---
@@ -217,10 +235,10 @@ bool Lifeline::hear(Stranger& stranger) {
   if (hello.ticket != own_.ticket || hello.rank >= peers_.size()) return true;
   const int peer = static_cast<int>(hello.rank);
   Peer& known = peers_[index_of(peer)];
-  if (peer == rank_ || known.is_gone || known.came.is_open()) return true;
-  known.came = std::move(stranger.socket);
-  watch_.remove(known.came.get());
-  watch_.add(known.came.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  if (peer == rank_ || known.is_gone || known.came.socket.is_open()) return true;
+  known.came.socket = std::move(stranger.socket);
+  watch_.remove(known.came.socket.get());
+  watch_.add(known.came.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
   hear_peer(peer);  // it may have ended since
   return true;
 }
@@ -232,13 +250,26 @@ void Lifeline::hear_peer(int peer) {
     finish_connecting(peer);
     if (other.is_gone) return;
   }
-  if (has_ended(other.called) || has_ended(other.came)) lose(peer);
+  const bool is_end = has_ended(other.called) | has_ended(other.came);
+  for (const Line* line : {&other.called, &other.came}) {
+    if (line->bytes == sizeof line->word) other.last_word = line->word;
+  }
+  if (is_end) lose(peer);
 }
 
-bool Lifeline::has_ended(posix::Descriptor& socket) {
-  if (!socket.is_open()) return false;
-  std::byte nothing{};
-  return posix::receive_some(socket, &nothing, 1).is_closed;
+// Takes what has come.
+bool Lifeline::has_ended(Line& line) {
+  if (!line.socket.is_open()) return false;
+  while (true) {
+    std::byte nothing{};
+    const std::size_t missing = sizeof line.word - line.bytes;
+    std::byte* const place =
+        missing > 0 ? reinterpret_cast<std::byte*>(&line.word) + line.bytes : &nothing;
+    const auto got = posix::receive_some(line.socket, place, std::max<std::size_t>(missing, 1));
+    if (got.is_closed) return true;
+    if (got.bytes == 0) return false;
+    if (missing > 0) line.bytes += got.bytes;
+  }
 }
 
 }  // namespace kolo

@@ -1,5 +1,6 @@
 // Who of the ranks has ended, for transports whose network does not say: a socket between two ranks
-// from the first use of their channel on. No data travel on it; its end is the peer's.
+// from the first use of their channel on. No data travel on it; its end is the peer's. A rank that
+// closes can leave a last word there, a number: that comes although it is gone.
 //
 // Within a host it is a unix socket, between hosts a TCP connection (with keepalive, so that a
 // machine that vanished is noticed within some 30 s). A rank listens as long as its lifeline lives,
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,6 +70,14 @@ class Lifeline {
   // How many are gone: who keeps the number sees when there is another.
   int gone() const { return gone_; }
 
+  // What `peer` has left, as far as look() has noticed.
+  std::optional<std::uint64_t> last_word(int peer) const {
+    return peers_[index_of(peer)].last_word;
+  }
+
+  // Leaves `word_for(peer)` for every rank that is joined with this one. Before close().
+  void leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept;
+
   // Readable when look() has something to do. What has been looked at keeps nobody awake.
   int descriptor() const { return watch_.descriptor(); }
 
@@ -77,12 +87,18 @@ class Lifeline {
  private:
   static constexpr unsigned kCallsPerClock = 64;
 
+  struct Line {
+    posix::Descriptor socket;
+    std::uint64_t word = 0;
+    std::size_t bytes = 0;  // of the word that have come
+  };
   struct Peer {
     bool is_joined = false;
     bool is_gone = false;
     bool is_connecting = false;
-    posix::Descriptor called;  // this rank opened it
-    posix::Descriptor came;
+    Line called;  // this rank opened it
+    Line came;
+    std::optional<std::uint64_t> last_word;
   };
   struct Hello {
     std::uint64_t ticket = 0;
@@ -108,7 +124,7 @@ class Lifeline {
   posix::Descriptor accept_one();
   bool hear(Stranger& stranger);
   void hear_peer(int peer);
-  bool has_ended(posix::Descriptor& socket);
+  static bool has_ended(Line& line);
   void lose(int peer) noexcept;
 
   const int rank_;

@@ -101,6 +101,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (const auto& channel : channels_) {
       if (channel) channel->close();
     }
+    leave_words();
     if (endpoint_ && household_ && endpoint_->is_open()) {
       ofi::lay_to_rest(*household_, endpoint_->give_up());
     } else if (endpoint_) {
@@ -259,6 +260,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
   void failed(ofi::Operation& operation, const std::string&) override {
     is_posted_[static_cast<std::size_t>(&operation - controls_.data())] = false;
     has_unposted_control_ = true;
+  }
+
+  // While the endpoint is there: who finds it gone finds the word.
+  void leave_words() noexcept {
+    if (!lifeline_ || channels_.size() != static_cast<std::size_t>(size_)) return;
+    lifeline_->leave_words(
+        [this](int peer) { return channels_[static_cast<std::size_t>(peer)]->taken(); });
   }
 
   bool has_unposted() const {

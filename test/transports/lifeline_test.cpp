@@ -60,6 +60,37 @@ struct Ranks {
 
 }  // namespace
 
+TEST_CASE("the last word of a rank comes although it is gone") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(3);
+    if (is_apart) ranks.move_apart();
+    ranks[0].join(1);
+    ranks[1].join(2);
+    ranks[1].join(0);
+    for (int i = 0; i < 100; ++i) {
+      for (const auto& each : ranks.all) each->look();
+    }
+    CHECK_FALSE(ranks[0].last_word(1));
+    ranks[1].leave_words(
+        [](int peer) { return 0x0102030405060708u + static_cast<unsigned>(peer); });
+    ranks.all[1].reset();
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1) && ranks[2].is_gone(1); }));
+    CHECK(ranks[0].last_word(1) == 0x0102030405060708u);
+    CHECK(ranks[2].last_word(1) == 0x010203040506070Au);
+  }
+}
+
+TEST_CASE("the last word comes also to who had not looked since it was called") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  ranks[1].join(0);
+  ranks[1].leave_words([](int) { return std::uint64_t{7}; });
+  ranks.all[1].reset();
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(ranks[0].last_word(1) == 7);
+}
+
 TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));

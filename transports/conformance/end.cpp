@@ -1,5 +1,6 @@
 // The end: closing in every state, peers that are lost, what is touched after it and what is not.
 #include <algorithm>
+#include <atomic>
 
 #include "transports/conformance/ranks.h"
 
@@ -69,6 +70,22 @@ void last_segments(const Subject& subject) {
     for (int i = 0; i < kLast; ++i) rank.expect_pattern(1, i, 5000, In::kView);
     Bytes more(8);
     expect_lost(lost_by(rank, [&] { return rank.to(1).receive(more); }), 1);
+  });
+}
+
+void taken_is_drained(const Subject& subject) {
+  std::atomic<bool> is_gone = false;
+  run_ranks(subject, 2, [&is_gone](Rank& rank) {
+    constexpr int kLast = 4;
+    const std::size_t bytes[] = {0, 100, 5000, rank.segment_bytes()};
+    if (rank.rank() == 0) {
+      for (int i = 0; i < kLast; ++i) rank.send_pattern(1, i, bytes[i]);
+      rank.until([&] { return is_gone.load(); }, "the end of rank 1");
+      return rank.drain(1);
+    }
+    for (int i = 0; i < kLast; ++i) rank.expect_pattern(0, i, bytes[i]);
+    rank.drop_transport();
+    is_gone = true;
   });
 }
 

@@ -60,9 +60,9 @@ class Rank {
  private:
   TransportRequest request_;
   std::shared_ptr<Store> job_;
-  std::unique_ptr<Transport> transport_;
-  WaitPolicy policy_;
   std::map<int, std::vector<Bytes>> sent_;  // to each peer, until that channel is drained
+  std::unique_ptr<Transport> transport_;    // which may use that until it is closed
+  WaitPolicy policy_;
 };
 
 // Throws where the two differ, naming the first byte that does.

@@ -109,17 +109,23 @@ void OfiChannel::enqueue(std::span<const std::byte> data) {
 // What has left has left, though this rank has learned since that the peer is done.
 bool OfiChannel::is_drained() {
   throw_if_closed();
-  if (completed_ < sent_) {
-    throw_if_dead();
+  if (completed_ < sent_ && !lost_) {
     endpoint_.poll();
     push();
-    throw_if_dead();
-    // Who has only said that it is done may still take what is on its way.
-    if (completed_ < sent_ && lifeline_.is_gone(pair_.peer)) find_lost("send to");
-    if (completed_ < sent_ && ++fruitless_ > kFruitless) post_ahead();
   }
+  // Who has only said that it is done may still take what is on its way.
+  if (completed_ < sent_ && (lost_ || lifeline_.is_gone(pair_.peer))) {
+    if (!has_peer_taken_all()) find_lost("send to");
+    completed_ = sent_;
+  }
+  if (completed_ < sent_ && ++fruitless_ > kFruitless) post_ahead();
   if (completed_ == sent_) fruitless_ = 0;
   return completed_ == sent_;
+}
+
+bool OfiChannel::has_peer_taken_all() {
+  lifeline_.look();
+  return lifeline_.last_word(pair_.peer) == sent_;
 }
 
 // In their order: none overtakes one that was refused.

@@ -78,6 +78,10 @@ class OfiChannel final : public Channel, private Owner {
 
   void close() noexcept { is_closed_ = true; }
 
+  // Segments of the peer's: the last word to it, by which it knows that they need not be sent any
+  // more, whatever the provider has said of them.
+  std::uint64_t taken() const { return taken_; }
+
  private:
   struct Outgoing {
     Operation operation;
@@ -118,6 +122,7 @@ class OfiChannel final : public Channel, private Owner {
   void throw_if_closed() const;
   void throw_if_dead() const;
   void find_lost(const char* operation);
+  bool has_peer_taken_all();
   void find_end(const char* operation);
   void lose(ErrorCode code, const std::string& text);
   std::string cannot(const char* operation, const std::string& why) const;
