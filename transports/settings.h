@@ -82,7 +82,7 @@ struct Settings {
 
   // --- ofi ---
   std::string ofi_provider;  // KOLO_OFI_PROVIDER: of libfabric's: shm, tcp, sockets, ...; empty:
-                             // shm within a host, tcp beyond; the same on all ranks
+                             // tcp, or else sockets; the same on all ranks
 };
 
 // What the environment says; reads it anew on every call.

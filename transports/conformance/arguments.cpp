@@ -30,7 +30,8 @@ void add_transports(const std::string& list, std::vector<std::string>& transport
 }
 
 // The clauses whose text has these words.
-void add_clauses(const std::string& part, std::vector<std::string>& texts) {
+void add_clauses(const std::string& option, const std::string& part,
+                 std::vector<std::string>& texts) {
   const std::size_t before = texts.size();
   for (const Clause& clause : clauses()) {
     if (clause.text == part) return texts.push_back(part);
@@ -39,7 +40,18 @@ void add_clauses(const std::string& part, std::vector<std::string>& texts) {
     if (clause.text.find(part) != std::string_view::npos || clause.group == part)
       texts.emplace_back(clause.text);
   }
-  if (texts.size() == before) refuse("--clause " + part + ": no clause has it; --list names them");
+  if (texts.size() == before) refuse(option + " " + part + ": no clause has it; --list names them");
+}
+
+// All that are asked for but `left_out`.
+void leave_out(const std::vector<std::string>& left_out, std::vector<std::string>& asked) {
+  if (asked.empty()) {
+    for (const Clause& clause : clauses()) asked.emplace_back(clause.text);
+  }
+  std::erase_if(asked, [&left_out](const std::string& text) {
+    return std::ranges::find(left_out, text) != left_out.end();
+  });
+  if (asked.empty()) refuse("--but: no clause is left");
 }
 
 std::chrono::seconds read_limit(const std::string& text) {
@@ -60,6 +72,7 @@ std::string usage() {
          "  --transport, -t  one of this build's, a library's path (with a slash: ./libx.so), or "
          "all\n"
          "  --clause WORDS   the clauses, or the group, with these words [all]\n"
+         "  --but WORDS      leaves these out\n"
          "  --limit SECONDS  for one clause [120]\n"
          "  --here           in this one process, for a debugger\n"
          "  --markdown FILE  writes the table into FILE, between its marks\n"
@@ -71,6 +84,7 @@ std::string usage() {
 
 Arguments parse(int argc, const char* const* argv) {
   Arguments result;
+  std::vector<std::string> left_out;
   const std::span words(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string word = words[i];
@@ -89,7 +103,9 @@ Arguments parse(int argc, const char* const* argv) {
     if (word == "--transport" || word == "-t") {
       add_transports(take(), result.transports);
     } else if (word == "--clause") {
-      add_clauses(take(), result.clauses);
+      add_clauses(word, take(), result.clauses);
+    } else if (word == "--but") {
+      add_clauses(word, take(), left_out);
     } else if (word == "--limit") {
       result.limit = read_limit(take());
     } else if (word == "--markdown") {
@@ -109,11 +125,12 @@ Arguments parse(int argc, const char* const* argv) {
       refuse(word + ": no such option; --help lists them");
     }
   }
+  if (!left_out.empty()) leave_out(left_out, result.clauses);
   const bool needs_transport = !result.is_list && !result.is_help;
   if (needs_transport && result.transports.empty())
     refuse("--transport: expected a name or a path; --help says more");
   if (!result.markdown.empty() && !result.clauses.empty())
-    refuse("--markdown: the table has all clauses; leave out --clause");
+    refuse("--markdown: the table has all clauses; leave out --clause and --but");
   return result;
 }
 

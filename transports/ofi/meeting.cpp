@@ -95,6 +95,12 @@ void check_asked(const TransportRequest& request, const std::vector<Offer>& offe
       fail_without(request.rank, static_cast<int>(rank), offers[rank],
                    offers[0].asked.empty() ? "of any name" : offers[0].asked);
     }
+    if (known_provider(offers[0].asked).is_within_host && offers[rank].host != offers[0].host) {
+      throw Error(ErrorCode::kUnavailable, static_cast<int>(rank),
+                  fmt::format("rank {}: libfabric's provider {} reaches within a host, and rank {} "
+                              "is on another than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
+                              request.rank, offers[0].asked, rank));
+    }
   }
 }
 
@@ -152,13 +158,11 @@ std::string agree_on_provider(const TransportRequest& request, const std::string
   for (const auto& text : texts) offers.push_back(offer_from(text));
   check_asked(request, offers);
   if (!asked.empty()) return asked;
-  const bool is_one_host =
-      std::ranges::all_of(offers, [&](const Offer& offer) { return offer.host == offers[0].host; });
   for (const auto& known : kKnownProviders) {
     const std::string word = fmt::format(" {} ", known.name);
     const bool all_have = std::ranges::all_of(
         offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });
-    if (all_have && (is_one_host || !known.is_within_host)) return std::string(known.name);
+    if (all_have && !known.is_within_host) return std::string(known.name);
   }
   std::string have;
   for (std::size_t rank = 0; rank < offers.size(); ++rank)

@@ -13,14 +13,16 @@ namespace kolo::ofi {
 // One that is known to keep what the contract needs, and what it wants to be told.
 struct KnownProvider {
   std::string_view name;
-  bool is_within_host = false;
+  bool is_within_host = false;            // and not taken unasked
   bool needs_automatic_progress = false;  // its own thread moves the data
   bool shares_regions = false;            // see household.h
   std::size_t segment_bytes = 0;          // that serve best
 };
 
-// Those that are tried unasked, the best first; others only by name, for opening some of them
-// hangs or crashes where their hardware is missing.
+// The best first. Unknown ones are not even looked at unasked, for opening some of them hangs or
+// crashes where their hardware is missing. shm is the fastest within a host, but holds a spin lock
+// in memory of both ranks while it writes there (1.17): a rank killed in that moment leaves its
+// peer in the provider for ever.
 inline constexpr KnownProvider kKnownProviders[] = {
     {"shm", true, false, true, std::size_t{64} << 10},
     {"tcp;ofi_rxm", false, false, false, std::size_t{128} << 10},

@@ -57,6 +57,16 @@ TEST_CASE("a transport that breaks a clause fails it, with what was found instea
   CHECK(run({"--transport", faulty("?overtake"), "--clause", "minimum of credit"}).exit_code == 1);
 }
 
+TEST_CASE("clauses that are left out are not asked for") {
+  const Ended rest = run({"--transport", faulty("?corrupt"), "--clause", kOneWay, "--clause",
+                          "one rank alone", "--but", kOneWay});
+  INFO(rest.output);
+  CHECK(rest.exit_code == 0);
+  CHECK_THAT(rest.output, ContainsSubstring("1 passed, 0 failed"));
+  CHECK(run({"--transport", "inproc", "--clause", kOneWay, "--but", kOneWay}).exit_code == 2);
+  CHECK(run({"--transport", "inproc", "--but", "no such words"}).exit_code == 2);
+}
+
 TEST_CASE("a crash and a hang are failures of their clause, and the program goes on") {
   const Ended crash = run({"--transport", faulty("?crash"), "--clause", "one rank alone",
                            "--clause", kOneWay, "--clause", "rank that never comes"});
