@@ -250,7 +250,8 @@ void Lifeline::hear_peer(int peer) {
     finish_connecting(peer);
     if (other.is_gone) return;
   }
-  const bool is_end = has_ended(other.called) | has_ended(other.came);
+  const bool is_called_over = has_ended(other.called);
+  const bool is_end = has_ended(other.came) || is_called_over;
   for (const Line* line : {&other.called, &other.came}) {
     if (line->bytes == sizeof line->word) other.last_word = line->word;
   }

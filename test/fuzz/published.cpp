@@ -16,6 +16,7 @@
 #include "collectives/tuning.h"
 #include "test/fuzz/input.h"
 #include "transports/error.h"
+#include "transports/lifeline.h"
 #include "transports/placement.h"
 #include "transports/shm/address.h"
 #include "transports/tcp/card.h"
@@ -38,6 +39,15 @@ void take_address(const std::string& text) {
   const shm::Address again = shm::address_from_text(shm::to_text(address), 1);
   require(again.socket == address.socket && again.ticket[1] == address.ticket[1],
           "an address says the same again");
+}
+
+void take_lifeline(const std::string& text) {
+  const auto address = lifeline_address_from_text(text);
+  if (!address) return;
+  const auto again = lifeline_address_from_text(to_text(*address));
+  require(again && again->unix_name == address->unix_name && again->tcp_host == address->tcp_host &&
+              again->tcp_port == address->tcp_port && again->ticket == address->ticket,
+          "a lifeline's address says the same again");
 }
 
 void take_places(const std::string& text) {
@@ -101,6 +111,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 'a':
         take_address(std::string(input.take_all()));
+        break;
+      case 'l':
+        take_lifeline(std::string(input.take_all()));
         break;
       case 'p':
         take_places(std::string(input.take_all()));
