@@ -1,6 +1,7 @@
 #include "bench/flags.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <stdexcept>
 

@@ -1,13 +1,15 @@
 // Pieces of the command line that several commands share: options, and checks that name the flag.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kolo::bench {
 

@@ -1,6 +1,7 @@
 #include "bench/p2p_flags.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "bench/sizes.h"
 

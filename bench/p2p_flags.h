@@ -1,10 +1,12 @@
 // The command line of kolo-bench p2p.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "bench/arguments.h"
 #include "bench/flags.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kolo::bench {
 

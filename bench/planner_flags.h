@@ -1,10 +1,12 @@
 // The command line of explain and tune, which ask what the planner knows.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "bench/arguments.h"
 #include "bench/flags.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace kolo::bench {
 

@@ -1,6 +1,7 @@
 #include "bench/tool_flags.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "bench/commands.h"
 #include "collectives/communicator.h"

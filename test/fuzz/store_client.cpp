@@ -34,6 +34,9 @@ class Server {
     say(store_wire::encode({store_wire::Kind::kValue, ++id_, store_wire::kVersion, {}, {}}));
   }
 
+  // The client knows of one, be it its own.
+  void note_failure() { is_failed_ = true; }
+
  private:
   // And notes what the client will make of it.
   void say(const std::string& speech) {
@@ -77,7 +80,8 @@ void call(Store& store, Input& input, Server& server) {
     case kAdd:
       return static_cast<void>(store.add(key, number_of(input)));
     case kPostFailure:
-      return static_cast<void>(store.post_failure(key));
+      static_cast<void>(store.post_failure(key));
+      return server.note_failure();
     case kFailure:
       return static_cast<void>(store.failure());
     case kJoin:
