@@ -332,6 +332,10 @@ bool OfiChannel::say_goodbye() {
   return is_heard_;
 }
 
+void OfiChannel::cancel_receives() {
+  for (Incoming& each : in_) endpoint_.cancel(each.operation);
+}
+
 void OfiChannel::throw_if_closed() const {
   if (!is_closed_) return;
   throw Error(ErrorCode::kAborted, kNoPeer,

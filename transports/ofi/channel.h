@@ -78,6 +78,9 @@ class OfiChannel final : public Channel, private Owner {
 
   void close() noexcept { is_closed_ = true; }
 
+  // Asks for the end of what is under way towards this rank.
+  void cancel_receives();
+
   // Segments of the peer's: the last word to it, by which it knows that they need not be sent any
   // more, whatever the provider has said of them.
   std::uint64_t taken() const { return taken_; }

@@ -111,8 +111,20 @@ Posted Endpoint::inject(int peer, std::span<const std::byte> data, std::uint64_t
 
 Posted Endpoint::receive(std::span<std::byte> into, std::uint64_t tag, Operation& operation) {
   operation.is_receive = true;
-  return outcome(::fi_trecv(fids_.endpoint.get(), into.data(), into.size(), nullptr, FI_ADDR_UNSPEC,
-                            tag, 0, &operation.context));
+  const Posted posted = outcome(::fi_trecv(fids_.endpoint.get(), into.data(), into.size(), nullptr,
+                                           FI_ADDR_UNSPEC, tag, 0, &operation.context));
+  operation.is_under_way = posted == Posted::kYes;
+  receives_ += operation.is_under_way ? 1 : 0;
+  return posted;
+}
+
+void Endpoint::cancel(Operation& operation) {
+  if (operation.is_under_way) ::fi_cancel(&fids_.endpoint->fid, &operation.context);
+}
+
+void Endpoint::over(Operation& operation) {
+  receives_ -= operation.is_under_way ? 1 : 0;
+  operation.is_under_way = false;
 }
 
 void Endpoint::poll() {
@@ -134,6 +146,7 @@ void Endpoint::poll() {
       const auto& entry = entries[static_cast<std::size_t>(i)];
       auto& operation = *static_cast<Operation*>(entry.op_context);
       ++done_;
+      over(operation);
       operation.owner->done(operation, operation.is_receive ? entry.len : 0,
                             operation.is_receive ? entry.data : 0);
     }
@@ -146,7 +159,9 @@ void Endpoint::poll_error() {
   if (::fi_cq_readerr(fids_.queue.get(), &entry, 0) <= 0) return;
   ++done_;
   auto* const operation = static_cast<Operation*>(entry.op_context);
-  if (operation == nullptr || entry.err == FI_ECANCELED) return;
+  if (operation == nullptr) return;
+  over(*operation);
+  if (entry.err == FI_ECANCELED) return;
   operation->owner->failed(*operation, library().text_of(entry.err));
 }
 

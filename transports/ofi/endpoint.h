@@ -37,6 +37,7 @@ struct Operation {
   Owner* owner = nullptr;
   std::uint64_t number = 0;  // its owner's
   bool is_receive = false;
+  bool is_under_way = false;  // a receive that is posted, and has not come
 };
 
 enum class Posted { kYes, kNotNow, kNever };  // kNever: why() says what is wrong
@@ -62,6 +63,11 @@ class Endpoint {
   Posted inject(int peer, std::span<const std::byte> data, std::uint64_t tag, std::uint64_t word);
   // What has this tag, from whomever.
   Posted receive(std::span<std::byte> into, std::uint64_t tag, Operation& operation);
+  // Asks for the end of a receive that is under way. poll() sees it, and tells nobody; what has
+  // begun to come comes nevertheless.
+  void cancel(Operation& operation);
+  // Those that are under way.
+  std::size_t receives() const { return receives_; }
   // Why the last one was refused for ever.
   const std::string& why() const { return why_; }
 
@@ -93,12 +99,14 @@ class Endpoint {
   void require(long result, const char* what) const;
   Posted outcome(long result);
   void poll_error();
+  void over(Operation& operation);
 
   Info info_;
   Fids fids_;
   int descriptor_ = -1;
   std::string why_;
   std::uint64_t done_ = 0;
+  std::size_t receives_ = 0;
 };
 
 }  // namespace kolo::ofi

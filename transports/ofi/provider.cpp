@@ -60,8 +60,9 @@ posix::Address address_in(const fi_info& info) {
 KnownProvider known_provider(std::string_view name) {
   const auto* const known = std::find_if(std::begin(kKnownProviders), std::end(kKnownProviders),
                                          [name](const auto& each) { return each.name == name; });
-  return known == std::end(kKnownProviders) ? KnownProvider{name, false, false, false, 64 << 10}
-                                            : *known;
+  return known == std::end(kKnownProviders)
+             ? KnownProvider{name, false, false, false, true, 64 << 10}
+             : *known;
 }
 
 std::string full_name(std::string_view name) {

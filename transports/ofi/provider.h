@@ -16,6 +16,7 @@ struct KnownProvider {
   bool is_within_host = false;            // and not taken unasked
   bool needs_automatic_progress = false;  // its own thread moves the data
   bool shares_regions = false;            // see household.h
+  bool closes_at_rest = false;            // not while data come in: see OfiTransport::come_to_rest
   std::size_t segment_bytes = 0;          // that serve best
 };
 
@@ -24,9 +25,9 @@ struct KnownProvider {
 // in memory of both ranks while it writes there (1.17): a rank killed in that moment leaves its
 // peer in the provider for ever.
 inline constexpr KnownProvider kKnownProviders[] = {
-    {"shm", true, false, true, std::size_t{64} << 10},
-    {"tcp;ofi_rxm", false, false, false, std::size_t{128} << 10},
-    {"sockets", false, true, false, std::size_t{64} << 10},
+    {"shm", true, false, true, false, std::size_t{64} << 10},
+    {"tcp;ofi_rxm", false, false, false, true, std::size_t{128} << 10},
+    {"sockets", false, true, false, false, std::size_t{64} << 10},
 };
 
 // What is known of `name`, or of any provider.
