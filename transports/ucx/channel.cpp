@@ -1,9 +1,11 @@
 #include "transports/ucx/channel.h"
 
 #include <fmt/format.h>
+#include <cstdlib>
 
 #include "transports/check.h"
 #include "transports/error.h"
+#include "transports/ucx/carriers.h"
 
 namespace kolo::ucx {
 
@@ -198,6 +200,7 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
         "this channel takes no answers: ask Capabilities::can_answer first");
   connect();
   throw_if_cannot_send();
+  if (!knows_carriers_ && is_settled()) learn_carriers();
   statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
   const bool may_wait = (flags & kMore) != 0 && !data.empty() && data.size() <= kMostBefore &&
@@ -211,6 +214,13 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
   if (outbox_.is_holding()) --station_.holding;
   told_ = inbox_.released();
   outbox_.send_segment(data, told_);
+}
+
+// Who has said by UCX's own variable from where on to ask is heard.
+void UcxChannel::learn_carriers() {
+  knows_carriers_ = true;
+  if (std::getenv("UCX_RNDV_THRESH") != nullptr) return;
+  outbox_.send_eagerly(eager_bytes(carriers_in(station_.worker.describe(outbox_.endpoint()))));
 }
 
 void UcxChannel::send_held() {

@@ -41,6 +41,7 @@ std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& 
   find("ucp_worker_set_am_recv_handler", library.worker_set_am_recv_handler);
   find("ucp_ep_create", library.ep_create);
   find("ucp_ep_flush_nbx", library.ep_flush_nbx);
+  find("ucp_ep_print_info", library.ep_print_info);
   find("ucp_am_send_nbx", library.am_send_nbx);
   find("ucp_am_recv_data_nbx", library.am_recv_data_nbx);
   find("ucp_am_data_release", library.am_data_release);

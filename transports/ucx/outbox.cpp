@@ -5,6 +5,13 @@
 
 namespace kolo::ucx {
 
+namespace {
+
+// Of shorter ones UCX asks nobody.
+constexpr std::size_t kNeverAskedFor = 1024;
+
+}  // namespace
+
 Outbox::Outbox(Worker& worker, std::uint32_t token, int rank, std::size_t segment_bytes)
     : worker_(worker),
       token_(token),
@@ -66,6 +73,9 @@ void Outbox::post(Kind kind, Letter& letter, std::span<const std::byte> data) {
     // be sent without, and who has sent that could not go before the peer has answered.
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_AM_SEND_FLAG_REPLY;
+  } else if (data.size() > kNeverAskedFor && data.size() <= eager_bytes_) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_AM_SEND_FLAG_EAGER;
   }
   param.cb.send = &Outbox::sent;
   param.user_data = &letter;

@@ -30,6 +30,9 @@ class Outbox {
 
   void connect(ucp_ep_h endpoint) { endpoint_ = endpoint; }
   bool is_connected() const { return endpoint_ != nullptr; }
+
+  // From now on segments of up to so many bytes are sent without asking the peer first.
+  void send_eagerly(std::size_t bytes) { eager_bytes_ = bytes; }
   ucp_ep_h endpoint() const { return endpoint_; }
 
   // Whether the next segment may leave.
@@ -99,6 +102,7 @@ class Outbox {
   const std::uint32_t rank_;
   const std::size_t segment_bytes_;
   ucp_ep_h endpoint_ = nullptr;
+  std::size_t eager_bytes_ = 0;
   std::array<Place, kWindow> places_;
   // More credit than a window's is never under way: the peer cannot have sent what it would be for.
   std::array<Letter, kWindow / kTellAfter + 1> credits_;

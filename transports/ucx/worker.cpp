@@ -1,6 +1,8 @@
 #include "transports/ucx/worker.h"
 
 #include <fmt/format.h>
+#include <cstdio>
+#include <cstdlib>
 
 #include "transports/error.h"
 #include "transports/transport.h"
@@ -104,6 +106,18 @@ ucp_ep_h Worker::connect(const std::string& address, Failures failures,
   require(ucp_, ucp_.ep_create(worker_, &params, &endpoint), "ucp_ep_create",
           ErrorCode::kUnavailable);
   return endpoint;
+}
+
+std::string Worker::describe(ucp_ep_h endpoint) const {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = ::open_memstream(&text, &length);
+  if (stream == nullptr) return {};
+  ucp_.ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
+  std::free(text);
+  return printed;
 }
 
 bool Worker::arm() {

@@ -36,6 +36,9 @@ class Worker {
   ucp_ep_h connect(const std::string& address, Failures failures, ucp_err_handler_cb_t callback,
                    void* argument);
 
+  // What UCX prints of an endpoint that is connected; empty where there is no memory for it.
+  std::string describe(ucp_ep_h endpoint) const;
+
   // How much has happened; 0: nothing.
   unsigned progress() { return ucp_.worker_progress(worker_); }
 

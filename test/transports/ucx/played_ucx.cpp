@@ -18,8 +18,9 @@ std::vector<std::byte> bytes_at(const void* from, std::size_t length) {
 
 ucs_status_ptr_t send(ucp_ep_h, unsigned id, const void* header, std::size_t header_length,
                       const void* buffer, std::size_t count, const ucp_request_param_t* param) {
-  played().sent.push_back({id, bytes_at(header, header_length), bytes_at(buffer, count),
-                           param->cb.send, param->user_data});
+  played().sent.push_back(
+      {id, bytes_at(header, header_length), bytes_at(buffer, count), param->cb.send,
+       param->user_data, (param->op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) != 0 ? param->flags : 0});
   return played().completes_at_once ? nullptr : handle<void*>();
 }
 
@@ -59,6 +60,9 @@ ucx::Library make_library() {
   };
   library.ep_flush_nbx = [](ucp_ep_h, const ucp_request_param_t*) -> ucs_status_ptr_t {
     return nullptr;
+  };
+  library.ep_print_info = [](ucp_ep_h, FILE* stream) {
+    std::fputs(played().carriers.c_str(), stream);
   };
   library.am_send_nbx = send;
   library.am_recv_data_nbx = fetch;

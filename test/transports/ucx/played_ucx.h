@@ -14,6 +14,7 @@ struct PlayedUcx {
     std::vector<std::byte> data;
     ucp_send_nbx_callback_t callback = nullptr;
     void* user_data = nullptr;
+    std::uint32_t flags = 0;
   };
   struct Fetch {
     void* offer = nullptr;
@@ -26,6 +27,7 @@ struct PlayedUcx {
   std::vector<Fetch> fetches;
   std::vector<void*> released;
   bool completes_at_once = true;  // what is sent
+  std::string carriers;           // as ucp_ep_print_info prints them
 };
 
 // The one that the functions of played_library() write into.

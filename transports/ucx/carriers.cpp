@@ -1,0 +1,53 @@
+#include "transports/ucx/carriers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+
+namespace kolo::ucx {
+
+namespace {
+
+// They copy through sockets or queues, however the data are offered to them.
+constexpr std::string_view kCopying[] = {"tcp", "posix", "sysv", "self"};
+
+// They have the kernel copy from process to process, once: worth asking for from here on.
+constexpr std::string_view kFetching[] = {"cma", "knem", "xpmem"};
+constexpr std::size_t kWorthFetching = 128 * 1024;
+
+template <std::size_t kCount>
+bool is_one_of(const std::string& carrier, const std::string_view (&names)[kCount]) {
+  return std::find(std::begin(names), std::end(names), carrier) != std::end(names);
+}
+
+}  // namespace
+
+// lane[1]:  3:cma/memory.0 md[2] -> ...
+std::vector<std::string> carriers_in(std::string_view printed) {
+  std::vector<std::string> carriers;
+  std::istringstream lines{std::string(printed)};
+  for (std::string line; std::getline(lines, line);) {
+    const auto lane = line.find("lane[");
+    if (lane == std::string::npos) continue;
+    std::istringstream words(line.substr(lane));
+    std::string name;
+    std::string resource;
+    words >> name >> resource;
+    const auto colon = resource.find(':');
+    const auto slash = resource.find('/');
+    if (colon == std::string::npos || slash == std::string::npos || slash < colon) continue;
+    carriers.push_back(resource.substr(colon + 1, slash - colon - 1));
+  }
+  return carriers;
+}
+
+std::size_t eager_bytes(const std::vector<std::string>& carriers) {
+  std::size_t most = carriers.empty() ? 0 : SIZE_MAX;
+  for (const std::string& carrier : carriers) {
+    if (is_one_of(carrier, kCopying)) continue;
+    most = std::min(most, is_one_of(carrier, kFetching) ? kWorthFetching : 0);
+  }
+  return most;
+}
+
+}  // namespace kolo::ucx
