@@ -80,6 +80,10 @@ struct Settings {
   std::chrono::milliseconds hello_timeout{
       5000};  // KOLO_HELLO_TIMEOUT_MS: strangers who do not say hello are dropped
 
+  // --- ucx ---
+  bool ucx_asks_as_told = false;  // UCX_RNDV_THRESH, which is UCX's own, is set: it says from where
+                                  // on UCX asks before it sends
+
   // --- ofi ---
   std::string ofi_provider;  // KOLO_OFI_PROVIDER: of libfabric's: shm, tcp, sockets, ...; empty:
                              // tcp, or else sockets; the same on all ranks

@@ -12,6 +12,7 @@
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/posix/identity.h"
+#include "transports/settings.h"
 #include "transports/transport_kind.h"
 #include "transports/ucx/channel.h"
 #include "transports/waiting.h"
@@ -40,8 +41,10 @@ constexpr unsigned kProgressPerClock = 64;
 
 class UcxTransport final : public Transport {
  public:
-  UcxTransport(const TransportRequest& request, std::size_t segment_bytes)
+  UcxTransport(const TransportRequest& request, const UcxSettings& settings)
       : size_(request.size), station_(ucx::library(), request.rank, request.size) {
+    const std::size_t segment_bytes = settings.segment_bytes;
+    station_.asks_as_told = settings.asks_as_told;
     let_messages_in();
     exchange_cards(request, segment_bytes);
     for (int peer = 0; peer < size_; ++peer) {
@@ -294,6 +297,7 @@ class UcxTransport final : public Transport {
 
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   UcxSettings settings;
+  settings.asks_as_told = read_settings().ucx_asks_as_told;
   if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
   return make_ucx(request, settings);
 }
@@ -304,7 +308,7 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   check(request.rank >= 0 && request.rank < request.size, "a rank must be from 0 to size - 1");
   check(request.store != nullptr, "a transport needs a store");
   try {
-    return std::make_unique<UcxTransport>(request, settings.segment_bytes);
+    return std::make_unique<UcxTransport>(request, settings);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable ||
         std::string_view(error.what()).starts_with("rank "))

@@ -2,10 +2,10 @@
 // reach, as the user's UCX_TLS and the other UCX_* variables say. libucp is loaded when this
 // transport is first asked for.
 //
-// A segment is an active message with its number in the header. A short one is sent eagerly and
-// lies with UCX until it is taken; a long one UCX only announces, and fetches when the receiver has
-// a place for it (its rendezvous): receive() of one costs no copy but the network's own. Credit is
-// counted in segments.
+// A segment is an active message with its number in the header. Where UCX can only copy, and
+// wherever it is short, it is sent as it is (eagerly) and lies with UCX until it is taken; else UCX
+// announces it, and fetches it when the receiver has a place for it (its rendezvous): receive() of
+// one then costs no copy but the network's own. Credit is counted in segments.
 //
 // UCX notices the death of a peer in its own time, if at all: within a host another way tells
 // (ucx/lifeline.h), between hosts it is UCX's error handling.
@@ -20,6 +20,7 @@ namespace kolo {
 
 struct UcxSettings {
   std::size_t segment_bytes = 256 * 1024;  // a multiple of kSegmentAlignment, alike on every rank
+  bool asks_as_told = false;  // UCX decides for itself which segments it only announces at first
 };
 
 // Collective over the request's ranks: all are connected when it returns, or, of many, have

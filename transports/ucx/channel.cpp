@@ -1,7 +1,6 @@
 #include "transports/ucx/channel.h"
 
 #include <fmt/format.h>
-#include <cstdlib>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -216,10 +215,9 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
   outbox_.send_segment(data, told_);
 }
 
-// Who has said by UCX's own variable from where on to ask is heard.
 void UcxChannel::learn_carriers() {
   knows_carriers_ = true;
-  if (std::getenv("UCX_RNDV_THRESH") != nullptr) return;
+  if (station_.asks_as_told) return;
   outbox_.send_eagerly(eager_bytes(carriers_in(station_.worker.describe(outbox_.endpoint()))));
 }
 

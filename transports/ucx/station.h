@@ -25,7 +25,8 @@ struct Station {
   Lifelines lifelines;
   Worker worker;
   std::vector<Card> cards;  // of all ranks
-  int holding = 0;          // channels with a segment that waits for another
+  bool asks_as_told = false;
+  int holding = 0;  // channels with a segment that waits for another
 };
 
 }  // namespace kolo::ucx
