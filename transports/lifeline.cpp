@@ -81,21 +81,15 @@ void Lifeline::look_if_due() {
 
 void Lifeline::look() {
   std::array<epoll_event, 64> events;
-  bool is_somebody_new = !strangers_.empty();
   std::span<const epoll_event> news;
   do {
     news = watch_.wait(events, 0);
-    // First, as a rank that has ended may have left its word where it came.
-    if (!news.empty()) accept_all();
+    // Those who come first: a rank that has ended may have left its word where it came.
+    if (!news.empty() || !strangers_.empty()) accept_all();
     for (const epoll_event& event : news) {
-      if (event.data.u64 == kSomebodyNew) {
-        is_somebody_new = true;
-      } else {
-        hear_peer(static_cast<int>(event.data.u64));
-      }
+      if (event.data.u64 != kSomebodyNew) hear_peer(static_cast<int>(event.data.u64));
     }
   } while (news.size() == events.size());
-  if (is_somebody_new) accept_all();
   if (!std::exchange(has_unanswered_, false)) return;
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     const Peer& other = peers_[peer];

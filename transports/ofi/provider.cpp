@@ -61,7 +61,7 @@ KnownProvider known_provider(std::string_view name) {
   const auto* const known = std::find_if(std::begin(kKnownProviders), std::end(kKnownProviders),
                                          [name](const auto& each) { return each.name == name; });
   return known == std::end(kKnownProviders)
-             ? KnownProvider{name, false, false, false, true, 64 << 10}
+             ? KnownProvider{name, false, false, false, name.find("ofi_rxm") != name.npos, 64 << 10}
              : *known;
 }
 

@@ -20,7 +20,12 @@ void require(const Library& ucp, ucs_status_t status, const char* function,
 ucp_context_h make_context(const Library& ucp, int size) {
   // Holds what the user's UCX_* variables say.
   ucp_config_t* config = nullptr;
-  require(ucp, ucp.config_read(nullptr, nullptr, &config), "ucp_config_read");
+  if (const auto status = ucp.config_read(nullptr, nullptr, &config); status != UCS_OK) {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("UCX cannot read its settings ({}): see what it says above, and the "
+                            "UCX_* variables",
+                            text_of(ucp, status)));
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
