@@ -142,10 +142,7 @@ void Door::connect(ShmChannel& channel, bool is_sending) {
 
 void Door::look() {
   if (!listener_) return;
-  accept_all();
-  const auto now = Clock::now();
-  std::erase_if(strangers_,
-                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+  hear_all();
   make_calls(false);
 }
 
@@ -181,6 +178,13 @@ void Door::close() noexcept {
 }
 
 // --- those who come ---
+
+void Door::hear_all() {
+  accept_all();
+  const auto now = Clock::now();
+  std::erase_if(strangers_,
+                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+}
 
 // Each is heard at once: most have said hello by now, and then cannot be taken for silent.
 void Door::accept_all() {
@@ -300,9 +304,9 @@ std::optional<posix::Descriptor> Door::reach(ShmChannel& channel) {
       return posix::connect_unix(address_of(channel.peer()).socket);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kPeerLost) {
-        accept_all();  // before its end it may have called
+        hear_all();  // before its end it may have called, and said hello since it was heard
         has_news_ = true;
-        find_gone(channel);
+        if (!has_left_some_) find_gone(channel);  // it may be among them
         return std::nullopt;
       }
       if (strangers_.empty()) {

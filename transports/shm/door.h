@@ -87,6 +87,7 @@ class Door final : public Connector {
 
   void publish(const TransportRequest& request, const std::string& why_not);
   void check_addresses() const;
+  void hear_all();
   void accept_all();
   std::optional<posix::Descriptor> accept();
   void drop_oldest();

@@ -163,7 +163,8 @@ void Door::hear_all() {
 // A crowd waits for the next look, so that nobody is kept from what else there is to do.
 void Door::accept_some() {
   for (std::size_t accepted = 0;; ++accepted) {
-    if (accepted == kMostAccepted) return wake_at(Clock::now() + kCrowdWaits);
+    has_left_some_ = accepted == kMostAccepted;
+    if (has_left_some_) return wake_at(Clock::now() + kCrowdWaits);
     Stranger stranger{posix::accept_from(listener_), Clock::now(), {}};
     if (stranger.socket.is_open()) {
       if (hear(stranger)) continue;
@@ -265,7 +266,7 @@ void Door::fail(Call& call, int error) {
   const bool is_near = card_of(call.peer).is_on_this_host;
   if (!is_near && now - call.refused_since < settings_.on_its_way) return;
   hear_all();  // before its end it may have connected itself
-  if (call.is_done) return;
+  if (call.is_done || has_left_some_) return;
   call.is_done = true;
   tenants_[static_cast<std::size_t>(call.peer)]->cannot_connect(
       is_near ? "nobody listens there any more: its process has ended, look at its last output"

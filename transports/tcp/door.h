@@ -122,6 +122,7 @@ class Door {
   Clock::time_point alarm_{};
   std::vector<Clock::time_point> wakes_;
   bool is_waited_for_ = false;
+  bool has_left_some_ = false;  // at the listener, for the next look
   std::vector<Card> cards_;
   std::vector<posix::Address> addresses_;
   std::vector<Tenant*> tenants_;

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +17,12 @@
 #include "test/support/catch.h"
 #include "test/transports/shm/ranks.h"
 #include "transports/error.h"
+#include "transports/exchange.h"
+#include "transports/posix/identity.h"
+#include "transports/posix/shared_memory.h"
+#include "transports/posix/unix_socket.h"
+#include "transports/shm/address.h"
+#include "transports/shm/hello.h"
 #include "transports/shm/layout.h"
 
 using namespace kolo;
@@ -57,6 +66,52 @@ bool gives_huge_pages() {
   return text.find("[always]") != std::string::npos || text.find("[within") != std::string::npos ||
          text.find("[force]") != std::string::npos;
 }
+
+// A rank 0 of two that does one step at a time; from its address on it keeps to the protocol.
+class PlayedRank {
+ public:
+  explicit PlayedRank(const std::shared_ptr<Store>& store) {
+    shm::Address own;
+    own.segment_bytes = ShmSettings{}.segment_bytes;
+    own.host = posix::host_identity();
+    own.socket = listener_->name();
+    const auto texts = exchange(*store, 0, 2, "address", to_text(own), soon(), "play a rank");
+    peer_ = shm::address_from_text(texts[1], 1);
+  }
+
+  void connect() { socket_ = posix::connect_unix(peer_.socket).value(); }
+
+  // With a region in which one segment of eight bytes is announced.
+  void say_hello(std::uint64_t value) {
+    const shm::Layout layout(peer_.segment_bytes);
+    posix::SharedMemory region(layout.bytes());
+    std::byte* const begin = region.bytes().data();
+    auto* const header = new (begin) shm::Header;
+    header->ranks[1] = 1;
+    header->slots = static_cast<std::uint32_t>(layout.slots());
+    header->segment_bytes = layout.segment_bytes();
+    auto* const frame = reinterpret_cast<shm::Frame*>(begin + shm::Layout::frames_offset());
+    std::memcpy(frame->tiny, &value, sizeof value);
+    shm::Announcement announcement;
+    announcement.tiny_segments = announcement.tiny_words = 1;
+    frame->word.store(pack(announcement));
+    reinterpret_cast<shm::Control*>(begin + shm::Layout::control_offset())->closed.store(1);
+    shm::Hello hello;
+    std::copy(peer_.ticket, peer_.ticket + 2, hello.ticket);
+    REQUIRE(posix::send_message(socket_.get(), std::as_bytes(std::span(&hello, 1)),
+                                region.descriptor()));
+  }
+
+  void end() {
+    listener_.reset();
+    socket_.close();
+  }
+
+ private:
+  std::optional<posix::UnixListener> listener_{std::in_place, 16};
+  shm::Address peer_;
+  posix::Descriptor socket_;
+};
 
 std::uint64_t connections(Transport& rank, int peer) {
   return rank.channel(peer).statistics().connections;
@@ -155,6 +210,25 @@ TEST_CASE("who sends first may end before its peer has looked up") {
   });
   CHECK(error.code() == ErrorCode::kPeerLost);
   CHECK(error.peer() == peer);
+}
+
+TEST_CASE("who was let in before its hello may say it, and end, before it is called") {
+  const auto store = make_local_store();
+  std::unique_ptr<Transport> receiver;
+  std::thread maker([&] { receiver = make_shm(request_for(1, 2, store)); });
+  PlayedRank sender(store);
+  maker.join();
+  sender.connect();
+  std::uint64_t value = 0;
+  const auto into = std::as_writable_bytes(std::span(&value, 1));
+  REQUIRE(!receiver->channel(0).receive(into));  // looks at once, and leaves the call to the sender
+  sender.say_hello(7);
+  sender.end();
+  static_cast<void>(receiver->arm());  // makes the call that is left
+  receiver->disarm();
+  wait_until(
+      *receiver, [&] { return receiver->channel(0).receive(into); }, "what it sent before");
+  CHECK(value == 7);
 }
 
 TEST_CASE("a rank that ended before anybody used its channel is found gone at the first use") {
