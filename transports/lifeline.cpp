@@ -149,6 +149,7 @@ bool Lifeline::call_unix(int peer) {
     called.called.socket = std::move(*socket);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost) throw;
+    accept_all();  // before its end it may have called, and left its word there
     lose(peer);
     return true;
   }

@@ -91,6 +91,16 @@ TEST_CASE("the last word comes also to who had not looked since it was called") 
   CHECK(ranks[0].last_word(1) == 7);
 }
 
+TEST_CASE("the last word comes also to who calls only when the other has ended") {
+  Ranks ranks(2);
+  ranks[1].join(0);
+  ranks[1].leave_words([](int) { return std::uint64_t{7}; });
+  ranks.all[1].reset();
+  ranks[0].join(1);
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(ranks[0].last_word(1) == 7);
+}
+
 TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
