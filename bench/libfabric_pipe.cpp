@@ -208,11 +208,11 @@ class LibfabricPipe final : public Pipe {
 
 }  // namespace
 
-std::unique_ptr<Pipe> make_library_pipe(const PipeRequest& request) {
+std::unique_ptr<Pipe> make_libfabric_pipe(const PipeRequest& request) {
   return std::make_unique<LibfabricPipe>(request);
 }
 
-std::vector<std::string> bare_libraries() {
+std::vector<std::string> bare_libfabric_providers() {
   if (!ofi::why_no_library().empty()) return {};
   return ofi::usable_providers();
 }

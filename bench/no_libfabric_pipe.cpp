@@ -4,12 +4,12 @@
 
 namespace kolo::bench {
 
-std::unique_ptr<Pipe> make_library_pipe(const PipeRequest&) {
+std::unique_ptr<Pipe> make_libfabric_pipe(const PipeRequest&) {
   throw Error(
       ErrorCode::kUnavailable, kNoPeer,
       "--level library: this build has no libfabric; install libfabric-dev and configure again");
 }
 
-std::vector<std::string> bare_libraries() { return {}; }
+std::vector<std::string> bare_libfabric_providers() { return {}; }
 
 }  // namespace kolo::bench

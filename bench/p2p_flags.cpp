@@ -21,9 +21,10 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
   command->add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
       ->capture_default_str();
   command
-      ->add_option("--level", typed.p2p_level,
-                   "segments (the transport's channel), messages (the communicator's send and "
-                   "receive), both in turn; library: segments and bare libfabric in turn")
+      ->add_option(
+          "--level", typed.p2p_level,
+          "segments (the transport's channel), messages (the communicator's send and "
+          "receive), both in turn; library: segments and bare UCX (ucx) or libfabric in turn")
       ->capture_default_str();
   command
       ->add_option("--window", result.p2p.window,

@@ -205,4 +205,8 @@ std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request) {
   return std::make_unique<MessagePipe>(request);
 }
 
+std::unique_ptr<Pipe> make_library_pipe(const PipeRequest& request) {
+  return request.transport == "ucx" ? make_ucx_pipe(request) : make_libfabric_pipe(request);
+}
+
 }  // namespace kolo::bench

@@ -3,7 +3,8 @@
 //   segments   the contract of transports/transport.h, by its plain calls: send from, and receive
 //              into, the caller's memory. A message is as many segments as its length asks for.
 //   messages   Communicator::send and receive: with headers, a queue, and checks.
-//   library    bare libfabric, over the provider that the transport ofi takes.
+//   library    bare UCX beside the transport ucx; else bare libfabric, over the provider that the
+//              transport ofi takes.
 //
 // What the second costs over the first is what kolo's own layers cost; what the first costs over
 // the third, the contract.
@@ -58,9 +59,14 @@ struct PipeRequest {
 // Collective over ranks 0 and 1.
 std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request);
 std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request);
+std::unique_ptr<Pipe> make_ucx_pipe(const PipeRequest& request);
+std::unique_ptr<Pipe> make_libfabric_pipe(const PipeRequest& request);
+
+// The library with nothing around it that request.transport is held against: the second for ucx,
+// the third for all others.
 std::unique_ptr<Pipe> make_library_pipe(const PipeRequest& request);
 
 // Providers of libfabric's that serve here, as far as kolo knows them.
-std::vector<std::string> bare_libraries();
+std::vector<std::string> bare_libfabric_providers();
 
 }  // namespace kolo::bench

@@ -25,7 +25,7 @@ class LimitReport {
   void begin() {
     table_ << fmt::format("# kolo-bench limits\n# {}; {}\n", describe_machine(),
                           surroundings_text(cache_line_round_trip()));
-    table_ << fmt::format("{:<20} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
+    table_ << fmt::format("{:<22} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
     flush_or_throw(table_, kTable);
   }
@@ -62,7 +62,7 @@ class LimitReport {
   void print(const Limit& limit) {
     line_notes_.add(limit.distance);
     table_ << fmt::format(
-        "{:<20} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>9}\n", limit.what,
+        "{:<22} {:<28} {:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>8} {:>9}\n", limit.what,
         limit.variant, format_bytes(limit.bytes), limit.time_us.median, limit.time_us.p10,
         limit.time_us.p90,
         limit.gigabytes_per_second > 0 ? fmt::format("{:.1f}", limit.gigabytes_per_second) : "-",
@@ -123,8 +123,10 @@ int run_limits(const Arguments& arguments) {
   for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
   for (const Limit& limit : tcp_round_trips()) report.add(limit);
   if (!has_two_cores) {
-    std::cerr << "kolo-bench: only one core to run on: the floors of two ranks are left out\n";
+    std::cerr << "kolo-bench: only one core to run on: bare libraries and the floors of two ranks "
+                 "are left out\n";
   } else {
+    for (const Limit& limit : library_limits(arguments.is_quick)) report.add(limit);
     add_floors(report, arguments.is_quick);
   }
   report.end();

@@ -4,8 +4,9 @@
 //   line     a cache line's round trip between two cores
 //   floor    what a collective moves, over shared memory and over TCP, with nothing around it
 //   tcp      loopback: an 8-byte round trip
+//   ucx, libfabric   bare: an 8-byte round trip, and a stream of 1 MiB messages
 //
-// Nothing here uses the libraries of this project.
+// Nothing here is carried by the transports of this project.
 //
 // Floors of two ranks are emulations: all-reduce in floor.cpp, what goes one hop in one_hop.cpp,
 // TCP in tcp.cpp. Of more ranks they are bounds, passes.cpp and tcp.cpp: the bytes that have to be
@@ -68,6 +69,11 @@ Row floor_row(const FloorRequest& request, const char* transport, const std::str
 std::vector<Row> tcp_all_reduce_floors(bool is_quick);
 
 std::vector<Limit> tcp_round_trips();
+
+// Of every provider of libfabric's that serves here, and of UCX as UCX_TLS has it: an 8-byte round
+// trip, and a stream. One that does not serve is left out, and a line to standard error says why.
+// The process must have two cores.
+std::vector<Limit> library_limits(bool is_quick);
 
 int run_limits(const Arguments& arguments);
 

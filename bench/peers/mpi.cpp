@@ -27,11 +27,11 @@ bool has_type(ElementType type) {
 
 class Mpi : public Library {
  public:
-  Mpi(std::string library, std::string algorithm, const LibraryRequest& request,
-      StartCommand command)
+  Mpi(std::string library, std::string algorithm, std::string transport,
+      const LibraryRequest& request, StartCommand command)
       : name_(std::move(library)),
         algorithm_(std::move(algorithm)),
-        transport_(mpi_transport(request)),
+        transport_(std::move(transport)),
         elsewhere_(name_, request, std::move(command)) {}
 
   std::string name() const override { return name_; }
@@ -76,10 +76,10 @@ std::string worker_program(const std::string& name) {
   return (folder / "../libexec/kolo" / name).lexically_normal().string();
 }
 
-std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm,
+std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm, std::string transport,
                                   const LibraryRequest& request, StartCommand command) {
-  return std::make_unique<Mpi>(std::move(library), std::move(algorithm), request,
-                               std::move(command));
+  return std::make_unique<Mpi>(std::move(library), std::move(algorithm), std::move(transport),
+                               request, std::move(command));
 }
 
 }  // namespace kolo::bench

@@ -11,7 +11,8 @@
 
 namespace kolo::bench {
 
-// Which of the peers' transports stands beside kolo's: "tcp" beside tcp, "shm" beside the others.
+// Which of the peers' own transports stands beside kolo's: "tcp" beside tcp, "shm" beside the
+// others.
 std::string mpi_transport(const LibraryRequest& request);
 
 // Whether more ranks than cores will run.
@@ -20,8 +21,8 @@ bool is_crowded(const LibraryRequest& request);
 // The program that does a peer's work, beside this one, built or installed.
 std::string worker_program(const std::string& name);
 
-// `library` and `algorithm` are for the table; a limit of all MPIs: 2^31 - 1 elements.
-std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm,
+// `library`, `algorithm` and `transport` are for the table; a limit of all MPIs: 2^31 - 1 elements.
+std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm, std::string transport,
                                   const LibraryRequest& request, StartCommand command);
 
 }  // namespace kolo::bench

@@ -21,15 +21,19 @@ std::unique_ptr<Library> make_mpich(const LibraryRequest& request) {
                    "-n",
                    fmt::format("{}", request.size),
                    worker_program("kolo-bench-mpich")};
-  if (mpi_transport(request) == "tcp") {
+  std::string transport = mpi_transport(request);
+  if (transport == "tcp") {
     command.environment.emplace_back("UCX_TLS", "tcp,self");
     // Not by hosts within hosts: 5.5 us in the place of 7 for 8 bytes of two ranks, and never
     // slower.
     command.environment.emplace_back("MPIR_CVAR_NOLOCAL", "1");
+  } else if (request.transport == "ucx") {  // with the UCX_TLS that kolo has
+    transport = "ucx";
+    command.environment.emplace_back("MPIR_CVAR_NOLOCAL", "1");
   }
   // It yields, but 8 bytes still take milliseconds then.
   if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
-  return make_mpi("mpich", "default", request, std::move(command));
+  return make_mpi("mpich", "default", std::move(transport), request, std::move(command));
 }
 
 }  // namespace kolo::bench

@@ -56,8 +56,10 @@ std::unique_ptr<Library> make_openmpi(const LibraryRequest& request) {
   }
   if (is_crowded(request)) add(words, {"mpi_yield_when_idle", "1"});
   words.push_back(worker_program("kolo-bench-openmpi"));
+  const bool has_the_same = is_ucx && request.transport == "ucx";  // with the UCX_TLS that kolo has
   return make_mpi(is_ucx ? "openmpi:ucx" : "openmpi",
-                  request.algorithm == "ring" ? "ring" : "default", request, std::move(command));
+                  request.algorithm == "ring" ? "ring" : "default",
+                  has_the_same ? "ucx" : mpi_transport(request), request, std::move(command));
 }
 
 }  // namespace kolo::bench

@@ -43,6 +43,9 @@ constexpr Absent kAbsent[] = {
     {"mpich",
      "Debian's packages are mpich and libmpich-dev: cmake/setup.sh --with peers installs them, "
      "then configure and build again"},
+    {"mpich_ofi",
+     "it is an MPICH that can go over libfabric, as PyPI's package mpich: python3 -m venv DIR, "
+     "DIR/bin/pip install mpich, then configure with -DKOLO_MPICH_OFI=DIR and build again"},
     {"openmpi",
      "Debian's packages are openmpi-bin and libopenmpi-dev: cmake/setup.sh --with peers installs "
      "them, then configure and build again"},

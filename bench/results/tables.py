@@ -114,7 +114,7 @@ def table(points, collective):
 def versions_of(files):
     """Of the peers, by their names where the rows do not say."""
     rows = [row for rows in files for row in rows if row.get("library", "kolo") not in ("kolo", "floor")]
-    return list(dict.fromkeys(row.get("version") or row["library"] for row in rows))
+    return list(dict.fromkeys(" ".join((row.get("version") or row["library"]).split()) for row in rows))
 
 
 def head(files, made_by, is_trial):

@@ -1,6 +1,7 @@
 // Two ranks: are all bytes checked, and is what is said of them right?
 #include "bench/p2p.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -13,6 +14,7 @@
 #include "bench/meeting.h"
 #include "bench/pipe.h"
 #include "test/support/catch.h"
+#include "transports/registry.h"
 
 using namespace kolo;
 using namespace kolo::bench;
@@ -151,6 +153,34 @@ TEST_CASE("channels and messages carry every kind of play, with segments of thei
       for (const P2pRow& row : rows) {
         CHECK(row.wrong == 0U);
         CHECK(row.transport == "inproc");
+      }
+    }
+  }
+}
+
+TEST_CASE("bare libraries carry every kind of play, and say which they are") {
+  const auto names = transport_names();
+  for (const char* transport : {"ucx", "ofi"}) {
+    INFO(transport);
+    const bool is_built = std::find(names.begin(), names.end(), transport) != names.end();
+    if (!is_built || !why_unusable(transport).empty()) {
+      WARN("skipped: " << transport << " is not there");
+      continue;
+    }
+    for (const P2pKind kind : kP2pKinds) {
+      for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{200'003}}) {
+        INFO(to_string(kind) << ", " << bytes << " bytes");
+        Arguments arguments = small_run(kind);
+        const auto store = make_local_store();
+        const auto rows = play(arguments, bytes, [&](int rank) {
+          PipeRequest request{rank, store, transport};
+          std::vector<std::unique_ptr<Pipe>> pipes;
+          pipes.push_back(make_library_pipe(request));
+          return pipes;
+        });
+        REQUIRE(rows.size() == 1);
+        CHECK(rows[0].wrong == 0U);
+        CHECK(rows[0].level == "library");
       }
     }
   }

@@ -1,0 +1,46 @@
+// MPICH over libfabric (ch4:ofi), by the provider that the transport ofi takes. All that its ranks
+// say goes there, within a host as well. Its processes bind themselves to the cores that kolo's
+// have.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "bench/peers/mpi.h"
+#include "transports/settings.h"
+
+namespace kolo::bench {
+
+std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request);
+std::vector<std::string_view> algorithms_of_mpich_ofi(Collective collective);
+
+namespace {
+
+// Beside shm and tcp, the provider of that name; beside others what KOLO_OFI_PROVIDER says, and tcp
+// unasked, as for ofi.
+std::string provider_beside(const LibraryRequest& request) {
+  if (request.transport == "shm" || request.transport == "tcp") return request.transport;
+  const std::string asked = read_settings().ofi_provider;
+  return asked.empty() ? "tcp" : asked.substr(0, asked.find(';'));
+}
+
+}  // namespace
+
+std::vector<std::string_view> algorithms_of_mpich_ofi(Collective) { return {}; }
+
+std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request) {
+  const std::string provider = provider_beside(request);
+  StartCommand command;
+  command.words = {KOLO_MPICH_OFI_LAUNCHER,
+                   "-launcher",
+                   "fork",
+                   "-n",
+                   fmt::format("{}", request.size),
+                   worker_program("kolo-bench-mpich_ofi")};
+  command.environment = {
+      {"MPIR_CVAR_CH4_NETMOD", "ofi"}, {"MPIR_CVAR_NOLOCAL", "1"}, {"FI_PROVIDER", provider}};
+  if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
+  const bool is_ours = request.transport == "ofi";
+  return make_mpi("mpich_ofi", "default", is_ours ? "ofi" : provider, request, std::move(command));
+}
+
+}  // namespace kolo::bench
