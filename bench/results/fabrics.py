@@ -69,7 +69,8 @@ class Run:
         if done.returncode == 3:
             self.has_wrong = True
         elif done.returncode != 0:
-            self.fail(f"{what}: exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+            said = done.stderr.strip().splitlines() or ["nothing was said"]
+            self.fail(f"{what}: exit code {done.returncode}: {said[-1]}")
         return rows
 
     def fail(self, text):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""bench/results/make.sh: one command from a kolo-bench to tables and plots.
+"""bench/results/make.sh: one command from a kolo-bench to tables and plots; fabrics.py: from another to tables of ucx and ofi.
 
   results_test.py KOLO_BENCH [test...]
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ BENCH = ""
 PATIENCE_S = 1000
 MAKE = Path(__file__).resolve().parents[2] / "bench/results/make.sh"
 TABLES = MAKE.with_name("tables.py")
+FABRICS = MAKE.with_name("fabrics.py")
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]
 
 
@@ -133,6 +135,72 @@ class Results(unittest.TestCase):
             path = Path(folder) / "rows"
             path.write_text("".join(json.dumps(line) + "\n" for line in rows))
             return run(sys.executable, TABLES, path)
+
+
+# A kolo-bench of a few lines: openmpi:ucx takes twice as long, a bare library 9 tenths; what goes wrong is to be added.
+PLAYED_BENCH = """#!{python}
+import json, os, sys
+words = sys.argv[1:]
+if words == ["peers"]:
+    print("openmpi:ucx")
+    sys.exit()
+transport = words[words.index("--transport") + 1]
+{more}
+row = {row}
+row.update(transport=transport, busbw_GBps=1, algbw_GBps=1)
+if "p2p" in words:
+    row.update(bytes=int(words[words.index("--min-bytes") + 1]), collective="p2p_" + words[1], algorithm="segments")
+else:
+    row.update(ranks=int(words[words.index("--ranks") + 1]))
+print(json.dumps(row))
+if "p2p" in words:
+    row.update(algorithm="library", median_us=9)
+    print(json.dumps(row))
+elif "--against" in words:
+    row.update(library="openmpi", peer=words[words.index("--against") + 1], median_us=20)
+    print(json.dumps(row))
+"""
+PLAYED_ROW = "| 64 B | ring | 10 (10 - 10) | 1 | 0.10 | 20, 2.00 | near |"
+
+
+class Fabrics(unittest.TestCase):
+    def measure(self, folder, more=""):
+        bench = Path(folder) / "kolo-bench"
+        bench.write_text(PLAYED_BENCH.format(python=sys.executable, more=more, row=repr(row("kolo", 64, 10))))
+        bench.chmod(0o755)
+        self.words = [sys.executable, FABRICS, "--quick", "--bench", bench, "--out", Path(folder) / "out"]
+        done = subprocess.run(self.words, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                              env={**os.environ, "PATH": folder})  # no ucx_perftest
+        return done.returncode, (Path(folder) / "out/README.md").read_text(), done.stderr
+
+    def test_every_network_stands_beside_its_library_and_its_peer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, page, errors = self.measure(folder)
+            self.assertEqual(code, 0, errors)
+            for network, transport in (("UCX_TLS=posix,sysv,self", "ucx"), ("UCX_TLS=tcp", "ucx"), ("KOLO_OFI_PROVIDER=shm", "ofi"),
+                                       ("KOLO_OFI_PROVIDER=tcp", "ofi")):
+                self.assertIn(f"| {transport} | {network} | latency | 8 B | 9 | 10 | 0.90 | 1.00 | near |", page)
+                for ranks in (2, 4):
+                    self.assertIn(f"## {transport}, {network}, {ranks} ranks", page)
+            self.assertEqual(page.count(PLAYED_ROW), 4)
+            self.assertEqual(page.count("mpich_ofi is not in this build"), 4)
+            self.assertIn("ucx_perftest was not there", page)
+            self.assertEqual(len(list((Path(folder) / "out").glob("*.jsonl"))), 12)
+            code, _, errors = run(*self.words)  # what is there stays
+            self.assertEqual(code, 2)
+            self.assertIn("is there already", errors)
+
+    def test_what_fails_is_named_and_the_rest_is_made(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, page, errors = self.measure(folder, "if transport == 'ofi': sys.exit('no provider')")
+            self.assertEqual(code, 1)
+            for text in (errors, page):
+                self.assertIn("all-reduce over ofi-tcp, 4 ranks: exit code 1: no provider", text)
+            self.assertEqual(page.count(PLAYED_ROW), 4)
+
+    def test_wrong_results_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.measure(folder, "import atexit; atexit.register(lambda: (sys.stdout.flush(), os._exit(3)))")[0], 3)
 
 
 if __name__ == "__main__":
