@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <cstdint>
 #include <memory>
 #include <string>
 

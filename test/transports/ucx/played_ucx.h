@@ -1,6 +1,7 @@
 // A UCX that does what the test says: every call is recorded, nothing is sent.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "transports/ucx/library.h"
