@@ -7,7 +7,7 @@ namespace kolo::bench {
 std::unique_ptr<Pipe> make_libfabric_pipe(const PipeRequest&) {
   throw Error(
       ErrorCode::kUnavailable, kNoPeer,
-      "--level library: this build has no libfabric; install libfabric-dev and configure again");
+      "this build has no libfabric; install libfabric-dev and configure again");
 }
 
 std::vector<std::string> bare_libfabric_providers() { return {}; }

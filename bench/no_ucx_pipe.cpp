@@ -6,7 +6,7 @@ namespace kolo::bench {
 
 std::unique_ptr<Pipe> make_ucx_pipe(const PipeRequest&) {
   throw Error(ErrorCode::kUnavailable, kNoPeer,
-              "--level library: this build has no UCX; install libucx-dev and configure again");
+              "this build has no UCX; install libucx-dev and configure again");
 }
 
 }  // namespace kolo::bench

@@ -318,8 +318,6 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   }
 }
 
-// Whether UCX is there is found out when it is asked for: "auto" has tcp, which reaches as far, and
-// need not load a library to find out what it will not use.
-TransportKind ucx_transport() { return {"ucx", Reach::kNetwork, nullptr, make, nullptr}; }
+TransportKind ucx_transport() { return {"ucx", Reach::kNetwork, ucx::why_no_library, make}; }
 
 }  // namespace kolo

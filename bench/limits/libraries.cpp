@@ -33,6 +33,7 @@ std::vector<BareLibrary> known_libraries() {
   request.transport = "ucx";
   libraries.push_back({"ucx", request});
   request.transport = "ofi";
+  if (bare_libfabric_providers().empty()) libraries.push_back({"libfabric", request});
   for (const std::string& provider : bare_libfabric_providers()) {
     request.library_provider = provider;
     libraries.push_back({"libfabric, " + provider, request});

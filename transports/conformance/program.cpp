@@ -130,10 +130,16 @@ class Prover {
   Offers offers_;
 };
 
+// What no clause could do is said once, here.
+void require_usable(const std::string& transport) {
+  const std::string name = resolve_transport(transport);
+  const std::string why = why_unusable(name);
+  if (!why.empty()) throw std::runtime_error(fmt::format("{} cannot be used here: {}", name, why));
+}
+
 int prove(const Arguments& arguments) {
   std::vector<Results> all;
-  for (const std::string& transport : arguments.transports)
-    resolve_transport(transport);  // what no clause could do is said once, here
+  for (const std::string& transport : arguments.transports) require_usable(transport);
   for (const std::string& transport : arguments.transports)
     all.push_back(Prover(arguments, transport).prove_all());
   if (!arguments.markdown.empty()) write_markdown(arguments.markdown, all);

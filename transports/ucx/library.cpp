@@ -75,12 +75,18 @@ Loaded load() {
   return loaded;
 }
 
+const Loaded& loaded() {
+  static const Loaded once = load();
+  return once;
+}
+
 }  // namespace
 
+std::string why_no_library() { return loaded().why; }
+
 const Library& library() {
-  static const Loaded loaded = load();
-  if (!loaded.why.empty()) throw Error(ErrorCode::kUnavailable, kNoPeer, loaded.why);
-  return loaded.library;
+  if (!loaded().why.empty()) throw Error(ErrorCode::kUnavailable, kNoPeer, loaded().why);
+  return loaded().library;
 }
 
 }  // namespace kolo::ucx

@@ -30,6 +30,9 @@ struct Library {
   decltype(&::ucs_status_string) status_string;
 };
 
+// Why library() would throw; empty: it would not. Loads it as well.
+std::string why_no_library();
+
 // Loads it at the first call; from any thread. Error kUnavailable where it is not there, is older
 // than 1.13, or lacks a function: which, and what to do.
 const Library& library();

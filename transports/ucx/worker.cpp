@@ -54,8 +54,13 @@ Worker::Worker(const Library& ucp, int size) : ucp_(ucp) {
     // Who is closed with sends under way means it.
     params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;
     params.am_alignment = kSegmentAlignment;
-    require(ucp_, ucp_.worker_create(context_, &params, &worker_), "ucp_worker_create",
-            ErrorCode::kUnavailable);
+    if (const auto status = ucp_.worker_create(context_, &params, &worker_); status != UCS_OK) {
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  fmt::format("UCX cannot open what it would run on ({}): see what it says above; "
+                              "room in /dev/shm may be short, or locked memory (ulimit -l), and "
+                              "UCX_TLS=tcp does without both",
+                              text_of(ucp, status)));
+    }
     require(ucp_, ucp_.worker_get_efd(worker_, &descriptor_), "ucp_worker_get_efd",
             ErrorCode::kUnavailable);
   } catch (...) {
