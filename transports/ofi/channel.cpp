@@ -46,6 +46,7 @@ OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
   capabilities_.segment_bytes = pair.longest_bytes;
   capabilities_.straight_segment_bytes = pair.longest_bytes;
   capabilities_.preferred_segment_bytes = pair.segment_bytes;
+  capabilities_.shortest_segment_bytes = pair.segment_bytes;
   capabilities_.credit_segments = static_cast<int>(kSlots);
   capabilities_.zero_copy_bytes = endpoint.inject_bytes() + 1;
   capabilities_.latency_us = 2;
