@@ -14,6 +14,7 @@
 #include "transports/posix/identity.h"
 #include "transports/settings.h"
 #include "transports/transport_kind.h"
+#include "transports/ucx/carriers.h"
 #include "transports/ucx/channel.h"
 #include "transports/waiting.h"
 
@@ -43,13 +44,15 @@ class UcxTransport final : public Transport {
  public:
   UcxTransport(const TransportRequest& request, const UcxSettings& settings)
       : size_(request.size), station_(ucx::library(), request.rank, request.size) {
-    const std::size_t segment_bytes = settings.segment_bytes;
     station_.asks_as_told = settings.asks_as_told;
     let_messages_in();
-    exchange_cards(request, segment_bytes);
+    exchange_cards(request, settings);
+    const std::size_t preferred_bytes = find_preferred_bytes();
     for (int peer = 0; peer < size_; ++peer) {
-      channels_.push_back(
-          peer == rank() ? nullptr : std::make_unique<UcxChannel>(station_, peer, segment_bytes));
+      channels_.push_back(peer == rank()
+                              ? nullptr
+                              : std::make_unique<UcxChannel>(station_, peer, settings.segment_bytes,
+                                                             preferred_bytes));
     }
     station_.epoll.add(station_.worker.descriptor(), EPOLLIN, static_cast<std::uint64_t>(size_));
     try {
@@ -152,13 +155,29 @@ class UcxTransport final : public Transport {
     return channels_[from]->accept(kind, *read, data, bytes, attributes);
   }
 
-  void exchange_cards(const TransportRequest& request, std::size_t segment_bytes) {
+  // The same on all ranks.
+  std::size_t find_preferred_bytes() const {
+    const ucx::Card& own = station_.cards[static_cast<std::size_t>(rank())];
+    std::size_t least = own.host_bytes;
+    for (const ucx::Card& card : station_.cards) {
+      if (card.identity != own.identity) return own.segment_bytes;
+      least = std::min(least, card.host_bytes);
+    }
+    return least;
+  }
+
+  void exchange_cards(const TransportRequest& request, const UcxSettings& settings) {
+    const std::size_t segment_bytes = settings.segment_bytes;
+    const bool has_queues =
+        ucx::has_queues(ucx::resources_in(station_.worker.describe_resources()));
     ucx::Card own;
     own.identity = posix::host_identity();
     own.lifeline = station_.lifelines.name();
     own.address = station_.worker.address();
     own.token = std::random_device()();
     own.segment_bytes = segment_bytes;
+    own.host_bytes =
+        has_queues ? std::min(segment_bytes, settings.queued_segment_bytes) : segment_bytes;
     const auto texts = exchange(*request.store, rank(), size_, "address", to_text(own),
                                 request.deadline, "publish their ucx addresses");
     for (int peer = 0; peer < size_; ++peer) {
@@ -298,7 +317,8 @@ class UcxTransport final : public Transport {
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   UcxSettings settings;
   settings.asks_as_told = read_settings().ucx_asks_as_told;
-  if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  if (request.segment_bytes != 0)
+    settings.segment_bytes = settings.queued_segment_bytes = request.segment_bytes;
   return make_ucx(request, settings);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 bool is_same(const ucx::Card& a, const ucx::Card& b) {
   return a.identity == b.identity && a.lifeline == b.lifeline && a.address == b.address &&
-         a.token == b.token && a.segment_bytes == b.segment_bytes;
+         a.token == b.token && a.segment_bytes == b.segment_bytes && a.host_bytes == b.host_bytes;
 }
 
 void take_text(const std::string& text) {
@@ -27,7 +27,11 @@ std::string line(Input& input) {
 }
 
 void take_torn(Input& input) {
-  ucx::Card card{line(input), line(input), "", input.number<std::uint32_t>(),
+  ucx::Card card{line(input),
+                 line(input),
+                 "",
+                 input.number<std::uint32_t>(),
+                 input.number<std::uint32_t>(),
                  input.number<std::uint32_t>()};
   card.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
   std::string text = ucx::to_text(card);

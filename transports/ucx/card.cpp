@@ -12,7 +12,7 @@ namespace kolo::ucx {
 
 namespace {
 
-constexpr const char* kForm = "kolo-ucx 1";
+constexpr const char* kForm = "kolo-ucx 2";
 
 std::string to_hex(const std::string& bytes) {
   std::string text;
@@ -46,8 +46,8 @@ std::uint64_t sum_of(const std::string& text) {
 }
 
 std::string body_of(const Card& card) {
-  return fmt::format("{}\n{}\n{}\n{} {} {}\n", kForm, card.identity, card.lifeline, card.token,
-                     card.segment_bytes, to_hex(card.address));
+  return fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.lifeline, card.token,
+                     card.segment_bytes, card.host_bytes, to_hex(card.address));
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ Card card_from_text(const std::string& text, int rank) {
   std::getline(stream, form);
   std::getline(stream, card.identity);
   std::getline(stream, card.lifeline);
-  stream >> card.token >> card.segment_bytes >> address;
+  stream >> card.token >> card.segment_bytes >> card.host_bytes >> address;
   const auto bytes = from_hex(address);
   if (stream && bytes && !bytes->empty() && form == kForm) {
     card.address = *bytes;

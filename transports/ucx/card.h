@@ -12,7 +12,8 @@ struct Card {
   std::string lifeline;           // the name of its unix socket
   std::string address;            // of its worker, bytes of UCX's
   std::uint32_t token = 0;        // of this transport, random
-  std::size_t segment_bytes = 0;  // alike on all ranks
+  std::size_t segment_bytes = 0;  // the longest, alike on all ranks
+  std::size_t host_bytes = 0;     // of the segments that it prefers where all are on its host
 };
 
 std::string to_text(const Card& card);

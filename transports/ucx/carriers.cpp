@@ -11,6 +11,8 @@ namespace {
 // They copy through sockets or queues, however the data are offered to them.
 constexpr std::string_view kCopying[] = {"tcp", "posix", "sysv", "self"};
 
+constexpr std::string_view kQueues[] = {"posix", "sysv"};
+
 // They have the kernel copy from process to process, once: worth asking for from here on.
 constexpr std::string_view kFetching[] = {"cma", "knem", "xpmem"};
 constexpr std::size_t kWorthFetching = 128 * 1024;
@@ -39,6 +41,28 @@ std::vector<std::string> carriers_in(std::string_view printed) {
     carriers.push_back(resource.substr(colon + 1, slash - colon - 1));
   }
   return carriers;
+}
+
+// #      resource 2  :  md 1  dev 2  flags -- posix/memory
+std::vector<std::string> resources_in(std::string_view printed) {
+  constexpr std::string_view kMark = "--";
+  std::vector<std::string> resources;
+  std::istringstream lines{std::string(printed)};
+  for (std::string line; std::getline(lines, line);) {
+    const auto mark = line.find(kMark);
+    if (line.find("resource") == std::string::npos || mark == std::string::npos) continue;
+    std::istringstream words(line.substr(mark + kMark.size()));
+    std::string resource;
+    words >> resource;
+    if (const auto slash = resource.find('/'); slash != std::string::npos && slash > 0)
+      resources.push_back(resource.substr(0, slash));
+  }
+  return resources;
+}
+
+bool has_queues(const std::vector<std::string>& resources) {
+  return std::any_of(resources.begin(), resources.end(),
+                     [](const std::string& each) { return is_one_of(each, kQueues); });
 }
 
 std::size_t eager_bytes(const std::vector<std::string>& carriers) {

@@ -16,6 +16,12 @@ namespace kolo::ucx {
 // The transports in what ucp_ep_print_info has printed of a connection: "tcp", "cma", ...
 std::vector<std::string> carriers_in(std::string_view printed);
 
+// The transports in what ucp_context_print_info has printed: all that a rank could take.
+std::vector<std::string> resources_in(std::string_view printed);
+
+// Whether short messages between ranks of one host go through queues in shared memory.
+bool has_queues(const std::vector<std::string>& resources);
+
 // Segments up to so many bytes are sent eagerly over `carriers`; of longer ones UCX decides.
 std::size_t eager_bytes(const std::vector<std::string>& carriers);
 

@@ -8,15 +8,16 @@
 
 namespace kolo::ucx {
 
-UcxChannel::UcxChannel(Station& station, int peer, std::size_t segment_bytes)
+UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
+                       std::size_t preferred_bytes)
     : station_(station),
       peer_(peer),
       outbox_(station.worker, station.cards[static_cast<std::size_t>(station.rank)].token,
-              station.rank, segment_bytes),
-      inbox_(station.worker, station.lifelines, peer, segment_bytes) {
-  capabilities_.segment_bytes = segment_bytes;
-  capabilities_.preferred_segment_bytes = segment_bytes;
-  capabilities_.shortest_segment_bytes = std::min<std::size_t>(segment_bytes, 64 * 1024);
+              station.rank, longest_bytes),
+      inbox_(station.worker, station.lifelines, peer, longest_bytes) {
+  capabilities_.segment_bytes = longest_bytes;
+  capabilities_.preferred_segment_bytes = preferred_bytes;
+  capabilities_.shortest_segment_bytes = std::min<std::size_t>(preferred_bytes, 64 * 1024);
   capabilities_.credit_segments = static_cast<int>(kWindow);
   capabilities_.latency_us = 3;
   capabilities_.bandwidth_GBps = 4;

@@ -17,7 +17,7 @@ namespace kolo::ucx {
 
 class UcxChannel final : public Channel {
  public:
-  UcxChannel(Station& station, int peer, std::size_t segment_bytes);
+  UcxChannel(Station& station, int peer, std::size_t longest_bytes, std::size_t preferred_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -31,6 +31,7 @@ std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& 
   find("ucp_config_release", library.config_release);
   find("ucp_init_version", library.init_version);
   find("ucp_cleanup", library.cleanup);
+  find("ucp_context_print_info", library.context_print_info);
   find("ucp_worker_create", library.worker_create);
   find("ucp_worker_destroy", library.worker_destroy);
   find("ucp_worker_get_address", library.worker_get_address);

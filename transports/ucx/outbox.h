@@ -16,11 +16,11 @@ namespace kolo::ucx {
 
 // Segments in flight each way, of a pair. One more than the minimum would be enough for credit that
 // comes back by twos; twice as many keep a stream going.
-inline constexpr std::uint32_t kWindow = 8;
+inline constexpr std::uint32_t kWindow = 16;
 
 // Where nothing else goes to the peer credit is told after so many releases: the peer then never
 // has less than kMinimumCredit of what is its due.
-inline constexpr std::uint32_t kTellAfter = 2;
+inline constexpr std::uint32_t kTellAfter = 8;
 static_assert(kWindow - (kTellAfter - 1) >= static_cast<std::uint32_t>(kMinimumCredit));
 
 class Outbox {

@@ -40,6 +40,19 @@ ucp_context_h make_context(const Library& ucp, int size) {
                           text_of(ucp, status)));
 }
 
+template <typename Print>
+std::string printed_by(const Print& print) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = ::open_memstream(&text, &length);
+  if (stream == nullptr) return {};
+  print(stream);
+  std::fclose(stream);
+  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
+  std::free(text);
+  return printed;
+}
+
 }  // namespace
 
 std::string text_of(const Library& ucp, ucs_status_t status) { return ucp.status_string(status); }
@@ -119,15 +132,11 @@ ucp_ep_h Worker::connect(const std::string& address, Failures failures,
 }
 
 std::string Worker::describe(ucp_ep_h endpoint) const {
-  char* text = nullptr;
-  std::size_t length = 0;
-  FILE* const stream = ::open_memstream(&text, &length);
-  if (stream == nullptr) return {};
-  ucp_.ep_print_info(endpoint, stream);
-  std::fclose(stream);
-  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
-  std::free(text);
-  return printed;
+  return printed_by([&](FILE* stream) { ucp_.ep_print_info(endpoint, stream); });
+}
+
+std::string Worker::describe_resources() const {
+  return printed_by([&](FILE* stream) { ucp_.context_print_info(context_, stream); });
 }
 
 bool Worker::arm() {

@@ -36,8 +36,10 @@ class Worker {
   ucp_ep_h connect(const std::string& address, Failures failures, ucp_err_handler_cb_t callback,
                    void* argument);
 
-  // What UCX prints of an endpoint that is connected; empty where there is no memory for it.
+  // What UCX prints of an endpoint that is connected, and of all that it could connect by; empty
+  // where there is no memory for it.
   std::string describe(ucp_ep_h endpoint) const;
+  std::string describe_resources() const;
 
   // How much has happened; 0: nothing.
   unsigned progress() { return ucp_.worker_progress(worker_); }

@@ -9,7 +9,9 @@ using ucx::Card;
 
 namespace {
 
-Card a_card() { return {"host/boot/net:[1]", "0001f", std::string("\0\xff\n addr", 8), 42, 4096}; }
+Card a_card() {
+  return {"host/boot/net:[1]", "0001f", std::string("\0\xff\n addr", 8), 42, 4096, 512};
+}
 
 bool is_refused(const std::string& text) {
   try {
@@ -29,6 +31,7 @@ TEST_CASE("a card is read as it was written, whatever bytes the address has") {
   CHECK(read.address == a_card().address);
   CHECK(read.token == 42);
   CHECK(read.segment_bytes == 4096);
+  CHECK(read.host_bytes == 512);
 }
 
 TEST_CASE("a card that is cut anywhere is refused") {

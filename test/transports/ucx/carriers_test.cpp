@@ -36,6 +36,22 @@ TEST_CASE("the transports of a connection are found in what UCX prints of it") {
   CHECK(ucx::carriers_in("lane[0]: \nlane[1]: tcp\nlane[2]: a/b:c\n").empty());
 }
 
+TEST_CASE("what a rank could go over is found in what UCX prints of its context") {
+  constexpr const char* kPrinted =
+      "#\n# UCP context\n#\n#     component 0  :  self\n#            md 1  :  component 3  posix \n"
+      "#      resource 0  :  md 0  dev 0  flags -- self/memory0\n"
+      "#      resource 1  :  md 1  dev 1  flags -- posix/memory\n"
+      "#      resource 2  :  md 2  dev 2  flags -- tcp/eth0\n# memory: 1.32MB, file descriptors: "
+      "5\n";
+  CHECK(ucx::resources_in(kPrinted) == std::vector<std::string>{"self", "posix", "tcp"});
+  CHECK(ucx::resources_in("").empty());
+  CHECK(ucx::resources_in("resource --\nresource -- /x\nresource 1 -- tcp\n-- a/b\n").empty());
+  CHECK(ucx::has_queues({"self", "posix", "tcp"}));
+  CHECK(ucx::has_queues({"sysv"}));
+  CHECK_FALSE(ucx::has_queues({"tcp", "self"}));
+  CHECK_FALSE(ucx::has_queues({}));
+}
+
 TEST_CASE("who only copies is not asked, and what UCX knows better is left to it") {
   CHECK(ucx::eager_bytes({"tcp", "posix", "sysv", "self"}) == SIZE_MAX);
   CHECK(ucx::eager_bytes({"posix", "cma"}) == 128 * 1024);

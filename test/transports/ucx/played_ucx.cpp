@@ -61,6 +61,7 @@ ucx::Library make_library() {
   library.ep_flush_nbx = [](ucp_ep_h, const ucp_request_param_t*) -> ucs_status_ptr_t {
     return nullptr;
   };
+  library.context_print_info = [](const ucp_context_h, FILE*) {};
   library.ep_print_info = [](ucp_ep_h, FILE* stream) {
     std::fputs(played().carriers.c_str(), stream);
   };
