@@ -185,7 +185,7 @@ class Fabrics(unittest.TestCase):
             self.assertEqual(page.count(PLAYED_ROW), 4)
             self.assertEqual(page.count("mpich_ofi is not in this build"), 4)
             self.assertIn("ucx_perftest was not there", page)
-            self.assertEqual(len(list((Path(folder) / "out").glob("*.jsonl"))), 12)
+            self.assertEqual(len(list((Path(folder) / "out").glob("*.jsonl"))), 13)
             code, _, errors = run(*self.words)  # what is there stays
             self.assertEqual(code, 2)
             self.assertIn("is there already", errors)
