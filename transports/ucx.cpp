@@ -112,7 +112,8 @@ class UcxTransport final : public Transport {
     if (is_connecting()) {
       station_.worker.abandon();
     } else {
-      station_.worker.close();
+      station_.worker.close(has_requests() ? ucx::Worker::Requests::kUnderWay
+                                           : ucx::Worker::Requests::kNone);
     }
   }
 
@@ -230,6 +231,11 @@ class UcxTransport final : public Transport {
     return std::any_of(channels_.begin(), channels_.end(), [](const auto& channel) {
       return channel && channel->has_endpoint() && !channel->is_settled();
     });
+  }
+
+  bool has_requests() const {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->has_requests(); });
   }
 
   // --- the end of peers ---

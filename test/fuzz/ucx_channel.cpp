@@ -24,7 +24,7 @@ class Game {
   explicit Game(Input& input) : input_(input) {
     // Of different hosts: no lifelines.
     station_.cards = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
-    channel_ = std::make_unique<ucx::UcxChannel>(station_, 1, kSegmentBytes);
+    channel_ = std::make_unique<ucx::UcxChannel>(station_, 1, kSegmentBytes, kSegmentBytes);
   }
 
   void play() {

@@ -88,6 +88,11 @@ class UcxChannel final : public Channel {
     inbox_.close();
   }
 
+  // Whether UCX still does something for it.
+  bool has_requests() const {
+    return flushes_ > 0 || outbox_.has_requests() || inbox_.has_requests();
+  }
+
   // Gives back to UCX what it has here.
   void drop() noexcept { inbox_.drop(); }
 

@@ -168,6 +168,11 @@ Inbox::Taken Inbox::receive(std::span<std::byte> into) {
   return failure_ == UCS_OK ? Taken::kNotYet : Taken::kFailed;
 }
 
+bool Inbox::has_requests() const {
+  return std::any_of(arrivals_.begin(), arrivals_.end(),
+                     [](const Arrival& arrival) { return arrival.state == State::kFetching; });
+}
+
 void Inbox::drop() noexcept {
   for (Arrival& arrival : arrivals_) {
     if (arrival.held != nullptr)

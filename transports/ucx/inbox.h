@@ -54,6 +54,9 @@ class Inbox {
     place_ = {};
   }
 
+  // Whether UCX is fetching.
+  bool has_requests() const;
+
   // Gives back to UCX what it holds here; before the worker is closed.
   void drop() noexcept;
 

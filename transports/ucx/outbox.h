@@ -67,6 +67,7 @@ class Outbox {
 
   // Nothing that was given to UCX is needed any more, and nothing is held.
   bool is_drained() const { return under_way_ == 0 && held_bytes_ == 0; }
+  bool has_requests() const { return under_way_ > 0; }
 
   bool has_gone(Kind note) const { return !notes_[static_cast<std::size_t>(note)].is_busy; }
 

@@ -84,9 +84,9 @@ Worker::Worker(const Library& ucp, int size) : ucp_(ucp) {
 
 Worker::~Worker() { close(); }
 
-void Worker::close() noexcept {
+void Worker::close(Requests requests) noexcept {
   if (worker_ != nullptr) ucp_.worker_destroy(worker_);
-  if (context_ != nullptr) ucp_.cleanup(context_);
+  if (context_ != nullptr && requests == Requests::kNone) ucp_.cleanup(context_);
   worker_ = nullptr;
   context_ = nullptr;
 }

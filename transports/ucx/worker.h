@@ -50,8 +50,11 @@ class Worker {
   // False: something is there already.
   bool arm();
 
-  // Nothing moves any more, and nothing is touched.
-  void close() noexcept;
+  // Nothing moves any more, and nothing is touched. With requests under way the context stays until
+  // the process ends: UCX aborts it where memory of theirs is registered there (an assertion of
+  // 1.18's registration cache).
+  enum class Requests { kNone, kUnderWay };
+  void close(Requests requests = Requests::kNone) noexcept;
 
   // The same, for who has endpoints that are still connecting: UCX aborts the process where one of
   // these is destroyed with a request to the peer under way (an assertion of 1.13). So the worker
