@@ -168,6 +168,8 @@ Settings read_settings() {
   });
 }
 
+bool is_in_environment(const char* name) { return std::getenv(name) != nullptr; }
+
 void set_setting(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
 }  // namespace kolo

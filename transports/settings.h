@@ -96,6 +96,9 @@ Settings read_settings();
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 Settings read_settings(const Variables& variables);
 
+// Whether the user has said something to a library that kolo would otherwise tell: "UCX_...".
+bool is_in_environment(const char* name);
+
 // What a program's flag says instead of the variable `name`: for this process and those that it
 // starts. Not while other threads run.
 void set_setting(const char* name, const std::string& value);

@@ -28,6 +28,7 @@ std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& 
   };
   find("ucp_get_version", library.get_version);
   find("ucp_config_read", library.config_read);
+  find("ucp_config_modify", library.config_modify);
   find("ucp_config_release", library.config_release);
   find("ucp_init_version", library.init_version);
   find("ucp_cleanup", library.cleanup);

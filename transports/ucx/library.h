@@ -9,6 +9,7 @@ namespace kolo::ucx {
 struct Library {
   decltype(&::ucp_get_version) get_version;
   decltype(&::ucp_config_read) config_read;
+  decltype(&::ucp_config_modify) config_modify;
   decltype(&::ucp_config_release) config_release;
   decltype(&::ucp_init_version) init_version;
   decltype(&::ucp_cleanup) cleanup;

@@ -5,7 +5,9 @@
 #include <cstdlib>
 
 #include "transports/error.h"
+#include "transports/settings.h"
 #include "transports/transport.h"
+#include "transports/ucx/carriers.h"
 
 namespace kolo::ucx {
 
@@ -15,6 +17,32 @@ void require(const Library& ucp, ucs_status_t status, const char* function,
              ErrorCode code = ErrorCode::kSystem) {
   if (status == UCS_OK) return;
   throw Error(code, kNoPeer, fmt::format("{}: {}", function, text_of(ucp, status)));
+}
+
+template <typename Print>
+std::string printed_by(const Print& print) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = ::open_memstream(&text, &length);
+  if (stream == nullptr) return {};
+  print(stream);
+  std::fclose(stream);
+  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
+  std::free(text);
+  return printed;
+}
+
+std::string resources_of(const Library& ucp, ucp_context_h context) {
+  return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
+}
+
+// Shared memory makes buffers for what comes by 512 at once, 4 MiB of /dev/shm for each rank; a
+// container has 64 in all.
+constexpr const char* kGrowth = "64";
+
+bool has_user_set_growth() {
+  return is_in_environment("UCX_MM_RX_BUFS_GROW") || is_in_environment("UCX_POSIX_RX_BUFS_GROW") ||
+         is_in_environment("UCX_SYSV_RX_BUFS_GROW");
 }
 
 ucp_context_h make_context(const Library& ucp, int size) {
@@ -31,26 +59,23 @@ ucp_context_h make_context(const Library& ucp, int size) {
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.estimated_num_eps = static_cast<std::size_t>(size);
   ucp_context_h context = nullptr;
-  const auto status = ucp.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
+  const auto init = [&] {
+    return ucp.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
+  };
+  auto status = init();
+  // Only where its queues are used: UCX warns of what is set in vain.
+  if (status == UCS_OK && !has_user_set_growth() &&
+      has_queues(resources_in(resources_of(ucp, context))) &&
+      ucp.config_modify(config, "MM_RX_BUFS_GROW", kGrowth) == UCS_OK) {
+    ucp.cleanup(context);
+    status = init();
+  }
   ucp.config_release(config);
   if (status == UCS_OK) return context;
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("UCX has nothing to run on ({}): see what UCX_TLS and UCX_NET_DEVICES "
                           "say, and what ucx_info -d lists",
                           text_of(ucp, status)));
-}
-
-template <typename Print>
-std::string printed_by(const Print& print) {
-  char* text = nullptr;
-  std::size_t length = 0;
-  FILE* const stream = ::open_memstream(&text, &length);
-  if (stream == nullptr) return {};
-  print(stream);
-  std::fclose(stream);
-  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
-  std::free(text);
-  return printed;
 }
 
 }  // namespace
@@ -135,9 +160,7 @@ std::string Worker::describe(ucp_ep_h endpoint) const {
   return printed_by([&](FILE* stream) { ucp_.ep_print_info(endpoint, stream); });
 }
 
-std::string Worker::describe_resources() const {
-  return printed_by([&](FILE* stream) { ucp_.context_print_info(context_, stream); });
-}
+std::string Worker::describe_resources() const { return resources_of(ucp_, context_); }
 
 bool Worker::arm() {
   const auto status = ucp_.worker_arm(worker_);

@@ -37,6 +37,7 @@ ucx::Library make_library() {
     *config = handle<ucp_config_t*>();
     return UCS_OK;
   };
+  library.config_modify = [](ucp_config_t*, const char*, const char*) { return UCS_OK; };
   library.config_release = [](ucp_config_t*) {};
   library.init_version = [](unsigned, unsigned, const ucp_params_t*, const ucp_config_t*,
                             ucp_context_h* context) {
