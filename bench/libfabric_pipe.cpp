@@ -34,8 +34,8 @@ constexpr int kPollsPerClock = 10'000;
 
 std::string provider_of(const PipeRequest& request) {
   if (!request.library_provider.empty()) return request.library_provider;
-  const std::string asked = ofi::full_name(read_settings().ofi_provider);
-  return asked.empty() ? "shm" : asked;
+  const std::string asked = read_settings().ofi_provider;
+  return asked.empty() ? "shm" : ofi::provider_for(asked);
 }
 
 class LibfabricPipe final : public Pipe {

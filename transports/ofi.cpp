@@ -37,19 +37,16 @@ constexpr std::size_t kControls = 8;
 // Receives posted ahead of what is asked for, where the provider's queue has room for as many.
 constexpr std::size_t kAhead = 3;
 
-// What goes from memory to memory costs least in long pieces. Slots and buffers that could hold
-// such take no more memory for it: they are touched no further than what lies in them.
-constexpr std::size_t kLongestSegment = std::size_t{1} << 20;
-
 class OfiTransport final : public Transport, private ofi::Owner {
  public:
   OfiTransport(const TransportRequest& request, const OfiSettings& settings)
       : rank_(request.rank), size_(request.size), can_sleep_(settings.can_sleep) {
     check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
-    const std::string provider = ofi::agree_on_provider(request, ofi::full_name(settings.provider));
-    longest_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes : kLongestSegment;
-    segment_bytes_ = settings.segment_bytes != 0 ? settings.segment_bytes
-                                                 : ofi::known_provider(provider).segment_bytes;
+    const std::string provider = ofi::agree_on_provider(request, settings.provider);
+    const ofi::KnownProvider known = ofi::known_provider(provider);
+    const bool is_set = settings.segment_bytes != 0;
+    longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
+    segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
     const ofi::Card own = open(provider);
     try {
       meet(request, own);
@@ -102,7 +99,9 @@ class OfiTransport final : public Transport, private ofi::Owner {
       if (channel) channel->close();
     }
     leave_words();
-    if (endpoint_ && household_ && endpoint_->is_open()) {
+    if (endpoint_ && endpoint_->is_open() && may_crash_at_close()) {
+      ofi::keep_open(endpoint_->give_up());
+    } else if (endpoint_ && household_ && endpoint_->is_open()) {
       ofi::lay_to_rest(*household_, endpoint_->give_up());
     } else if (endpoint_ && endpoint_->is_open() && !come_to_rest()) {
       ofi::keep_open(endpoint_->give_up());
@@ -113,6 +112,19 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
  private:
+  // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
+  // whose peer died while it sent: such a one stays as it is until the process ends.
+  bool may_crash_at_close() noexcept {
+    if (ofi::major_version() < 2) return false;
+    try {
+      if (lifeline_) lifeline_->look();
+    } catch (const std::exception&) {  // who is gone stays unknown
+      return true;
+    }
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->is_broken_off(); });
+  }
+
   // Where it fails, the others are to learn of it.
   ofi::Card open(const std::string& provider) {
     ofi::Card card;

@@ -18,7 +18,7 @@
 namespace kolo {
 
 struct OfiSettings {
-  std::string provider;           // of libfabric's; empty: tcp;ofi_rxm, or else sockets
+  std::string provider;           // of libfabric's; empty: tcp, or else sockets
   std::size_t segment_bytes = 0;  // 0: what serves the provider best
   // A descriptor to sleep on, where the provider has one; without it, the provider tcp spares a
   // write and a read for every message.

@@ -333,6 +333,12 @@ bool OfiChannel::say_goodbye() {
   return is_heard_;
 }
 
+bool OfiChannel::is_broken_off() const {
+  if (lost_ || completed_ < sent_) return true;
+  if (!lifeline_.is_gone(pair_.peer) || (total_ && *total_ == taken_)) return false;
+  return !lifeline_.last_word(pair_.peer);
+}
+
 void OfiChannel::cancel_receives() {
   for (Incoming& each : in_) endpoint_.cancel(each.operation);
 }

@@ -78,6 +78,10 @@ class OfiChannel final : public Channel, private Owner {
 
   void close() noexcept { is_closed_ = true; }
 
+  // Whether the provider still has something of this channel's to send, or the peer is lost, or is
+  // gone without a word, as far as the lifeline has noticed.
+  bool is_broken_off() const;
+
   // Asks for the end of what is under way towards this rank.
   void cancel_receives();
 

@@ -69,4 +69,6 @@ const Library& library() {
   return loaded().functions;
 }
 
+unsigned major_version() { return FI_MAJOR(library().version()); }
+
 }  // namespace kolo::ofi

@@ -30,6 +30,9 @@ std::string why_no_library();
 // Error kUnavailable, as why_no_library() says.
 const Library& library();
 
+// Of the library's version.
+unsigned major_version();
+
 // What a provider offers or is asked for; freed by the library that made it.
 struct FreeInfo {
   void operator()(fi_info* info) const { library().freeinfo(info); }

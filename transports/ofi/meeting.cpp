@@ -63,11 +63,16 @@ Offer own_offer(const TransportRequest& request, const std::string& asked) {
   Offer offer{posix::host_identity() + "/" + request.host_id, asked, " ", ""};
   offer.why_not = why_no_library();
   if (!offer.why_not.empty()) return offer;
-  if (asked.empty()) {
-    offer.usable = fmt::format(" {} ", fmt::join(usable_providers(), " "));
-  } else {
-    offer.why_not = find_provider(asked).why_not;
+  for (const auto& name : providers_meant(asked)) {
+    std::string why_not = find_provider(name).why_not;
+    if (why_not.empty()) why_not = why_no_room(name, request.size, free_bytes_of_shared_memory());
+    if (why_not.empty()) {
+      offer.usable += name + " ";
+    } else {
+      offer.why_not = why_not;
+    }
   }
+  if (asked.empty() || offer.usable != " ") offer.why_not.clear();
   return offer;
 }
 
@@ -157,13 +162,15 @@ std::string agree_on_provider(const TransportRequest& request, const std::string
   std::vector<Offer> offers;
   for (const auto& text : texts) offers.push_back(offer_from(text));
   check_asked(request, offers);
-  if (!asked.empty()) return asked;
-  for (const auto& known : kKnownProviders) {
+  for (const auto& known : kKnownProviders) {  // also those that this rank has not
     const std::string word = fmt::format(" {} ", known.name);
     const bool all_have = std::ranges::all_of(
         offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });
-    if (all_have && !known.is_within_host) return std::string(known.name);
+    if (all_have) return std::string(known.name);
   }
+  if (std::ranges::all_of(
+          offers, [&](const Offer& offer) { return offer.usable == fmt::format(" {} ", asked); }))
+    return asked;
   std::string have;
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     have += fmt::format("{} rank {}:{}", rank == 0 ? "" : ",", rank, offers[rank].usable);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -17,7 +18,10 @@ namespace {
 // The library says no more than that it has no data.
 constexpr std::string_view kNotThere =
     "libfabric has none of that name (or FI_PROVIDER leaves it out), or it has no reliable tagged "
-    "messages in order, or not the hardware or room that it needs";
+    "messages in order, or not the hardware or room (shm: in /dev/shm) that it needs";
+
+// What an endpoint of shm takes of /dev/shm (1.17 and 2.1: 4.1 MiB).
+constexpr std::size_t kRegionBytes = std::size_t{5} << 20;
 
 Info hints_for(const std::string& name) {
   Info hints(library().dupinfo(nullptr));
@@ -43,7 +47,7 @@ Info hints_for(const std::string& name) {
 // A provider's name in a list may carry hooks behind it.
 bool is_named(const fi_info& info, std::string_view name) {
   const std::string_view full = info.fabric_attr->prov_name;
-  return full == name || (full.starts_with(name) && full[name.size()] == ';');
+  return full == name || full.starts_with(fmt::format("{};ofi_hook", name));
 }
 
 posix::Address address_in(const fi_info& info) {
@@ -65,8 +69,22 @@ KnownProvider known_provider(std::string_view name) {
              : *known;
 }
 
-std::string full_name(std::string_view name) {
-  return std::string(name == "tcp" ? "tcp;ofi_rxm" : name);
+std::vector<std::string> providers_meant(std::string_view asked) {
+  std::vector<std::string> names;
+  for (const auto& known : kKnownProviders) {
+    const bool is_one = known.name == asked || (asked == "tcp" && known.name == "tcp;ofi_rxm") ||
+                        (asked.empty() && !known.is_within_host);
+    if (is_one && major_version() >= known.since) names.emplace_back(known.name);
+  }
+  if (names.empty()) names.emplace_back(asked);
+  return names;
+}
+
+std::string provider_for(std::string_view asked) {
+  for (const auto& name : providers_meant(asked)) {
+    if (find_provider(name).info) return name;
+  }
+  return std::string(asked);
 }
 
 Found find_provider(const std::string& name) {
@@ -92,9 +110,25 @@ Found find_provider(const std::string& name) {
   return {Info(fabric.dupinfo(best)), ""};
 }
 
+std::string why_no_room(std::string_view name, int ranks, std::uint64_t free_bytes) {
+  const auto needed = static_cast<std::uint64_t>(ranks) * kRegionBytes;
+  if (!known_provider(name).shares_regions || free_bytes >= needed) return {};
+  return fmt::format(
+      "it takes {} MiB of /dev/shm for {} ranks, where {} are free: make more room "
+      "there (docker run --shm-size), or choose tcp (KOLO_OFI_PROVIDER)",
+      needed >> 20, ranks, free_bytes >> 20);
+}
+
+std::uint64_t free_bytes_of_shared_memory() {
+  struct statvfs room {};
+  if (::statvfs("/dev/shm", &room) != 0) return ~std::uint64_t{0};  // the provider will say why
+  return std::uint64_t{room.f_bavail} * room.f_frsize;
+}
+
 std::vector<std::string> usable_providers() {
   std::vector<std::string> names;
   for (const auto& known : kKnownProviders) {
+    if (major_version() < known.since) continue;
     if (find_provider(std::string(known.name)).info) names.emplace_back(known.name);
   }
   return names;

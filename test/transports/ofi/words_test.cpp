@@ -2,6 +2,7 @@
 #include "test/support/catch.h"
 #include "transports/error.h"
 #include "transports/ofi/meeting.h"
+#include "transports/ofi/provider.h"
 #include "transports/ofi/tag.h"
 
 namespace kolo::ofi {
@@ -42,6 +43,25 @@ TEST_CASE("a count is known whole by its last bits, and old news change nothing"
   CHECK(whole_count(3, 5) == 5);
   CHECK(whole_count(2, kRound - 1) == kRound + 2);
   CHECK(whole_count(kCountMask, kRound + 2) == kRound + 2);
+}
+
+TEST_CASE("tcp is whichever of two a library has, and nothing asked for reaches other hosts") {
+  const auto tcp = providers_meant("tcp");
+  CHECK(tcp.back() == "tcp;ofi_rxm");
+  CHECK(tcp.size() == (major_version() >= 2 ? 2 : 1));
+  CHECK(providers_meant("tcp;ofi_rxm") == std::vector<std::string>{"tcp;ofi_rxm"});
+  CHECK(providers_meant("verbs;ofi_rxm") == std::vector<std::string>{"verbs;ofi_rxm"});
+  for (const auto& name : providers_meant("")) CHECK_FALSE(known_provider(name).is_within_host);
+}
+
+TEST_CASE("shm is refused where its regions do not fit into what is left of /dev/shm") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  CHECK(why_no_room("shm", 12, 60 * kMiB).empty());
+  CHECK(why_no_room("shm", 13, 64 * kMiB) ==
+        "it takes 65 MiB of /dev/shm for 13 ranks, where 64 are free: make more room there (docker "
+        "run --shm-size), or choose tcp (KOLO_OFI_PROVIDER)");
+  CHECK(why_no_room("tcp", 13, 0).empty());
+  CHECK(why_no_room("no_such", 13, 0).empty());
 }
 
 TEST_CASE("a card is read as it was written, zero bytes and all") {
