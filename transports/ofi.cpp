@@ -113,9 +113,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
 
  private:
   // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
-  // whose peer died while it sent: such a one stays as it is until the process ends.
+  // whose peer died while it sent: such a one stays as it is until the process ends. Not one with a
+  // thread of its own (sockets), which would go on in memory that is the caller's again.
   bool may_crash_at_close() noexcept {
     if (ofi::major_version() < 2) return false;
+    if (ofi::known_provider(endpoint_->provider()).needs_automatic_progress) return false;
     try {
       if (lifeline_) lifeline_->look();
     } catch (const std::exception&) {  // who is gone stays unknown
