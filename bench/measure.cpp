@@ -6,6 +6,11 @@
 #include "bench/run_limit.h"
 
 namespace kolo::bench {
+namespace {
+
+constexpr double kDisturbed = 2;  // times the quickest library
+
+}  // namespace
 
 const std::string& name_of(const Row& row) { return row.peer.empty() ? row.library : row.peer; }
 
@@ -29,6 +34,15 @@ Bench::Bench(Meeting& meeting, const Arguments& arguments, Pages pages)
   const std::size_t bytes = has_data ? arguments.max_bytes + rounding_up : 0;
   data_ = Buffer(bytes, pages);
   if (!problem.is_in_place) input_ = Buffer(bytes, pages);
+}
+
+std::optional<double> credible_limit(const std::vector<double>& limits_us,
+                                     const std::vector<Row>& rows) {
+  if (limits_us.empty() || rows.empty()) return std::nullopt;
+  const double least = std::ranges::min(limits_us);
+  const auto p10 = [](const Row& row) { return row.time_us.p10; };
+  const double quickest = p10(*std::ranges::min_element(rows, {}, p10));
+  return least > kDisturbed * quickest ? std::nullopt : std::optional(least);
 }
 
 std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes,
@@ -71,8 +85,6 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     row.first_us = played[i].first_us;
     if (arguments_.is_checked) row.wrong = played[i].wrong;
     row.distance = distance;
-    // The least: a floor is one, and what disturbs a pass only adds.
-    if (!limits_us.empty()) row.limit_us = std::ranges::min(limits_us);
     row.pass_us = played[i].medians_us;
     if (row.library == "kolo") {
       row.form = arguments_.form;
@@ -82,6 +94,8 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     }
     rows.push_back(row);
   }
+  const auto limit_us = credible_limit(limits_us, rows);
+  for (Row& row : rows) row.limit_us = limit_us;
   return rows;
 }
 

@@ -53,6 +53,12 @@ const std::string& name_of(const Row& row);
 std::optional<double> algorithm_bandwidth(const Row& row);
 std::optional<double> bus_bandwidth(const Row& row);
 
+// The least of what one size was measured to take at least in each pass: what disturbs only adds.
+// None where that is more than twice the time of the quickest row, which no limit can be: others
+// had the cores.
+std::optional<double> credible_limit(const std::vector<double>& limits_us,
+                                     const std::vector<Row>& rows);
+
 class Bench {
  public:
   // Collective over the meeting's ranks, as are its calls. The meeting and the arguments must

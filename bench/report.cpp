@@ -113,8 +113,12 @@ std::string p99_text(double us, std::size_t iterations) {
 }
 
 std::string surroundings_text(double cache_line_us) {
+  const char* const why_not = available_cores().size() < 2
+                                  ? "one core: no cache line's round trip"
+                                  : "a cache line's round trip is not known: one rank, or others "
+                                    "keep the cores too busy";
   const std::string text = cache_line_us <= 0
-                               ? "no two cores or ranks to measure between"
+                               ? why_not
                                : fmt::format("a cache line's round trip {:.2f} us ({})",
                                              cache_line_us, regime(cache_line_us));
   const std::string network = network_between_ranks();
@@ -278,7 +282,7 @@ std::uint64_t Report::end() {
     note("ratio: the peer's time over kolo's; above 1, kolo is faster");
   note(
       "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
-      "known");
+      "known, or others had the cores");
   for (const std::string& text : line_notes_.texts()) note(text);
   std::uint64_t wrong = 0;
   for (const auto& [library, count] : wrong_by_) {

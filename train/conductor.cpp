@@ -113,6 +113,13 @@ LaunchResult launch(const Run& run, const Options& options,
   return result;
 }
 
+std::string why_it_failed(const LaunchResult& result, int workers) {
+  if (result.message.empty()) return "its ranks ended without a result";
+  const bool is_of_server = result.failed.value_or(0) >= workers;
+  return result.message +
+         (is_of_server ? fmt::format("; rank {} was a dedicated server", *result.failed) : "");
+}
+
 }  // namespace
 
 void check_data(const Options& options) {
@@ -131,10 +138,9 @@ Performance conduct(const Options& options, const std::vector<std::string>& argu
     const LaunchResult result = launch(run, options, arguments, listener);
     if (result.exit_code != 0 || !listener.record()) {
       progress.clear();
-      const std::string reason =
-          result.message.empty() ? "its ranks ended without a result" : result.message;
       performance.exit_code = result.exit_code != 0 ? result.exit_code : 1;
-      performance.message = fmt::format("{}: {}", run.place.name, reason);
+      performance.message =
+          fmt::format("{}: {}", run.place.name, why_it_failed(result, options.ranks));
       break;
     }
     performance.runs.push_back(*listener.record());

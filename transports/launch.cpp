@@ -255,7 +255,7 @@ class Job {
     } else if (bystanders_ > 0) {
       message += fmt::format("; {} ended", others(bystanders_));
     }
-    return {ending.exit_code(), message};
+    return {ending.exit_code(), message, static_cast<int>(*failed_)};
   }
 
   const LaunchRequest& request_;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct LaunchResult {
                         // could not be started; 1 where their output could not be written
   std::string message;  // empty when all went well; else which rank, how it ended, and what became
                         // of the others
+  std::optional<int> failed = {};  // the rank that failed first
 };
 
 // Runs the job to its end. To be called from the main thread of a program that has no children of

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <iostream>
+#include <optional>
 
 #include "bench/cache_line.h"
 #include "bench/cores.h"
@@ -75,14 +76,17 @@ class LimitReport {
   LineNotes line_notes_;
 };
 
-Limit line_limit() {
+std::optional<Limit> line_limit() {
   std::vector<double> times;
   Distance distance;
   for (int i = 0; i < kLineRepeats; ++i) {
-    times.push_back(cache_line_round_trip());
-    distance.add(times.back());
+    const double took = cache_line_round_trip();
+    if (took <= 0) continue;
+    times.push_back(took);
+    distance.add(took);
   }
-  return {"cache line", "round trip, two cores", 64, quantiles(times), 0, distance};
+  if (times.empty()) return std::nullopt;
+  return Limit{"cache line", "round trip, two cores", 64, quantiles(times), 0, distance};
 }
 
 // All-reduces of two ranks at every size, by each way over TCP; of the others, and of four ranks,
@@ -119,7 +123,12 @@ int run_limits(const Arguments& arguments) {
   LimitReport report(arguments.json);
   report.begin();
   const bool has_two_cores = available_cores().size() > 1;
-  if (has_two_cores) report.add(line_limit());
+  if (const auto line = has_two_cores ? line_limit() : std::nullopt) {
+    report.add(*line);
+  } else if (has_two_cores) {
+    std::cerr << "kolo-bench: others keep the cores too busy for a cache line's round trip: it is "
+                 "left out, and what follows says little\n";
+  }
   for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
   for (const Limit& limit : tcp_round_trips()) report.add(limit);
   if (!has_two_cores) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -13,6 +14,8 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kTrialRounds = 3;
+constexpr int kFewestRounds = 3;
+constexpr double kLongest = 3;  // times what was asked for: then the cores are not ours alone
 constexpr int kSpins = 20'000;  // then yield: there may be fewer cores than threads
 
 class SpinBarrier {
@@ -63,12 +66,15 @@ struct Times {
   std::vector<double> whole;  // with what prepares it
 };
 
-Times play(int threads, int rounds, const Round& round) {
+// As many rounds as fit into `seconds`, but for the fewest.
+Times play(int threads, int rounds, double seconds, const Round& round) {
   SpinBarrier barrier(threads);
   const std::vector<int> cores = available_cores();
   std::vector<Times> times(static_cast<std::size_t>(threads));
   std::mutex mutex;
   std::exception_ptr first;
+  std::atomic<bool> is_over{false};
+  const auto beginning = std::chrono::steady_clock::now();
   std::atomic<int> gate{kClosed};
   const auto run = [&](int thread) {
     gate.wait(kClosed);
@@ -89,11 +95,17 @@ Times play(int threads, int rounds, const Round& round) {
         if (!first) first = std::current_exception();
         has_failed = true;
       }
+      if (thread == 0 && i >= kFewestRounds) {
+        const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - beginning;
+        is_over.store(so_far.count() > seconds, std::memory_order_relaxed);
+      }
       barrier.wait();
+      const bool is_last = is_over.load(std::memory_order_relaxed);
       if (i == 0) continue;
       Times& mine = times[static_cast<std::size_t>(thread)];
       mine.work.push_back(took.count());
       mine.whole.push_back(Microseconds(std::chrono::steady_clock::now() - start).count());
+      if (is_last) break;
     }
   };
   start_together(threads, gate, run);
@@ -109,7 +121,7 @@ Times play(int threads, int rounds, const Round& round) {
 }  // namespace
 
 std::vector<double> time_together(int threads, int rounds, const Round& round) {
-  return play(threads, rounds, round).work;
+  return play(threads, rounds, std::numeric_limits<double>::infinity(), round).work;
 }
 
 int rounds_for(double seconds, double us) {
@@ -117,8 +129,9 @@ int rounds_for(double seconds, double us) {
 }
 
 std::vector<double> time_for(int threads, double seconds, const Round& round) {
-  const double once = std::ranges::min(play(threads, kTrialRounds, round).whole);
-  return time_together(threads, rounds_for(seconds, once), round);
+  const double longest = kLongest * seconds;
+  const double once = std::ranges::min(play(threads, kTrialRounds, longest, round).whole);
+  return play(threads, rounds_for(seconds, once), longest, round).work;
 }
 
 }  // namespace kolo::bench

@@ -20,7 +20,8 @@ std::vector<double> time_together(int threads, int rounds, const Round& round);
 int rounds_for(double seconds, double us);
 
 // The same, of as many rounds as fit, with what prepares them: by the quickest of a short trial, as
-// one that was interrupted says nothing.
+// one that was interrupted says nothing. No more than 3 begin after 3 times `seconds`, however long
+// others have the cores.
 std::vector<double> time_for(int threads, double seconds, const Round& round);
 
 }  // namespace kolo::bench

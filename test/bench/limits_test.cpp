@@ -42,6 +42,20 @@ TEST_CASE("how many rounds fit is told by the quickest of a trial") {
   REQUIRE(time_for(1, 0.05, round).size() == 1000);
 }
 
+TEST_CASE("rounds that take longer than those of the trial end soon all the same") {
+  std::atomic<int> calls{0};
+  const Round round{{}, [&calls](int) {
+                      if (++calls <= 5) return;
+                      const auto until =
+                          std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+                      while (std::chrono::steady_clock::now() < until) {
+                      }
+                    }};
+  const std::size_t rounds = time_for(1, 0.01, round).size();
+  REQUIRE(rounds >= 3);
+  REQUIRE(rounds <= 31);
+}
+
 TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
   for (const Collective collective : kCollectives) {
     const bool has_data = collective != Collective::kBarrier;

@@ -93,6 +93,17 @@ std::vector<Row> run_with(const Arguments& arguments, Lie lie, std::size_t bytes
 
 }  // namespace
 
+TEST_CASE("a limit above twice the quickest time is none") {
+  std::vector<Row> rows(2);
+  rows[0].time_us.p10 = 20;
+  rows[1].time_us.p10 = 10;
+  REQUIRE(credible_limit({9, 8, 1000}, rows) == 8.0);
+  REQUIRE(credible_limit({19.0}, rows) == 19.0);
+  REQUIRE_FALSE(credible_limit({39990, 21}, rows));
+  REQUIRE_FALSE(credible_limit({}, rows));
+  REQUIRE_FALSE(credible_limit({1.0}, {}));
+}
+
 TEST_CASE("an honest library has nothing wrong, and its times are in order") {
   const auto rows = run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kNone, 4096);
   REQUIRE(rows.size() == 1);

@@ -32,6 +32,12 @@ void check_killed(Program& program, const Folder& folder, const Victim& victim) 
   CHECK_THAT(program.output(),
              ContainsSubstring("kolo-train: " + victim.strategy + ": rank " +
                                std::to_string(victim.rank) + " was killed by signal 9"));
+  const auto says_server = ContainsSubstring("rank 2 was a dedicated server");
+  if (victim.strategy == "ps") {
+    CHECK_THAT(program.output(), says_server);
+  } else {
+    CHECK_THAT(program.output(), !says_server);
+  }
   CHECK(names_in(folder.path / "out").empty());
   check_nothing_is_left(program, folder);
 }
