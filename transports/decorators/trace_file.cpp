@@ -152,8 +152,14 @@ std::string write_trace(const TraceLog& log, const std::string& path) noexcept {
 std::string why_not_writable(const std::string& path) {
   const auto folder = std::filesystem::path(path + "-").parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
-  if (::access(name.c_str(), W_OK | X_OK) == 0) return "";
-  return fmt::format("{}: {}", name, posix::error_text(errno));
+  if (::access(name.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("{}: {}", name, posix::error_text(errno));
+  // Root may do all that in /proc as well, where nobody makes files.
+  std::string trial = path + "-XXXXXX";
+  const posix::Descriptor file(::mkstemp(trial.data()));
+  if (!file.is_open()) return fmt::format("no file in {}: {}", name, posix::error_text(errno));
+  ::unlink(trial.c_str());
+  return "";
 }
 
 }  // namespace kolo::decorators

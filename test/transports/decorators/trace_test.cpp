@@ -136,10 +136,12 @@ TEST_CASE("a trace never takes the place of another") {
   CHECK(folder.files() == 4);
 }
 
-TEST_CASE("a folder that is not there is said before the run, not after it") {
+TEST_CASE("a folder that is not there, or takes no files, is said before the run, not after it") {
   const TemporaryFolder folder;
+  const bool is_there = GENERATE(false, true);
+  const std::string path = is_there ? "/proc/run" : folder.path("none/run");
   try {
-    exchange_a_few(folder.path("none/run"));
+    exchange_a_few(path);
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnavailable);
