@@ -72,10 +72,12 @@ class Prover {
     const std::string& offers = probed.why;
     if (probed.outcome == Outcome::kPassed && offers.size() == 3)
       offers_ = {offers[0] == 'a', offers[1] == 's', offers[2] == 'p'};
+    const bool is_made = probed.outcome == Outcome::kPassed;
+    if (!is_made) say(fmt::format("  two ranks cannot make it: {}\n", probed.why));
     for (const Clause& clause : clauses()) {
       if (!is_asked(clause)) continue;
       results.results.push_back(prove(clause, probed));
-      say(row(results.results.back()));
+      if (is_made) say(row(results.results.back()));
     }
     say(fmt::format("  {} passed, {} failed, {} not offered\n", results.count(Outcome::kPassed),
                     results.count(Outcome::kFailed), results.count(Outcome::kNotOffered)));
@@ -88,7 +90,8 @@ class Prover {
            std::ranges::find(arguments_.clauses, clause.text) != arguments_.clauses.end();
   }
 
-  // A transport that two ranks cannot even make keeps nothing: once waited for is enough.
+  // A transport that two ranks cannot even make keeps nothing: once waited for, and once said, is
+  // enough.
   Result prove(const Clause& clause, const Result& probed) const {
     Result result;
     if (probed.outcome != Outcome::kPassed) {

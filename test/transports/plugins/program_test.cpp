@@ -57,6 +57,17 @@ TEST_CASE("a transport that breaks a clause fails it, with what was found instea
   CHECK(run({"--transport", faulty("?overtake"), "--clause", "minimum of credit"}).exit_code == 1);
 }
 
+TEST_CASE("a transport that cannot be made fails every clause, and why is said once") {
+  const Ended ended = run({"--transport", faulty("?refuse")});
+  INFO(ended.output);
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.output, ContainsSubstring("two ranks cannot make it: ") &&
+                               ContainsSubstring(" 0 passed, ") && !ContainsSubstring("FAILED"));
+  const auto why = ended.output.find("the office is closed today");
+  REQUIRE(why != std::string::npos);
+  CHECK(ended.output.find("the office is closed today", why + 1) == std::string::npos);
+}
+
 TEST_CASE("clauses that are left out are not asked for") {
   const Ended rest = run({"--transport", faulty("?corrupt"), "--clause", kOneWay, "--clause",
                           "one rank alone", "--but", kOneWay});

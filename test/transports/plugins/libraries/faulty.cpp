@@ -1,6 +1,6 @@
 // A transport between threads of one process, through queues behind a lock, that keeps the
-// contract; told otherwise ("?corrupt", "?overtake", "?crash", "?hang", "?forget") it breaks it in
-// one place.
+// contract; told otherwise ("?corrupt", "?overtake", "?crash", "?hang", "?forget", "?refuse") it
+// breaks it in one place.
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
@@ -65,6 +65,8 @@ kolo_status make(const kolo_plugin_request* request, kolo_transport** made, kolo
   std::uint64_t number = 0;
   std::size_t bytes = 0;
   auto transport = std::make_unique<kolo_transport>();
+  if (std::strcmp(request->options, "refuse") == 0)
+    return fail(error, KOLO_UNAVAILABLE, -1, "the office is closed today");
   if (request->rank == 0) {
     transport->office = office_of(number);
     if (store->set(store, "office", &number, sizeof number, error) != KOLO_DONE) return KOLO_FAILED;
