@@ -64,17 +64,31 @@ class Framing {
       const Tag tag = tag_at(position, size_);
       const std::int64_t end = position + kTagBytes + tag.length;
       if (tag.type == kMatrix) check_matrix(position + kTagBytes, end);
+      if (tag.type == kCompressed) check_compressed(position, tag.length);
+      if (tag.type == 0)
+        throw DataError(fmt::format(
+            "'{}' is damaged: the element that begins at byte {} has no type", name_, position));
       position = end;
     }
   }
 
  private:
   static constexpr std::uint32_t kMatrix = 14;
+  static constexpr std::uint32_t kCompressed = 15;
 
   // The parts of an array that is not compressed (flags, dimensions, name, data), each padded to 8
   // bytes.
   void check_matrix(std::int64_t position, std::int64_t end) {
     while (position < end) position += kTagBytes + (tag_at(position, end).length + 7) / 8 * 8;
+  }
+
+  void check_compressed(std::int64_t position, std::int64_t length) {
+    file_.seekg(position + kTagBytes);
+    const std::string why = why_not_inflated(file_, length);
+    if (why.empty()) return;
+    throw DataError(fmt::format(
+        "'{}' is damaged: the compressed element that begins at byte {} cannot be inflated: {}",
+        name_, position, why));
   }
 
   Tag tag_at(std::int64_t position, std::int64_t end) {

@@ -56,6 +56,12 @@ class MatBytes {
     return *this;
   }
 
+  // Eight bytes, before an element of `size` bytes.
+  static std::string tag(std::uint32_t type, std::size_t size) {
+    const std::uint32_t words[2] = {type, static_cast<std::uint32_t>(size)};
+    return {reinterpret_cast<const char*>(words), sizeof(words)};
+  }
+
   const std::string& bytes() const { return bytes_; }
   void write(const std::filesystem::path& path) const { write(path, bytes_); }
   static void write(const std::filesystem::path& path, const std::string& bytes) {
@@ -65,8 +71,7 @@ class MatBytes {
 
  private:
   static void element(std::string& to, std::uint32_t type, const void* data, std::size_t size) {
-    const std::uint32_t tag[2] = {type, static_cast<std::uint32_t>(size)};
-    to.append(reinterpret_cast<const char*>(tag), sizeof(tag));
+    to += tag(type, size);
     to.append(static_cast<const char*>(data), size);
     to.resize((to.size() + 7) / 8 * 8);
   }

@@ -57,6 +57,12 @@ TEST_CASE("a file that is cut anywhere but between variables is called truncated
   }
 }
 
+TEST_CASE("an element without a type is damage, however many follow") {
+  CHECK_THAT(fault(two_variables().bytes() + std::string(1024, '\0')),
+             Catch::Matchers::StartsWith("is damaged: the element that begins at byte") &&
+                 ContainsSubstring("has no type"));
+}
+
 TEST_CASE("a file that cannot be opened is named") {
   CHECK_THROWS_WITH(check_mat_framing("/nowhere/at/all.mat"),
                     "'/nowhere/at/all.mat' cannot be opened: No such file or directory");
