@@ -12,6 +12,7 @@ no matplotlib.
 
 import json
 import os
+import signal
 import sys
 from collections import OrderedDict
 from pathlib import Path
@@ -62,14 +63,18 @@ def tick_name(arm):
 
 def subtitle(report):
     terms = report["runs"][0]["terms"]
-    return "\n".join([f"{terms['model']}; {terms['batch']}", f"{terms['compute']}; transport {terms['transport']}"])
+    over = f"; transport {terms['transport']}" if "transport" in terms else ""  # one rank alone has none
+    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["compute"] + over])
 
 
 def finish(figure, folder, name):
     for kind in ("png", "svg"):
-        part = folder / f".{name}.{kind}.part"
-        figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
-        os.replace(part, folder / f"{name}.{kind}")
+        part = folder / f".{name}.{kind}.{os.getpid()}.part"  # another run may draw into the same folder
+        try:
+            figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
+            os.replace(part, folder / f"{name}.{kind}")
+        finally:
+            part.unlink(missing_ok=True)
     pyplot.close(figure)
 
 
@@ -189,6 +194,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # past the finallys
     try:
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         for draw in (draw_throughput, draw_iteration, draw_learning, draw_bytes):

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "train/machine.h"
+#include "train/plots.h"
 
 namespace kolo::train {
 

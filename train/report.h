@@ -39,10 +39,6 @@ void require_writable(const std::string& folder);
 /// Writes report.json and report.md. Throws ReportError.
 void write_report(const std::string& folder, const Report& report);
 
-/// Draws the plots of the report.json in `folder`. Returns an empty string, or why there are none:
-/// what was measured does not depend on them.
-std::string draw_plots(const std::string& folder);
-
 std::string report_json(const Report& report);
 std::string report_markdown(const Report& report);
 

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""That plot_report.py leaves nothing half-written: plot_report_test.py KOLO_TRAIN SCRIPT."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+KOLO_TRAIN, SCRIPT = sys.argv[1:3]
+PLOTS = sorted(f"{name}.{kind}" for name in ("throughput", "iteration", "learning", "bytes") for kind in ("png", "svg"))
+# Loaded at every start of Python: says when a plot is about to take its name, and waits.
+HOLD = """
+import os, signal
+def hold(part, whole):
+    print(part, flush=True)
+    while True:
+        signal.pause()
+os.replace = hold
+"""
+
+
+def interpreter():
+    """As kolo-train looks for one."""
+    for python in ("/usr/bin/python3", "python3"):
+        if subprocess.run(["sh", "-c", f"{python} -c 'import matplotlib'"], check=False, capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+PYTHON = interpreter()
+
+
+@unittest.skipUnless(PYTHON, "skipped: no python3 with matplotlib")
+class PlotReport(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="kolo-plot-report-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def report(self, name="report"):
+        """Where a run of the small model has left its report, plots and all."""
+        folder = self.folder / name
+        subprocess.run([KOLO_TRAIN, "train", "--model", "small", "--ranks", "1", "--train-size", "16", "--test-size", "8", "--epochs", "1",
+                        "--batch-size", "8", "--report", folder], check=True, capture_output=True, timeout=120)
+        return folder
+
+    def names(self, folder):
+        return sorted(path.name for path in folder.iterdir())
+
+    def test_all_plots_are_drawn_and_nothing_else_stays(self):
+        self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
+
+    def test_a_disk_that_is_full_leaves_no_half_of_a_plot(self):
+        folder = self.report()
+        for plot in PLOTS:
+            (folder / plot).unlink()
+        ended = subprocess.run([PYTHON, SCRIPT, folder], check=False, capture_output=True, text=True, timeout=120,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("File too large", ended.stderr)
+        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+
+    def test_who_is_told_to_end_leaves_no_half_of_a_plot(self):
+        folder = self.report()
+        for plot in PLOTS:
+            (folder / plot).unlink()
+        (self.folder / "sitecustomize.py").write_text(HOLD, encoding="utf-8")
+        script = subprocess.Popen([PYTHON, SCRIPT, folder], stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(self.folder)})
+        part = Path(script.stdout.readline().strip())
+        self.assertTrue(part.exists(), part)
+        script.send_signal(signal.SIGTERM)
+        self.assertEqual(script.wait(timeout=60), 128 + signal.SIGTERM)
+        script.stdout.close()
+        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+
+    def test_a_run_that_is_killed_takes_its_script_along(self):
+        folder = self.folder / "killed"
+        (self.folder / "sitecustomize.py").write_text(HOLD, encoding="utf-8")
+        run = subprocess.Popen([KOLO_TRAIN, "train", "--model", "small", "--ranks", "1", "--train-size", "16", "--test-size", "8", "--epochs", "1",
+                                "--batch-size", "8", "--report", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               env={**os.environ, "PYTHONPATH": str(self.folder)})
+        part = None
+        for line in run.stdout:
+            if line.strip().endswith(".part"):
+                part = Path(line.strip())
+                break
+        self.assertTrue(part and part.exists(), part)
+        run.kill()
+        run.wait(timeout=60)
+        run.stdout.read()  # to its end: when nobody has it open any more, the script is gone
+        run.stdout.close()
+        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
