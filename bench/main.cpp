@@ -97,6 +97,10 @@ int main(int argc, char** argv) {
   } catch (const std::invalid_argument& error) {
     std::cerr << "kolo-bench: " << error.what() << '\n';
     return kBadArguments;
+  } catch (const std::system_error& error) {  // a thread, most likely
+    std::cerr << "kolo-bench: the system has no more for it: " << error.what()
+              << "; see ulimit -a\n";
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << "kolo-bench: " << error.what() << '\n';
     return 1;

@@ -18,6 +18,10 @@ function(kolo_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual ${quiet}
     $<$<NOT:${is_cuda}>:-Wpedantic>
     $<$<BOOL:${KOLO_WERROR}>:$<IF:${is_cuda},-Werror=all-warnings$<SEMICOLON>-Xcompiler=-Werror,-Werror>>)
+  # A project that takes kolo in and says nothing of optimizing means its own code; kolo would be three times as slow.
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
+    target_compile_options(${target} PRIVATE $<$<NOT:${is_cuda}>:-O2>)
+  endif()
 endfunction()
 
 function(kolo_library name)

@@ -15,7 +15,8 @@ class Operation;
 using WorkCallback = std::function<void(const Error* failure)>;
 
 // Copyable; all copies mean the same operation. The buffers must live until it is done. Dropping a
-// handle neither cancels nor waits: the communicator's destructor does.
+// handle neither cancels nor waits: wait() before the communicator goes, whose destructor aborts
+// what is in flight, which the other ranks hear of.
 class Work {
  public:
   Work() = default;

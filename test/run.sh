@@ -11,10 +11,13 @@ cd "$(dirname "$0")/.."
 preset=release
 while [ $# -gt 0 ]; do
   case "$1" in
-    --preset) preset=${2:?"--preset needs a name: release, debug, asan, tsan or fuzz"}; shift 2 ;;
+    --preset)
+      [ $# -gt 1 ] || { echo "run.sh: --preset needs a name: release, debug, asan, tsan or fuzz" >&2; exit 2; }
+      preset=$2; shift 2 ;;
     --preset=*) preset=${1#--preset=}; shift ;;
     -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) break ;;
+    -*) break ;;
+    *) echo "run.sh: '$1' is no option; to run the tests with that in their names: test/run.sh -R $1" >&2; exit 2 ;;
   esac
 done
 case "$preset" in

@@ -26,8 +26,10 @@ ValueRule whole_number(std::int64_t least, std::int64_t most) {
     const auto value = parsed<std::int64_t>(text);
     if (value && *value >= least && *value <= most) return "";
     const bool is_bounded = most < std::numeric_limits<std::int64_t>::max();
-    const std::string range = is_bounded ? fmt::format("from {} to {}", least, most)
-                                         : fmt::format("of at least {}", least);
+    const bool is_too_long = !value && text.find_first_not_of("0123456789") == std::string::npos;
+    const std::string range = is_bounded || (is_too_long && !text.empty())
+                                  ? fmt::format("from {} to {}", least, most)
+                                  : fmt::format("of at least {}", least);
     return fmt::format("expected a whole number {}, got '{}'", range, text);
   };
 }
@@ -38,7 +40,8 @@ ValueRule real_number(double least, Least is, double limit) {
     const bool is_enough = value && std::isfinite(*value) &&
                            (is == Least::included ? *value >= least : *value > least);
     if (is_enough && *value < limit) return "";
-    return fmt::format("expected a number {} {}{}, got '{}'",
+    return fmt::format("expected a {}number {} {}{}, got '{}'",
+                       value && !std::isfinite(*value) ? "finite " : "",
                        is == Least::included ? "of at least" : "above", least,
                        std::isfinite(limit) ? fmt::format(" and below {}", limit) : "", text);
   };

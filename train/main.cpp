@@ -2,11 +2,14 @@
 //
 // Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag, a
 // variable or a data set that is wrong, and nothing was started.
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "train/conductor.h"
@@ -35,7 +38,9 @@ int run(const std::vector<std::string>& arguments) {
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;
   if (parsed.is_text) {
-    std::fputs(parsed.text.c_str(), stdout);
+    if (std::fputs(parsed.text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      throw std::runtime_error(std::string("cannot write to standard output: ") +
+                               std::strerror(errno));
     return 0;
   }
   check_transport(options);
@@ -59,6 +64,7 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int count, char** words) {
   kolo::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file longer than ulimit -f is an error
   try {
     return run(std::vector<std::string>(words + 1, words + count));
   } catch (const std::invalid_argument& error) {  // UsageError among them
@@ -67,6 +73,10 @@ int main(int count, char** words) {
   } catch (const DataError& error) {
     std::fprintf(stderr, "kolo-train: %s\n", error.what());
     return 2;
+  } catch (const std::system_error& error) {  // a thread, most likely
+    std::fprintf(stderr, "kolo-train: the system has no more for it: %s; see ulimit -a\n",
+                 error.what());
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kolo-train: %s\n", error.what());
     return 1;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "tensor/kernels/kernels.h"
@@ -18,6 +19,8 @@
 
 namespace kolo::train {
 namespace {
+
+constexpr std::int64_t kMostEpochs = std::numeric_limits<int>::max();  // and iterations
 
 // What the command line holds before it is understood.
 struct Raw {
@@ -167,15 +170,15 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "What is watched, and where it goes";
   app.add_option("--eval-every,--eval_every", o.eval_every, "epochs between evaluations [1]")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostEpochs))
       ->group(group);
   app.add_option("--hash-every,--hash_every", o.hash_every,
                  "iterations between proofs that the replicas are equal; 0: only at the end [20]")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostEpochs))
       ->group(group);
   app.add_option("--skip-steps,--skip_steps", o.skip_steps,
                  "iterations at the start that do not count for speeds [5]")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostEpochs))
       ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
@@ -245,11 +248,22 @@ Command parse_command(const std::string& word) {
   refuse(fmt::format("unknown command '{}'; there are train and compare", word));
 }
 
+// CLI11 names them all, the last first.
+std::string first_unexpected(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> unexpected = app.remaining();
+  const auto is_one = [&](const std::string& word) {
+    return std::ranges::find(unexpected, word) != unexpected.end();
+  };
+  const auto first = std::ranges::find_if(arguments.begin() + 1, arguments.end(), is_one);
+  return first == arguments.end() ? unexpected.front() : *first;
+}
+
 }  // namespace
 
 ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
-  if (arguments.empty()) refuse("a command is missing; there are train and compare");
+  if (arguments.empty())
+    refuse("a command is missing; there are train and compare; see kolo-train --help");
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     parsed.text = kUsage;
     parsed.is_text = true;
@@ -277,6 +291,9 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     parsed.text = app.help();
     parsed.is_text = true;
     return parsed;
+  } catch (const CLI::ExtrasError&) {
+    refuse(fmt::format("{} does not expect '{}'; see kolo-train {} --help", arguments[0],
+                       first_unexpected(app, arguments), arguments[0]));
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }

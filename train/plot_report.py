@@ -67,6 +67,11 @@ def subtitle(report):
     return "\n".join([f"{terms['model']}; {terms['batch']}", terms["compute"] + over])
 
 
+def time_text(ms):
+    """Never 1.02e+03."""
+    return f"{ms:,.0f}" if ms >= 999.5 else f"{ms:.3g}"
+
+
 def finish(figure, folder, name):
     for kind in ("png", "svg"):
         part = folder / f".{name}.{kind}.{os.getpid()}.part"  # another run may draw into the same folder
@@ -103,9 +108,13 @@ def draw_throughput(report, folder):
                 axis.text(x, bottom + value / 2, f"{value:.1f}", ha="center", va="center", color="white", fontsize=8)
             bottom += value
         totals = [run["images_per_second"] for run in runs]
+        top = bottom
         if len(runs) > 1:
-            axis.errorbar(x, bottom, yerr=spread(totals), color="black", capsize=5)
-        axis.text(x, max(totals), f"{mean(totals):.1f}", ha="center", va="bottom", fontweight="bold")
+            ends = spread(totals)
+            top += ends[1][0]
+            axis.errorbar(x, bottom, yerr=ends, color="black", capsize=5)
+        axis.annotate(f"{mean(totals):.1f}", (x, top), xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
+                      fontweight="bold")
     axis.set_xticks(range(len(arms)), [tick_name(arm) for arm in arms])
     axis.set_ylabel("images/s")
     axis.grid(axis="y", alpha=0.3)
@@ -126,9 +135,9 @@ def draw_iteration(report, folder):
             axis.barh(y, value, 0.6, left=left, color=PART_COLOURS.get(part, "#000000"), edgecolor="white", linewidth=0.5,
                       label=PART_LABELS.get(part, part) if y == 0 else None)
             if value > 0.04 * longest:
-                axis.text(left + value / 2, y, f"{value:.3g}", ha="center", va="center", color="white", fontsize=8)
+                axis.text(left + value / 2, y, time_text(value), ha="center", va="center", color="white", fontsize=8)
             left += value
-        axis.text(left, y, f" {left:.3g} ms", va="center", fontsize=9, fontweight="bold")
+        axis.text(left, y, f" {time_text(left)} ms", va="center", fontsize=9, fontweight="bold")
     axis.set_yticks(range(len(arms)), list(arms))
     axis.invert_yaxis()
     axis.set_xlabel("ms per iteration")
@@ -163,6 +172,8 @@ def draw_learning(report, folder):
                 axis.xaxis.get_major_locator().set_params(integer=True)
             else:
                 axis.set_xlim(left=0)
+    if any(len(runs) > 1 for runs in arms.values()):
+        axes[0][0].plot([], [], color="black", alpha=0.4, marker="o", markersize=4, label="faded: other seeds")
     axes[0][0].legend(fontsize=9, frameon=False)
     finish(figure, folder, "learning")
 

@@ -117,16 +117,23 @@ void add_speed(TableMaker& table) {
             1);
 }
 
-void add_bytes(TableMaker& table) {
+void add_bytes(TableMaker& table, const Report& report) {
+  double most = 0;
+  for (const RunRecord& run : report.runs) {
+    for (const RankRecord& rank : run.ranks) most = std::max(most, rank.bytes_sent / kMiB);
+  }
+  const int digits = most < 1 ? 4 : 2;
   table.add("MiB sent per iteration, each worker",
-            of_workers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), 2);
+            of_workers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), digits);
   table.add("  by the formula",
-            of_workers([](const RankRecord& r) { return r.formula_sent / kMiB; }), 2);
+            of_workers([](const RankRecord& r) { return r.formula_sent / kMiB; }), digits);
   const auto of_servers = [](auto value) { return mean_of_ranks(false, value); };
   table.add_for_servers("MiB sent per iteration, each server",
-                        of_servers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), 2);
+                        of_servers([](const RankRecord& r) { return r.bytes_sent / kMiB; }),
+                        digits);
   table.add_for_servers("  by the formula",
-                        of_servers([](const RankRecord& r) { return r.formula_sent / kMiB; }), 2);
+                        of_servers([](const RankRecord& r) { return r.formula_sent / kMiB; }),
+                        digits);
 }
 
 void add_costs(TableMaker& table) {
@@ -196,6 +203,18 @@ std::string finding_on_weights(const Report& report) {
       joined(different), joined(equal), widest);
 }
 
+// Iterations of one arm are the same work; empty where they took about the same time.
+std::string finding_on_times(const RunRecord& run) {
+  constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
+  const std::vector<double> counted = run.counted_seconds();
+  const double low = quantile(counted, 0.1), high = quantile(counted, 0.9);
+  if (high < kQuiet * low) return "";
+  return fmt::format(
+      "WARNING: the iterations of {} took from {:.0f} to {:.0f} ms (10th to 90th percentile): "
+      "something else had the machine; repeat it before you compare speeds.",
+      run.arm, 1e3 * low, 1e3 * high);
+}
+
 std::string finding_on_bytes(const Report& report) {
   std::set<std::string> wrong;
   for (const RunRecord& run : report.runs) {
@@ -219,7 +238,7 @@ std::vector<const RunRecord*> runs_of(const Report& report, const std::string& a
 Table make_table(const Report& report) {
   TableMaker table(report);
   add_speed(table);
-  add_bytes(table);
+  add_bytes(table, report);
   add_costs(table);
   add_learning(table);
   table.add_text("final weights, hash", final_hashes);
@@ -234,6 +253,11 @@ std::vector<std::string> findings(const Report& report) {
     sentences.push_back(fmt::format(
         "WARNING: speeds and times are those of {} counted iterations, too few to compare by.",
         report.runs.front().counted_iterations));
+  } else {
+    for (const RunRecord& run : report.runs) {
+      if (std::string sentence = finding_on_times(run); !sentence.empty())
+        sentences.push_back(std::move(sentence));
+    }
   }
   if (!report.incomplete.empty()) {
     sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),

@@ -51,8 +51,9 @@ class Svhn final : public Dataset {
 fs::path find_file(const fs::path& directory, Split split) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
-    throw DataError(fmt::format("data set 'svhn:{0}': '{0}' is not a directory{1}",
-                                directory.string(), error ? ": " + error.message() : ""));
+    throw DataError(
+        fmt::format("data set 'svhn:{0}': '{0}' {1}", directory.string(),
+                    error ? "cannot be looked into: " + error.message() : "is not a directory"));
   }
   const std::string stem = fmt::format("{}_32x32", name_of(split));
   if (fs::path official = directory / (stem + ".mat"); fs::exists(official, error)) return official;

@@ -33,10 +33,9 @@ std::string formula_of(const Arm& arm) {
   if (arm.placement != Placement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }
-  return fmt::format(
-      "each of n workers sends and receives the gradients once, each of {} server{} "
-      "n / {} of them",
-      arm.servers, arm.servers == 1 ? "" : "s", arm.servers);
+  constexpr const char* kWorkers = "each of n workers sends and receives the gradients once, ";
+  if (arm.servers == 1) return fmt::format("{}the server n times", kWorkers);
+  return fmt::format("{0}each of {1} servers n / {1} times", kWorkers, arm.servers);
 }
 
 }  // namespace kolo::train

@@ -102,9 +102,10 @@ TEST_CASE("svhn finds a subset under another name, unless there are two") {
 }
 
 TEST_CASE("svhn names a directory that is not there") {
-  CHECK_THROWS_WITH(open_svhn("/nowhere/svhn", Split::train, {}),
-                    Catch::Matchers::StartsWith(
-                        "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' is not a directory"));
+  CHECK_THROWS_WITH(
+      open_svhn("/nowhere/svhn", Split::train, {}),
+      Catch::Matchers::StartsWith(
+          "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' cannot be looked into: No such file"));
 }
 
 TEST_CASE("svhn says what is wrong with a file") {

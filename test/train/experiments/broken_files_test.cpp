@@ -72,7 +72,7 @@ TEST_CASE("a data set in files trains, and its report is there") {
 TEST_CASE("a folder of data that is missing, empty or a file is refused before anything starts") {
   const Place place;
   fs::remove_all(place.data());
-  check_refused(place, {"house numbers", "is not a directory"});
+  check_refused(place, {"house numbers", "No such file or directory"});
   fs::create_directory(place.data());
   check_refused(place, {"house numbers", "there is neither train_32x32.mat"});
   fs::remove_all(place.data());

@@ -118,6 +118,8 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
+  refuses({"compare", "--rank", "2"}, "compare does not expect '--rank'; see kolo-train compare");
+  refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
 }
 
 TEST_CASE("numbers that make no sense are refused by the name of their flag") {
@@ -126,6 +128,10 @@ TEST_CASE("numbers that make no sense are refused by the name of their flag") {
     CHECK_THROWS_WITH(parse_options({"train", flag + "=" + value}), ContainsSubstring(flag));
   };
   for (const char* flag : {"--ranks", "--seeds", "--eval-every"}) refuses(flag, "0");
+  for (const char* flag : {"--eval-every", "--hash-every", "--skip-steps"}) {
+    CHECK_THROWS_WITH(parse_options({"train", std::string(flag) + "=9223372036854775807"}),
+                      ContainsSubstring("expected a whole number from"));
+  }
   for (const char* flag : {"--batch-size", "--epochs", "--steps", "--train-size", "--test-size",
                            "--lr", "--weight-decay", "--warmup-epochs", "--threads",
                            "--bucket-bytes", "--skip-steps", "--timeout", "--servers"}) {

@@ -90,6 +90,19 @@ TEST_CASE("report.json is valid and has what was measured") {
   CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
 }
 
+TEST_CASE("iterations of the same work that take very different times are warned of") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) {
+    run.step_seconds.assign(31, 0.2);
+    run.counted_iterations = 30;
+  }
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  for (std::size_t i = 1; i < 10; ++i) report.runs[1].step_seconds[i] = 0.5;
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("WARNING: the iterations of ps took from 200 to 500 ms"));
+  CHECK_THAT(report_text(report), !ContainsSubstring("iterations of ring took"));
+}
+
 TEST_CASE("a record survives its way through JSON") {
   const RunRecord run = made_up_run("ps", 3, 1);
   CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
