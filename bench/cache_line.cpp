@@ -103,6 +103,7 @@ void Distance::add(double cache_line_us) {
 
 void Distance::add(const Distance& other) {
   probes_us_.insert(probes_us_.end(), other.probes_us_.begin(), other.probes_us_.end());
+  is_disturbed_ = is_disturbed_ || other.is_disturbed_;
 }
 
 double Distance::cache_line_us() const {
@@ -110,6 +111,7 @@ double Distance::cache_line_us() const {
 }
 
 const char* Distance::regime() const {
+  if (is_disturbed_) return "disturbed";
   if (probes_us_.empty()) return bench::regime(0);
   const auto [shortest, longest] = std::ranges::minmax(probes_us_);
   if (longest > kFarLimitUs) return bench::regime(longest);

@@ -44,16 +44,19 @@ class Distance {
   // 0, where there was nothing to measure, counts as no probe.
   void add(double cache_line_us);
   void add(const Distance& other);
+  // What was measured meanwhile says that others had the cores.
+  void disturb() { is_disturbed_ = true; }
 
   const std::vector<double>& probes_us() const { return probes_us_; }
   // Their median; 0 without probes.
   double cache_line_us() const;
-  // "disturbed" where one of them was; "moved" where the longest is more than 1.5 times the
-  // shortest; else that of their median.
+  // "disturbed" where one of them was, or disturb() said so; "moved" where the longest is more
+  // than 1.5 times the shortest; else that of their median.
   const char* regime() const;
 
  private:
   std::vector<double> probes_us_;
+  bool is_disturbed_ = false;
 };
 
 }  // namespace kolo::bench

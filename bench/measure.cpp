@@ -104,6 +104,7 @@ void Bench::play(Library& library, Turn turn, int pass, Played& played) {
   const auto passes = static_cast<std::size_t>(arguments_.passes);
   const auto asked = static_cast<std::size_t>(arguments_.iterations);
   turn.iterations = asked > 0 ? std::max<std::size_t>(1, asked / passes) : played.per_pass;
+  if (asked > 0) turn.seconds = 0;
   turn.warmup = pass == 0 ? arguments_.warmup : 1;
   turn.checks_waiting = pass == 0 && arguments_.is_checked;
   turn.iteration = iteration_;

@@ -6,13 +6,17 @@ per collective and number of ranks.
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
-of `kolo-bench limits`, are dashed. A library that chose its algorithm by the size is one line; where several algorithms were
-measured at one size, each has its own, and so has what was asked for in another way (form, memory, type, ...). Where files hold
-several rows of one measurement (rows.py), the last one counts. The second line of a title is the machine and the commit, where all rows agree.
+of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program disturbed the floor.
+What is hollow was measured while the cores moved or were disturbed (`regime`), and compares with nothing.
+
+A library that chose its algorithm by the size is one line; where several algorithms were measured at one size, each has its own,
+and so has what was asked for in another way (form, memory, type, ...). Where files hold several rows of one measurement (rows.py),
+the last one counts. The second line of a title is the machine and the commit, where all rows agree.
 """
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections import defaultdict
@@ -34,11 +38,16 @@ COLORS_OF_PEERS = ["#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaa
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
 CHOSEN = ("algorithm", "window")  # by the library, size by size
 LIMITS = ("floor", "limit")  # which are no libraries
+LIMIT_MARKER = "D"
+UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
+HOLLOW = "hollow: cores moved or were disturbed"
+HOLLOW_COLOR = "#555555"  # in the legend: that of no line
+UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
-LEGEND_INCHES = 0.3  # of a line of it
-MOST_IN_LINE = {1: 4, 2: 5, 3: 8}  # of a legend, by columns
+POINTS_PER_INCH = 72
+LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY = 1.5, 0.62, 4.5  # a line's height, a letter's width, and a key's, in font sizes
 
 
 def fail(message):
@@ -68,19 +77,35 @@ def read_rows(paths, least_bytes):
             if wrong:
                 fail(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
             if row["bytes"] >= least_bytes:
-                rows.append(row)
-    if not rows:
-        fail(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size")
+                rows.append({**row, **UNKNOWN} if is_no_floor(row) else row)
+    if not known(rows):
+        fail(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size, and no disturbed floors")
     return rows
 
 
+def is_no_floor(row):
+    """What another program held up is not the least that the machine takes."""
+    return row["library"] == "floor" and row.get("regime") == "disturbed"
+
+
+def is_known(row):
+    return not math.isnan(row["median_us"])
+
+
+def known(points):
+    return list(filter(is_known, points))
+
+
+def is_unsure(row):
+    return row.get("regime") in UNSURE
+
+
 def limit_of(row):
-    """What the run measured as the machine's limit, as a row of its own; None where it did not."""
-    limit = row.get("limit_us")
-    if not limit:
-        return None
+    """What the run measured as the machine's limit, as a row of its own; one whose times are not known where it did not."""
+    limit = row.get("limit_us") or math.nan
     asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
+    kept["regime"] = row.get("regime", "")
     return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
             "p90_us": limit}
 
@@ -90,20 +115,23 @@ def series_of(rows):
     by_picture = defaultdict(list)
     for row in rows:
         by_picture[row["collective"], row["ranks"]].append(row)
-        limit = limit_of(row)
-        if limit and row["library"] == "kolo":
-            by_picture[row["collective"], row["ranks"]].append(limit)
     return {key: lines_of(of_picture) for key, of_picture in by_picture.items()}
 
 
+def latest_known(rows):
+    return latest(sorted(rows, key=is_known))
+
+
 def lines_of(rows):
-    rows = latest(rows)
+    """{name: [row by size]}, kolo's limits among them."""
+    rows = latest_known(rows)
+    rows = latest_known(rows + [limit_of(row) for row in rows if row["library"] == "kolo"])
     lines = defaultdict(list)
     for row in rows:
         lines[line_name(row)].append(row)
     for name in CHOSEN:
         lines = split_by(name, lines)
-    return {name: sorted(points, key=lambda row: row["bytes"]) for name, points in lines.items()}
+    return {name: sorted(points, key=lambda row: row["bytes"]) for name, points in lines.items() if known(points)}
 
 
 def line_name(row):
@@ -135,11 +163,7 @@ def pages_of(rows):
             continue
         if row["library"] == "kolo":
             beside = row["transport"]
-        of_panel = pages[beside or row["transport"], row["ranks"]][row["collective"]]
-        of_panel.append(row)
-        limit = limit_of(row)
-        if limit and row["library"] == "kolo":
-            of_panel.append(limit)
+        pages[beside or row["transport"], row["ranks"]][row["collective"]].append(row)
     return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
 
 
@@ -154,7 +178,21 @@ def where_text(rows):
 
 
 def number_text(value, _position=None):
-    return f"{value:,.0f}" if value >= 10000 else f"{value:g}"
+    """Of a tick: never 1e-05."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.10f}".rstrip("0").rstrip(".")
+
+
+def time_text(value):
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
+def number_ticks(plt, axis):
+    """Numbers at the ticks between the powers of ten too, where an axis has few of these."""
+    class Between(plt.LogFormatter):
+        def __call__(self, x, pos=None):
+            return number_text(x) if super().__call__(x, pos) else ""
+    axis.set_major_formatter(plt.FuncFormatter(number_text))
+    axis.set_minor_formatter(Between())
 
 
 def colors_of(charts):
@@ -174,24 +212,69 @@ def colors_of(charts):
     return colors
 
 
+def lonely(points):
+    """Where no line leads: the numbers of the known points between unknown ones."""
+    there = [False, *map(is_known, points), False]
+    return [i for i in range(len(points)) if there[i + 1] and not there[i] and not there[i + 2]]
+
+
 def draw_line(axes, name, points, quantity, color):
     first = points[0]
     sizes = [row["bytes"] for row in points]
     medians = [quantity(row, "median_us") for row in points]
-    if first["library"] in LIMITS:
+    is_limit = first["library"] in LIMITS
+    marker = LIMIT_MARKER if is_limit else MARKERS.get(first["transport"], "d")
+    if is_limit:
         dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
-        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name)
-        return
-    line, = axes.plot(sizes, medians, marker=MARKERS.get(first["transport"], "d"), markersize=4.5,
-                      linewidth=2.2 if first["library"] == "kolo" else 1.4, color=color, label=name)
-    axes.fill_between(sizes, [quantity(row, "p10_us") for row in points], [quantity(row, "p90_us") for row in points],
-                      color=line.get_color(), alpha=0.15, linewidth=0)
+        alone = lonely(points)
+        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name, marker=marker if alone else None,
+                  markevery=alone or None, markersize=4.5)
+    else:
+        width = 2.2 if first["library"] == "kolo" else 1.4
+        axes.plot(sizes, medians, marker=marker, markersize=4.5, linewidth=width, color=color, label=name)
+        draw_band(axes, points, quantity, color)
+    unsure = [row for row in known(points) if is_unsure(row)]
+    axes.plot([row["bytes"] for row in unsure], [quantity(row, "median_us") for row in unsure], marker, markersize=4.5,
+              markerfacecolor="white", markeredgecolor=color)
+
+
+def draw_band(axes, points, quantity, color):
+    sizes, lows, highs = ([row["bytes"] for row in points], [quantity(row, "p10_us") for row in points],
+                          [quantity(row, "p90_us") for row in points])
+    if len(points) == 1:
+        axes.vlines(sizes, lows, highs, color=color, alpha=0.3, linewidth=5, zorder=1.5)  # beneath all markers
+    else:
+        axes.fill_between(sizes, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+def hollow_key(plt, charts):
+    """{label: handle} of what is hollow; empty where nothing is."""
+    if not any(is_unsure(row) for lines in charts for points in lines.values() for row in known(points)):
+        return {}
+    return {HOLLOW: plt.Line2D([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=HOLLOW_COLOR)}
+
+
+def legend_below(figure, keys, font_points):
+    """{label: handle} below the axes, over nothing, in as many columns as there is room for; the figure grows by that."""
+    inches = font_points / POINTS_PER_INCH
+    widest = (LEGEND_KEY + LEGEND_LETTER * max(map(len, keys), default=0)) * inches
+    lines = -(-len(keys) // max(1, int(figure.get_figwidth() / widest)))
+    figure.legend(keys.values(), keys.keys(), loc="lower center", ncols=-(-len(keys) // lines) if keys else 1, frameon=False,
+                  fontsize=font_points)
+    below = (lines * LEGEND_LINE + 1) * inches
+    figure.set_figheight(figure.get_figheight() + below)
+    share = below / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+
+
+def keys_of(axes):
+    return {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
 
 
 def draw(plt, lines, what, colors):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
     fill_axes(plt, axes, lines, what, colors, most_ticks=13)
-    axes.legend(frameon=False, fontsize=9)
+    legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines])}, 9)
     return figure, axes
 
 
@@ -209,7 +292,8 @@ def of_what(lines, what):
     """Those of {name: [row by size]} that have it."""
     if what != "bandwidth":
         return lines
-    return {name: kept for name, points in lines.items() if (kept := [row for row in points if has_bandwidth(row)])}
+    moving = {name: [row for row in points if has_bandwidth(row)] for name, points in lines.items()}
+    return {name: points for name, points in moving.items() if known(points)}
 
 
 def apart(sizes, most):
@@ -225,36 +309,36 @@ def apart(sizes, most):
 def fill_axes(plt, axes, lines, what, colors, most_ticks):
     quantity = (lambda row, key: row[key]) if what == "time" else bandwidth
     # The slowest at large sizes first, so that the legend reads as the lines lie.
-    order = sorted(lines.items(), key=lambda item: quantity(item[1][-1], "median_us"), reverse=True)
+    order = sorted(lines.items(), key=lambda item: quantity(known(item[1])[-1], "median_us"), reverse=True)
     for name, points in order:
         draw_line(axes, name, points, quantity, colors[name])
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    sizes = sorted({row["bytes"] for points in lines.values() for row in points})
+    sizes = sorted({row["bytes"] for points in lines.values() for row in known(points)})
     axes.set_xticks(apart(sizes, most_ticks))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda size, _: size_text(size)))
     axes.xaxis.set_minor_locator(plt.NullLocator())
-    axes.yaxis.set_major_formatter(plt.FuncFormatter(number_text))
+    number_ticks(plt, axes.yaxis)
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
     axes.set_ylabel("time, us (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth, GB/s")
     axes.grid(True, which="major", alpha=0.3)
 
 
-def fill_without_sizes(axes, lines, colors):
+def fill_without_sizes(plt, axes, lines, colors):
     """A barrier's: a dot per library, with its time. (A bar on a log axis would have no beginning.)"""
     order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
     times = [points[0]["median_us"] for _, points in order]
     for place, (name, points) in enumerate(order):
         limit = points[0]["library"] in LIMITS
-        axes.plot([times[place]], [place], "|" if limit else "o", markersize=12 if limit else 8, color=colors[name], label=name)
-        text = f"{times[place]:,.0f}" if times[place] >= 1000 else f"{times[place]:.3g}"
-        axes.annotate(text, (times[place], place), xytext=(8, 0), textcoords="offset points", va="center")
+        axes.plot([times[place]], [place], LIMIT_MARKER if limit else "o", markersize=6 if limit else 8, color=colors[name],
+                  label=name, markerfacecolor="white" if is_unsure(points[0]) else colors[name])
+        axes.annotate(time_text(times[place]), (times[place], place), xytext=(8, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(order)), [name for name, _ in order])
     axes.margins(y=0.15)
     axes.set_xscale("log")
     axes.set_xlim(min(times) / 3, max(times) * 10)  # room for the numbers
-    axes.xaxis.set_major_formatter(number_text)
+    number_ticks(plt, axes.xaxis)
     axes.set_xlabel("time, us (median)")
     axes.grid(True, axis="x", which="major", alpha=0.3)
     axes.set_axisbelow(True)
@@ -267,24 +351,21 @@ def draw_page(plt, panels, what, colors):
     names.sort(key=lambda name: (PANELS.index(name) if name in PANELS else len(PANELS), name))
     columns = min(COLUMNS, len(names))
     count = -(-len(names) // columns)
-    figure, grid = plt.subplots(count, columns, figsize=(max(5.6 * columns, 11), 4.2 * count + 0.9), layout="constrained", squeeze=False)
+    figure, grid = plt.subplots(count, columns, figsize=(max(5.6 * columns, 11), 4.2 * count + 0.4), layout="constrained",
+                                squeeze=False)
     keys = {}
     for axes, name in zip(grid.flat, names):
         axes.set_title(name)
         if has_size[name]:
             fill_axes(plt, axes, panels[name], what, colors, most_ticks=8)
             axes.set_ylabel("time, us" if what == "time" else "bus bandwidth, GB/s")
-            keys.update((label, handle) for handle, label in zip(*axes.get_legend_handles_labels()))
+            keys.update(keys_of(axes))
         else:
-            fill_without_sizes(axes, panels[name], colors)
+            fill_without_sizes(plt, axes, panels[name], colors)
     for axes in grid.flat[len(names):]:
         axes.remove()
     order = sorted(keys, key=lambda label: (label.startswith("limit"), not label.startswith("kolo"), label))
-    lines = -(-len(order) // MOST_IN_LINE[columns])
-    figure.legend([keys[label] for label in order], order, loc="lower center", ncols=-(-len(order) // lines) if order else 1,
-                  frameon=False, fontsize=11)
-    below = LEGEND_INCHES * lines / figure.get_figheight()
-    figure.get_layout_engine().set(rect=(0, below, 1, 1 - below))
+    legend_below(figure, {**{label: keys[label] for label in order}, **hollow_key(plt, panels.values())}, 11)
     return figure
 
 
@@ -297,29 +378,33 @@ def few(sizes):
 
 def draw_bars(plt, lines, colors):
     """A group per size, in it a bar per library with its time above it."""
-    figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 4.6), layout="constrained")
     order = sorted(lines.items(), key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
-    times = {name: {row["bytes"]: row["median_us"] for row in points} for name, points in order}
-    sizes = few(sorted({size for of_line in times.values() for size in of_line}))
+    rows = {name: {row["bytes"]: row for row in known(points)} for name, points in order}
+    sizes = few(sorted({size for of_line in rows.values() for size in of_line}))
     width = 0.86 / len(order)
+    keys = {}
     for number, (name, points) in enumerate(order):
-        places = [place for place, size in enumerate(sizes) if size in times[name]]
-        heights = [times[name][sizes[place]] for place in places]
+        places = [place for place, size in enumerate(sizes) if size in rows[name]]
+        shown = [rows[name][sizes[place]] for place in places]
+        heights = [row["median_us"] for row in shown]
         at = [place + (number - (len(order) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
-        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name], label=name)
-        axes.bar_label(bars, [f"{height:.3g}" if height < 1000 else f"{height:.0f}" for height in heights], rotation=90,
-                       fontsize=7, padding=2)
+        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name])
+        for bar in (bar for bar, row in zip(bars, shown) if is_unsure(row)):
+            bar.set(facecolor="white", edgecolor=colors[name], linewidth=1.2)
+        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, facecolor=colors[name])
+        axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=2)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** 0.12)  # room for the numbers
     axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes])
-    axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+    number_ticks(plt, axes.yaxis)
     axes.set_ylabel("time, us (median)")
     axes.grid(True, axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
-    # Below: anywhere else it would lie on the bars.
-    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3)
+    shown = {name: [row for row in of_line.values() if row["bytes"] in sizes] for name, of_line in rows.items()}
+    legend_below(figure, {**keys, **hollow_key(plt, [shown])}, 9)
     return figure, axes
 
 

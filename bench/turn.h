@@ -15,7 +15,7 @@ struct Turn {
   Problem problem;
   int warmup = 1;              // iterations that do not count; one at least where `iterations` is 0
   std::size_t iterations = 0;  // that count; 0: as many as fit into `seconds`
-  double seconds = 0.5;
+  double seconds = 0.5;        // a pass ends after 3 times that; 0: with the last iteration
   bool is_checked = true;
   bool checks_waiting = false;  // of a barrier: that nobody leaves before all have come
   std::uint32_t iteration = 0;  // of the whole run, so far: no two fill the buffers alike

@@ -5,6 +5,7 @@
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,12 +17,38 @@ from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, what
 
 BENCH = ""
 PATIENCE_S = 240
+# What the pictures show these in.
+KOLO, LIMIT, FLOOR, WHITE = "#0b6e4f", "#404040", "#6b6b6b", "#ffffff"
+HOLLOW = "hollow: cores moved or were disturbed"
 
 
 def row(library, transport, size, median, **more):
     return {"library": library, "transport": transport, "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": size,
             "iterations": 9, "median_us": median, "p10_us": median, "p90_us": median, "algbw_GBps": 1, "busbw_GBps": 1, "wrong": 0,
             **more}
+
+
+def styled(picture, tag, *styles):
+    """The elements of an SVG, without its legend's, whose style has all of these."""
+    axes = picture.split('<g id="legend_')[0]
+    return [element for element in re.findall(rf"<{tag} [^>]*>", axes) if all(style in element for style in styles)]
+
+
+def dashed(picture, color):
+    """How many points each unbroken piece of a dashed line has."""
+    lines = styled(picture, "path", "stroke-dasharray", f"stroke: {color}")
+    drawn = [re.search(r' d="([^"]*)"', line).group(1) for line in lines]
+    return [len(re.findall("[ML]", piece)) for path in drawn for piece in re.findall("M[^M]*", path)]
+
+
+def markers(picture, color, fill=None):
+    return len(styled(picture, "use", f"fill: {fill or color}", f"stroke: {color}"))
+
+
+def height_of(picture, text):
+    """How far below the picture's top the text stands."""
+    place = re.search(rf'<!-- {re.escape(text)} -->\s*<g [^>]*translate\(([-\d.]+) ([-\d.]+)\)', picture)
+    return float(place.group(2))
 
 
 class Plot(unittest.TestCase):
@@ -79,6 +106,79 @@ class Plot(unittest.TestCase):
                 for size in sizes for library in ("kolo", "gloo")]
         names = [f"{page}_{what}.png" for page in ("shm_2_ranks", "shm_4_ranks", "tcp_2_ranks") for what in ("bandwidth", "time")]
         self.assertEqual(sorted(self.files(rows, "--overview")), names)
+
+    def test_a_limit_is_drawn_only_where_it_is_known(self):
+        known = (1, 2, None, 3, 4, 5, None, 6)  # the last one stands alone
+        rows = [row("kolo", "shm", 8 << 2 * i, 10 + i, limit_us=limit) for i, limit in enumerate(known)]
+        for what in ("time", "bandwidth"):
+            picture = self.plot(rows)[f"allreduce_2_ranks_{what}.svg"]
+            self.assertEqual(dashed(picture, LIMIT), [2, 3, 1])
+            self.assertEqual(markers(picture, LIMIT), 1)
+        nowhere = self.plot([row("kolo", "shm", size, 5, limit_us=None) for size in (8, 64)])
+        for picture in nowhere.values():
+            self.assertNotIn("limit", picture)
+
+    def test_a_form_whose_limit_is_not_known_takes_none_away(self):
+        rows = [row("kolo", "shm", size, 5, limit_us=limit, form=form)
+                for size in (8, 64, 512) for form, limit in (("blocking", 2), ("persistent", None))]
+        self.assertEqual(dashed(self.plot(rows)["allreduce_2_ranks_time.svg"], LIMIT), [3])
+
+    def test_one_size_is_seen(self):
+        pictures = self.plot([row("kolo", "shm", 4096, 20, p10_us=10, p90_us=40, limit_us=9)])
+        for what in ("time", "bandwidth"):
+            picture = pictures[f"allreduce_2_ranks_{what}.svg"]
+            self.assertEqual((markers(picture, LIMIT), markers(picture, KOLO)), (1, 1))
+            self.assertEqual(len(styled(picture, "path", f"stroke: {KOLO}", "stroke-opacity: 0.3")), 1)
+
+    def test_what_was_measured_while_cores_moved_is_hollow(self):
+        sizes = (8, 64, 512, 4096)
+        rows = [row("kolo", "shm", size, 5, regime=regime) for size, regime in zip(sizes, ("near", "moved", "far", "disturbed"))]
+        pictures = self.plot(rows)
+        for what in ("time", "bandwidth"):
+            self.assertEqual(markers(pictures[f"allreduce_2_ranks_{what}.svg"], KOLO, WHITE), 2)
+        self.assertEqual(len(styled(pictures["allreduce_2_ranks_bars.svg"], "path", f"fill: {WHITE}", f"stroke: {KOLO}")), 2)
+        for picture in pictures.values():
+            self.assertEqual(picture.count(f"<!-- {HOLLOW} -->"), 1)
+        for picture in self.plot([{**line, "regime": "near"} for line in rows]).values():
+            self.assertNotIn(HOLLOW, picture)
+            self.assertEqual(markers(picture, KOLO, WHITE), 0)
+
+    def test_an_overview_shows_where_cores_moved(self):
+        for size, collective in ((8, "allreduce"), (0, "barrier")):
+            still, moved = (self.files([row("kolo", "shm", size, 5, collective=collective, regime=regime)], "--overview")
+                            for regime in ("near", "moved"))
+            self.assertEqual(set(still), set(moved))
+            self.assertNotEqual(still["shm_2_ranks_time.png"], moved["shm_2_ranks_time.png"])
+
+    def test_a_disturbed_floor_is_none(self):
+        regimes = ("near", "near", "disturbed", "near", "moved", "near")
+        rows = [row("floor", "shm", 8 << 2 * i, 5.25 + i, algorithm="in one line", regime=regime)
+                for i, regime in enumerate(regimes)]
+        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        self.assertEqual(dashed(picture, FLOOR), [2, 3])
+        self.assertEqual((markers(picture, FLOOR), markers(picture, FLOOR, WHITE)), (0, 1))
+        self.assertNotIn("<!-- 7.25 -->", self.plot(rows)["allreduce_2_ranks_bars.svg"])
+        rows.append({**rows[2], "regime": "far"})  # measured again
+        self.assertEqual(dashed(self.plot(rows)["allreduce_2_ranks_time.svg"], FLOOR), [6])
+
+    def test_legends_are_below_the_axes(self):
+        rows = [row(library, "shm", size, 5) for library in ("kolo", "mpich") for size in (8, 64)]
+        pictures = self.plot(rows)
+        for what, lowest in (("time", "size"), ("bandwidth", "size"), ("bars", "64 B")):
+            picture = pictures[f"allreduce_2_ranks_{what}.svg"]
+            for name in ("kolo over shm", "mpich over shm"):
+                self.assertGreater(height_of(picture, name), height_of(picture, lowest))
+
+    def test_numbers_have_one_format(self):
+        far_apart = [row("kolo", "shm", 8 << 5 * i, 5000) for i in range(5)]  # 1.6e-6 GB/s at least
+        pictures = self.plot(far_apart + [row("mpich", "shm", 8, 999.7)])
+        self.assertIn("<!-- 0.00001 -->", pictures["allreduce_2_ranks_bandwidth.svg"])
+        self.assertIn("<!-- 5,000 -->", pictures["allreduce_2_ranks_bars.svg"])
+        near_each_other = self.plot([row("kolo", "shm", size, 5000 + size) for size in (8, 64)])  # no power of ten between
+        self.assertRegex(near_each_other["allreduce_2_ranks_time.svg"], r"<!-- \d,\d{3} -->")
+        for picture in (*pictures.values(), *near_each_other.values()):
+            texts = re.findall("<!-- (.*) -->", picture)
+            self.assertEqual([text for text in texts if re.search(r"\de[-+]\d|\^|(?<![\d.])\d{4}", text)], [])
 
     def complaint(self, rows):
         with tempfile.TemporaryDirectory() as folder:
