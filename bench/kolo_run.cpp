@@ -4,6 +4,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -83,6 +84,8 @@ int main(int argc, char** argv) {
   // Only for the help: what is parsed ends before the command.
   std::vector<std::string> command;
   app.add_option("command", command, "What each rank runs, and its arguments; -- may stand before");
+  std::string number_of_ranks = "-n";  // mpirun's -np
+  if (argc > 1 && std::string_view(argv[1]) == "-np") argv[1] = number_of_ranks.data();
   const int begin = find_command(app, argc, argv);
   try {
     app.parse(begin, argv);

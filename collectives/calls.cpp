@@ -417,10 +417,12 @@ Call message(Caller who, const void* in, void* out, std::size_t count, Elements 
              int to) {
   Call call = begin(Collective::kMessage, count, of);
   const int other = who.rank == from ? to : from;
-  if (other < 0 || other >= who.size || other == who.rank) {
-    reject(call, fmt::format("rank {} is not another rank; there are 0 to {}, and this is {}",
-                             other, who.size - 1, who.rank));
+  if (other < 0 || other >= who.size) {
+    reject(call, fmt::format("there is no rank {}; there are 0 to {}, and this is {}", other,
+                             who.size - 1, who.rank));
   }
+  if (other == who.rank)
+    reject(call, fmt::format("rank {} is this rank itself, which needs no messages", other));
   call.root = from;
   call.peer = to;
   const bool sends = who.rank == from;

@@ -9,6 +9,7 @@ namespace kolo {
 namespace {
 
 constexpr std::size_t kNamedRanks = 8;
+constexpr std::chrono::milliseconds kShort{200};  // no timeout of anybody's
 
 std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
 
@@ -46,12 +47,15 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
       auto missing = missing_ranks(store, key, size);
       if (missing.empty()) missing.push_back(peer);  // it came just now: too late all the same
       const std::chrono::duration<double> waited = Clock::now() - start;
+      const char* const hint =
+          waited < kShort ? "; this rank itself had used up most of the time before" : "";
+      const char* const way_out =
+          missing.size() == 1 ? "start it, see why it stopped" : "start them, see why they stopped";
       throw Error(
           ErrorCode::kDeadline, missing.front(),
-          fmt::format("rank {}: waited {:.1f} s for {} of {} to {} ({}): start them, see why they "
-                      "stopped, or "
-                      "raise the timeout",
-                      rank, waited.count(), name_ranks(missing), size, purpose, store.describe()));
+          fmt::format(
+              "rank {}: waited {:.1f} s for {} of {} to {} ({}){}: {}, or raise the timeout", rank,
+              waited.count(), name_ranks(missing), size, purpose, store.describe(), hint, way_out));
     }
   }
   return values;

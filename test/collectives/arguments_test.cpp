@@ -136,7 +136,7 @@ const Mistake kMistakes[] = {
      "algorithm 'binomial_tree' needs the counts of all ranks; 'direct' does not"},
     {[](Communicator& c, float* data) { c.send(data, 3, kFloat, c.rank()); }, "message: rank "},
     {[](Communicator& c, float* data) { c.receive(data, 3, kFloat, 2); },
-     "message: rank 2 is not another rank; there are 0 to 1"},
+     "message: there is no rank 2; there are 0 to 1"},
 };
 
 }  // namespace
