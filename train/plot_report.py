@@ -169,7 +169,8 @@ def draw_learning(report, folder):
             axis.set_xlabel(label)
             axis.grid(alpha=0.3)
             if column == 0:
-                axis.xaxis.get_major_locator().set_params(integer=True)
+                axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+                axis.set_xlim(0.5, 0.5 + max(len(run["epochs"]) for runs in arms.values() for run in runs))
             else:
                 axis.set_xlim(left=0)
     if any(len(runs) > 1 for runs in arms.values()):
