@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/agreement.h"
 #include "bench/cache_line.h"
 #include "bench/cores.h"
 #include "bench/explain.h"
@@ -264,6 +265,7 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
   // A launcher of another kind has bound its ranks as it was asked to.
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
+  agree_on_arguments(rank, arguments, *store);
   seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
   write_records(seat);

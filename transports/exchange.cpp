@@ -9,7 +9,7 @@ namespace kolo {
 namespace {
 
 constexpr std::size_t kNamedRanks = 8;
-constexpr std::chrono::milliseconds kShort{200};  // no timeout of anybody's
+constexpr std::chrono::milliseconds kShort{100};  // no timeout of anybody's
 
 std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
 

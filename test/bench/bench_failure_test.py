@@ -235,7 +235,7 @@ class Ranks(unittest.TestCase):
             code, _, errors = run("allreduce", "--timeout", "0.2", **by_hand(0, 2, KOLO_STORE=f"file:{folder}/store"))
         self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
         self.assertIn("rank 1 of 2 to join the benchmark", errors)
-        self.assertIn("start them", errors)
+        self.assertIn("start it", errors)
 
     def test_a_rank_that_never_comes_to_a_master_port_is_named(self):
         with socket.socket() as free:
