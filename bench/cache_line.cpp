@@ -12,8 +12,13 @@
 namespace kolo::bench {
 namespace {
 
+constexpr std::uint32_t kTrialRounds = 4;
 constexpr std::uint32_t kRounds = 200;
 constexpr int kGames = 12;
+// On busy cores a round takes as long as others have them: no more games then.
+constexpr std::chrono::milliseconds kLongestGames{10};
+constexpr std::uint32_t kOn = 0xfffffffe;  // words between two games
+constexpr std::uint32_t kOver = 0xffffffff;
 constexpr int kSpins = 20'000;
 constexpr double kFarLimitUs = 2;
 constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
@@ -23,14 +28,39 @@ constexpr double kStill = 1.5;         // what two probes of cores that have not
 constexpr std::chrono::seconds kLongestProbe{2};
 struct TooLong {};
 
-void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
+template <typename Is>
+void wait_until(const Line& line, const Is& is_right, const Patience& patience) {
   // No pause: it is longer than the round trip.
-  for (int spin = 0; line.value.load(std::memory_order_acquire) != value; ++spin) {
+  for (int spin = 0; !is_right(line.value.load(std::memory_order_acquire)); ++spin) {
     if (spin <= kSpins) continue;
     std::this_thread::yield();  // the other's core is taken by somebody else, or the other is gone
     spin = kSpins;
     if (patience) patience();
   }
+}
+
+void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
+  wait_until(
+      line, [value](std::uint32_t there) { return there == value; }, patience);
+}
+
+// Whether there is another game: what the first side wants, known to both.
+bool goes_on(Line& to_second, Line& to_first, int side, bool is_wanted, const Patience& patience) {
+  if (side == 0) {
+    const std::uint32_t word = is_wanted ? kOn : kOver;
+    to_second.value.store(word, std::memory_order_release);
+    wait_for(to_first, word, patience);
+    to_second.value.store(0, std::memory_order_release);
+    wait_for(to_first, 0, patience);
+    return is_wanted;
+  }
+  wait_until(
+      to_second, [](std::uint32_t there) { return there == kOn || there == kOver; }, patience);
+  const std::uint32_t word = to_second.value.load(std::memory_order_acquire);
+  to_first.value.store(word, std::memory_order_release);
+  wait_for(to_second, 0, patience);
+  to_first.value.store(0, std::memory_order_release);
+  return word == kOn;
 }
 
 }  // namespace
@@ -59,8 +89,11 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
 }
 
 double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience) {
-  double best = ping_pong(to_second, to_first, side, kRounds, patience);
-  for (int game = 1; game < kGames; ++game) {
+  const auto begin = std::chrono::steady_clock::now();
+  double best = ping_pong(to_second, to_first, side, kTrialRounds, patience);
+  for (int game = 0; game < kGames; ++game) {
+    const bool has_time = std::chrono::steady_clock::now() - begin < kLongestGames;
+    if (!goes_on(to_second, to_first, side, has_time, patience)) break;
     best = std::min(best, ping_pong(to_second, to_first, side, kRounds, patience));
   }
   return best;

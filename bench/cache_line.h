@@ -25,7 +25,8 @@ using Patience = std::function<void()>;
 double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds,
                  const Patience& patience = {});
 
-// The quickest of several short games: one that was interrupted says nothing about distance.
+// The quickest of several short games: one that was interrupted says nothing about distance. Where
+// others keep the cores so busy that a few rounds take milliseconds there is no more than those.
 double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience = {});
 
 // The same by two threads of its own, bound to the first two cores of this process; 0 where there

@@ -59,6 +59,31 @@ TEST_CASE("who waits at a meeting hears of a failure that the store knows") {
   CHECK(texts[0] == "rank 1 has had enough");
 }
 
+TEST_CASE("both sides of a game know when there are no more, and leave their lines as they were") {
+  constexpr int kTimes = 20;
+  Line lines[2];
+  // Whoever waits on busy cores is asked for patience; here the second side then takes its time.
+  const Patience slow = [] {
+    const auto end = Clock::now() + std::chrono::milliseconds(2);
+    while (Clock::now() < end) {
+    }
+  };
+  double took[2] = {0, 0};
+  const auto play = [&](int side) {
+    for (int i = 0; i < kTimes; ++i) {
+      const bool is_slow = side == 1 && i % 2 == 1;
+      took[side] = quickest_ping_pong(lines[0], lines[1], side, is_slow ? slow : Patience{});
+    }
+  };
+  std::thread second(play, 1);
+  play(0);
+  second.join();
+  CHECK(took[0] > 0);
+  CHECK(took[1] > 0);
+  CHECK(lines[0].value.load() == 0U);
+  CHECK(lines[1].value.load() == 0U);
+}
+
 TEST_CASE("a game whose other side is gone lasts as long as patience does") {
   Line lines[2];
   int looks = 0;
