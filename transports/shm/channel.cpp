@@ -8,6 +8,7 @@
 #include "transports/check.h"
 #include "transports/error.h"
 #include "transports/posix/memory_barrier.h"
+#include "transports/posix/prefetch.h"
 #include "transports/posix/streaming_copy.h"
 #include "transports/posix/unix_socket.h"
 
@@ -173,6 +174,10 @@ void ShmChannel::commit_slot(unsigned flags) {
     unmatched_sends_ = std::min(unmatched_sends_ + 1, kMostSlots);
   }
   publish(announcement);
+  // The next is likely to be as long, and the peer may have lines of its slot.
+  if (free_count_ > 0) {
+    posix::prefetch_to_write(slot_at(free_slots_[free_count_ - 1]), announcement.slot_bytes);
+  }
 }
 
 void ShmChannel::publish(Announcement announcement, const Offer& offer) {
@@ -273,6 +278,7 @@ bool ShmChannel::load_frame() {
   }
   has_frame_ = true;
   tiny_word_ = 0;
+  if (is_in_slot) posix::prefetch_to_read(slot_at(current_.slot), current_.slot_bytes);
   return true;
 }
 

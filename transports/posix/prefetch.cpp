@@ -1,0 +1,23 @@
+#include "transports/posix/prefetch.h"
+
+#include <algorithm>
+
+namespace kolo::posix {
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+}  // namespace
+
+void prefetch_to_read(const std::byte* at, std::size_t bytes) noexcept {
+  const std::byte* const end = at + std::min(bytes, kMostPrefetched);
+  for (; at < end; at += kLine) __builtin_prefetch(at, 0);
+}
+
+void prefetch_to_write(const std::byte* at, std::size_t bytes) noexcept {
+  const std::byte* const end = at + std::min(bytes, kMostPrefetched);
+  for (; at < end; at += kLine) __builtin_prefetch(at, 1);
+}
+
+}  // namespace kolo::posix
