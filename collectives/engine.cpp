@@ -157,8 +157,8 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   header.sequence = direction == kNoDirection ? sequence_++ : messages_[direction]++;
   const std::size_t asked = call.segment_bytes != 0 ? call.segment_bytes : options_.segment_bytes;
   header.segment_units = static_cast<std::uint32_t>(
-      plans_->segments().bytes(schedule, longest_chunk(call, schedule) * call.element_bytes,
-                               asked) /
+      plans_->segments().bytes(schedule, longest_chunk(call, schedule) * call.element_bytes, asked,
+                               call.op == ReduceOp::kScaledSum) /
       kSegmentAlignment);
   const std::uint64_t plan = call.servers != nullptr                        ? hash(*call.servers)
                              : call.has_own_lengths || call.lengths.empty() ? 0

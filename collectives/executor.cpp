@@ -73,7 +73,9 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
       is_done = receive_reduce_send(line, piece, nullptr);
       break;
     case StepKind::kReceiveReduceCopySend:
-      is_done = receive_reduce_send(line, piece, piece.out);
+      is_done = line.is_direct && !is_in_opening(line, piece)
+                    ? receive_reduce_then_send(line, piece)
+                    : receive_reduce_send(line, piece, piece.out);
       break;
     case StepKind::kReceiveReduceAnswer:
       is_done = receive_reduce_answer(line, piece);
@@ -143,17 +145,17 @@ bool Executor::receive(Line& line, const Piece& piece) {
   return true;
 }
 
+// Whether a receive-send's segment travels with the header, one way or the other.
+bool Executor::is_in_opening(const Line& line, const Piece& piece) const {
+  return (piece.opens_in && in_[line.in_index].payload > 0) ||
+         (piece.opens_out && out_[line.out_index].payload > 0);
+}
+
 bool Executor::receive_send(Line& line, const Piece& piece) {
-  const bool is_in_opening = (piece.opens_in && in_[line.in_index].payload > 0) ||
-                             (piece.opens_out && out_[line.out_index].payload > 0);
-  if (line.is_direct && !is_in_opening) {
+  if (line.is_direct && !is_in_opening(line, piece)) {
     if (!is_half_done_ && !receive(line, piece)) return false;
     is_half_done_ = true;
-    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    if (!line.to->send({piece.out, piece.bytes}, send_flags_))
-      return blocked_out(*line.to, piece.bytes);
-    is_half_done_ = false;
-    return true;
+    return send_kept(line, piece);
   }
   const std::byte* from = view(line, piece);
   if (from == nullptr) return false;
@@ -183,6 +185,25 @@ bool Executor::receive_reduce_send(Line& line, const Piece& piece, std::byte* ke
   reduce(line, piece, to, kept, from);
   line.from->release();  // as above
   commit(line, piece, kPlain);
+  return true;
+}
+
+// The sum leaves from where it is kept: no slot is filled beside it.
+bool Executor::receive_reduce_then_send(Line& line, Piece piece) {
+  piece.is_cold = false;  // it is read again at once
+  if (!is_half_done_) {
+    if (!receive_reduce(line, piece)) return false;
+    is_half_done_ = true;
+  }
+  return send_kept(line, piece);
+}
+
+// The second half of what a line has received into memory.
+bool Executor::send_kept(Line& line, const Piece& piece) {
+  if (piece.opens_out && !open_out(out_[line.out_index])) return false;
+  if (!line.to->send({piece.out, piece.bytes}, send_flags_))
+    return blocked_out(*line.to, piece.bytes);
+  is_half_done_ = false;
   return true;
 }
 

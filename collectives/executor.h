@@ -11,7 +11,7 @@
 // arrives descends from what was sent: a plain receive of a chunk whose only way out of this rank
 // was that send (a reduction comes back complete, and cannot be without our part). Every other case
 // is found when the table is made, and such a step sends a copy from a slot. So does every send of
-// an all_to_all in place.
+// an all_to_all in place. A sum that is kept leaves from where it is kept, by the same rule.
 //
 // A segment that is sent for an answer is *lent* instead, where input and output are one and
 // nothing else of the schedule touches it: the peer, where it can reach the memory
@@ -153,7 +153,7 @@ class Executor {
     bool is_in_last = false;
     bool reads_input = false;  // which a scaled sum scales on the way
     bool must_copy = false;    // a send that may not leave the memory in use
-    bool is_direct = false;    // a receive-send through memory, as the channels copy nothing
+    bool is_direct = false;    // one that also sends, from memory, as the channels copy nothing
     bool may_lend = false;     // a send for an answer that may be written where it is wanted
     // It writes to the caller's memory, which nothing else of the schedule touches:
     bool is_cold_apart = false;     // where input and output are apart
@@ -249,6 +249,9 @@ class Executor {
   bool receive_send(Line& line, const Piece& piece);
   bool receive_reduce(Line& line, const Piece& piece);
   bool receive_reduce_send(Line& line, const Piece& piece, std::byte* kept);
+  bool receive_reduce_then_send(Line& line, Piece piece);
+  bool send_kept(Line& line, const Piece& piece);
+  bool is_in_opening(const Line& line, const Piece& piece) const;
   bool receive_reduce_answer(Line& line, const Piece& piece);
   bool receive_answer(Line& line, const Piece& piece);
   void answer_held(Line& line, const Piece& piece);

@@ -20,7 +20,7 @@ bool is_plain_receive(StepKind kind) {
 
 // Sends whose bytes leave from where the operand lies.
 bool sends_from_memory(const Step& step) {
-  return step.kind == StepKind::kSend ||
+  return step.kind == StepKind::kSend || step.kind == StepKind::kReceiveReduceCopySend ||
          (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone);
 }
 
@@ -63,12 +63,14 @@ std::vector<Fate> fates_of(const Schedule& schedule) {
 }
 
 // True where memory that step `index` sends may be overwritten before it has left; see executor.h.
+// What comes after a sum need not descend from it.
 bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
   if (sending.is_copied) return true;
   if (!sends_from_memory(sending)) return false;
   if (sent_operand(sending).place == Place::kScratch) return true;
   const Moment sent{sending.stage, index};
-  return fate.reduced > sent || (fate.received > sent && fate.ways_out > 1);
+  const bool is_sum = sending.kind == StepKind::kReceiveReduceCopySend;
+  return fate.reduced > sent || (fate.received > sent && (is_sum || fate.ways_out > 1));
 }
 
 // True where a slice of a chunk that is sent for an answer is touched by nothing but that and the
@@ -157,7 +159,7 @@ void Executor::compile(std::span<Channel* const> channels) {
       line.question = question_of(schedule_, step, asked[data]);
       line.out_index = lines_[line.question].out_index;
     }
-    if (step.kind == StepKind::kReceiveSend && sends_from_memory(step) && !line.must_copy) {
+    if (step.kind != StepKind::kSend && sends_from_memory(step) && !line.must_copy) {
       const std::size_t zero_copy = std::min(line.to->capabilities().zero_copy_bytes,
                                              line.from->capabilities().zero_copy_bytes);
       line.is_direct = zero_copy <= line.to->capabilities().preferred_segment_bytes;

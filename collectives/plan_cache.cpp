@@ -41,8 +41,8 @@ double bytes_on_way(const Link& link) {
   return link.latency_us / us_per_byte;
 }
 
-// All that it moves lies in the callers' memories, and leaves from there: nothing is reduced, and
-// nothing is sent in place that is overwritten meanwhile.
+// All that it moves lies in the callers' memories, leaves from there and arrives there: nothing is
+// reduced, and nothing is sent in place that is overwritten meanwhile.
 bool goes_straight(const Schedule& schedule) {
   return !is_reduction(schedule.collective) && !has_servers(schedule.collective) &&
          schedule.spans == 1;
@@ -121,13 +121,17 @@ SegmentRule SegmentRule::of(const Capabilities& channel) {
 }
 
 // What channels do not want to be cut is cut only where the next hop can begin with a part of it.
-std::size_t SegmentRule::bytes(const Schedule& schedule, std::size_t chunk_bytes,
-                               std::size_t asked) const {
+// Where sums arrive in a view and no slot is filled, a view twice as long is less memory than slots
+// are.
+std::size_t SegmentRule::bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked,
+                               bool is_scaled) const {
   if (asked == 0) {
     const bool is_straight = goes_straight(schedule);
+    const bool has_no_slots = is_straight || (schedule.leaves_from_memory && !is_scaled);
     const bool is_passed_on = schedule.size > 2 && schedule.collective != Collective::kMessage;
-    const std::size_t most = is_straight ? straight : preferred;
-    const bool is_whole = is_straight && !is_passed_on && shortest >= preferred;
+    const std::size_t viewed = std::max(preferred, std::min(straight, 2 * preferred));
+    const std::size_t most = is_straight ? straight : has_no_slots ? viewed : preferred;
+    const bool is_whole = has_no_slots && !is_passed_on && shortest >= preferred;
     return std::min(choose_segment_bytes(chunk_bytes, most, is_whole ? most : shortest), longest);
   }
   const std::size_t whole = asked / kSegmentAlignment * kSegmentAlignment;

@@ -34,7 +34,9 @@ struct SegmentRule {
   static SegmentRule of(const Capabilities& channel);
 
   // Of the schedule's chunks, of so many bytes; `asked` 0 leaves it to the channels' preference.
-  std::size_t bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked) const;
+  // `is_scaled`: by a scaled sum, whose input is scaled into slots.
+  std::size_t bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked,
+                    bool is_scaled = false) const;
 
   // For these costs: a schedule has two segments or so under way on a channel, so on a long fat
   // network (whose latency is longer than a segment takes to pass) the wire would be idle while it

@@ -151,6 +151,9 @@ struct Schedule {
   int spans = 1;          // how often the chunks go through the count: twice in all_to_all
   ChunkRange input;       // what the caller's buffers hold
   ChunkRange output;
+  // What every rank sends lies in the callers' memory, sums too, and is not overwritten before it
+  // has left: over channels that copy nothing no slot is filled.
+  bool leaves_from_memory = false;
   std::vector<Step> steps;
 };
 

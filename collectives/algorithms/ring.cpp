@@ -92,6 +92,7 @@ void two_ranks_all_reduce(Schedule& schedule, bool can_answer) {
   RingWriter ring(schedule, 1);
   const int mine = ring.chunk(0);
   const int theirs = ring.chunk(1);
+  schedule.leaves_from_memory = !can_answer;
   if (can_answer) {
     ring.add(StepKind::kSendForAnswer, theirs, 0, input(theirs), {});
     ring.add(StepKind::kReceiveReduceAnswer, mine, 1, input(mine), output(mine), true);
@@ -139,6 +140,7 @@ Schedule ring_reduce_scatter(const ScheduleRequest& request) {
     return schedule;
   }
   RingWriter ring(schedule, n == 2 ? 1 : 2);
+  schedule.leaves_from_memory = n == 2;
   ring.add(StepKind::kSend, ring.chunk(1), 0, input(ring.chunk(1)), {});
   for (int k = 2; k < n; ++k) {
     ring.add(StepKind::kReceiveReduceSend, ring.chunk(k), 0, input(ring.chunk(k)), {});

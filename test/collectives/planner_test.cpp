@@ -73,7 +73,16 @@ TEST_CASE("what goes from memory to memory is cut into segments as long as chann
   CHECK(rule.bytes(gather(4), 1024 * kKiB, 0) == 256 * kKiB);
   CHECK(rule.bytes(gather(4), 4096 * kKiB, 0) == 512 * kKiB);
   CHECK(rule.bytes(gather(4), 4096 * kKiB, 64 * kKiB) == 64 * kKiB);
-  CHECK(rule.bytes(ring_all_reduce({.rank = 0, .size = 2}), 4096 * kKiB, 0) == 256 * kKiB);
+  // Sums of two ranks leave from memory, and need a view, but no slot.
+  const Schedule sum = ring_all_reduce({.rank = 0, .size = 2});
+  CHECK(rule.bytes(sum, 4096 * kKiB, 0) == 512 * kKiB);
+  CHECK(rule.bytes(sum, 512 * kKiB, 0) == 512 * kKiB);
+  CHECK(rule.bytes(sum, 4096 * kKiB, 0, true) == 256 * kKiB);  // scaled into slots
+  CHECK(rule.bytes(ring_reduce_scatter({.rank = 0, .size = 2}), 4096 * kKiB, 0) == 512 * kKiB);
+  CHECK(rule.bytes(ring_all_reduce({.rank = 0, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
+  SegmentRule farther = rule;  // channels that carry far more in one piece
+  farther.straight = 2048 * kKiB;
+  CHECK(farther.bytes(sum, 4096 * kKiB, 0) == 512 * kKiB);
   // Copies leave from slots, where each rank's memory may be one or two.
   const Schedule exchange = pairwise_all_to_all({.rank = 0, .size = 2});
   CHECK(rule.bytes(exchange, 4096 * kKiB, 0) == 256 * kKiB);

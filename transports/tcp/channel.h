@@ -23,8 +23,9 @@
 
 namespace kolo::tcp {
 
-// Of segments that wait to be sent: with the one in view, less than 2 MiB of them for a peer.
-inline constexpr std::size_t kQueueLength = 6;
+// Of segments that wait to be sent: with one in view that is twice as long, less than 2 MiB of them
+// for a peer.
+inline constexpr std::size_t kQueueLength = 5;
 
 class TcpChannel : public Channel, public Tenant {
  public:
