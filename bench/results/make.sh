@@ -99,7 +99,7 @@ effort() {
     yes-*) echo "--min-bytes 64 --max-bytes 64K --factor 32 --iterations 4 --passes 1 --warmup 1" ;;
     no-barrier-*) echo "--seconds 0.5 --passes 3" ;;
     no-allreduce-2) echo "--max-bytes 256M --seconds 0.15 --passes 3 --warmup 2" ;;
-    no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.12 --passes 3 --warmup 1" ;;
+    no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.4 --passes 3 --warmup 5" ;;
     *) echo "--max-bytes 32M --seconds 0.12 --passes 3 --warmup 2" ;;
   esac
 }

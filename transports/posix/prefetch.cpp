@@ -1,7 +1,5 @@
 #include "transports/posix/prefetch.h"
 
-#include <algorithm>
-
 namespace kolo::posix {
 
 namespace {
@@ -11,12 +9,12 @@ constexpr std::size_t kLine = 64;
 }  // namespace
 
 void prefetch_to_read(const std::byte* at, std::size_t bytes) noexcept {
-  const std::byte* const end = at + std::min(bytes, kMostPrefetched);
+  const std::byte* const end = at + bytes;
   for (; at < end; at += kLine) __builtin_prefetch(at, 0);
 }
 
 void prefetch_to_write(const std::byte* at, std::size_t bytes) noexcept {
-  const std::byte* const end = at + std::min(bytes, kMostPrefetched);
+  const std::byte* const end = at + bytes;
   for (; at < end; at += kLine) __builtin_prefetch(at, 1);
 }
 

@@ -16,6 +16,12 @@ namespace kolo::shm {
 
 namespace {
 
+// So much of a slot is asked for ahead of its use: what lies behind, the processor fetches on its
+// own. (4 KiB made an all-reduce of 8 KiB and more 2 to 5 % slower, where both ranks are busy.) Who
+// sends and gets nothing has the time: 16 KiB make a broadcast of 8 to 64 KiB 10 % quicker.
+constexpr std::size_t kMostPrefetched = 1024;
+constexpr std::size_t kMostPrefetchedOneWay = 16 * 1024;
+
 constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
 
 }  // namespace
@@ -176,7 +182,9 @@ void ShmChannel::commit_slot(unsigned flags) {
   publish(announcement);
   // The next is likely to be as long, and the peer may have lines of its slot.
   if (free_count_ > 0) {
-    posix::prefetch_to_write(slot_at(free_slots_[free_count_ - 1]), announcement.slot_bytes);
+    const std::size_t most = unmatched_sends_ > 1 ? kMostPrefetchedOneWay : kMostPrefetched;
+    posix::prefetch_to_write(slot_at(free_slots_[free_count_ - 1]),
+                             std::min(announcement.slot_bytes, most));
   }
 }
 
@@ -278,7 +286,9 @@ bool ShmChannel::load_frame() {
   }
   has_frame_ = true;
   tiny_word_ = 0;
-  if (is_in_slot) posix::prefetch_to_read(slot_at(current_.slot), current_.slot_bytes);
+  if (is_in_slot) {
+    posix::prefetch_to_read(slot_at(current_.slot), std::min(current_.slot_bytes, kMostPrefetched));
+  }
   return true;
 }
 
