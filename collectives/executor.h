@@ -7,11 +7,9 @@
 // anything but segments.
 //
 // Zero copy and buffers in use. send() may leave the caller's memory in use until the channel is
-// drained, so a schedule that later overwrites what it sent needs care. It is safe where what
-// arrives descends from what was sent: a plain receive of a chunk whose only way out of this rank
-// was that send (a reduction comes back complete, and cannot be without our part). Every other case
-// is found when the table is made, and such a step sends a copy from a slot. So does every send of
-// an all_to_all in place. A sum that is kept leaves from where it is kept, by the same rule.
+// drained, so a schedule that later overwrites what it sent needs care (memory_in_use.h): such a
+// step sends a copy from a slot. So does every send of an all_to_all in place. A sum that is kept
+// leaves from where it is kept, by the same rule.
 //
 // A segment that is sent for an answer is *lent* instead, where input and output are one and
 // nothing else of the schedule touches it: the peer, where it can reach the memory

@@ -8,69 +8,14 @@
 
 #include "collectives/brief_order.h"
 #include "collectives/executor.h"
+#include "collectives/memory_in_use.h"
 #include "collectives/recorder.h"
 
 namespace kolo {
 namespace {
 
-bool is_plain_receive(StepKind kind) {
-  return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
-         kind == StepKind::kReceiveAnswer;
-}
-
-// Sends whose bytes leave from where the operand lies.
-bool sends_from_memory(const Step& step) {
-  return step.kind == StepKind::kSend || step.kind == StepKind::kReceiveReduceCopySend ||
-         (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone);
-}
-
-const Operand& sent_operand(const Step& step) {
-  return step.kind == StepKind::kSend ? step.in : step.out;
-}
-
 bool is_same_data(const Step& one, const Step& other) {
   return one.chunk == other.chunk && one.slice == other.slice;
-}
-
-// When a step runs, among all that work on the same segments: its stage, then its place.
-using Moment = std::pair<int, std::size_t>;
-
-// What becomes of a slice of a chunk in the caller's memory.
-struct Fate {
-  Moment received{-1, 0};  // when it is last overwritten with what a peer sends
-  Moment reduced{-1, 0};   // when it is last overwritten with anything else
-  int ways_out = 0;        // how often it is sent before it is received
-};
-
-std::vector<Fate> fates_of(const Schedule& schedule) {
-  std::vector<Fate> fates(static_cast<std::size_t>(schedule.chunks * schedule.slices));
-  const auto fate_of = [&](const Step& step) -> Fate& {
-    return fates[static_cast<std::size_t>(step.chunk * schedule.slices + step.slice)];
-  };
-  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-    const Step& step = schedule.steps[i];
-    if (step.out.place == Place::kNone || step.out.place == Place::kScratch) continue;
-    if (step.kind == StepKind::kCopy) continue;  // of the same data: in place it changes nothing
-    Moment& last = is_plain_receive(step.kind) ? fate_of(step).received : fate_of(step).reduced;
-    last = std::max(last, {step.stage, i});
-  }
-  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-    const Step& step = schedule.steps[i];
-    Fate& fate = fate_of(step);
-    if (step.kind == StepKind::kSend && Moment{step.stage, i} < fate.received) ++fate.ways_out;
-  }
-  return fates;
-}
-
-// True where memory that step `index` sends may be overwritten before it has left; see executor.h.
-// What comes after a sum need not descend from it.
-bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
-  if (sending.is_copied) return true;
-  if (!sends_from_memory(sending)) return false;
-  if (sent_operand(sending).place == Place::kScratch) return true;
-  const Moment sent{sending.stage, index};
-  const bool is_sum = sending.kind == StepKind::kReceiveReduceCopySend;
-  return fate.reduced > sent || (fate.received > sent && (is_sum || fate.ways_out > 1));
 }
 
 // True where a slice of a chunk that is sent for an answer is touched by nothing but that and the
@@ -144,13 +89,14 @@ void Executor::compile(std::span<Channel* const> channels) {
   lines_.reserve(schedule_.steps.size());
   std::vector<std::size_t> outs(channels.size(), kNoDirection);
   std::vector<std::size_t> ins(channels.size(), kNoDirection);
-  const std::vector<Fate> fates = fates_of(schedule_);
-  std::vector<std::size_t> asked(fates.size(), 0);  // the last step that asked, by slice of a chunk
+  const std::vector<bool> copies = sends_of_copies(schedule_);
+  // The last step that asked, by slice of a chunk.
+  std::vector<std::size_t> asked(parts_.size() * static_cast<std::size_t>(schedule_.slices), 0);
   for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
     const Step& step = schedule_.steps[i];
     Line line = compile(step, channels);
     const auto data = static_cast<std::size_t>(step.chunk * schedule_.slices + step.slice);
-    line.must_copy = must_copy(step, i, fates[data]);
+    line.must_copy = copies[i];
     line.may_lend = may_lend(schedule_, step);
     if (step.kind == StepKind::kSendForAnswer) asked[data] = i;
     if (sends_segment(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);

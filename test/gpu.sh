@@ -81,11 +81,11 @@ fi
 
 step configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
   -D "CMAKE_CUDA_COMPILER=$nvcc" ${deps:+-D "KOLO_DEPS=$deps"}
-step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_pass \
-  kolo-device-bench
+step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
+  collectives_device_pass kolo-device-bench
 
 # The tests of the label gpu are programs of Catch2; here they run whole, so that CUDA starts once for each.
-programs=collectives_device_kernels
+programs="collectives_device_kernels collectives_device_streams"
 for program in $programs; do
   step "tests of $program" "$build/bin/$program" '~without a device*'
   ! grep -q 'skipped: ' "$scratch/output" || {
@@ -103,7 +103,7 @@ if [ -n "$sanitizer" ]; then
   for tool in memcheck racecheck; do
     for program in $programs; do
       step "$tool of $program" "$sanitizer" --tool "$tool" --error-exitcode 9 "$build/bin/$program" \
-        'kernels of the device*'
+        'kernels of the device*,ranks that share a device*'
     done
     echo "compute-sanitizer $tool: no errors" >>"$scratch/sanitizers"
   done

@@ -138,6 +138,7 @@ Schedule bidirectional_ring_reduce_scatter(const ScheduleRequest& request) {
 
 Schedule bidirectional_ring_all_gather(const ScheduleRequest& request) {
   Writer writer(request, Collective::kAllGather);
+  writer.schedule().leaves_from_memory = true;
   writer.schedule().input = {request.rank, 1};
   if (request.size > 1) {
     writer.add([](const Way& way) { return send(way.next(), input(way.rank)); });

@@ -94,6 +94,7 @@ Schedule chain_exclusive_scan(const ScheduleRequest& request) {
 
 Schedule chain_broadcast(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kBroadcast);
+  schedule.leaves_from_memory = true;
   const Link link(request);
   if (!link.is_first()) schedule.input = {};
   if (link.is_first() && !link.is_last()) {

@@ -140,6 +140,7 @@ Schedule direct_reduce_scatter(const ScheduleRequest& request) {
 
 Schedule direct_all_gather(const ScheduleRequest& request) {
   Writer writer(request, Collective::kAllGather, "direct", request.size);
+  writer.schedule().leaves_from_memory = true;
   writer.schedule().input = {request.rank, 1};
   writer.gather(0, input(request.rank));
   writer.add(0, copy(input(request.rank), output(request.rank)));

@@ -165,6 +165,7 @@ Schedule double_tree_all_reduce(const ScheduleRequest& request) {
 
 Schedule double_tree_broadcast(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kBroadcast);
+  schedule.leaves_from_memory = true;
   const bool is_root = request.rank == request.root;
   if (!is_root) schedule.input = {};
   const Places places(request.size, request.root);

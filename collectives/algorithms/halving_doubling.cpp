@@ -170,6 +170,7 @@ Schedule recursive_halving_reduce_scatter(const ScheduleRequest& request) {
 
 Schedule recursive_doubling_all_gather(const ScheduleRequest& request) {
   Writer writer(request, Collective::kAllGather, "recursive_doubling");
+  writer.schedule().leaves_from_memory = true;
   writer.schedule().input = {request.rank, 1};
   writer.keep_own(false);
   writer.double_up(false);

@@ -81,6 +81,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
 
 Schedule knomial_tree_broadcast(const ScheduleRequest& request, int radix) {
   Schedule schedule = begin(request, Collective::kBroadcast);
+  schedule.leaves_from_memory = true;
   const Seat seat(request.rank, request.size, request.root, radix);
   schedule.output = {0, 1};
   if (seat.is_root()) schedule.input = {0, 1};

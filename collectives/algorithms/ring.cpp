@@ -152,6 +152,7 @@ Schedule ring_reduce_scatter(const ScheduleRequest& request) {
 
 Schedule ring_all_gather(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kAllGather);
+  schedule.leaves_from_memory = true;
   schedule.input = {request.rank, 1};
   const int n = request.size;
   if (n == 1) {

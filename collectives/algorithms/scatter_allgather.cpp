@@ -60,6 +60,7 @@ Schedule scatter_allgather_broadcast(const ScheduleRequest& request) {
   const int mine = numbers.number(request.rank);
   Schedule schedule;
   schedule.collective = Collective::kBroadcast;
+  schedule.leaves_from_memory = true;
   schedule.algorithm = "scatter_allgather";
   schedule.rank = request.rank;
   schedule.size = n;

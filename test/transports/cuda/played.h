@@ -108,6 +108,15 @@ class PlayedDriver final : public cuda::Driver {
   void destroy_stream(cuda::Stream stream);
   void capture(cuda::Stream stream);
 
+  // A kernel in the order of the stream: it gets what lies at the addresses, of which each must be
+  // the process's own for its bytes; null stays null.
+  struct Operand {
+    const void* at = nullptr;
+    std::size_t bytes = 0;
+  };
+  using Kernel = std::function<void(const std::vector<std::byte*>& operands)>;
+  void launch(cuda::Stream stream, const std::vector<Operand>& operands, Kernel kernel);
+
   enum class Kind { kDevice, kManaged, kVirtual, kPool };
   std::byte* make_memory(std::size_t bytes, Kind kind, int device = 0);
   // Freed and allocated anew, at the same address.

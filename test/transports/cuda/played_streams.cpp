@@ -36,6 +36,27 @@ int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream
   return 0;
 }
 
+void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& operands,
+                          Kernel kernel) {
+  const std::lock_guard lock(machine_.mutex_);
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return;
+  queue->queue.push_back({[this, operands, kernel = std::move(kernel)] {
+    std::vector<std::byte*> found;
+    for (const Operand& operand : operands) {
+      if (operand.at != nullptr) {
+        found.push_back(resolve(played::address_of(operand.at), operand.bytes, "a kernel"));
+        if (found.back() == nullptr) return true;
+      } else {
+        found.push_back(nullptr);
+      }
+    }
+    kernel(found);
+    return true;
+  }});
+  machine_.run_if_at_once();
+}
+
 int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
   KOLO_ENTER("wait_value")
   PlayedStream* const queue = stream_of(stream);

@@ -1,0 +1,31 @@
+// The mathematics of a NVIDIA device for schedules on streams: device_math.h over the kernels here.
+//
+// All of it is of the calling thread's current device. Failures are those of kernels.h and
+// device.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collectives/device_math.h"
+#include "collectives/reduce/device/device.h"
+
+namespace kolo::device {
+
+class KernelMath final : public DeviceMath {
+ public:
+  // Brings the kernels of `types` to the device, now and not between a wait and what it waits for.
+  explicit KernelMath(const std::vector<ElementType>& types);
+
+  void copy(void* to, const void* from, std::size_t bytes, void* stream) override;
+  void reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
+              void* stream) override;
+  void multiply(ElementType type, const Pass& pass, double factor, void* stream) override;
+  std::byte* allocate(std::size_t bytes) override;
+  void free(std::byte* memory) noexcept override;
+
+ private:
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace kolo::device

@@ -1,0 +1,351 @@
+#include "collectives/stream_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "transports/check.h"
+
+namespace kolo {
+namespace {
+
+bool has_answer(StepKind kind) {
+  return kind == StepKind::kSendForAnswer || kind == StepKind::kReceiveReduceAnswer ||
+         kind == StepKind::kAnswer || kind == StepKind::kReceiveAnswer;
+}
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+}
+
+}  // namespace
+
+StreamExecutor::StreamExecutor(Schedule schedule, std::span<StreamChannel* const> channels,
+                               DeviceMath& math)
+    : schedule_(std::move(schedule)), math_(math) {
+  compile(channels);
+}
+
+StreamExecutor::~StreamExecutor() {
+  if (scratch_ != nullptr) math_.free(scratch_);
+}
+
+void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
+  parts_.resize(static_cast<std::size_t>(schedule_.chunks));
+  scratch_index_.assign(parts_.size(), 0);
+  for (const Step& step : schedule_.steps) {
+    check(!has_answer(step.kind) && !step.is_held,
+          fmt::format("{}: a device's stream has no answers; a schedule without them is needed",
+                      schedule_.algorithm));
+    check(step.kind != StepKind::kUpdate,
+          fmt::format("{}: a server's update runs on the host, and not on a device's stream",
+                      schedule_.algorithm));
+    for (const Operand& operand : {step.in, step.out}) {
+      if (operand.place != Place::kScratch || scratch_index_[operand.chunk] != 0) continue;
+      scratch_index_[operand.chunk] = 1 + scratches_;
+      scratches_ += static_cast<std::size_t>(schedule_.slices);
+    }
+    Line line;
+    line.step = step;
+    if (step.to != kNobody) line.to = channels[static_cast<std::size_t>(step.to)];
+    if (step.from != kNobody) line.from = channels[static_cast<std::size_t>(step.from)];
+    for (StreamChannel* const channel : {line.to, line.from}) {
+      if (channel != nullptr && std::ranges::find(used_, channel) == used_.end())
+        used_.push_back(channel);
+    }
+    lines_.push_back(line);
+  }
+  slot_bytes_ = straight_bytes_ = std::numeric_limits<std::size_t>::max();
+  for (const StreamChannel* const channel : used_) {
+    const Capabilities& can = channel->capabilities();
+    slot_bytes_ = std::min(slot_bytes_, can.segment_bytes);
+    straight_bytes_ = std::min(straight_bytes_,
+                               channel->can_send() ? can.straight_segment_bytes : std::size_t{0});
+  }
+}
+
+// All ranks must come to the same.
+std::size_t StreamExecutor::choose_segment_bytes() const {
+  const bool is_scaled = binding_.op == ReduceOp::kScaledSum;
+  const bool is_straight = schedule_.leaves_from_memory && !is_scaled;
+  const std::size_t most = is_straight ? std::max(slot_bytes_, straight_bytes_) : slot_bytes_;
+  return most / kSegmentAlignment * kSegmentAlignment;
+}
+
+void StreamExecutor::start(const StreamBinding& binding) {
+  check(!is_begun_, "an operation on a stream begins before the one before was given whole");
+  binding_ = binding;
+  element_bytes_ = element_bytes(binding.type);
+  if (binding.lengths.empty()) {
+    layout_.split(binding.count, schedule_.chunks, schedule_.spans);
+  } else {
+    layout_.assign(binding.lengths);
+  }
+  measure();
+  have_scratch();
+  places_[static_cast<std::size_t>(Place::kInput)] =
+      static_cast<std::byte*>(const_cast<void*>(binding.in));
+  places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
+  places_[static_cast<std::size_t>(Place::kScratch)] = scratch_;
+  turn_ = step_ = 0;
+  is_half_done_ = false;
+  awaited_peer_ = kNobody;
+  is_begun_ = true;
+  for (StreamChannel* const channel : used_) channel->begin(binding.stream);
+}
+
+void StreamExecutor::measure() {
+  segment_bytes_ = choose_segment_bytes();
+  for (std::size_t c = 0; c < parts_.size(); ++c) {
+    const int chunk = static_cast<int>(c);
+    Part& part = parts_[c];
+    part.begin = layout_.begin(chunk) * element_bytes_;
+    part.bytes = layout_.length(chunk) * element_bytes_;
+    part.segments = part.bytes / segment_bytes_ + (part.bytes % segment_bytes_ != 0 ? 1 : 0);
+  }
+  const auto slices = static_cast<std::size_t>(schedule_.slices);
+  turns_ = 0;
+  for (Line& line : lines_) {
+    line.in_begin = begin_of(line, line.step.in);
+    line.out_begin = begin_of(line, line.step.out);
+    const std::size_t segments = parts_[line.step.chunk].segments;
+    if (segments > 0) turns_ = std::max(turns_, line.step.stage + (segments + slices - 1) / slices);
+  }
+}
+
+// As long as segments are here: what the operation before used may still be read, so it is freed,
+// which waits for the device.
+void StreamExecutor::have_scratch() {
+  const std::size_t bytes = scratches_ * aligned(longest_segment());
+  if (bytes <= scratch_bytes_) return;
+  std::byte* const outgrown = std::exchange(scratch_, nullptr);
+  scratch_bytes_ = 0;
+  if (outgrown != nullptr) math_.free(outgrown);
+  scratch_ = math_.allocate(bytes);
+  scratch_bytes_ = bytes;
+}
+
+std::size_t StreamExecutor::longest_segment() const {
+  std::size_t longest = 0;
+  for (const Part& part : parts_) longest = std::max(longest, std::min(part.bytes, segment_bytes_));
+  return longest;
+}
+
+std::size_t StreamExecutor::begin_of(const ChunkRange& held) const {
+  return layout_.begin(held.first) * element_bytes_;
+}
+
+std::size_t StreamExecutor::begin_of(const Line& line, const Operand& operand) const {
+  switch (operand.place) {
+    case Place::kNone:
+      return 0;
+    case Place::kInput:
+      return parts_[operand.chunk].begin - begin_of(schedule_.input);
+    case Place::kOutput:
+      return parts_[operand.chunk].begin - begin_of(schedule_.output);
+    case Place::kScratch:
+      return (scratch_index_[operand.chunk] - 1 + line.step.slice) * aligned(longest_segment());
+  }
+  return 0;
+}
+
+std::byte* StreamExecutor::address(const Operand& operand, std::size_t begin,
+                                   std::size_t segment) const {
+  std::byte* const place = places_[static_cast<std::size_t>(operand.place)];
+  if (place == nullptr) return nullptr;
+  return place + begin + (operand.place == Place::kScratch ? 0 : segment * segment_bytes_);
+}
+
+// --- running ---
+
+bool StreamExecutor::advance() {
+  check(is_begun_, "advance() before an operation was begun");
+  for (; turn_ < turns_; ++turn_, step_ = 0) {
+    for (; step_ < lines_.size(); ++step_) {
+      if (!run(lines_[step_], turn_)) return false;
+    }
+  }
+  finish();
+  return true;
+}
+
+// Memory that was lent is the caller's again for what the stream does next.
+void StreamExecutor::finish() {
+  for (StreamChannel* const channel : used_) {
+    channel->drain(binding_.stream);
+    channel->end(binding_.stream);
+  }
+  is_begun_ = false;
+}
+
+bool StreamExecutor::run(const Line& line, std::size_t turn) {
+  const Step& step = line.step;
+  if (turn < step.stage) return true;
+  const std::size_t segment =
+      (turn - step.stage) * static_cast<std::size_t>(schedule_.slices) + step.slice;
+  const Part& part = parts_[step.chunk];
+  if (segment >= part.segments) return true;
+  Piece piece;
+  piece.bytes = std::min(segment_bytes_, part.bytes - segment * segment_bytes_);
+  piece.count = piece.bytes / element_bytes_;
+  piece.in = address(step.in, line.in_begin, segment);
+  piece.out = address(step.out, line.out_begin, segment);
+  piece.is_straight = piece.bytes > slot_bytes_;
+  if (!run(line, piece)) return false;
+  ++moves_;
+  return true;
+}
+
+bool StreamExecutor::run(const Line& line, const Piece& piece) {
+  switch (line.step.kind) {
+    case StepKind::kSend:
+      return send(line, piece);
+    case StepKind::kReceive:
+      return receive(line, piece);
+    case StepKind::kReceiveSend:
+      return receive_send(line, piece);
+    case StepKind::kReceiveReduce:
+      return receive_reduce(line, piece);
+    case StepKind::kReceiveReduceSend:
+    case StepKind::kReceiveReduceCopySend:
+      return receive_reduce_send(line, piece);
+    case StepKind::kCopy:
+      take(line, piece, piece.out);
+      return true;
+    case StepKind::kReduce:
+      reduce(line, piece, piece.out, nullptr, piece.out);
+      return true;
+    case StepKind::kReduceSend:
+      reduce_send(line, piece);
+      return true;
+    case StepKind::kSendForAnswer:
+    case StepKind::kReceiveReduceAnswer:
+    case StepKind::kAnswer:
+    case StepKind::kReceiveAnswer:
+    case StepKind::kUpdate:
+      break;  // refused when the table was made
+  }
+  return true;
+}
+
+bool StreamExecutor::send(const Line& line, const Piece& piece) {
+  if (piece.is_straight)
+    return line.to->send(binding_.stream, {piece.in, piece.bytes}, kPlain) ||
+           wait_for(line.step.to);
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  take(line, piece, slot);
+  line.to->commit(binding_.stream, kPlain);
+  return true;
+}
+
+bool StreamExecutor::receive(const Line& line, const Piece& piece) {
+  if (piece.is_straight)
+    return line.from->receive(binding_.stream, {piece.out, piece.bytes}, kPlain) ||
+           wait_for(line.step.from);
+  math_.copy(piece.out, line.from->view(binding_.stream, piece.bytes), piece.bytes,
+             binding_.stream);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_send(const Line& line, const Piece& piece) {
+  if (piece.is_straight) {
+    if (!is_half_done_ && !receive(line, piece)) return false;
+    return send_kept(line, piece);
+  }
+  const std::byte* const from = line.from->view(binding_.stream, piece.bytes);
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  math_.copy(slot, from, piece.bytes, binding_.stream);
+  line.to->commit(binding_.stream, kPlain);
+  if (piece.out != nullptr) math_.copy(piece.out, from, piece.bytes, binding_.stream);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_reduce(const Line& line, const Piece& piece) {
+  const std::byte* const from = view(line, piece);
+  if (from == nullptr) return false;
+  reduce(line, piece, piece.out, nullptr, from);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
+  if (piece.is_straight) {
+    if (!is_half_done_ && !receive_reduce(line, piece)) return false;
+    return send_kept(line, piece);
+  }
+  const std::byte* const from = line.from->view(binding_.stream, piece.bytes);
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  reduce(line, piece, slot, piece.out, from);
+  line.to->commit(binding_.stream, kPlain);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+// The second half of what a line has received into memory.
+bool StreamExecutor::send_kept(const Line& line, const Piece& piece) {
+  is_half_done_ = true;
+  if (!line.to->send(binding_.stream, {piece.out, piece.bytes}, kPlain))
+    return wait_for(line.step.to);
+  is_half_done_ = false;
+  return true;
+}
+
+void StreamExecutor::reduce_send(const Line& line, const Piece& piece) {
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  reduce(line, piece, slot, nullptr, piece.out);
+  line.to->commit(binding_.stream, kPlain);
+}
+
+// A segment where its sum can be made of it; null while its host has not given it.
+const std::byte* StreamExecutor::view(const Line& line, const Piece& piece) {
+  if (!piece.is_straight) return line.from->view(binding_.stream, piece.bytes);
+  const std::byte* const from = line.from->view_sent(binding_.stream, piece.bytes);
+  if (from == nullptr) wait_for(line.step.from);
+  return from;
+}
+
+// out = in, scaled where that is to be done.
+void StreamExecutor::take(const Line& line, const Piece& piece, std::byte* out) {
+  if (scales(line)) {
+    DeviceMath::Pass pass;
+    pass.out = out;
+    pass.left = piece.in;
+    pass.count = piece.count;
+    return math_.multiply(binding_.type, pass, binding_.scale, binding_.stream);
+  }
+  if (out != piece.in) math_.copy(out, piece.in, piece.bytes, binding_.stream);
+}
+
+// A sum does not depend on the order of its two operands: the one that is scaled comes first.
+void StreamExecutor::reduce(const Line& line, const Piece& piece, void* out, void* copy,
+                            const std::byte* incoming) {
+  DeviceMath::Scaling scaling;
+  if (scales(line)) scaling.factor = binding_.scale;
+  if (line.step.is_final && binding_.op == ReduceOp::kAverage)
+    scaling.divisor = schedule_.contributions;
+  const bool is_in_last = line.step.is_in_last && !scales(line);
+  DeviceMath::Pass pass;
+  pass.out = out;
+  pass.copy = copy;
+  pass.left = is_in_last ? incoming : piece.in;
+  pass.right = is_in_last ? piece.in : incoming;
+  pass.count = piece.count;
+  math_.reduce(binding_.type, binding_.op, pass, scaling, binding_.stream);
+}
+
+bool StreamExecutor::wait_for(int peer) {
+  awaited_peer_ = peer;
+  return false;
+}
+
+std::string StreamExecutor::describe_wait() const {
+  return fmt::format("rank {} to give its part of {} step {} of {} to its stream", awaited_peer_,
+                     schedule_.algorithm, step_ + 1, lines_.size());
+}
+
+}  // namespace kolo
