@@ -13,7 +13,8 @@
 // is. `segment` counts from 1 what the rank sends and receives on the channels of its faults, in
 // the order of its own calls (corrupt: what it sends only); the fault comes when that segment is
 // asked for. So a plan does the same in every run of the same program, where the order of those
-// calls is the same.
+// calls is the same. What a communicator exchanges as it begins, to measure what its channels cost,
+// counts as well (none with Reproducibility::kOrdered).
 //
 // A storm keeps the contract but for one sentence: the minimum of credit is not accepted at once,
 // but when it is asked for again. Who is told "not now" by a storm is not let asleep. How often it
