@@ -41,11 +41,9 @@ double bytes_on_way(const Link& link) {
   return link.latency_us / us_per_byte;
 }
 
-// All that it moves lies in the callers' memories, leaves from there and arrives there: nothing is
-// reduced, and nothing is sent in place that is overwritten meanwhile.
+// All that it moves lies in the callers' memories, leaves from there and arrives there.
 bool goes_straight(const Schedule& schedule) {
-  return !is_reduction(schedule.collective) && !has_servers(schedule.collective) &&
-         schedule.spans == 1;
+  return !is_reduction(schedule.collective) && schedule.leaves_from_memory;
 }
 
 }  // namespace

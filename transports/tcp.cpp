@@ -34,7 +34,7 @@ constexpr auto kLookEvery = 1ms;
 constexpr std::uint64_t kProgressPerClock = 64;
 
 // What fits on a way of 1 Gb/s and 10 ms, and room. Only there segments are so long: a pair holds
-// up to seven in each of its ranks.
+// up to six in each of its ranks.
 constexpr std::size_t kLongestSegment = std::size_t{2} << 20;
 
 class TcpTransport final : public Transport {

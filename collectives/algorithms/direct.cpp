@@ -24,6 +24,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
   schedule.rank = request.rank;
   schedule.size = request.size;
   schedule.chunks = request.size;
+  schedule.leaves_from_memory = true;
   return schedule;
 }
 

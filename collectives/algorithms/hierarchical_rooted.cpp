@@ -64,6 +64,7 @@ class Broadcast : public Rooted {
       : Rooted(request, Collective::kBroadcast, double_tree_broadcast) {
     const ChunkRange all{0, schedule().chunks};
     schedule().output = all;
+    schedule().leaves_from_memory = true;
     if (is_root()) schedule().input = all;
   }
 

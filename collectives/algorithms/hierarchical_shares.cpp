@@ -109,6 +109,7 @@ class ReduceScatter : public Shares {
 class AllGather : public Shares {
  public:
   explicit AllGather(const ScheduleRequest& request) : Shares(request, Collective::kAllGather) {
+    schedule().leaves_from_memory = true;
     schedule().input = {rank(), 1};
   }
 

@@ -62,8 +62,6 @@ TEST_CASE("what a pair of ranks takes beside the buffers does not grow with the 
          {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
           Collective::kAllToAll, Collective::kBroadcast}) {
       for (const std::string_view algorithm : algorithm_names(collective)) {
-        // Bruck's all-to-all keeps what it passes on: as much as the message.
-        if (algorithm == "bruck") continue;
         DYNAMIC_SECTION(transport << ", " << to_string(collective) << " by " << algorithm) {
           run_ranks(2, transport, [&](Communicator& communicator) {
             std::vector<float> data(kLong / sizeof(float), 1.0F);

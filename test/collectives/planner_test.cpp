@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "collectives/algorithm_table.h"
+#include "collectives/algorithms/binomial_tree.h"
+#include "collectives/algorithms/direct.h"
 #include "collectives/algorithms/direct_reduce.h"
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/ring.h"
@@ -83,6 +85,10 @@ TEST_CASE("what goes from memory to memory is cut into segments as long as chann
   SegmentRule farther = rule;  // channels that carry far more in one piece
   farther.straight = 2048 * kKiB;
   CHECK(farther.bytes(sum, 4096 * kKiB, 0) == 512 * kKiB);
+  // What is passed on and not kept goes through slots.
+  CHECK(rule.bytes(binomial_tree_gather({.rank = 0, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
+  CHECK(rule.bytes(binomial_tree_scatter({.rank = 2, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
+  CHECK(rule.bytes(direct_gather({.rank = 2, .size = 4}), 4096 * kKiB, 0) == 512 * kKiB);
   // Copies leave from slots, where each rank's memory may be one or two.
   const Schedule exchange = pairwise_all_to_all({.rank = 0, .size = 2});
   CHECK(rule.bytes(exchange, 4096 * kKiB, 0) == 256 * kKiB);
