@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws kolo-bench's JSON lines: time and bus bandwidth against size, and bars of the times at a few sizes; three pictures
-per collective and number of ranks.
+per collective and number of ranks, and the messages a second where those were measured.
 
   kolo-bench plot FILE... --out DIR
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
@@ -106,6 +106,8 @@ def limit_of(row):
     asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
     kept["regime"] = row.get("regime", "")
+    if kept["busbw_GBps"]:
+        kept["busbw_GBps"] *= row["median_us"] / limit if limit > 0 else math.nan
     return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
             "p90_us": limit}
 
@@ -279,8 +281,8 @@ def draw(plt, lines, what, colors):
 
 
 def bandwidth(row, key):
-    factor = row["busbw_GBps"] / row["algbw_GBps"] if row["algbw_GBps"] else 1
-    return factor * row["bytes"] / row[key] / 1e3
+    """In a window of messages, or both ways, more moves than a row's bytes: the row knows how fast."""
+    return row["busbw_GBps"] * row["median_us"] / row[key]
 
 
 def has_bandwidth(row):
@@ -288,12 +290,39 @@ def has_bandwidth(row):
     return row["bytes"] > 0 and bool(row["busbw_GBps"])
 
 
+def message_rate(row, key):
+    return row["messages_per_s"] * row["median_us"] / row[key] / 1e6
+
+
+def has_message_rate(row):
+    return row["collective"] == "p2p_message-rate" and bool(row.get("messages_per_s"))
+
+
+QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate}
+HAS = {"bandwidth": has_bandwidth, "rate": has_message_rate}
+
+
 def of_what(lines, what):
     """Those of {name: [row by size]} that have it."""
-    if what != "bandwidth":
+    has = HAS.get(what)
+    if not has:
         return lines
-    moving = {name: [row for row in points if has_bandwidth(row)] for name, points in lines.items()}
+    moving = {name: [row for row in points if has(row)] for name, points in lines.items()}
     return {name: points for name, points in moving.items() if known(points)}
+
+
+def unit_of(lines, what):
+    """The words at an axis of it."""
+    rows = [row for points in lines.values() for row in points]
+    if what == "rate":
+        return "million messages a second"
+    if what == "bandwidth":
+        return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
+    windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
+    if len(windows) != 1:
+        return "time, us"
+    window = windows.pop()
+    return f"time of {window} messages, us" if window > 1 else "time, us"
 
 
 def apart(sizes, most):
@@ -307,7 +336,7 @@ def apart(sizes, most):
 
 
 def fill_axes(plt, axes, lines, what, colors, most_ticks):
-    quantity = (lambda row, key: row[key]) if what == "time" else bandwidth
+    quantity = QUANTITIES[what]
     # The slowest at large sizes first, so that the legend reads as the lines lie.
     order = sorted(lines.items(), key=lambda item: quantity(known(item[1])[-1], "median_us"), reverse=True)
     for name, points in order:
@@ -321,7 +350,7 @@ def fill_axes(plt, axes, lines, what, colors, most_ticks):
     number_ticks(plt, axes.yaxis)
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
-    axes.set_ylabel("time, us (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth, GB/s")
+    axes.set_ylabel(unit_of(lines, what) + (" (median; band: 10th to 90th percentile)" if what == "time" else ""))
     axes.grid(True, which="major", alpha=0.3)
 
 
@@ -358,7 +387,7 @@ def draw_page(plt, panels, what, colors):
         axes.set_title(name)
         if has_size[name]:
             fill_axes(plt, axes, panels[name], what, colors, most_ticks=8)
-            axes.set_ylabel("time, us" if what == "time" else "bus bandwidth, GB/s")
+            axes.set_ylabel(unit_of(panels[name], what))
             keys.update(keys_of(axes))
         else:
             fill_without_sizes(plt, axes, panels[name], colors)
@@ -400,7 +429,7 @@ def draw_bars(plt, lines, colors):
     axes.set_ylim(low, high * (high / low) ** 0.12)  # room for the numbers
     axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes])
     number_ticks(plt, axes.yaxis)
-    axes.set_ylabel("time, us (median)")
+    axes.set_ylabel(unit_of(lines, "time") + " (median)")
     axes.grid(True, axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
     shown = {name: [row for row in of_line.values() if row["bytes"] in sizes] for name, of_line in rows.items()}
@@ -420,7 +449,7 @@ def draw_pictures(plt, rows, folder):
     charts = series_of(rows)
     colors = colors_of(charts.values())
     for (collective, ranks), lines in charts.items():
-        for what in ("time", "bandwidth", "bars"):
+        for what in ("time", "bandwidth", "rate", "bars"):
             there = of_what(lines, what)
             if not there:
                 continue
@@ -434,6 +463,8 @@ def draw_pictures(plt, rows, folder):
 def draw_overviews(plt, rows, folder):
     where = where_text(rows)
     pages = pages_of(rows)
+    if not pages:
+        fail("nothing to draw: an overview takes rows of kolo's or of peers; floors alone are drawn without --overview")
     colors = colors_of(lines for panels in pages.values() for lines in panels.values())
     for (transport, ranks), panels in pages.items():
         for what in ("time", "bandwidth"):

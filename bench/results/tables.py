@@ -27,7 +27,10 @@ def ratio_text(ratio):
 
 def read_rows(path):
     try:
-        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        if any(str(row.get("collective", "")).startswith("p2p_") for row in rows):
+            sys.exit(f"tables.py: {path}: rows of kolo-bench p2p, whose times are not those of a collective; kolo-bench plot draws them")
+        return rows
     except OSError as error:
         sys.exit(f"tables.py: {path}: {error.strerror}")
     except ValueError as error:

@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import plot  # noqa: E402  # pylint: disable=wrong-import-position
 from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
 
 BENCH = ""
@@ -24,8 +25,8 @@ HOLLOW = "hollow: cores moved or were disturbed"
 
 def row(library, transport, size, median, **more):
     return {"library": library, "transport": transport, "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": size,
-            "iterations": 9, "median_us": median, "p10_us": median, "p90_us": median, "algbw_GBps": 1, "busbw_GBps": 1, "wrong": 0,
-            **more}
+            "iterations": 9, "median_us": median, "p10_us": median, "p90_us": median, "algbw_GBps": size / median / 1e3,
+            "busbw_GBps": size / median / 1e3, "wrong": 0, **more}
 
 
 def styled(picture, tag, *styles):
@@ -204,7 +205,7 @@ class Plot(unittest.TestCase):
 
     def test_no_field_of_a_row_takes_what_is_not_its_own(self):
         right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
-                    reproducibility="fast", progress="nobody", network="", segment_bytes=0, servers=0, window=1, in_place=True,
+                    reproducibility="fast", progress="nobody", network="", segment_bytes=0, servers=0, window=1, messages_per_s=1, in_place=True,
                     run={"machine": "M", "cores": 2, "kernel": "K", "commit": "c"})
         self.assertEqual(what_is_wrong(right), "")
         read = set(NEEDED) | set(BANDWIDTHS) | set(OPTIONAL)
@@ -218,6 +219,29 @@ class Plot(unittest.TestCase):
             self.assertIn(f"'run.{name}' is [1]", what_is_wrong({**right, "run": {name: [1]}}))
         for name in (*NEEDED, *BANDWIDTHS):
             self.assertIn(f"lacks '{name}'", what_is_wrong({key: value for key, value in right.items() if key != name}))
+
+    def test_a_window_of_messages_has_the_rows_own_bandwidth_and_its_rate(self):
+        fast = row("kolo", "shm", 1024, 64.0, collective="p2p_message-rate", window=64, algbw_GBps=1.024, busbw_GBps=1.024,
+                   messages_per_s=1e6)
+        pictures = self.plot([fast])
+        self.assertEqual({"p2p_message-rate_2_ranks_" + what for what in ("time", "bandwidth", "rate", "bars")},
+                         {name.removesuffix(".svg") for name in pictures})
+        self.assertIn("<!-- time of 64 messages, us (median; band: 10th to 90th percentile) -->",
+                      pictures["p2p_message-rate_2_ranks_time.svg"])
+        self.assertIn("<!-- bandwidth, GB/s -->", pictures["p2p_message-rate_2_ranks_bandwidth.svg"])
+        self.assertIn("<!-- million messages a second -->", pictures["p2p_message-rate_2_ranks_rate.svg"])
+        self.assertAlmostEqual(1.024, plot.bandwidth(fast, "median_us"))
+        self.assertAlmostEqual(2.048, plot.bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
+        self.assertAlmostEqual(1.0, plot.message_rate(fast, "median_us"))
+
+    def test_an_overview_of_floors_alone_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text(json.dumps(row("floor", "shm", 8, 1.0)) + "\n")
+            done = subprocess.run([BENCH, "plot", "--overview", str(path), "--out", folder + "/plots"], capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=False)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertIn("an overview takes rows of kolo's or of peers", done.stderr)
 
     def test_what_moves_nothing_has_no_bandwidth(self):
         alone = [row("kolo", "inproc", size, 5, ranks=1, algbw_GBps=None, busbw_GBps=None) for size in (8, 64)]
