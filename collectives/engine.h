@@ -155,7 +155,7 @@ class Engine {
   void finish_message(std::size_t index);
   bool run_at_hand(Operation& operation);
   bool is_wanted() const;
-  bool pause(std::span<Operation* const> running, Deadline limit);
+  bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
   void say_who_is_awaited(std::span<Operation* const> running);
   void compare_calls(const Operation& operation);
   void compare(const CallHeader& mine, int peer, std::string_view said) const;

@@ -47,13 +47,11 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
         policy_->moved();
         continue;
       }
-      if (until == Until::kBlocked) {
-        // Who asks in a loop must not keep the core from those it waits for.
-        if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
-        break;
-      }
       if (until == Until::kWanted && is_wanted()) break;
-      if (!(has_messages ? pause(running_, limit) : pause({&head, 1}, limit))) break;
+      const auto running = has_messages ? std::span<Operation* const>(running_)
+                                        : std::span<Operation* const>(&head, 1);
+      const bool goes_on = until != Until::kBlocked;
+      if (!look_after(running, limit, goes_on) || !goes_on) break;
     }
     if (head != nullptr || awaited == nullptr) release_role();
   } catch (...) {
@@ -187,8 +185,10 @@ void Engine::wake_for(const Operation& operation) {
   if (has_driver_ && is_message(operation) && !is_driving()) policy_->wake();
 }
 
-// False once `limit` has passed; throws where the deadline of one of `running` has.
-bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
+// Of a round in which nothing moved: a pause, or, for who only asks, a look at the clock and the
+// store. False once `limit` has passed; throws where the deadline of one of `running` has, or
+// another rank has failed.
+bool Engine::look_after(std::span<Operation* const> running, Deadline limit, bool pauses) {
   const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
   Deadline until = limit;
   for (Operation* operation : running) {
@@ -201,8 +201,14 @@ bool Engine::pause(std::span<Operation* const> running, Deadline limit) {
     operation->executor->check_arrivals();
     look_for_strays_before(*operation);
   }
-  policy_->count_into(waits_for(*running.front()->executor));
-  if (policy_->pause(*transport_, *store_, until)) return true;
+  if (pauses) {
+    policy_->count_into(waits_for(*running.front()->executor));
+    if (policy_->pause(*transport_, *store_, until)) return true;
+  } else {
+    // Who asks in a loop must not keep the core from those it waits for.
+    if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
+    if (policy_->is_in_time(*store_, until)) return true;
+  }
   for (Operation* operation : running) {
     if (until == operation->next_words) {
       const bool has_spoken = std::exchange(operation->has_spoken, true);

@@ -128,11 +128,20 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   until_look_ = stride_;
   is_cautious_ = now < cautious_until_;
   is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
-  if (now - asked_store_ >= kAskStoreEvery) {
-    asked_store_ = now;
-    if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
-  }
+  ask_store(store, now);
   return now < deadline;
+}
+
+bool WaitPolicy::is_in_time(Store& store, Deadline deadline) {
+  const auto now = Clock::now();
+  ask_store(store, now);
+  return now < deadline;
+}
+
+void WaitPolicy::ask_store(Store& store, Clock::time_point now) {
+  if (now - asked_store_ < kAskStoreEvery) return;
+  asked_store_ = now;
+  if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
 }
 
 void WaitPolicy::notice_loss(Clock::time_point now, Clock::duration away) {

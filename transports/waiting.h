@@ -70,6 +70,10 @@ class WaitPolicy {
   // Spins where spin() does; else clock and store are asked, and one may yield or sleep.
   bool pause(Transport& transport, Store& store, Deadline deadline);
 
+  // For who does not wait, and asks again: one look at the clock, and now and then at the store.
+  // False once the deadline has passed; Error kAborted where another rank has failed.
+  bool is_in_time(Store& store, Deadline deadline);
+
   // A pause of some 20 ns on the core, which asks neither clock, store nor kernel. False, and
   // nothing done, where it is time to: then pause().
   bool spin();
@@ -81,6 +85,7 @@ class WaitPolicy {
  private:
   WaitStatistics& counts() { return counts_ == nullptr ? own_counts_ : *counts_; }
   void count_pause();
+  void ask_store(Store& store, Clock::time_point now);
   bool look_up(Store& store, Deadline deadline);
   void notice_loss(Clock::time_point now, Clock::duration away);
   void sleep(Transport& transport, Store& store, Deadline deadline);

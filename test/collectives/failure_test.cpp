@@ -104,6 +104,13 @@ const Difference kDifferences[] = {
      "barrier #1"},
 };
 
+// By test() alone, whatever comes of it.
+void ask_until_done(Work& work) {
+  const Deadline patience = Clock::now() + 60s;
+  while (!work.test()) expect(Clock::now() < patience, "test() is false for ever");
+  work.wait();
+}
+
 }  // namespace
 
 TEST_CASE("ranks that call different things all hear who called what") {
@@ -223,6 +230,47 @@ TEST_CASE("a timeout says who waited for whom, how long, and where, to the late 
                      "timed out after 0.3 s in all_reduce #1, ring step");
   REQUIRE(outcomes[0].text.find("rank 0 (") == 0);
   REQUIRE(outcomes[0].text.find("rank 1 (" + transport + ")") != std::string::npos);
+}
+
+TEST_CASE(
+    "who only asks whether it is done hears of a timeout, and of the rank that it waits for") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store, options_for(transport, 60s));
+    communicator.barrier();
+    std::vector<float> data(1000);
+    CallOptions call;
+    call.algorithm = "ring";
+    call.timeout = 300ms;
+    if (rank == 1) {
+      while (!store->failure()) std::this_thread::yield();
+    }
+    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
+                                              ElementType::kFloat32, ReduceOp::kSum, call);
+    ask_until_done(work);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline, "timed out after 0.3 s in all_reduce #1");
+  REQUIRE_THAT(outcomes[0].text, ContainsSubstring("is rank 1 alive"));
+}
+
+TEST_CASE("who only asks hears of another rank's failure, and says meanwhile whom it waits for") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 3, store, options_for(transport, 60s));
+    communicator.barrier();
+    std::vector<float> data(1000);
+    CallOptions call;
+    call.algorithm = "ring";
+    if (rank == 2) call.timeout = 3s;  // waits for rank 1, and that for rank 0
+    if (rank == 0) {
+      while (!store->failure()) std::this_thread::yield();
+    }
+    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
+                                              ElementType::kFloat32, ReduceOp::kSum, call);
+    if (rank == 2) return work.wait();
+    ask_until_done(work);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 0 alive");
 }
 
 TEST_CASE("a timeout names the rank that holds up all others, not one that waits for it as well") {
