@@ -1,16 +1,29 @@
 #include "transports/posix/identity.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <fstream>
+
+#include "transports/error.h"
 
 namespace kolo::posix {
 
 namespace {
 
+// Where no descriptor is left a host would else be taken for another.
 std::string first_word_of(const char* path) {
+  errno = 0;
   std::ifstream file(path);
+  if (!file && (errno == EMFILE || errno == ENFILE)) {
+    throw Error(ErrorCode::kSystem, kNoPeer,
+                fmt::format("cannot read {}: {}; allow more descriptors (ulimit -n)", path,
+                            std::strerror(errno)));
+  }
   std::string word;
   file >> word;
   return word;
