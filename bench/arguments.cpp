@@ -255,7 +255,13 @@ void require_sense(const Arguments& arguments) {
 void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
   result.problem.collective = collective_commands().at(result.command);
   take_typed(typed, result);
-  if (!typed.against.empty()) result.against = split_list(typed.against);
+  if (!typed.against.empty()) {
+    result.against = split_list(typed.against);
+    const auto others = std::ranges::stable_partition(
+        result.against, [](const std::string& peer) { return why_no_peer(peer).empty(); });
+    result.no_peers.assign(others.begin(), others.end());
+    result.against.erase(others.begin(), others.end());
+  }
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();

@@ -59,6 +59,7 @@ struct Arguments {
   TuneRequest tune;
   bool is_quick = false;                     // limits, interpreter: fewer sizes and repeats
   std::vector<std::string> without_meaning;  // options given that this collective has no use for
+  std::vector<std::string> no_peers;         // of those asked for: why_no_peer has the reasons
 };
 
 // Shows help and returns false where that is all there is to do. `launched` is the number of ranks

@@ -240,7 +240,7 @@ class Comparison {
 
  private:
   std::string own_text() const {
-    if (own_compared_ == 0) return "both files have peers' rows alone, which do not count";
+    if (own_compared_ == 0) return "the files have only peers' rows in common, which do not count";
     if (regressions_ == 0) return "no regression of kolo's";
     return fmt::format("{} regression{} of kolo's", regressions_, regressions_ == 1 ? "" : "s");
   }

@@ -34,8 +34,9 @@ constexpr int kPollsPerClock = 10'000;
 
 std::string provider_of(const PipeRequest& request) {
   if (!request.library_provider.empty()) return request.library_provider;
-  const std::string asked = read_settings().ofi_provider;
-  return asked.empty() ? "shm" : ofi::provider_for(asked);
+  if (request.transport == "shm" || request.transport == "tcp")
+    return ofi::provider_for(request.transport);
+  return ofi::provider_for(read_settings().ofi_provider);  // that the transport ofi takes
 }
 
 class LibfabricPipe final : public Pipe {

@@ -52,8 +52,8 @@ struct PipeRequest {
   std::string transport;
   std::size_t segment_bytes = 0;  // 0: the transport's preference
   std::chrono::milliseconds timeout{60'000};
-  std::string library_provider =
-      {};  // of libfabric's; empty: as for ofi, shm where nothing is said
+  // Of libfabric's; empty: that of the transport's name, or else the one that ofi takes.
+  std::string library_provider = {};
 };
 
 // Collective over ranks 0 and 1.

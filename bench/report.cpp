@@ -13,6 +13,7 @@
 #include "bench/cores.h"
 #include "bench/facts.h"
 #include "bench/forms.h"
+#include "bench/peers/peers.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
@@ -226,6 +227,8 @@ void Report::begin(double cache_line_us, const std::vector<std::string>& version
     note(fmt::format("{} has no use for {}", arguments_.command,
                      fmt::join(arguments_.without_meaning, ", ")));
   }
+  for (const std::string& peer : arguments_.no_peers)
+    leave_out(peer, std::string(why_no_peer(peer)));
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
             "percentile of the iterations; first: the first call\n";
   table_ << heading();
@@ -253,15 +256,22 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
   table_ << own_line(own, mark);
   const Row* best = best_peer(rows);
   for (const Row& row : rows) {
-    if (!row.peer.empty()) table_ << peer_line(own, row, &row == best);
+    if (row.peer.empty()) continue;
+    table_ << peer_line(own, row, &row == best);
+    has_ratios_ = true;
   }
+  has_limits_ = has_limits_ || own.limit_us;
+  constexpr double kBeyondNoise = 1.05;
+  has_beaten_limits_ =
+      has_beaten_limits_ || (own.limit_us && *own.limit_us > kBeyondNoise * own.time_us.median);
   flush_or_throw(table_, kTable);
   for (const Row& row : rows) {
     json_.add(json_line(row));
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
   line_notes_.add(own.distance);
-  if (const auto busbw = bus_bandwidth(own)) {
+  const bool counts = !arguments_.is_by_all || *mark != '\0';  // of alternatives the fastest
+  if (const auto busbw = bus_bandwidth(own); busbw && counts) {
     bus_sum_ += *busbw;
     ++moving_rows_;
   }
@@ -278,11 +288,17 @@ void Report::leave_out(const std::string& library, const std::string& objection)
 }
 
 std::uint64_t Report::end() {
-  if (!arguments_.against.empty())
-    note("ratio: the peer's time over kolo's; above 1, kolo is faster");
-  note(
-      "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
-      "known, or others had the cores");
+  if (has_ratios_) note("ratio: the peer's time over kolo's; above 1, kolo is faster");
+  if (has_limits_) {
+    note(
+        "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
+        "known, or others had the cores");
+  }
+  if (has_beaten_limits_) {
+    note(
+        "above 100 %: kolo was quicker than the program that measures the limit, which was none "
+        "there (bench/README.md)");
+  }
   for (const std::string& text : line_notes_.texts()) note(text);
   std::uint64_t wrong = 0;
   for (const auto& [library, count] : wrong_by_) {

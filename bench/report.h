@@ -97,6 +97,9 @@ class Report {
   std::map<std::string, std::uint64_t> wrong_by_;  // name_of
   std::set<std::string> left_out_;
   LineNotes line_notes_;
+  bool has_ratios_ = false;
+  bool has_limits_ = false;
+  bool has_beaten_limits_ = false;
   double bus_sum_ = 0;
   int moving_rows_ = 0;  // that have a bandwidth
 };

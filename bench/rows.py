@@ -27,20 +27,21 @@ def is_number(value):
 
 
 def is_time(value):
-    return is_number(value) and value > 0
+    """In microseconds: what is shorter or longer than any clock tells is none."""
+    return is_number(value) and 1e-6 <= value <= 1e15
 
 
 # What a row must have, and what it may have: the field, whether a value will do, and what will.
 TEXT = (is_text, "a text")
 COUNT = (is_count, "a whole number from 0")
 NUMBER = (is_number, "a number from 0")
-TIME = (is_time, "a number above 0")
+TIME = (is_time, "a time from 1e-6 to 1e15")
 NEEDED = {"library": TEXT, "transport": TEXT, "collective": TEXT, "algorithm": TEXT, "ranks": COUNT, "bytes": COUNT,
           "median_us": TIME, "p10_us": TIME, "p90_us": TIME}
 BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
 OPTIONAL = {"peer": TEXT, "type": TEXT, "op": TEXT, "form": TEXT, "memory": TEXT, "reproducibility": TEXT, "progress": TEXT,
             "network": TEXT, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
-            "wrong": COUNT, "limit_us": NUMBER, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT}
+            "wrong": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
 CAN_BE_NULL = ("wrong", "limit_us", "messages_per_s", *BANDWIDTHS)
 MOST_SHOWN = 40  # characters of a value

@@ -25,8 +25,10 @@ nlohmann::ordered_json read_events(const std::string& file) {
     throw std::runtime_error(fmt::format("timeline {}: it cannot be read", file));
   }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
-    throw std::runtime_error(
-        fmt::format("timeline {}: this is no timeline, as KOLO_TIMELINE leaves one", file));
+    throw std::runtime_error(fmt::format(
+        "timeline {}: this is no timeline, as KOLO_TIMELINE leaves one (a trace's files, one of "
+        "each rank, are opened as they are)",
+        file));
   }
   return std::move(text["traceEvents"]);
 }
@@ -49,6 +51,13 @@ void require_apart(const std::vector<std::string>& files) {
 
 int run_timeline(const TimelineRequest& request) {
   require_apart(request.files);
+  for (const std::string& file : request.files) {
+    std::error_code code;
+    if (std::filesystem::equivalent(file, request.out, code)) {
+      throw std::invalid_argument(fmt::format(
+          "timeline --out {}: it is one of the files to be read; name another", request.out));
+    }
+  }
   nlohmann::ordered_json all;
   all["displayTimeUnit"] = "ns";
   all["traceEvents"] = nlohmann::ordered_json::array();

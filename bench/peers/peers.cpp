@@ -49,6 +49,10 @@ constexpr Absent kAbsent[] = {
     {"openmpi",
      "Debian's packages are openmpi-bin and libopenmpi-dev: cmake/setup.sh --with peers installs "
      "them, then configure and build again"},
+};
+
+// Libraries that no build has as peers.
+constexpr Absent kNoPeers[] = {
     {"ucx", "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well"},
     {"nccl", "NCCL reduces in the memory of GPUs, and these buffers are the host's"}};
 
@@ -71,6 +75,11 @@ std::string_view algorithm_of(std::string_view name) {
 }
 
 }  // namespace
+
+std::string_view why_no_peer(std::string_view name) {
+  const auto known = std::ranges::find(kNoPeers, name, &Absent::peer);
+  return known == std::end(kNoPeers) ? std::string_view() : known->way_out;
+}
 
 std::vector<std::string_view> peer_names() {
   std::vector<std::string_view> names;

@@ -21,6 +21,9 @@ std::vector<std::string> peer_variants();
 // require_peer would throw.
 std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request);
 
+// Why a library that is often asked for cannot be a peer at all; empty: it can, or is not known.
+std::string_view why_no_peer(std::string_view name);
+
 // std::invalid_argument for a name that is not in this build, and for an algorithm that it does not
 // have for this collective.
 void require_peer(std::string_view name, Collective collective);

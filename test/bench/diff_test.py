@@ -113,7 +113,7 @@ class Diff(Comparison):
                 ([row(10), row(10, **peer)], [row(10, **far), row(10, **peer)], 4, "# nothing of kolo's could be compared"),
                 ([row(10), row(9, bytes=8)], [row(10, **far), row(9, bytes=8)], 0, "# no regression of kolo's"),
                 ([row(10)], [row(10, wrong=1, **far)], 1, "# 1 regression of kolo's"),
-                ([row(10, **peer)], [row(10, **peer)], 0, "# both files have peers' rows alone")):
+                ([row(10, **peer)], [row(10, **peer)], 0, "# the files have only peers' rows in common")):
             with self.subTest(old=old, new=new):
                 found, output, errors = self.diff(old, new)
                 self.assertEqual((found, errors), (code, ""), output)

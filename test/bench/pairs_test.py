@@ -159,6 +159,15 @@ class Profiles(unittest.TestCase):
                 calls = [event for event in events if event["pid"] == rank and event["name"] == "all_reduce"]
                 self.assertGreaterEqual(len(calls), 4)
 
+    def test_a_timeline_is_not_written_over_what_it_is_made_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / "t.json"
+            part.write_text('{"traceEvents": []}')
+            code, output, errors = run("timeline", str(part), "--out", folder + "/./t.json")
+            self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+            self.assertIn("it is one of the files to be read; name another", errors)
+            self.assertEqual(part.read_text(), '{"traceEvents": []}')
+
     def test_what_is_no_timeline_is_named(self):
         for words in (["/no/such/file"], [__file__], ["/tmp"]):
             code, output, errors = run("timeline", *words, "--out", "/dev/null")

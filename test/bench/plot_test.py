@@ -194,7 +194,8 @@ class Plot(unittest.TestCase):
 
     def test_a_field_of_an_odd_type_is_named_with_its_file_and_line(self):
         right = row("kolo", "shm", 8, 5)
-        for name, value, about in (("median_us", "fast", "'median_us' is \"fast\", where a number above 0 belongs"),
+        for name, value, about in (("median_us", "fast", "'median_us' is \"fast\", where a time from 1e-6 to 1e15 belongs"),
+                                   ("median_us", 1e-308, "'median_us' is 1e-308, where a time from 1e-6 to 1e15 belongs"),
                                    ("bytes", [8], "'bytes' is [8], where a whole number from 0 belongs"),
                                    ("ranks", None, "'ranks' is null, where a whole number from 0 belongs"),
                                    ("run", 7, "'run' is 7, where an object belongs"),
