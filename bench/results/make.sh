@@ -5,7 +5,7 @@
 #   bench/results/make.sh [--out DIR] [--against PEERS] [--install] [--quick] [--bench PROGRAM]
 #
 #   --out DIR         where to; else bench/results/DATE-N-cores. It may be there, but without results in it
-#   --against PEERS   a list as kolo-bench takes it, or none; else gloo, mpich, openmpi and openmpi:ucx, those of the build, and
+#   --against PEERS   a list as kolo-bench takes it, or none; else gloo, mpich, mpich_ofi, openmpi and openmpi:ucx, those of the build, and
 #                     openmpi:ring for all_reduce
 #   --install         installs the peers first (cmake/setup.sh --with peers)
 #   --quick           few sizes, few iterations, no peers: half a minute, to see that it works; no figures to quote
