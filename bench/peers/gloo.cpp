@@ -105,8 +105,8 @@ class Gloo : public Library {
         context_(std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size)) {
     context_->setTimeout(request.timeout);
     ::gloo::transport::tcp::attr attributes("127.0.0.1");
-    // Its thread goes where there is room: bound to the rank's core, it waits longer for a rank that
-    // spins in the benchmark's barrier (README.md says what remains).
+    // Its thread goes where there is room: bound to the rank's core, it waits longer for a rank
+    // that spins in the benchmark's barrier (README.md says what remains).
     const Unbound unbound;
     auto device = ::gloo::transport::tcp::CreateDevice(attributes);
     StoreOfOurs store(request.store, request.timeout);
