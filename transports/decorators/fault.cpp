@@ -271,6 +271,10 @@ std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, const F
       throw std::invalid_argument(
           fmt::format("there is no rank {}: this job has {}", highest, inner->size()));
     }
+    if (fault.rank >= 0 && fault.rank == fault.peer) {
+      throw std::invalid_argument(fmt::format(
+          "rank {} is no peer of its own: rank and peer of a fault are two", fault.rank));
+    }
   }
   return std::make_unique<FaultyTransport>(std::move(inner), plan);
 }

@@ -55,7 +55,7 @@ struct FaultPlan {
 FaultPlan parse_faults(std::string_view text);
 
 // `inner`, with faults. Its name is the inner one's and the plan. std::invalid_argument where the
-// plan names a rank that is not there.
+// plan names a rank that is not there, or one as its own peer.
 std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, const FaultPlan& plan);
 
 }  // namespace kolo

@@ -151,11 +151,8 @@ TEST_CASE("a rank dies at its segment, as if somebody had killed it") {
   CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
 }
 
-TEST_CASE("a plan that names a rank that is not there is refused") {
-  try {
-    faulty("die@rank=2");
-    FAIL("nothing was thrown");
-  } catch (const std::invalid_argument& error) {
-    CHECK_THAT(error.what(), ContainsSubstring("there is no rank 2: this job has 2"));
-  }
+TEST_CASE("a plan that names a rank that is not there, or one as its own peer, is refused") {
+  CHECK_THROWS_WITH(faulty("die@rank=2"), ContainsSubstring("there is no rank 2: this job has 2"));
+  CHECK_THROWS_WITH(faulty("lose@rank=1,peer=1,segment=5"),
+                    ContainsSubstring("rank 1 is no peer of its own"));
 }
