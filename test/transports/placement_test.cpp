@@ -58,7 +58,7 @@ TEST_CASE("who has no descriptor left is told so, and not taken for another host
     text = error.what();
   }
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(text.find("allow more descriptors (ulimit -n)") != std::string::npos);
+  CHECK(text.find("raise the limit with ulimit -n") != std::string::npos);
   CHECK_FALSE(posix::host_identity().empty());
 }
 

@@ -6,10 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <fstream>
 
 #include "transports/error.h"
+#include "transports/posix/descriptor.h"
 
 namespace kolo::posix {
 
@@ -21,8 +21,7 @@ std::string first_word_of(const char* path) {
   std::ifstream file(path);
   if (!file && (errno == EMFILE || errno == ENFILE)) {
     throw Error(ErrorCode::kSystem, kNoPeer,
-                fmt::format("cannot read {}: {}; allow more descriptors (ulimit -n)", path,
-                            std::strerror(errno)));
+                fmt::format("cannot read {}: {}", path, error_text(errno)));
   }
   std::string word;
   file >> word;
