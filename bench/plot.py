@@ -22,7 +22,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from rows import latest, name_of, setting_text, size_text, what_is_wrong
+from rows import (bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text, size_text,
+                  what_is_wrong)
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
@@ -278,24 +279,6 @@ def draw(plt, lines, what, colors):
     fill_axes(plt, axes, lines, what, colors, most_ticks=13)
     legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines])}, 9)
     return figure, axes
-
-
-def bandwidth(row, key):
-    """In a window of messages, or both ways, more moves than a row's bytes: the row knows how fast."""
-    return row["busbw_GBps"] * row["median_us"] / row[key]
-
-
-def has_bandwidth(row):
-    """Not where nothing moves: one rank, or no bytes."""
-    return row["bytes"] > 0 and bool(row["busbw_GBps"])
-
-
-def message_rate(row, key):
-    return row["messages_per_s"] * row["median_us"] / row[key] / 1e6
-
-
-def has_message_rate(row):
-    return row["collective"] == "p2p_message-rate" and bool(row.get("messages_per_s"))
 
 
 QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate}

@@ -120,3 +120,21 @@ def latest(rows):
     for row in rows:
         found[key_of(row)] = row
     return list(found.values())
+
+
+def bandwidth(row, key):
+    """In a window of messages, or both ways, more moves than a row's bytes: the row knows how fast."""
+    return row["busbw_GBps"] * row["median_us"] / row[key]
+
+
+def has_bandwidth(row):
+    """Not where nothing moves: one rank, or no bytes."""
+    return row["bytes"] > 0 and bool(row["busbw_GBps"])
+
+
+def message_rate(row, key):
+    return row["messages_per_s"] * row["median_us"] / row[key] / 1e6
+
+
+def has_message_rate(row):
+    return row["collective"] == "p2p_message-rate" and bool(row.get("messages_per_s"))
