@@ -2,8 +2,6 @@
 // for the choice of a transport.
 #include "transports/placement.h"
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <memory>
 #include <string>
@@ -12,7 +10,6 @@
 
 #include "test/support/catch.h"
 #include "transports/error.h"
-#include "transports/posix/identity.h"
 #include "transports/registry.h"
 
 namespace kolo::test {
@@ -44,22 +41,6 @@ TEST_CASE("ranks know who shares their host, their process and their cores") {
   CHECK_THROWS_AS(placement_from({"nonsense", kHere}, 1), Error);
   const auto own = placement_from({describe_place(), describe_place()}, 0);
   CHECK((own.is_one_process && own.local_cores >= 1));
-}
-
-TEST_CASE("who has no descriptor left is told so, and not taken for another host") {
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  const rlimit none{0, before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  std::string text;
-  try {
-    text = posix::host_identity();
-  } catch (const Error& error) {
-    text = error.what();
-  }
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(text.find("raise the limit with ulimit -n") != std::string::npos);
-  CHECK_FALSE(posix::host_identity().empty());
 }
 
 TEST_CASE("a place whose quota is no number of cores is refused") {

@@ -1,14 +1,14 @@
 #include "transports/posix/identity.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <fstream>
+#include <string_view>
 
-#include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::posix {
@@ -17,15 +17,14 @@ namespace {
 
 // Where no descriptor is left a host would else be taken for another.
 std::string first_word_of(const char* path) {
-  errno = 0;
-  std::ifstream file(path);
-  if (!file && (errno == EMFILE || errno == ENFILE)) {
-    throw Error(ErrorCode::kSystem, kNoPeer,
-                fmt::format("cannot read {}: {}", path, error_text(errno)));
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.is_open() && (errno == EMFILE || errno == ENFILE)) {
+    throw_system(fmt::format("cannot read {}", path));
   }
-  std::string word;
-  file >> word;
-  return word;
+  std::array<char, 256> text{};
+  const auto length = file.is_open() ? ::read(file.get(), text.data(), text.size()) : 0;
+  const std::string_view read(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return std::string(read.substr(0, read.find_first_of(" \n")));
 }
 
 // A namespace is named by its link's text: "net:[4026531840]".
