@@ -252,25 +252,34 @@ void require_sense(const Arguments& arguments) {
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
+// Who cannot be a peer at all is remembered, to be said.
+void take_peers(const Typed& typed, Arguments& result) {
+  if (typed.against.empty()) return;
+  result.against = split_list(typed.against);
+  const auto others = std::ranges::stable_partition(
+      result.against, [](const std::string& peer) { return why_no_peer(peer).empty(); });
+  result.no_peers.assign(others.begin(), others.end());
+  result.against.erase(others.begin(), others.end());
+}
+
+// Which is one, or all of them by jobs of their own.
+void take_transports(int launched, Arguments& result) {
+  result.is_over_all = result.transport == "all";
+  require(!result.is_over_all || launched == 0,
+          "--transport all starts the ranks of each transport itself: run it without a launcher");
+  if (!result.is_over_all) take_transport(launched, result);
+}
+
 void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
   result.problem.collective = collective_commands().at(result.command);
   take_typed(typed, result);
-  if (!typed.against.empty()) {
-    result.against = split_list(typed.against);
-    const auto others = std::ranges::stable_partition(
-        result.against, [](const std::string& peer) { return why_no_peer(peer).empty(); });
-    result.no_peers.assign(others.begin(), others.end());
-    result.against.erase(others.begin(), others.end());
-  }
+  take_peers(typed, result);
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();
   if (result.is_overlapped && result.form == Form::kBlocking) result.form = Form::kAsync;
   take_launched(command, launched, result);
-  result.is_over_all = result.transport == "all";
-  require(!result.is_over_all || launched == 0,
-          "--transport all starts the ranks of each transport itself: run it without a launcher");
-  if (!result.is_over_all) take_transport(launched, result);
+  take_transports(launched, result);
   require_sense(result);
 }
 
@@ -295,13 +304,13 @@ void take_tune(const CLI::App& command, int launched, const Typed& typed, Argume
 }
 
 void take_p2p(int launched, const Typed& typed, Arguments& result) {
-  require(result.transport != "all",
-          "--transport all: p2p goes over one transport; run it once for each");
   require(launched == 0 || launched == 2,
           fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
   take_typed(typed, result);
   result.problem.type = ElementType::kUint8;  // a message is of bytes
-  take_transport(launched, result);
+  result.problem.collective = Collective::kMessage;
+  take_peers(typed, result);
+  take_transports(launched, result);
   require_sense(result);
   take_p2p(typed, result);
 }

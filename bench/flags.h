@@ -31,7 +31,7 @@ struct Typed {
   std::string ranks = "2,4,8";
   std::string transports = "shm,tcp";
   std::string p2p_kind;
-  std::string p2p_level = "segments";
+  std::string p2p_level;  // empty: as it is usual
   double timeout_s = 60;
   bool is_out_of_place = false;
   bool is_memory_its_own = false;

@@ -61,6 +61,7 @@ class LibfabricPipe final : public Pipe {
     fids_.close();
   }
 
+  std::string library() const override { return "libfabric"; }
   std::string level() const override { return "library"; }
   std::string transport() const override { return provider_; }
 

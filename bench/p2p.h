@@ -1,13 +1,5 @@
-// kolo-bench p2p: two ranks, and what one of them can do for the other.
-//
-//   latency         a message there and back; the time is half of that
-//   bandwidth       a window of messages one way, until the last is known to have come
-//   bidirectional   a window both ways at once
-//   message-rate    as bandwidth, of short messages; counted instead of weighed
-//
-// Compare the OSU benchmarks osu_latency, osu_bw, osu_bibw and osu_mbw_mr. Unlike there, a window's
-// messages lie in a row and differ: every byte that arrives is checked, and is not in any cache
-// because the message before lay there as well.
+// kolo-bench p2p: two ranks, and what one of them can do for the other by each of several pipes, in
+// turn (game.h).
 #pragma once
 
 #include <cstddef>
@@ -20,6 +12,7 @@
 #include <vector>
 
 #include "bench/cache_line.h"
+#include "bench/game.h"
 #include "bench/pipe.h"
 #include "bench/statistics.h"
 #include "transports/rendezvous.h"
@@ -30,15 +23,11 @@ struct Arguments;
 class JsonLines;
 class Meeting;
 
-enum class P2pKind : std::uint8_t { kLatency, kBandwidth, kBidirectional, kMessageRate };
 enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth, kLibrary };
 
-inline constexpr P2pKind kP2pKinds[] = {P2pKind::kLatency, P2pKind::kBandwidth,
-                                        P2pKind::kBidirectional, P2pKind::kMessageRate};
 inline constexpr P2pLevel kP2pLevels[] = {P2pLevel::kSegments, P2pLevel::kMessages, P2pLevel::kBoth,
                                           P2pLevel::kLibrary};
 
-std::string_view to_string(P2pKind kind);
 std::string_view to_string(P2pLevel level);
 
 struct P2pRequest {
@@ -54,8 +43,11 @@ std::size_t window_of(const P2pRequest& request, std::size_t bytes);
 // One pipe at one size.
 struct P2pRow {
   P2pKind kind = P2pKind::kLatency;
+  std::string library = "kolo";
   std::string level;
   std::string transport;
+  std::string version;  // of the library; empty: unknown
+  std::string peer;     // as --against named it, "openmpi:ucx"; empty: no peer
   std::size_t bytes = 0;
   std::size_t window = 1;
   std::size_t samples = 0;
@@ -79,7 +71,7 @@ std::string json_line(const P2pRow& p2p);
 std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
                                 const std::vector<Pipe*>& pipes, std::size_t bytes);
 
-// Those that the arguments ask for.
+// Those that the arguments ask for: the peers' come last, in their order.
 std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& arguments,
                                               std::shared_ptr<Store> store);
 

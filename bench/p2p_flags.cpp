@@ -9,6 +9,7 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kMostInWindow = 1024;
+constexpr std::size_t kMostAgainst = std::size_t{1} << 30;
 
 }  // namespace
 
@@ -18,14 +19,18 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
       app.add_subcommand("p2p", "Measure two ranks: latency, bandwidth, message rate");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command->add_option("kind", typed.p2p_kind, names_of(kP2pKinds))->required();
-  command->add_option("-t,--transport", result.transport, "inproc (threads), shm, tcp, ... or auto")
-      ->capture_default_str();
   command
-      ->add_option(
-          "--level", typed.p2p_level,
-          "segments (the transport's channel), messages (the communicator's send and "
-          "receive), both in turn; library: segments and bare UCX (ucx) or libfabric in turn")
+      ->add_option("-t,--transport", result.transport,
+                   "inproc (threads), shm, tcp, ... or auto; all of them in turn (all)")
       ->capture_default_str();
+  command->add_option("--against", typed.against,
+                      "Peers to measure in turn with kolo: openmpi,mpich,gloo; openmpi:ucx for "
+                      "Open MPI over UCX");
+  command->add_option(
+      "--level", typed.p2p_level,
+      "segments (the transport's channel), messages (the communicator's send and "
+      "receive), both in turn; library: segments and bare UCX (ucx) or libfabric in turn "
+      "[segments; with --against messages, as the peers' are]");
   command
       ->add_option("--window", result.p2p.window,
                    "Messages of a sample; 0: 64 or what fits 16 MiB, latency 16 or 64 KiB")
@@ -38,10 +43,15 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
 void take_p2p(const Typed& typed, Arguments& result) {
   P2pRequest& p2p = result.p2p;
   p2p.kind = by_name(typed.p2p_kind, kP2pKinds, "p2p");
-  p2p.level = by_name(typed.p2p_level, kP2pLevels, "--level");
+  const P2pLevel usual = result.against.empty() ? P2pLevel::kSegments : P2pLevel::kMessages;
+  p2p.level = typed.p2p_level.empty() ? usual : by_name(typed.p2p_level, kP2pLevels, "--level");
   require(p2p.window >= 0 && p2p.window <= kMostInWindow,
           fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));
   require(result.min_bytes >= 1, "--min-bytes 0: a message has at least 1 byte here");
+  require(result.against.empty() || result.max_bytes <= kMostAgainst,
+          fmt::format("--max-bytes {} --against: MPI counts the bytes of a message in 32 bits; at "
+                      "most {}",
+                      format_bytes(result.max_bytes), format_bytes(kMostAgainst)));
   sweep(result.min_bytes, result.max_bytes, result.factor, 1);
 }
 

@@ -7,7 +7,7 @@
 //              transport ofi takes.
 //
 // What the second costs over the first is what kolo's own layers cost; what the first costs over
-// the third, the contract.
+// the third, the contract. A peer's pipe (peers/peers.h) is its own messages.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,9 @@ struct Messages {
   std::size_t count = 0;
 };
 
+struct GameTurn;
+struct GameResult;
+
 class Pipe {
  public:
   Pipe() = default;
@@ -34,8 +37,17 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
   virtual ~Pipe() = default;
 
+  virtual std::string library() const { return "kolo"; }
   virtual std::string level() const = 0;
   virtual std::string transport() const = 0;
+  // The library's release, for the JSON lines; empty where it does not tell.
+  virtual std::string version() const { return {}; }
+
+  // Whether it lives in processes of its own, one for each rank, which play whole turns (game.h) by
+  // themselves while the ranks sleep: for those play() is called, and never exchange().
+  virtual bool is_elsewhere() const { return false; }
+  // Throws where a process is lost.
+  virtual GameResult play(const GameTurn& turn);
 
   // Sends `out` to the peer and receives `in` from it, both at once, each in order; one of them may
   // be none. Returns when all has been done and no memory is in use. Errors as of a channel;

@@ -105,6 +105,7 @@ class UcxPipe final : public Pipe {
     close();
   }
 
+  std::string library() const override { return "ucx"; }
   std::string level() const override { return "library"; }
   std::string transport() const override { return "ucx"; }
 

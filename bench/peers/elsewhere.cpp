@@ -32,10 +32,10 @@ constexpr auto kUntilKilled = 5s;
 constexpr std::size_t kLastWords = 2000;
 
 // A turn ends, or its processes notice that it does not, in this time.
-std::chrono::milliseconds patience(const Turn& turn, std::chrono::milliseconds timeout) {
-  const auto iterations = static_cast<std::int64_t>(turn.iterations) + turn.warmup + 2;
-  const auto seconds = std::chrono::milliseconds(static_cast<std::int64_t>(turn.seconds * 1e4));
-  return timeout * iterations + seconds;
+std::chrono::milliseconds patience(std::size_t counted, int warmup, double seconds,
+                                   std::chrono::milliseconds timeout) {
+  const auto iterations = static_cast<std::int64_t>(counted) + warmup + 2;
+  return timeout * iterations + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e4));
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -92,6 +92,7 @@ std::string result_key(int number, int rank) { return fmt::format("result/{}/{}"
 std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
 
 std::string to_text(const Order& order) {
+  if (order.game) return nlohmann::json{{"game", to_text(*order.game)}}.dump();
   return nlohmann::json{{"turn", to_text(order.turn)},
                         {"data_path", order.data_path},
                         {"data_bytes", order.data_bytes},
@@ -104,6 +105,10 @@ Order parse_order(const std::string& text) {
   try {
     const auto read = nlohmann::json::parse(text);
     Order order;
+    if (read.contains("game")) {
+      order.game = parse_game_turn(read.at("game"));
+      return order;
+    }
     order.turn = parse_turn(read.at("turn"));
     order.data_path = read.at("data_path");
     order.data_bytes = read.at("data_bytes");
@@ -162,12 +167,22 @@ Elsewhere::~Elsewhere() {
 }
 
 TurnResult Elsewhere::play(const Turn& turn, const Buffer& data, const Buffer& input) {
-  const Order order{turn, data.path(), data.bytes(), input.path(), input.bytes()};
+  const Order order{{}, turn, data.path(), data.bytes(), input.path(), input.bytes()};
+  return parse_turn_result(
+      ask(order, patience(turn.iterations, turn.warmup, turn.seconds, timeout_)));
+}
+
+GameResult Elsewhere::play(const GameTurn& turn) {
+  Order order;
+  order.game = turn;
+  return parse_game_result(ask(order, patience(turn.samples, turn.warmup, turn.seconds, timeout_)));
+}
+
+std::string Elsewhere::ask(const Order& order, std::chrono::milliseconds patience) {
   store_->set(turn_key(turns_, rank_), to_text(order));
-  const std::string text =
-      store_->get(result_key(turns_, rank_), Clock::now() + patience(turn, timeout_));
+  std::string text = store_->get(result_key(turns_, rank_), Clock::now() + patience);
   ++turns_;
-  return parse_turn_result(text);
+  return text;
 }
 
 void Elsewhere::start(StartCommand command) {

@@ -11,11 +11,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "bench/game.h"
 #include "bench/library.h"
 #include "bench/turn.h"
 #include "transports/posix/descriptor.h"
@@ -29,6 +31,8 @@ std::string hello_key(int rank);
 
 // What a process finds under turn_key: empty text where there is no more to do.
 struct Order {
+  std::optional<GameTurn>
+      game;  // of two ranks; none: a turn of a collective, with all that follows
   Turn turn;
   std::string data_path;
   std::size_t data_bytes = 0;
@@ -58,8 +62,10 @@ class Elsewhere {
   const std::string& version() const { return version_; }
   // Collective. Error kDeadline and kAborted.
   TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
+  GameResult play(const GameTurn& turn);
 
  private:
+  std::string ask(const Order& order, std::chrono::milliseconds patience);
   void start(StartCommand command);
   void watch();
   void end_launcher();

@@ -12,6 +12,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <fmt/format.h>
 
@@ -22,10 +23,12 @@
 
 #include "bench/cores.h"
 #include "bench/library.h"
+#include "bench/pipe.h"
 
 namespace kolo::bench {
 
 std::unique_ptr<Library> make_gloo(const LibraryRequest& request);
+std::unique_ptr<Pipe> make_gloo_pipe(const LibraryRequest& request);
 std::vector<std::string_view> algorithms_of_gloo(Collective collective);
 
 namespace {
@@ -97,27 +100,33 @@ Algorithm parse_algorithm(const std::string& name) {
   throw std::invalid_argument(fmt::format("gloo has no algorithm '{}'", name));
 }
 
+std::shared_ptr<::gloo::rendezvous::Context> connect(const LibraryRequest& request) {
+  auto context = std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size);
+  context->setTimeout(request.timeout);
+  ::gloo::transport::tcp::attr attributes("127.0.0.1");
+  // Its thread goes where there is room: bound to the rank's core, it waits longer for a rank that
+  // spins in the benchmark's barrier (README.md says what remains).
+  const Unbound unbound;
+  auto device = ::gloo::transport::tcp::CreateDevice(attributes);
+  StoreOfOurs store(request.store, request.timeout);
+  context->connectFullMesh(store, device);
+  return context;
+}
+
+std::string release() {
+  return fmt::format("Gloo {}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
+}
+
 class Gloo : public Library {
  public:
   explicit Gloo(const LibraryRequest& request)
       : name_(request.algorithm),
         algorithm_(parse_algorithm(request.algorithm)),
-        context_(std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size)) {
-    context_->setTimeout(request.timeout);
-    ::gloo::transport::tcp::attr attributes("127.0.0.1");
-    // Its thread goes where there is room: bound to the rank's core, it waits longer for a rank
-    // that spins in the benchmark's barrier (README.md says what remains).
-    const Unbound unbound;
-    auto device = ::gloo::transport::tcp::CreateDevice(attributes);
-    StoreOfOurs store(request.store, request.timeout);
-    context_->connectFullMesh(store, device);
-  }
+        context_(connect(request)) {}
 
   std::string name() const override { return "gloo"; }
   std::string transport() const override { return "tcp"; }
-  std::string version() const override {
-    return fmt::format("Gloo {}.{}.{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
-  }
+  std::string version() const override { return release(); }
   // Read in the sources of Debian's version, commit 5b14351: all-reduce runs its ring unless told
   // otherwise (allreduce.cc), and nothing else has a choice (broadcast.cc, barrier.cc,
   // allgather.cc, reduce.cc, gather.cc, scatter.cc, alltoall.cc).
@@ -291,6 +300,44 @@ class Gloo : public Library {
   std::shared_ptr<::gloo::rendezvous::Context> context_;
 };
 
+// Sends from, and receives into, a buffer that is bound to nothing: a message is a part of it.
+class GlooPipe : public Pipe {
+ public:
+  explicit GlooPipe(const LibraryRequest& request)
+      : peer_(1 - request.rank), context_(connect(request)) {}
+
+  std::string library() const override { return "gloo"; }
+  std::string level() const override { return "messages"; }
+  std::string transport() const override { return "tcp"; }
+  std::string version() const override { return release(); }
+
+  void exchange(const Messages& out, const Messages& in) override {
+    try {
+      const auto into = buffer(in);
+      const auto from = buffer(out);
+      for (std::size_t i = 0; i < in.count; ++i) into->recv(peer_, kSlot, i * in.bytes, in.bytes);
+      for (std::size_t i = 0; i < out.count; ++i)
+        from->send(peer_, kSlot, i * out.bytes, out.bytes);
+      for (std::size_t i = 0; i < out.count; ++i) from->waitSend();
+      for (std::size_t i = 0; i < in.count; ++i) into->waitRecv();
+    } catch (const std::exception& error) {
+      throw std::runtime_error(
+          fmt::format("gloo failed in messages with rank {}; see whether that rank is alive: {}",
+                      peer_, error.what()));
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kSlot = 1;
+
+  std::unique_ptr<::gloo::transport::UnboundBuffer> buffer(const Messages& messages) {
+    return context_->createUnboundBuffer(messages.first, messages.bytes * messages.count);
+  }
+
+  int peer_;
+  std::shared_ptr<::gloo::rendezvous::Context> context_;
+};
+
 }  // namespace
 
 std::vector<std::string_view> algorithms_of_gloo(Collective collective) {
@@ -300,6 +347,10 @@ std::vector<std::string_view> algorithms_of_gloo(Collective collective) {
 
 std::unique_ptr<Library> make_gloo(const LibraryRequest& request) {
   return std::make_unique<Gloo>(request);
+}
+
+std::unique_ptr<Pipe> make_gloo_pipe(const LibraryRequest& request) {
+  return std::make_unique<GlooPipe>(request);
 }
 
 }  // namespace kolo::bench

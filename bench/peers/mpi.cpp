@@ -27,16 +27,12 @@ bool has_type(ElementType type) {
 
 class Mpi : public Library {
  public:
-  Mpi(std::string library, std::string algorithm, std::string transport,
-      const LibraryRequest& request, StartCommand command)
-      : name_(std::move(library)),
-        algorithm_(std::move(algorithm)),
-        transport_(std::move(transport)),
-        elsewhere_(name_, request, std::move(command)) {}
+  Mpi(MpiPeer peer, const LibraryRequest& request)
+      : peer_(std::move(peer)), elsewhere_(peer_.library, request, peer_.command) {}
 
-  std::string name() const override { return name_; }
-  std::string transport() const override { return transport_; }
-  std::string algorithm(const Problem&) const override { return algorithm_; }
+  std::string name() const override { return peer_.library; }
+  std::string transport() const override { return peer_.transport; }
+  std::string algorithm(const Problem&) const override { return peer_.algorithm; }
   std::string version() const override { return elsewhere_.version(); }
 
   std::string objection(const Problem& problem) const override {
@@ -55,9 +51,26 @@ class Mpi : public Library {
   void run(const Problem&, const void*, void*) override {}  // never called: is_elsewhere()
 
  private:
-  std::string name_;
-  std::string algorithm_;
-  std::string transport_;
+  MpiPeer peer_;
+  Elsewhere elsewhere_;
+};
+
+class MpiPipe : public Pipe {
+ public:
+  MpiPipe(MpiPeer peer, const LibraryRequest& request)
+      : peer_(std::move(peer)), elsewhere_(peer_.library, request, peer_.command) {}
+
+  std::string library() const override { return peer_.library; }
+  std::string level() const override { return "messages"; }
+  std::string transport() const override { return peer_.transport; }
+  std::string version() const override { return elsewhere_.version(); }
+
+  bool is_elsewhere() const override { return true; }
+  GameResult play(const GameTurn& turn) override { return elsewhere_.play(turn); }
+  void exchange(const Messages&, const Messages&) override {}  // never called: is_elsewhere()
+
+ private:
+  MpiPeer peer_;
   Elsewhere elsewhere_;
 };
 
@@ -76,10 +89,12 @@ std::string worker_program(const std::string& name) {
   return (folder / "../libexec/kolo" / name).lexically_normal().string();
 }
 
-std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm, std::string transport,
-                                  const LibraryRequest& request, StartCommand command) {
-  return std::make_unique<Mpi>(std::move(library), std::move(algorithm), std::move(transport),
-                               request, std::move(command));
+std::unique_ptr<Library> make_mpi(MpiPeer peer, const LibraryRequest& request) {
+  return std::make_unique<Mpi>(std::move(peer), request);
+}
+
+std::unique_ptr<Pipe> make_mpi_pipe(MpiPeer peer, const LibraryRequest& request) {
+  return std::make_unique<MpiPipe>(std::move(peer), request);
 }
 
 }  // namespace kolo::bench

@@ -8,6 +8,7 @@
 
 #include "bench/library.h"
 #include "bench/peers/elsewhere.h"
+#include "bench/pipe.h"
 
 namespace kolo::bench {
 
@@ -21,8 +22,18 @@ bool is_crowded(const LibraryRequest& request);
 // The program that does a peer's work, beside this one, built or installed.
 std::string worker_program(const std::string& name);
 
-// `library`, `algorithm` and `transport` are for the table; a limit of all MPIs: 2^31 - 1 elements.
-std::unique_ptr<Library> make_mpi(std::string library, std::string algorithm, std::string transport,
-                                  const LibraryRequest& request, StartCommand command);
+// One of them, as it is asked for.
+struct MpiPeer {
+  std::string library;  // for the table, as are the next two
+  std::string algorithm;
+  std::string transport;
+  StartCommand command;
+};
+
+// A limit of all MPIs: 2^31 - 1 elements.
+std::unique_ptr<Library> make_mpi(MpiPeer peer, const LibraryRequest& request);
+
+// MPI_Isend and MPI_Irecv. The request has two ranks.
+std::unique_ptr<Pipe> make_mpi_pipe(MpiPeer peer, const LibraryRequest& request);
 
 }  // namespace kolo::bench

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,8 +19,10 @@
 
 #include "bench/buffer.h"
 #include "bench/cores.h"
+#include "bench/game.h"
 #include "bench/meeting.h"
 #include "bench/peers/elsewhere.h"
+#include "bench/pipe.h"
 #include "bench/player.h"
 #include "transports/rendezvous.h"
 
@@ -109,12 +112,33 @@ Plan plan_of(const Problem& problem, int size) {
   return plan;
 }
 
+// How often this process has gone into MPI, and come out: an odd number while it is inside. One
+// thread writes, another looks: no locked instructions.
+class Calls {
+ public:
+  class Inside {
+   public:
+    explicit Inside(Calls& calls) : calls_(calls) { calls_.step(); }
+    ~Inside() { calls_.step(); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    Calls& calls_;
+  };
+
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  void step() { count_.store(count() + 1, std::memory_order_relaxed); }
+  std::atomic<std::uint64_t> count_{0};
+};
+
 class Mpi : public Library {
  public:
-  Mpi(int rank, int size) : rank_(rank), size_(size) {}
+  Mpi(int rank, int size, Calls& calls) : rank_(rank), size_(size), calls_(calls) {}
 
   void prepare(const Problem& problem) { plan_ = plan_of(problem, size_); }
-  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
   std::string name() const override { return "mpi"; }
   std::string transport() const override { return {}; }
@@ -128,10 +152,8 @@ class Mpi : public Library {
   }
 
   void run(const Problem& problem, const void* in, void* out) override {
-    const std::uint64_t before = calls();
-    calls_.store(before + 1, std::memory_order_relaxed);  // odd: inside
+    const Calls::Inside inside(calls_);
     const int code = call(problem, in, out);
-    calls_.store(before + 2, std::memory_order_relaxed);
     if (code != MPI_SUCCESS) throw std::runtime_error(fmt::format("MPI's error {}", code));
   }
 
@@ -212,15 +234,47 @@ class Mpi : public Library {
   int rank_;
   int size_;
   Plan plan_;
-  std::atomic<std::uint64_t> calls_{0};  // one thread writes, another looks: no locked instructions
+  Calls& calls_;
+};
+
+// Between the two ranks of MPI_COMM_WORLD.
+class Messenger : public Pipe {
+ public:
+  Messenger(int rank, Calls& calls) : peer_(1 - rank), calls_(calls) {}
+
+  std::string library() const override { return "mpi"; }
+  std::string level() const override { return "messages"; }
+  std::string transport() const override { return {}; }
+
+  void exchange(const Messages& out, const Messages& in) override {
+    const Calls::Inside inside(calls_);
+    requests_.clear();
+    for (std::size_t i = 0; i < in.count; ++i) {
+      MPI_Irecv(in.first + i * in.bytes, static_cast<int>(in.bytes), MPI_BYTE, peer_, kTag,
+                MPI_COMM_WORLD, &requests_.emplace_back());
+    }
+    for (std::size_t i = 0; i < out.count; ++i) {
+      MPI_Isend(out.first + i * out.bytes, static_cast<int>(out.bytes), MPI_BYTE, peer_, kTag,
+                MPI_COMM_WORLD, &requests_.emplace_back());
+    }
+    const int code =
+        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS) throw std::runtime_error(fmt::format("MPI's error {}", code));
+  }
+
+ private:
+  static constexpr int kTag = 0;
+  int peer_;
+  Calls& calls_;
+  std::vector<MPI_Request> requests_;
 };
 
 // Ends this process when the job has failed, whatever MPI is doing, and the job when one call of
 // MPI takes longer than the timeout.
 class Watch {
  public:
-  Watch(Store& store, const Mpi& mpi, int rank, std::chrono::milliseconds timeout)
-      : store_(store), mpi_(mpi), rank_(rank), timeout_(timeout), thread_([this] { look(); }) {}
+  Watch(Store& store, const Calls& calls, int rank, std::chrono::milliseconds timeout)
+      : store_(store), calls_(calls), rank_(rank), timeout_(timeout), thread_([this] { look(); }) {}
   ~Watch() {
     is_over_.store(true);
     thread_.join();
@@ -236,7 +290,7 @@ class Watch {
       pollfd watched{store_.descriptor(), POLLIN, 0};
       poll(&watched, 1, kLookMs);
       if (store_.failure()) _exit(EXIT_FAILURE);
-      const std::uint64_t calls = mpi_.calls();
+      const std::uint64_t calls = calls_.count();
       if (calls != seen || calls % 2 == 0) {
         seen = calls;
         since = Clock::now();
@@ -250,7 +304,7 @@ class Watch {
   }
 
   Store& store_;
-  const Mpi& mpi_;
+  const Calls& calls_;
   int rank_;
   std::chrono::milliseconds timeout_;
   std::atomic<bool> is_over_{false};
@@ -264,9 +318,10 @@ std::string version() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all(text, static_cast<std::size_t>(length));
-  const std::string line = all.substr(0, all.find_first_of("\n,"));
-  const auto tab = line.find('\t');
-  return tab == std::string::npos ? line : line.substr(0, tab) + " " + line.substr(tab + 1);
+  std::istringstream words(all.substr(0, all.find_first_of("\n,")));
+  std::string found;
+  for (std::string word; words >> word;) found += (found.empty() ? "" : " ") + word;
+  return found;
 }
 
 void map(Buffer& buffer, std::string& path, const std::string& wanted, std::size_t bytes) {
@@ -276,8 +331,10 @@ void map(Buffer& buffer, std::string& path, const std::string& wanted, std::size
 }
 
 void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Store> store) {
-  Mpi mpi(rank, size);
-  const Watch watch(*store, mpi, rank, timeout);
+  Calls calls;
+  Mpi mpi(rank, size, calls);
+  Messenger messenger(rank, calls);
+  const Watch watch(*store, calls, rank, timeout);
   const auto place = prefixed(store, "meeting/");
   Meeting meeting(rank, size, *place, timeout);
   store->set(hello_key(rank), version());
@@ -289,6 +346,10 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
     const std::string text = store->get(turn_key(number, rank), Clock::now() + kAsLongAsItTakes);
     if (text.empty()) return;
     const Order order = parse_order(text);
+    if (order.game) {
+      store->set(result_key(number, rank), to_text(play(messenger, *order.game, meeting)));
+      continue;
+    }
     map(data, data_path, order.data_path, order.data_bytes);
     map(input, input_path, order.input_path, order.input_bytes);
     mpi.prepare(order.turn.problem);

@@ -9,11 +9,12 @@
 namespace kolo::bench {
 
 std::unique_ptr<Library> make_mpich(const LibraryRequest& request);
+std::unique_ptr<Pipe> make_mpich_pipe(const LibraryRequest& request);
 std::vector<std::string_view> algorithms_of_mpich(Collective collective);
 
-std::vector<std::string_view> algorithms_of_mpich(Collective) { return {}; }
+namespace {
 
-std::unique_ptr<Library> make_mpich(const LibraryRequest& request) {
+MpiPeer peer_of(const LibraryRequest& request) {
   StartCommand command;
   command.words = {KOLO_MPICH_LAUNCHER,
                    "-launcher",
@@ -33,7 +34,19 @@ std::unique_ptr<Library> make_mpich(const LibraryRequest& request) {
   }
   // It yields, but 8 bytes still take milliseconds then.
   if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
-  return make_mpi("mpich", "default", std::move(transport), request, std::move(command));
+  return {"mpich", "default", std::move(transport), std::move(command)};
+}
+
+}  // namespace
+
+std::vector<std::string_view> algorithms_of_mpich(Collective) { return {}; }
+
+std::unique_ptr<Library> make_mpich(const LibraryRequest& request) {
+  return make_mpi(peer_of(request), request);
+}
+
+std::unique_ptr<Pipe> make_mpich_pipe(const LibraryRequest& request) {
+  return make_mpi_pipe(peer_of(request), request);
 }
 
 }  // namespace kolo::bench

@@ -11,6 +11,7 @@
 namespace kolo::bench {
 
 std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request);
+std::unique_ptr<Pipe> make_mpich_ofi_pipe(const LibraryRequest& request);
 std::vector<std::string_view> algorithms_of_mpich_ofi(Collective collective);
 
 namespace {
@@ -23,11 +24,7 @@ std::string provider_beside(const LibraryRequest& request) {
   return asked.empty() ? "tcp" : asked.substr(0, asked.find(';'));
 }
 
-}  // namespace
-
-std::vector<std::string_view> algorithms_of_mpich_ofi(Collective) { return {}; }
-
-std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request) {
+MpiPeer peer_of(const LibraryRequest& request) {
   const std::string provider = provider_beside(request);
   StartCommand command;
   command.words = {KOLO_MPICH_OFI_LAUNCHER,
@@ -40,7 +37,19 @@ std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request) {
       {"MPIR_CVAR_CH4_NETMOD", "ofi"}, {"MPIR_CVAR_NOLOCAL", "1"}, {"FI_PROVIDER", provider}};
   if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
   const bool is_ours = request.transport == "ofi";
-  return make_mpi("mpich_ofi", "default", is_ours ? "ofi" : provider, request, std::move(command));
+  return {"mpich_ofi", "default", is_ours ? "ofi" : provider, std::move(command)};
+}
+
+}  // namespace
+
+std::vector<std::string_view> algorithms_of_mpich_ofi(Collective) { return {}; }
+
+std::unique_ptr<Library> make_mpich_ofi(const LibraryRequest& request) {
+  return make_mpi(peer_of(request), request);
+}
+
+std::unique_ptr<Pipe> make_mpich_ofi_pipe(const LibraryRequest& request) {
+  return make_mpi_pipe(peer_of(request), request);
 }
 
 }  // namespace kolo::bench

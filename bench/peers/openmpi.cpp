@@ -9,6 +9,7 @@
 namespace kolo::bench {
 
 std::unique_ptr<Library> make_openmpi(const LibraryRequest& request);
+std::unique_ptr<Pipe> make_openmpi_pipe(const LibraryRequest& request);
 std::vector<std::string_view> algorithms_of_openmpi(Collective collective);
 
 namespace {
@@ -25,14 +26,7 @@ void add(std::vector<std::string>& words, const Parameter& parameter) {
   words.insert(words.end(), {"--mca", parameter.first, parameter.second});
 }
 
-}  // namespace
-
-std::vector<std::string_view> algorithms_of_openmpi(Collective collective) {
-  if (collective == Collective::kAllReduce) return {"ucx", "ring"};
-  return {"ucx"};
-}
-
-std::unique_ptr<Library> make_openmpi(const LibraryRequest& request) {
+MpiPeer peer_of(const LibraryRequest& request) {
   const bool is_tcp = mpi_transport(request) == "tcp";
   const bool is_ucx = request.algorithm == "ucx";
   StartCommand command;
@@ -57,9 +51,23 @@ std::unique_ptr<Library> make_openmpi(const LibraryRequest& request) {
   if (is_crowded(request)) add(words, {"mpi_yield_when_idle", "1"});
   words.push_back(worker_program("kolo-bench-openmpi"));
   const bool has_the_same = is_ucx && request.transport == "ucx";  // with the UCX_TLS that kolo has
-  return make_mpi(is_ucx ? "openmpi:ucx" : "openmpi",
-                  request.algorithm == "ring" ? "ring" : "default",
-                  has_the_same ? "ucx" : mpi_transport(request), request, std::move(command));
+  return {is_ucx ? "openmpi:ucx" : "openmpi", request.algorithm == "ring" ? "ring" : "default",
+          has_the_same ? "ucx" : mpi_transport(request), std::move(command)};
+}
+
+}  // namespace
+
+std::vector<std::string_view> algorithms_of_openmpi(Collective collective) {
+  if (collective == Collective::kAllReduce) return {"ucx", "ring"};
+  return {"ucx"};
+}
+
+std::unique_ptr<Library> make_openmpi(const LibraryRequest& request) {
+  return make_mpi(peer_of(request), request);
+}
+
+std::unique_ptr<Pipe> make_openmpi_pipe(const LibraryRequest& request) {
+  return make_mpi_pipe(peer_of(request), request);
 }
 
 }  // namespace kolo::bench

@@ -9,8 +9,9 @@
 
 namespace kolo::bench {
 
-#define KOLO_ROW(name)                                                 \
-  std::unique_ptr<Library> make_##name(const LibraryRequest& request); \
+#define KOLO_ROW(name)                                                     \
+  std::unique_ptr<Library> make_##name(const LibraryRequest& request);     \
+  std::unique_ptr<Pipe> make_##name##_pipe(const LibraryRequest& request); \
   std::vector<std::string_view> algorithms_of_##name(Collective collective);
 #include "peer_table.inc"
 #undef KOLO_ROW
@@ -20,15 +21,16 @@ namespace {
 struct Row {
   std::string_view name;
   std::unique_ptr<Library> (*make)(const LibraryRequest&);
+  std::unique_ptr<Pipe> (*make_pipe)(const LibraryRequest&);
   std::vector<std::string_view> (*algorithms)(Collective);
 };
 
 // The last row ends the table, which may be empty otherwise.
 constexpr Row kPeers[] = {
-#define KOLO_ROW(name) {#name, make_##name, algorithms_of_##name},
+#define KOLO_ROW(name) {#name, make_##name, make_##name##_pipe, algorithms_of_##name},
 #include "peer_table.inc"
 #undef KOLO_ROW
-    {"", nullptr, nullptr}};
+    {"", nullptr, nullptr, nullptr}};
 
 struct Absent {
   std::string_view peer;
@@ -53,7 +55,9 @@ constexpr Absent kAbsent[] = {
 
 // Libraries that no build has as peers.
 constexpr Absent kNoPeers[] = {
-    {"ucx", "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well"},
+    {"ucx",
+     "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well; p2p has bare "
+     "UCX beside kolo by --transport ucx --level library"},
     {"nccl", "NCCL reduces in the memory of GPUs, and these buffers are the host's"}};
 
 const Row& find_peer(std::string_view name) {
@@ -111,6 +115,18 @@ std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request
   const Row& row = find_peer(name);
   request.algorithm = algorithm_of(name);
   return row.make(request);
+}
+
+std::unique_ptr<Pipe> make_peer_pipe(std::string_view name, const PipeRequest& request) {
+  constexpr int kRanks = 2;
+  LibraryRequest same;
+  same.rank = request.rank;
+  same.size = kRanks;
+  same.store = request.store;
+  same.transport = request.transport;
+  same.timeout = request.timeout;
+  same.algorithm = algorithm_of(name);
+  return find_peer(name).make_pipe(same);
 }
 
 void require_peer(std::string_view name, Collective collective) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/library.h"
+#include "bench/pipe.h"
 
 namespace kolo::bench {
 
@@ -20,6 +21,9 @@ std::vector<std::string> peer_variants();
 // "gloo", or "gloo:bcube" for one of its algorithms. std::invalid_argument where
 // require_peer would throw.
 std::unique_ptr<Library> make_peer(std::string_view name, LibraryRequest request);
+
+// Its messages between two ranks. std::invalid_argument as above, for Collective::kMessage.
+std::unique_ptr<Pipe> make_peer_pipe(std::string_view name, const PipeRequest& request);
 
 // Why a library that is often asked for cannot be a peer at all; empty: it can, or is not known.
 std::string_view why_no_peer(std::string_view name);

@@ -58,6 +58,9 @@ TEST_CASE("p2p takes a kind, a level and a window") {
   CHECK(found.p2p.window == 7);
   CHECK(found.ranks == 2);
   CHECK(found.max_bytes == std::size_t{4} << 20);
+  CHECK(parsed({"p2p", "latency"}).p2p.level == P2pLevel::kSegments);
+  CHECK(parsed({"p2p", "latency", "--transport", "all"}).is_over_all);
+  CHECK(mentions(complaint({"p2p", "latency", "--against", "nobody"}), {"nobody", "peers"}));
   CHECK(mentions(complaint({"p2p"}), {"needs latency"}));
   CHECK(mentions(complaint({"p2p", "speed"}), {"latency", "message-rate"}));
   CHECK(mentions(complaint({"p2p", "latency", "--window", "2000"}), {"--window", "1024"}));

@@ -239,6 +239,20 @@ TEST_CASE("bandwidth and rate follow from time, window and ways") {
   CHECK(bandwidth(row) == Approx(4));
 }
 
+TEST_CASE("a turn and a result are the same after a journey as text") {
+  const GameTurn turn{P2pKind::kBidirectional, 1000, 7, 3, 12, 0.25, false, 99};
+  const GameTurn same = parse_game_turn(to_text(turn));
+  CHECK((same.kind == turn.kind && same.bytes == turn.bytes && same.window == turn.window));
+  CHECK((same.warmup == turn.warmup && same.samples == turn.samples));
+  CHECK((same.seconds == turn.seconds && same.is_checked == turn.is_checked));
+  CHECK(same.salt == turn.salt);
+  const GameResult result = parse_game_result(to_text(GameResult{{1.5, 2.5}, 4, 100}));
+  CHECK((result.times_us == std::vector<double>{1.5, 2.5} && result.wrong == 4));
+  CHECK(result.salt == 100);
+  CHECK_THROWS_AS(parse_game_turn("{}"), std::invalid_argument);
+  CHECK_THROWS_AS(parse_game_result("nonsense"), std::invalid_argument);
+}
+
 TEST_CASE("a window fits its memory, and is what was asked for where it was") {
   P2pRequest request;
   request.kind = P2pKind::kBandwidth;

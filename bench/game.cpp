@@ -1,0 +1,218 @@
+#include "bench/game.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace kolo::bench {
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr std::size_t kFewestSamples = 2;
+constexpr std::size_t kMostSamples = 2000;  // of a pass
+constexpr std::size_t kAcknowledgement = 8;
+
+// The messages of one size, and the game that is played with them.
+class Game {
+ public:
+  Game(Meeting& meeting, const GameTurn& turn)
+      : meeting_(meeting),
+        turn_(turn),
+        given_(turn.bytes * turn.window),
+        taken_(turn.bytes * turn.window) {}
+
+  // One sample of `pipe`, in microseconds; 0 at a rank that takes no time.
+  double sample(Pipe& pipe) {
+    ++turn_.salt;
+    switch (turn_.kind) {
+      case P2pKind::kLatency:
+        return rank() == 0 ? there_and_back(pipe) : back(pipe);
+      case P2pKind::kBandwidth:
+      case P2pKind::kMessageRate:
+        return rank() == 0 ? give_window(pipe) : take_window(pipe);
+      case P2pKind::kBidirectional:
+        return both_ways(pipe);
+    }
+    return 0;
+  }
+
+  // Of this rank.
+  std::uint64_t wrong() const { return wrong_; }
+  std::uint32_t salt() const { return turn_.salt; }
+
+ private:
+  int rank() const { return meeting_.rank(); }
+  Messages all(std::vector<std::byte>& memory) const {
+    return {memory.data(), turn_.bytes, turn_.window};
+  }
+  Messages one(std::vector<std::byte>& memory, std::size_t index) const {
+    return {memory.data() + index * turn_.bytes, turn_.bytes, 1};
+  }
+  Pattern pattern() const { return {ElementType::kUint8, ReduceOp::kSum, 1, turn_.salt}; }
+  void fill_given() { fill(given_.data(), 0, given_.size(), rank(), pattern()); }
+  void check_taken(int giver) {
+    if (!turn_.is_checked) return;
+    wrong_ += count_wrong_copies(taken_.data(), 0, taken_.size(), giver, pattern());
+  }
+
+  // The peer sends back what it got, so that what went wrong on either way shows here.
+  double there_and_back(Pipe& pipe) {
+    fill_given();
+    meeting_.wait();
+    const auto begin = Clock::now();
+    for (std::size_t i = 0; i < turn_.window; ++i) {
+      pipe.exchange(one(given_, i), {});
+      pipe.exchange({}, one(taken_, i));
+    }
+    const Microseconds time = Clock::now() - begin;
+    check_taken(0);
+    return time.count() / 2 / static_cast<double>(turn_.window);
+  }
+
+  double back(Pipe& pipe) {
+    meeting_.wait();
+    for (std::size_t i = 0; i < turn_.window; ++i) {
+      pipe.exchange({}, one(taken_, i));
+      pipe.exchange(one(taken_, i), {});
+    }
+    return 0;
+  }
+
+  double give_window(Pipe& pipe) {
+    fill_given();
+    meeting_.wait();
+    const auto begin = Clock::now();
+    pipe.exchange(all(given_), {});
+    pipe.exchange({}, {acknowledgement_, kAcknowledgement, 1});
+    const Microseconds time = Clock::now() - begin;
+    if (turn_.is_checked)
+      wrong_ += count_wrong_copies(acknowledgement_, 0, kAcknowledgement, 1, pattern());
+    return time.count();
+  }
+
+  double take_window(Pipe& pipe) {
+    fill(acknowledgement_, 0, kAcknowledgement, rank(), pattern());
+    meeting_.wait();
+    pipe.exchange({}, all(taken_));
+    pipe.exchange({acknowledgement_, kAcknowledgement, 1}, {});
+    check_taken(0);
+    return 0;
+  }
+
+  double both_ways(Pipe& pipe) {
+    fill_given();
+    meeting_.wait();
+    const auto begin = Clock::now();
+    pipe.exchange(all(given_), all(taken_));
+    const Microseconds time = Clock::now() - begin;
+    check_taken(1 - rank());
+    return time.count();
+  }
+
+  Meeting& meeting_;
+  GameTurn turn_;
+  std::vector<std::byte> given_;
+  std::vector<std::byte> taken_;
+  std::byte acknowledgement_[kAcknowledgement] = {};
+  std::uint64_t wrong_ = 0;
+};
+
+// Returns how many samples shall count: those asked for, or what the warm-up says.
+std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pipe) {
+  double quickest = std::numeric_limits<double>::max();
+  const int least = turn.samples == 0 ? 1 : 0;
+  for (int i = 0; i < std::max(turn.warmup, least); ++i) {
+    const auto begin = Clock::now();
+    game.sample(pipe);
+    quickest = std::min(quickest, Microseconds(Clock::now() - begin).count());
+  }
+  if (turn.samples > 0) return std::min(turn.samples, kMostIterations);
+  const double fitting = turn.seconds * 1e6 / meeting.largest(quickest);
+  return std::clamp(static_cast<std::size_t>(fitting), kFewestSamples, kMostSamples);
+}
+
+template <typename Value, typename Take>
+Value parse(const std::string& text, const Take& take) {
+  try {
+    return take(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw std::invalid_argument(std::string("no game of two ranks: ") + error.what());
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(P2pKind kind) {
+  switch (kind) {
+    case P2pKind::kLatency:
+      return "latency";
+    case P2pKind::kBandwidth:
+      return "bandwidth";
+    case P2pKind::kBidirectional:
+      return "bidirectional";
+    case P2pKind::kMessageRate:
+      return "message-rate";
+  }
+  return "?";
+}
+
+std::string to_text(const GameTurn& turn) {
+  return nlohmann::json{{"kind", static_cast<int>(turn.kind)},
+                        {"bytes", turn.bytes},
+                        {"window", turn.window},
+                        {"warmup", turn.warmup},
+                        {"samples", turn.samples},
+                        {"seconds", turn.seconds},
+                        {"is_checked", turn.is_checked},
+                        {"salt", turn.salt}}
+      .dump();
+}
+
+std::string to_text(const GameResult& result) {
+  return nlohmann::json{
+      {"times_us", result.times_us}, {"wrong", result.wrong}, {"salt", result.salt}}
+      .dump();
+}
+
+GameTurn parse_game_turn(const std::string& text) {
+  return parse<GameTurn>(text, [](const nlohmann::json& read) {
+    GameTurn turn;
+    turn.kind = static_cast<P2pKind>(read.at("kind").get<int>());
+    turn.bytes = read.at("bytes");
+    turn.window = read.at("window");
+    turn.warmup = read.at("warmup");
+    turn.samples = read.at("samples");
+    turn.seconds = read.at("seconds");
+    turn.is_checked = read.at("is_checked");
+    turn.salt = read.at("salt");
+    return turn;
+  });
+}
+
+GameResult parse_game_result(const std::string& text) {
+  return parse<GameResult>(text, [](const nlohmann::json& read) {
+    GameResult result;
+    result.times_us = read.at("times_us").get<std::vector<double>>();
+    result.wrong = read.at("wrong");
+    result.salt = read.at("salt");
+    return result;
+  });
+}
+
+GameResult Pipe::play(const GameTurn&) {
+  throw std::logic_error(library() + " plays no games by itself");
+}
+
+GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting) {
+  Game game(meeting, turn);
+  const std::size_t samples = warm_up(game, meeting, turn, pipe);
+  std::vector<double> times;
+  times.reserve(samples);
+  for (std::size_t i = 0; i < samples; ++i) times.push_back(game.sample(pipe));
+  return {meeting.largest(times), meeting.sum(game.wrong()), game.salt()};
+}
+
+}  // namespace kolo::bench
