@@ -46,6 +46,13 @@ void require_memory(const Call& call, const Buffer& buffer) {
   }
 }
 
+void require_alignment(const Call& call, const Buffer& buffer) {
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(buffer.data) % call.extents.alignment;
+  if (buffer.count == 0 || over == 0) return;
+  reject(call, fmt::format("'{}' is not aligned to {}: its address is {} past a multiple of {}",
+                           buffer.name, to_string(call.type), over, call.extents.alignment));
+}
+
 void require_root(const Call& call, Caller who) {
   if (call.root < 0 || call.root >= who.size) {
     reject(call, fmt::format("root {} is not a rank; there are 0 to {}", call.root, who.size - 1));
@@ -99,9 +106,13 @@ void take_buffers(Call& call, const void* in, std::size_t in_count, void* out,
   const std::size_t width = call.element_bytes;
   call.in = in;
   call.out = out;
-  call.extents = {in_count * width, out_count * width, in_begin * width, out_begin * width};
+  const bool is_combined = is_reduction(call.collective) && call.reducer == nullptr;
+  call.extents = {in_count * width, out_count * width, in_begin * width, out_begin * width,
+                  is_combined ? width : 1};
   require_memory(call, {"in", in, in_count});
   require_memory(call, {"out", out, out_count});
+  require_alignment(call, {"in", in, in_count});
+  require_alignment(call, {"out", out, out_count});
   require_apart(call, call.extents, {"in", in, in_count}, {"out", out, out_count});
 }
 

@@ -24,6 +24,13 @@ struct Extents {
   // Byte in_begin of `in` is byte out_begin of `out` where they are one: in place.
   std::size_t in_begin = 0;
   std::size_t out_begin = 0;
+  std::size_t alignment = 1;  // of both, a power of 2: an element's, where elements are combined
+
+  bool are_aligned(const void* in, const void* out) const {
+    const auto ins = in_bytes == 0 ? 0 : reinterpret_cast<std::uintptr_t>(in);
+    const auto outs = out_bytes == 0 ? 0 : reinterpret_cast<std::uintptr_t>(out);
+    return ((ins | outs) & (alignment - 1)) == 0;
+  }
 
   // In place, or apart.
   bool keep_apart(const void* in, const void* out) const {
@@ -36,7 +43,7 @@ struct Extents {
   // Whether these buffers will do, if they are as long.
   bool fit(const void* in, const void* out) const {
     if ((in == nullptr && in_bytes > 0) || (out == nullptr && out_bytes > 0)) return false;
-    return keep_apart(in, out);
+    return are_aligned(in, out) && keep_apart(in, out);
   }
 };
 

@@ -11,6 +11,8 @@
 // must be the same on every rank, so threads that issue must agree on an order. No thread is
 // started unless Options::progress_thread asks; progress is made inside calls, wait() and test().
 //
+// Buffers of reductions are aligned to their elements; what is only moved may lie anywhere.
+//
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
 // kolo::Error for the rest.
 #pragma once

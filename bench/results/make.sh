@@ -11,16 +11,18 @@
 #   --quick           few sizes, few iterations, no peers: half a minute, to see that it works; no figures to quote
 #   --bench PROGRAM   a kolo-bench that is built; else it is built first
 #
-# all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks;
-# all_reduce also of 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside openmpi alone; four of them
-# over shm from buffers of the communicator's, kolo alone: some 15 minutes on two idle cores. In DIR: README.md (tables), a PNG
-# each of times and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt
-# with what kolo-bench printed.
+# all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks, and, of
+# fewer sizes, reduce, gather, scatter, the scans and a parameter server's push-pull; messages between 2 ranks; all_reduce also of
+# 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside openmpi alone; four of them over shm from
+# buffers of the communicator's, kolo alone: some 20 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times
+# and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what
+# kolo-bench printed.
 # Exit code 1 where a measurement failed: what could be measured is written all the same; 3 where results were wrong.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 collectives="allreduce reduce_scatter allgather alltoall broadcast barrier"
+others="reduce gather scatter scan exclusive_scan push-pull"
 transports="shm tcp"
 out=
 bench=
@@ -40,7 +42,7 @@ while [ $# -gt 0 ]; do
       shift 2 ;;
     --install) install=yes; shift ;;
     --quick) quick=yes; shift ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -87,6 +89,7 @@ peers_of() {
   ! has openmpi:ucx || list="$list openmpi:ucx"
   case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi:ring || list="$list openmpi:ring" ;; esac
   case "$1" in 2 | 4) ;; *) if has openmpi; then list=openmpi; else list=; fi ;; esac
+  case "$2" in push-pull) list= ;; esac # which no peer has
   # shellcheck disable=SC2086  # words
   set -- $list
   if [ $# -eq 0 ]; then echo none; else (IFS=,; echo "$*"); fi
@@ -100,6 +103,9 @@ effort() {
     no-barrier-*) echo "--seconds 0.5 --passes 3" ;;
     no-allreduce-2) echo "--max-bytes 256M --seconds 0.15 --passes 3 --warmup 2" ;;
     no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.4 --passes 3 --warmup 5" ;;
+    no-reduce-* | no-gather-* | no-scatter-* | no-*scan-* | no-push-pull-*)
+      echo "--max-bytes 32M --factor 64 --seconds 0.12 --passes 3 --warmup 2" ;;
+    no-p2p-*) echo "--max-bytes 8M --factor 64 --seconds 0.12 --passes 3 --warmup 2" ;;
     *) echo "--max-bytes 32M --seconds 0.12 --passes 3 --warmup 2" ;;
   esac
 }
@@ -134,7 +140,11 @@ rows() {
   file=$out/$1 transport=$2 ranks=$3 collective=$4
   shift 4
   say "$(($(date +%s) - began)) s: $collective over $transport, $ranks ranks $*"
-  set -- "$collective" --ranks "$ranks" --transport "$transport" "$@" --json "$file"
+  case "$collective" in
+    p2p) kind=$1; shift; set -- p2p "$kind" --transport "$transport" "$@" --json "$file" ;;
+    push-pull) set -- ps push-pull --ranks "$ranks" --transport "$transport" "$@" --json "$file" ;;
+    *) set -- "$collective" --ranks "$ranks" --transport "$transport" "$@" --json "$file" ;;
+  esac
   case " $* " in *" --allocated "*) peers=none ;; *) peers=$(peers_of "$ranks" "$collective") ;; esac
   [ "$peers" = none ] || set -- "$@" --against "$peers"
   measure "$@"
@@ -146,13 +156,16 @@ has_room=no
 # shellcheck disable=SC2046,SC2086  # words
 for over in $transports; do
   for size in 2 4; do
-    for what in $collectives; do
+    for what in $collectives $others; do
       rows "$over-$size-ranks.jsonl" "$over" "$size" "$what" $(effort "$what" "$size")
       case "$quick-$has_room-$what-$size" in
         no-yes-allreduce-2) rows "$over-2-ranks.jsonl" "$over" 2 allreduce --min-bytes 1G --max-bytes 1G $largest ;;
         no-*-allreduce-4) rows "$over-4-ranks.jsonl" "$over" 4 allreduce --min-bytes 256M --max-bytes 256M $largest ;;
       esac
     done
+  done
+  for what in latency bandwidth bidirectional message-rate; do
+    rows "$over-messages.jsonl" "$over" 2 p2p "$what" $(effort p2p 2)
   done
   for size in 8 16; do
     rows "$over-$size-ranks.jsonl" "$over" "$size" allreduce $(effort allreduce "$size")
@@ -174,6 +187,10 @@ done
 [ $# -gt 0 ] || { say "nothing was measured; see $log"; exit 1; }
 pictures=$("$bench" plot --overview "$@" --out "$out") || { failed="$failed plot"; pictures=; }
 [ "$quick" = no ] || set -- --trial "$@"
+for transport in $transports; do # which have tables alone
+  file=$out/$transport-messages.jsonl
+  [ ! -s "$file" ] || set -- "$@" "$file"
+done
 python3 -B "$root/bench/results/tables.py" --made-by "\`bench/results/make.sh${asked:+ $asked}\` in $seconds s" \
   --pictures "$pictures" "$@" >"$out/README.md" || failed="$failed tables"
 

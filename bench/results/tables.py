@@ -15,6 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rows import key_of, name_of, setting_text, size_text  # noqa: E402  # pylint: disable=wrong-import-position
 
+TIME_OF = {"p2p_latency": "Time of one message, one way.", "p2p_bidirectional": "Time of a window of messages each way at once."}
+
 
 def time_text(us):
     return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
@@ -27,10 +29,7 @@ def ratio_text(ratio):
 
 def read_rows(path):
     try:
-        rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-        if any(str(row.get("collective", "")).startswith("p2p_") for row in rows):
-            sys.exit(f"tables.py: {path}: rows of kolo-bench p2p, whose times are not those of a collective; kolo-bench plot draws them")
-        return rows
+        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     except OSError as error:
         sys.exit(f"tables.py: {path}: {error.strerror}")
     except ValueError as error:
@@ -54,8 +53,13 @@ def sections_of(points):
     """{(transport, ranks, what else was asked for): its points}"""
     sections = {}
     for own, peers in points:
-        sections.setdefault((own["transport"], own["ranks"], setting_text(own)), []).append((own, peers))
+        words = [setting_text(own), "messages" if is_message(own["collective"]) else ""]
+        sections.setdefault((own["transport"], own["ranks"], ", ".join(filter(None, words))), []).append((own, peers))
     return sections
+
+
+def is_message(collective):
+    return collective.startswith("p2p_")
 
 
 def able(row):
@@ -93,20 +97,34 @@ def peer_cell(own, row):
     return f"{time_text(row['median_us'])}, {ratio_text(row['median_us'] / own['median_us'])}"
 
 
+def limit_cells(own):
+    first, limit = own.get("first_us"), own.get("limit_us")
+    return [time_text(first) if first else "-", time_text(limit) if limit else "-", f"{limit / own['median_us']:.2f}" if limit else "-"]
+
+
+def speed_cells(own):
+    """Of messages between two ranks."""
+    rate = own.get("messages_per_s", 0) / 1e6
+    return [f"{own.get('algbw_GBps', 0):.2f}", f"{rate:.3g}" if rate else "-"]
+
+
 def table(points, collective):
     points = [point for point in points if point[0]["collective"] == collective]
     peers = []
     for _, others in points:
         peers += [name for name in others if name not in peers]
+    is_messages = is_message(collective)
     print(f"### {collective}\n")
-    print(line(["bytes", "by", "kolo (p10 - p90), us", "limit", "limit / kolo", *(f"{name}, over kolo" for name in peers), "cores"]))
-    print("|---" * (6 + len(peers)) + "|")
+    if is_messages:
+        print(TIME_OF.get(collective, "Time of a window of messages.") + "\n")
+    of_own = ["kolo, GB/s", "million messages/s"] if is_messages else ["first call", "limit", "limit / kolo"]
+    print(line(["bytes", "by", "kolo (p10 - p90), us", *of_own, *(f"{name}, over kolo" for name in peers), "cores"]))
+    print("|---" * (4 + len(of_own) + len(peers)) + "|")
     for own, others in points:
-        limit = own.get("limit_us")
         print(line([size_text(own["bytes"]), own["algorithm"],
                     f"{time_text(own['median_us'])} ({time_text(own['p10_us'])} - {time_text(own['p90_us'])})"
                     + ("" if able(own) else f", wrong ({own['wrong']} elements)"),
-                    time_text(limit) if limit else "-", f"{limit / own['median_us']:.2f}" if limit else "-",
+                    *(speed_cells(own) if is_messages else limit_cells(own)),
                     *(peer_cell(own, others.get(name)) for name in peers), str(own.get("regime", "-"))]))
     print()
     for command in dict.fromkeys(own["run"]["command"] for own, _ in points if "command" in own.get("run", {})):
@@ -132,9 +150,10 @@ def head(files, made_by, is_trial):
     if run.get("environment"):
         print(f"Set were {', '.join(f'`{name}={value}`' for name, value in run['environment'].items())}.\n")
     print("Times are microseconds: the median over the iterations of the longest of the ranks' times, all libraries in turn over the "
-          "same pages, every element checked. Behind a peer's time is that time over kolo's: above 1, kolo is faster. The limit was "
-          "measured in turn with them (`bench/README.md`); cores: how far apart they were (near, far), or that they moved meanwhile or "
-          "somebody else had them (disturbed): then a row's libraries may not have had the same machine.\n")
+          "same pages, every element checked. The first call of a size is apart from these. Behind a peer's time is that time over "
+          "kolo's: above 1, kolo is faster. The limit was measured in turn with them (`bench/README.md`); cores: how far apart they "
+          "were (near, far), or that they moved meanwhile or somebody else had them (disturbed): then a row's libraries may not have "
+          "had the same machine.\n")
 
 
 def section(points, title):

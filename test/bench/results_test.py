@@ -17,7 +17,9 @@ PATIENCE_S = 1000
 MAKE = Path(__file__).resolve().parents[2] / "bench/results/make.sh"
 TABLES = MAKE.with_name("tables.py")
 FABRICS = MAKE.with_name("fabrics.py")
-COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier", "reduce", "gather", "scatter", "scan",
+               "exclusive_scan", "push_pull"]
+MESSAGES = ["p2p_latency", "p2p_bandwidth", "p2p_bidirectional", "p2p_message-rate"]
 
 
 def run(*words):
@@ -59,7 +61,12 @@ class Results(unittest.TestCase):
             self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows},
                              {(name, "allocated", 0) for name in ("allreduce", "allgather", "alltoall", "broadcast")})
             self.assertIn("## shm, 2 ranks, allocated", tables)
-            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 8)
+            for transport in ("shm", "tcp"):
+                rows = [json.loads(line) for line in (out / f"{transport}-messages.jsonl").read_text().splitlines()]
+                self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)), MESSAGES)
+                self.assertEqual({line["wrong"] for line in rows}, {0})
+                self.assertIn(f"## {transport}, 2 ranks, messages", tables)
+            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 8 + 2 * len(MESSAGES))
             self.assertTrue((out / "limits.jsonl").read_text())
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
@@ -96,8 +103,19 @@ class Results(unittest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertIn("| allreduce | **0.50** | 2.50 |", output)
         self.assertNotIn("Made by", output)
-        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 5, **0.50** | wrong (7 elements) | near |", output)
-        self.assertIn("| 2 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 25, 2.50 | 400, 40.00 | near |", output)
+        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | - | 1 | 0.10 | 5, **0.50** | wrong (7 elements) | near |", output)
+        self.assertIn("| 2 KiB | ring | 10 (10 - 10) | - | 1 | 0.10 | 25, 2.50 | 400, 40.00 | near |", output)
+
+    def test_messages_have_a_section_with_their_speeds(self):
+        code, output, errors = self.tables([
+            row("kolo", 1024, 10, first_us=70),
+            row("kolo", 1024, 64, collective="p2p_bandwidth", algorithm="messages", algbw_GBps=1.024, messages_per_s=1e6),
+            row("openmpi", 1024, 96, collective="p2p_bandwidth", algorithm="messages", algbw_GBps=0.7, messages_per_s=7e5)])
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 70 | 1 | 0.10 | near |", output)
+        self.assertIn("## shm, 2 ranks, messages", output)
+        self.assertIn("Time of a window of messages.", output)
+        self.assertIn("| 1 KiB | messages | 64 (64 - 64) | 1.02 | 1 | 96, 1.50 | near |", output)
 
     def test_rows_of_several_settings_have_sections_and_peers_of_one_library_columns(self):
         rows = [row("kolo", 1024, 10), row("openmpi", 1024, 20, peer="openmpi"), row("openmpi", 1024, 5, peer="openmpi:ring"),
@@ -114,7 +132,7 @@ class Results(unittest.TestCase):
                          ["## shm, 2 ranks", "## shm, 2 ranks, allocated", "## tcp, 2 ranks"])
         self.assertIn("| openmpi, over kolo | openmpi:ring, over kolo |", output)
         self.assertIn("| 20, 2.00 | 5, **0.50** | near |", output)
-        self.assertIn("| 1 KiB | ring | 6 (6 - 6) | 1 | 0.17 | 12, 2.00 | near |", output)  # of two rows the last
+        self.assertIn("| 1 KiB | ring | 6 (6 - 6) | - | 1 | 0.17 | 12, 2.00 | near |", output)  # of two rows the last
         self.assertNotIn("moved |", output)
         code, output, errors = self.tables([row("kolo", 1024, 7, regime="moved"), row("kolo", 2048, 7)])
         self.assertEqual(code, 0, errors)
@@ -128,7 +146,7 @@ class Results(unittest.TestCase):
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(output.splitlines()[0], "# A machine that the rows do not name")
         self.assertIn("A kolo of an unknown version; peers: gloo.", output)
-        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 1 | 0.10 | 20, 2.00 | near |", output)
+        self.assertIn("| 1 KiB | ring | 10 (10 - 10) | - | 1 | 0.10 | 20, 2.00 | near |", output)
 
     def tables(self, rows):
         with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +178,7 @@ elif "--against" in words:
     row.update(library="openmpi", peer=words[words.index("--against") + 1], median_us=20)
     print(json.dumps(row))
 """
-PLAYED_ROW = "| 64 B | ring | 10 (10 - 10) | 1 | 0.10 | 20, 2.00 | near |"
+PLAYED_ROW = "| 64 B | ring | 10 (10 - 10) | - | 1 | 0.10 | 20, 2.00 | near |"
 
 
 class Fabrics(unittest.TestCase):

@@ -38,6 +38,16 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) { c.all_gather(data + 1, data, 8, kFloat); },
      "overlap without being in place"},
     {[](Communicator& c, float* data) {
+       char* const inside = reinterpret_cast<char*>(data) + 3;
+       c.all_reduce(inside, inside, 2, kFloat, kSum);
+     },
+     "all_reduce: 'in' is not aligned to float32: its address is 3 past a multiple of 4"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 1, kFloat, kSum);  // the same call, from another place
+       c.all_reduce(data, reinterpret_cast<char*>(data) + 9, 1, kFloat, kSum);
+     },
+     "'out' is not aligned to float32: its address is 1 past a multiple of 4"},
+    {[](Communicator& c, float* data) {
        c.all_reduce(data, data, std::numeric_limits<std::size_t>::max() / 2, kFloat, kSum);
      },
      "more than memory can hold"},
