@@ -5,9 +5,36 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace kolo::tcp {
+
+namespace {
+
+// In one system call; as send().
+ssize_t send_pieces(const posix::Descriptor& socket, std::span<iovec> pieces) {
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (pieces.size() == 1)
+    return ::send(socket.get(), pieces[0].iov_base, pieces[0].iov_len, kFlags);
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  if (bytes > kCopiedBytes) {
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return ::sendmsg(socket.get(), &message, kFlags);
+  }
+  std::array<std::byte, kCopiedBytes> together;
+  std::byte* end = together.data();
+  for (const iovec& piece : pieces) {
+    std::memcpy(end, piece.iov_base, piece.iov_len);
+    end += piece.iov_len;
+  }
+  return ::send(socket.get(), together.data(), bytes, kFlags);
+}
+
+}  // namespace
 
 // --- connecting ---
 
@@ -75,11 +102,8 @@ void ConnectionChannel::push() {
       const Piece& piece = queued_piece(i);
       pieces[count++] = {const_cast<std::byte*>(piece.data), piece.bytes};
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
     ++counts().system_calls;
-    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = send_pieces(socket_, {pieces.data(), count});
     if (sent < 0) {
       const int error = errno;
       if (!is_not_now(error) && !tries_again()) lose("send to", error);
@@ -138,13 +162,10 @@ void ConnectionChannel::receive_more(std::byte* into, std::size_t bytes) {
   throw_if_dead();
   const posix::Descriptor* const from = is_plain_ ? &socket_ : source();
   if (from == nullptr) return throw_if_dead();
-  std::array<iovec, 2> pieces = {
-      {{into + filled_, bytes - filled_}, {ahead_.data(), ahead_.size()}}};
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  const bool is_short = bytes - filled_ <= kShortBytes;
   ++counts().system_calls;
-  const ssize_t got = ::recvmsg(from->get(), &message, MSG_DONTWAIT);
+  const ssize_t got = is_short ? ::recv(from->get(), ahead_.data(), ahead_.size(), MSG_DONTWAIT)
+                               : receive_straight(*from, into + filled_, bytes - filled_);
   if (got < 0 && is_not_now(errno)) return;
   if (got == 0 && from == &earlier_) {
     earlier_.close();
@@ -156,10 +177,21 @@ void ConnectionChannel::receive_more(std::byte* into, std::size_t bytes) {
     throw_if_dead();
   }
   const auto received = static_cast<std::size_t>(got);
-  const std::size_t part = std::min(received, bytes - filled_);
+  const std::size_t part = is_short ? 0 : std::min(received, bytes - filled_);
   filled_ += part;
   ahead_begin_ = 0;
   ahead_end_ = received - part;
+  take_ahead(into, bytes);
+}
+
+// As recvmsg(): to where it shall lie, and what follows ahead.
+ssize_t ConnectionChannel::receive_straight(const posix::Descriptor& from, std::byte* into,
+                                            std::size_t bytes) {
+  std::array<iovec, 2> pieces = {{{into, bytes}, {ahead_.data(), kAheadBytes}}};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return ::recvmsg(from.get(), &message, MSG_DONTWAIT);
 }
 
 // What the next bytes come from, or null while that is not known.

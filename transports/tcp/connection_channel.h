@@ -1,8 +1,10 @@
 // One connection as a channel.
 //
-// Whatever is queued leaves in one system call. What is received is read straight to where it shall
-// lie, and in the same system call up to kAheadBytes of what follows into a small buffer, which the
-// next segments are served from first: a header with a short payload costs one call.
+// Whatever is queued leaves in one system call: gathered from where it lies, or, where it is short,
+// from a copy in one piece, which the kernel takes faster. What is received is read straight to
+// where it shall lie, and in the same system call up to kAheadBytes of what follows into a small
+// buffer, which the next segments are served from first. What is short is read by way of that
+// buffer, as far as it fills: a header with up to 8 KiB behind it costs one call.
 //
 // Who connects goes on with data right behind its hello, so a rank can send its last segments and
 // end before its peer has looked up. Where both of a pair have connected before they heard of each
@@ -23,7 +25,13 @@
 
 namespace kolo::tcp {
 
-inline constexpr std::size_t kAheadBytes = 4096;
+// Two rooms to read into cost the kernel 0.2 us more than one, and to gather two pieces 0.24 us: as
+// much as copies of some KiB. One call in the place of two saves 0.4 us: all-reduce of 8 KiB took
+// 8.4 us with 4 KiB ahead, and 7.4 with 9, of 512 B 6.0 and 5.5; with 16, 32 KiB took 2 % longer.
+inline constexpr std::size_t kAheadBytes = 4096;          // behind what goes where it shall lie
+inline constexpr std::size_t kShortBytes = 512;           // received by way of what is ahead,
+inline constexpr std::size_t kLongAheadBytes = 9 * 1024;  // of which there is more then
+inline constexpr std::size_t kCopiedBytes = 9 * 1024;     // sent in one piece
 
 class ConnectionChannel final : public TcpChannel {
  public:
@@ -46,6 +54,7 @@ class ConnectionChannel final : public TcpChannel {
   bool is_untried() const;
   void take_ahead(std::byte* into, std::size_t bytes);
   void receive_more(std::byte* into, std::size_t bytes);
+  ssize_t receive_straight(const posix::Descriptor& from, std::byte* into, std::size_t bytes);
   const posix::Descriptor* source();
   bool hear();
   void end_unheard(int error);
@@ -70,7 +79,7 @@ class ConnectionChannel final : public TcpChannel {
   bool has_said_goodbye_ = false;
 
   std::size_t filled_ = 0;  // of the segment under way, wherever it goes
-  std::array<std::byte, kAheadBytes> ahead_;
+  std::array<std::byte, kLongAheadBytes> ahead_;
   std::size_t ahead_begin_ = 0;
   std::size_t ahead_end_ = 0;
 };
