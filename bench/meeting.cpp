@@ -120,7 +120,8 @@ bool Meeting::meet(Deadline deadline, bool may_repeat) {
     }
     if (since == Deadline{}) since = Clock::now();
     look_up(deadline);
-    if (Clock::now() - since < kWakeful) {
+    if (meanwhile_) meanwhile_();
+    if (meanwhile_ || Clock::now() - since < kWakeful) {
       sched_yield();
     } else {
       say_asleep(phase);

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transports/error.h"
@@ -37,6 +39,10 @@ class Meeting {
   // Returns, on all ranks at nearly the same time, when all have come. Error kAborted where one has
   // left for good or the store knows of a failure, kDeadline, naming them, where some do not come.
   void wait();
+
+  // Done again and again by this rank where it waits for more than some microseconds, in the place
+  // of sleeping: what a library must do that gets on only inside its calls.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
   // The largest, and the sum, of one number from each rank.
   double largest(double mine);
@@ -77,6 +83,7 @@ class Meeting {
   std::size_t bytes_ = 0;
   Shared* shared_ = nullptr;
   bool has_spare_cores_ = false;
+  std::function<void()> meanwhile_;
 };
 
 }  // namespace kolo::bench

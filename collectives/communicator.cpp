@@ -197,6 +197,8 @@ Work Communicator::all_to_all_async(const void* in, void* out, std::size_t count
 
 void Communicator::scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                         const CallOptions& call) {
+  const CallKey key{Collective::kScan, type, op, 0, count};
+  if (has_repeated(*state_, key, in, out, call)) return;
   run(*state_, calls::scan(Collective::kScan, state_->caller(), in, out, count, {type, call}, op));
 }
 
@@ -208,6 +210,8 @@ Work Communicator::scan_async(const void* in, void* out, std::size_t count, Elem
 
 void Communicator::exclusive_scan(const void* in, void* out, std::size_t count, ElementType type,
                                   ReduceOp op, const CallOptions& call) {
+  const CallKey key{Collective::kExclusiveScan, type, op, 0, count};
+  if (has_repeated(*state_, key, in, out, call)) return;
   run(*state_,
       calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count, {type, call}, op));
 }
@@ -283,6 +287,8 @@ Work Communicator::all_to_all_v_async(const void* in, Counts gives, void* out, C
 
 void Communicator::send(const void* data, std::size_t count, ElementType type, int to,
                         const CallOptions& call) {
+  const CallKey key = CallKey::of_message(type, to, false, count);
+  if (has_repeated(*state_, key, data, nullptr, call)) return;
   run(*state_, calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
 }
 
@@ -294,6 +300,8 @@ Work Communicator::send_async(const void* data, std::size_t count, ElementType t
 
 void Communicator::receive(void* data, std::size_t count, ElementType type, int from,
                            const CallOptions& call) {
+  const CallKey key = CallKey::of_message(type, from, true, count);
+  if (has_repeated(*state_, key, nullptr, data, call)) return;
   run(*state_, calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
 }
 

@@ -138,8 +138,8 @@ class Engine {
 
   void keep_for_repeats(const Call& call, const Operation& operation);
   bool advance_soon(Executor& executor);
-  void finish_in_queue(Executor& executor, const Binding& binding,
-                       const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
+  void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
+                       std::unique_lock<std::mutex>& lock);
   WaitStatistics& waits_for(const Executor& executor);
 
   void look_for_stray(const Executor& executor, const CallHeader& done);

@@ -26,6 +26,13 @@ Binding binding_of(const CallHeader& header, const void* in, void* out) {
   return binding;
 }
 
+CallKey key_of(const Call& call, int rank) {
+  if (call.collective != Collective::kMessage)
+    return {call.collective, call.type, call.op, call.root, call.count};
+  const bool receives = call.root != rank;
+  return CallKey::of_message(call.type, receives ? call.root : call.peer, receives, call.count);
+}
+
 }  // namespace
 
 // Needs the lock.
@@ -33,14 +40,12 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
   const bool is_default = call.reducer == nullptr && call.servers == nullptr &&
                           call.lengths.empty() && !call.has_own_lengths &&
                           call.segment_bytes == 0 && call.scale == 1 && call.timeout.count() == 0;
-  if (!is_default || call.collective == Collective::kMessage || operation.update ||
-      recorder_ != nullptr || call.count * call.element_bytes > kLongestUnderLock) {
+  if (!is_default || operation.update || recorder_ != nullptr ||
+      call.count * call.element_bytes > kLongestUnderLock) {
     return;
   }
-  repeats_.keep({{call.collective, call.type, call.op, call.root, call.count},
-                 operation.executor,
-                 operation.binding.header,
-                 call.extents});
+  repeats_.keep({key_of(call, rank_), operation.executor, operation.binding.header, call.extents,
+                 operation.direction});
 }
 
 bool Engine::repeat(CallKey key, const void* in, void* out) {
@@ -52,7 +57,8 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   }
   Executor& executor = *known->executor;
   CallHeader header = known->header;
-  header.sequence = sequence_++;
+  const std::size_t direction = known->direction;
+  header.sequence = direction == kNoDirection ? sequence_++ : messages_[direction]++;
   std::exception_ptr failure;
   try {
     if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
@@ -66,7 +72,13 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   } catch (...) {
     failure = std::current_exception();
   }
-  finish_in_queue(executor, binding_of(header, in, out), failure, lock);
+  Operation operation;
+  operation.executor = &executor;
+  operation.binding = binding_of(header, in, out);
+  operation.timeout = options_.timeout;
+  operation.is_started = true;
+  operation.direction = direction;
+  finish_in_queue(operation, failure, lock);
   return true;
 }
 
@@ -84,14 +96,8 @@ bool Engine::advance_soon(Executor& executor) {
 }
 
 // Needs the lock, and gives it back. `failure`: what has been thrown already, or null.
-void Engine::finish_in_queue(Executor& executor, const Binding& binding,
-                             const std::exception_ptr& failure,
+void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                              std::unique_lock<std::mutex>& lock) {
-  Operation operation;
-  operation.executor = &executor;
-  operation.binding = binding;
-  operation.timeout = options_.timeout;
-  operation.is_started = true;
   link(operation);
   has_driver_ = true;
   lock.unlock();

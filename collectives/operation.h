@@ -8,15 +8,13 @@
 
 #include "collectives/calls.h"
 #include "collectives/executor.h"
+#include "collectives/repeats.h"
 #include "transports/error.h"
 #include "transports/transport.h"
 
 namespace kolo {
 
 class Engine;
-
-// Of operations that are no messages.
-inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
 
 // A call to be issued again and again, with all that it refers to but the buffers.
 struct Plan {

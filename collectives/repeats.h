@@ -1,9 +1,10 @@
 // Blocking calls that ran before: what is known of the next one like it.
 //
-// A call with default options is told by collective, type, operation, root and count. All that
-// follows from these, the communicator and its rank was found when it first ran: that they are
-// valid, the algorithm, the compiled schedule, the header, how far the buffers reach. What is left
-// to ask of a repeat is whether its buffers will do (Extents::fit).
+// A call with default options is told by collective, type, operation, root and count, a message by
+// its other end and its direction in the place of operation and root. All that follows from these,
+// the communicator and its rank was found when it first ran: that they are valid, the algorithm,
+// the compiled schedule, the header, how far the buffers reach. What is left to ask of a repeat is
+// whether its buffers will do (Extents::fit).
 #pragma once
 
 #include <array>
@@ -17,6 +18,9 @@ namespace kolo {
 
 class Executor;
 
+// Of operations that are no messages.
+inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
+
 // In two words, as it is compared for every call.
 class CallKey {
  public:
@@ -26,6 +30,13 @@ class CallKey {
               static_cast<std::uint64_t>(op) << 16 |
               static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32),
         count_(count) {}
+
+  // Of a message: from this rank to `other`, or the other way.
+  static CallKey of_message(ElementType type, int other, bool receives, std::size_t count) {
+    CallKey key(Collective::kMessage, type, ReduceOp::kSum, other, count);
+    key.what_ |= static_cast<std::uint64_t>(receives) << 24;
+    return key;
+  }
 
   friend bool operator==(CallKey, CallKey) = default;
 
@@ -44,6 +55,7 @@ struct Repeat {
   Executor* executor = nullptr;  // null: nothing is known
   CallHeader header;             // but for its sequence
   Extents extents;
+  std::size_t direction = kNoDirection;  // of a message
 };
 
 // The last ones, each in the place that its key names. Not thread-safe.

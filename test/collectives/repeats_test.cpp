@@ -80,6 +80,45 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
   out.assign(count, T{});
   c.reduce(data.data(), out.data(), count, type, ReduceOp::kSum, root);
   if (c.rank() == root) expect_elements(out, 0, sum, "reduce");
+  out.assign(count, T{});
+  c.scan(data.data(), out.data(), count, type, ReduceOp::kSum);
+  const auto sum_of_first = [&](int ranks) {
+    return std::function<T(std::size_t)>(
+        [ranks, round](std::size_t i) { return sum_of<T>(ranks, i, round); });
+  };
+  expect_elements(out, 0, sum_of_first(c.rank() + 1), "scan");
+  out.assign(count, T{});
+  c.exclusive_scan(data.data(), out.data(), count, type, ReduceOp::kSum);
+  if (c.rank() > 0) expect_elements(out, 0, sum_of_first(c.rank()), "exclusive_scan");
+}
+
+// Messages around the circle, the other way around it, and past what is on its way already.
+template <typename T>
+void run_messages(Communicator& c, std::size_t count, int round) {
+  if (c.size() == 1) return;
+  const auto type = kElementTypeOf<T>;
+  for (const int step : {1, c.size() - 1}) {
+    const int to = (c.rank() + step) % c.size();
+    const int from = (c.rank() + c.size() - step) % c.size();
+    const auto data = gifts<T>(c.rank(), count, round);
+    std::vector<T> out(count);
+    const std::function<T(std::size_t)> theirs = [&](std::size_t i) {
+      return given<T>(from, i, round);
+    };
+    if (c.rank() == 0) {
+      c.send(data.data(), count, type, to);
+      c.receive(out.data(), count, type, from);
+    } else {
+      c.receive(out.data(), count, type, from);
+      c.send(data.data(), count, type, to);
+    }
+    expect_elements(out, 0, theirs, "a message");
+    out.assign(count, T{});
+    Work work = c.receive_async(out.data(), count, type, from);
+    c.send(data.data(), count, type, to);
+    work.wait();
+    expect_elements(out, 0, theirs, "a message that was awaited before one was sent");
+  }
 }
 
 // Those that hand data on.
@@ -170,6 +209,7 @@ TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the ne
       for (const std::size_t count : {1, 2, 3, 5, 7, 8, 9, 16, 31, 33, 600}) {
         run_reductions<TestType>(communicator, count, round);
         run_moves<TestType>(communicator, count, round);
+        run_messages<TestType>(communicator, count, round);
       }
     }
   });
@@ -195,6 +235,63 @@ TEST_CASE("a repeat's buffers are checked as those of the first call were") {
              refused[2].text);
     }
   });
+}
+
+TEST_CASE("a message that is repeated is held against what is called at its other end") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options = with_timeout(60s);
+    options.transport = transport;
+    Communicator communicator(rank, 2, store, options);
+    std::vector<float> data(8, 1);
+    for (int round = 0; round < kRounds; ++round) {
+      for (const std::size_t count : {2, 3}) {
+        if (rank == 0) {
+          communicator.send(data.data(), count, ElementType::kFloat32, 1);
+        } else {
+          communicator.receive(data.data(), count, ElementType::kFloat32, 0);
+        }
+      }
+    }
+    if (rank == 0) {
+      communicator.send(data.data(), 3, ElementType::kFloat32, 1);
+      communicator.barrier();
+    } else {
+      communicator.receive(data.data(), 2, ElementType::kFloat32, 0);
+    }
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == ErrorCode::kMismatch);
+    REQUIRE(outcome.text.find("message #" + std::to_string(2 * kRounds)) != std::string::npos);
+  }
+}
+
+TEST_CASE("a repeated message that never comes ends at its deadline, and names who owes it") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  std::promise<void> is_over;
+  const auto over = is_over.get_future().share();
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options = with_timeout(2s);
+    options.transport = transport;
+    Communicator communicator(rank, 2, store, options);
+    std::vector<float> data(2);
+    for (int round = 0; round < kRounds; ++round) {
+      if (rank == 1) {
+        communicator.send(data.data(), 2, ElementType::kFloat32, 0);
+      } else {
+        communicator.receive(data.data(), 2, ElementType::kFloat32, 1);
+      }
+    }
+    if (rank == 1) return over.wait();
+    const RankOutcome outcome =
+        outcome_of([&] { communicator.receive(data.data(), 2, ElementType::kFloat32, 1); });
+    is_over.set_value();
+    expect(outcome.code == ErrorCode::kDeadline, outcome.text);
+    expect(outcome.text.find("from rank 1") != std::string::npos, outcome.text);
+  });
+  INFO(outcomes[0].text);
+  REQUIRE(outcomes[0].text.empty());
 }
 
 TEST_CASE("options are looked at in a repeat as well") {
