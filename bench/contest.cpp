@@ -73,7 +73,13 @@ double Contest::spread() const {
 std::string Contest::reason() const {
   if (contestants.size() == 1) return "the only one";
   if (chosen().said.is_by_table) return "the table says so";
-  return chosen().said.time_us > 0 ? "the cheapest price" : "the first; these have no price";
+  if (chosen().said.time_us <= 0) return "the first; these have no price";
+  const auto is_cheaper = [this](const Contestant& one) {
+    return one.said.time_us < chosen().said.time_us;
+  };
+  return std::ranges::any_of(contestants, is_cheaper)
+             ? "the price, and fewer waits for ranks that share cores"
+             : "the cheapest price";
 }
 
 std::vector<std::string> json_lines(const Contest& contest) {

@@ -78,6 +78,9 @@ class Planner {
   std::optional<std::uint8_t> measured(Collective collective, std::size_t bytes,
                                        RankOrder order) const;
   double price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const;
+  double doubt_of(std::uint8_t row, std::size_t bytes) const;
+  std::vector<Schedule> program_of(std::uint8_t row, std::size_t bytes,
+                                   const std::vector<int>& hosts) const;
 
   Situation situation_;
   Costs costs_;
