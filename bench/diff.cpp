@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -64,6 +65,20 @@ double positive(const nlohmann::json& row, const char* name) {
   return value;
 }
 
+// Not below 0, and whole.
+template <typename Number>
+Number whole(const nlohmann::json& row, const char* name) {
+  const nlohmann::json& value = row.at(name);
+  if (!value.is_number_unsigned() || value > std::numeric_limits<Number>::max())
+    throw std::invalid_argument(fmt::format("'{}' is no count", name));
+  return value;
+}
+
+template <typename Number>
+Number whole_or(const nlohmann::json& row, const char* name, Number missing) {
+  return row.contains(name) ? whole<Number>(row, name) : missing;
+}
+
 std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   Point point;
   point.library = row.value("peer", row.at("library"));
@@ -71,25 +86,30 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   point.collective = row.at("collective");
   point.type = row.value("type", "");
   point.op = row.value("op", "");
-  point.ranks = row.at("ranks");
-  point.bytes = row.at("bytes");
+  point.ranks = whole<int>(row, "ranks");
+  point.bytes = whole<std::size_t>(row, "bytes");
   point.form = row.value("form", "blocking");
   point.memory = row.value("memory", "");
   point.reproducibility = row.value("reproducibility", "fast");
   point.progress = row.value("progress", "");
   point.network = row.value("network", "");
   point.is_in_place = row.value("in_place", is_usually_in_place(point));
-  point.segment_bytes = row.value("segment_bytes", std::size_t{0});
-  point.window = row.value("window", std::size_t{0});
-  point.servers = row.value("servers", 0);
+  point.segment_bytes = whole_or(row, "segment_bytes", std::size_t{0});
+  point.window = whole_or(row, "window", std::size_t{0});
+  point.servers = whole_or(row, "servers", 0);
   point.algorithm = row.at("algorithm");
   Saved saved;
   saved.median_us = positive(row, "median_us");
   saved.p10_us = positive(row, "p10_us");
   saved.p90_us = positive(row, "p90_us");
+  if (saved.p10_us > saved.median_us || saved.median_us > saved.p90_us)
+    throw std::invalid_argument("'p10_us', 'median_us' and 'p90_us' do not rise");
   saved.pass_us = row.value("pass_us", std::vector<double>{});
+  if (std::ranges::any_of(saved.pass_us, [](double pass) { return !(pass > 0); }))
+    throw std::invalid_argument("one of 'pass_us' is not above 0");
   saved.regime = row.value("regime", "unknown");
-  if (row.contains("wrong") && row["wrong"].is_number()) saved.wrong = row["wrong"];
+  if (row.contains("wrong") && !row["wrong"].is_null())
+    saved.wrong = whole<std::uint64_t>(row, "wrong");
   if (row.contains("run")) saved.machine = row["run"].value("machine", "");
   return {point, saved};
 }

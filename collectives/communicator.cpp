@@ -46,11 +46,24 @@ Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {})
   return Work(std::move(operation));
 }
 
+bool is_default(const CallOptions& call) {
+  return call.algorithm.empty() && call.segment_bytes == 0 && !call.is_persistent &&
+         call.timeout.count() == 0 && call.scale == 1;
+}
+
 // A call with default options that is like one before has run by the short way.
 bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call) {
-  const bool is_default = call.algorithm.empty() && call.segment_bytes == 0 &&
-                          !call.is_persistent && call.timeout.count() == 0 && call.scale == 1;
-  return is_default && engine.repeat(key, in, out);
+  return is_default(call) && engine.repeat(key, in, out);
+}
+
+// The same of an asynchronous one; none where it is not like one before.
+std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
+                             void* out, const CallOptions& call) {
+  if (!is_default(call)) return std::nullopt;
+  auto operation = std::make_shared<Operation>();
+  operation->engine = engine;
+  if (!engine->reissue(key, in, out, operation)) return std::nullopt;
+  return Work(std::move(operation));
 }
 
 calls::Elements by(const Reducer& reducer, const CallOptions& call) {
@@ -108,6 +121,8 @@ void Communicator::all_reduce(const void* in, void* out, std::size_t count, Elem
 
 Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count, ElementType type,
                                     ReduceOp op, const CallOptions& call) {
+  const CallKey key{Collective::kAllReduce, type, op, 0, count};
+  if (auto work = reissued(state_, key, in, out, call)) return *std::move(work);
   return issue(state_, calls::all_reduce(in, out, count, {type, call}, op));
 }
 
@@ -294,6 +309,8 @@ void Communicator::send(const void* data, std::size_t count, ElementType type, i
 
 Work Communicator::send_async(const void* data, std::size_t count, ElementType type, int to,
                               const CallOptions& call) {
+  const CallKey key = CallKey::of_message(type, to, false, count);
+  if (auto work = reissued(state_, key, data, nullptr, call)) return *std::move(work);
   return issue(state_,
                calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
 }
@@ -307,6 +324,8 @@ void Communicator::receive(void* data, std::size_t count, ElementType type, int 
 
 Work Communicator::receive_async(void* data, std::size_t count, ElementType type, int from,
                                  const CallOptions& call) {
+  const CallKey key = CallKey::of_message(type, from, true, count);
+  if (auto work = reissued(state_, key, nullptr, data, call)) return *std::move(work);
   return issue(state_,
                calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
 }

@@ -224,8 +224,15 @@ void Engine::run(Call& call, Operation& operation) {
 }
 
 void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
+  const bool names_algorithm = call.algorithm != kToBeChosen;
   const std::lock_guard lock(mutex_);
   prepare(call, *operation);
+  if (!names_algorithm && !call.is_persistent) keep_for_repeats(call, *operation);
+  put_in_queue(operation);
+}
+
+// Needs the lock.
+void Engine::put_in_queue(const std::shared_ptr<Operation>& operation) {
   operation->deadline = Clock::now() + operation->timeout;
   operation->self = operation;
   link(*operation);

@@ -78,6 +78,8 @@ class Engine {
   // The same for a call with default options that is like one before: true once it has run. False,
   // and nothing done, where run() has to see to it, be it to say what is wrong. engine_repeat.cpp.
   bool repeat(CallKey key, const void* in, void* out);
+  // Issues it, as issue() would, where it is like a call before; else false, and nothing is done.
+  bool reissue(CallKey key, const void* in, void* out, const std::shared_ptr<Operation>& operation);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
 
   // Readies one that restart() will issue.
@@ -138,6 +140,8 @@ class Engine {
 
   void keep_for_repeats(const Call& call, const Operation& operation);
   bool advance_soon(Executor& executor);
+  CallHeader numbered(const Repeat& known);
+  void put_in_queue(const std::shared_ptr<Operation>& operation);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                        std::unique_lock<std::mutex>& lock);
   WaitStatistics& waits_for(const Executor& executor);

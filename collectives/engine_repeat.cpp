@@ -56,9 +56,8 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
     return false;
   }
   Executor& executor = *known->executor;
-  CallHeader header = known->header;
   const std::size_t direction = known->direction;
-  header.sequence = direction == kNoDirection ? sequence_++ : messages_[direction]++;
+  const CallHeader header = numbered(*known);
   std::exception_ptr failure;
   try {
     if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
@@ -80,6 +79,26 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   operation.direction = direction;
   finish_in_queue(operation, failure, lock);
   return true;
+}
+
+bool Engine::reissue(CallKey key, const void* in, void* out,
+                     const std::shared_ptr<Operation>& operation) {
+  const std::lock_guard lock(mutex_);
+  const Repeat* known = repeats_.find(key);
+  if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out)) return false;
+  operation->executor = known->executor;
+  operation->direction = known->direction;
+  operation->binding = binding_of(numbered(*known), in, out);
+  operation->timeout = options_.timeout;
+  put_in_queue(operation);
+  return true;
+}
+
+// Its header, with the next number.
+CallHeader Engine::numbered(const Repeat& known) {
+  CallHeader header = known.header;
+  header.sequence = known.direction == kNoDirection ? sequence_++ : messages_[known.direction]++;
+  return header;
 }
 
 // False where it has to be waited for in earnest.

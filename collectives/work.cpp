@@ -17,6 +17,10 @@ void Work::wait() { wait(Deadline::max()); }
 
 void Work::wait(Deadline deadline) {
   check(is_valid(), "wait() on a Work of no operation");
+  if (operation_->is_done) {
+    if (operation_->failure) throw Error(*operation_->failure);
+    return;
+  }
   // A communicator that is gone has ended all its operations.
   if (const auto engine = operation_->engine.lock()) {
     engine->wait(*operation_, deadline);

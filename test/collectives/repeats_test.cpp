@@ -65,6 +65,9 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
   std::vector<T> out(count);
   c.all_reduce(data.data(), out.data(), count, type, ReduceOp::kSum);
   expect_elements(out, 0, sum, "all_reduce");
+  out.assign(count, T{});
+  c.all_reduce_async(data.data(), out.data(), count, type, ReduceOp::kSum).wait();
+  expect_elements(out, 0, sum, "all_reduce_async");
   c.all_reduce(data.data(), out.data(), count, type, ReduceOp::kMin);
   expect_elements<T>(
       out, 0,
@@ -118,6 +121,12 @@ void run_messages(Communicator& c, std::size_t count, int round) {
     c.send(data.data(), count, type, to);
     work.wait();
     expect_elements(out, 0, theirs, "a message that was awaited before one was sent");
+    out.assign(count, T{});
+    Work sent = c.send_async(data.data(), count, type, to);
+    work = c.receive_async(out.data(), count, type, from);
+    work.wait();
+    sent.wait();
+    expect_elements(out, 0, theirs, "a message of which nobody waits for its sending");
   }
 }
 
@@ -308,6 +317,12 @@ TEST_CASE("options are looked at in a repeat as well") {
       expect(sum({.algorithm = "ring"}).text.empty(), "an algorithm");
       expect(sum({.algorithm = "no such"}).is_bug, "an algorithm that is none");
       expect(sum({.is_persistent = true}).is_bug, "persistent");
+      Work work = communicator.all_reduce_async(data.data(), data.data(), 4, ElementType::kFloat32,
+                                                ReduceOp::kSum, {.is_persistent = true});
+      work.start();
+      work.wait();
+      work.start();
+      work.wait();
       expect(sum({.timeout = -1ms}).is_bug, "a timeout below 0");
       expect(sum({.scale = 2}).is_bug, "a scale where it has no meaning");
     }
