@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -12,59 +11,17 @@
 #include "collectives/algorithms/dissemination.h"
 #include "collectives/calls.h"
 #include "collectives/communicator_state.h"
-#include "collectives/operation.h"
+#include "collectives/issuing.h"
 #include "transports/error.h"
 
 namespace kolo {
 
 namespace {
 
-void run(Engine& engine, Call call, Update update = {}) {
-  if (call.is_persistent) {
-    throw std::invalid_argument(std::string(to_string(call.collective)) +
-                                ": a persistent operation is planned by the ..._async form, and "
-                                "issued by Work::start()");
-  }
-  Operation operation;
-  operation.update = std::move(update);
-  engine.run(call, operation);
-}
-
-Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {}) {
-  auto operation = std::make_shared<Operation>();
-  if (call.reducer != nullptr) {
-    operation->reducer = std::make_unique<const Reducer>(*call.reducer);
-    call.reducer = operation->reducer.get();
-  }
-  operation->update = std::move(update);
-  operation->engine = engine;
-  if (call.is_persistent) {
-    engine->plan(call, *operation);
-  } else {
-    engine->issue(call, operation);
-  }
-  return Work(std::move(operation));
-}
-
-bool is_default(const CallOptions& call) {
-  return call.algorithm.empty() && call.segment_bytes == 0 && !call.is_persistent &&
-         call.timeout.count() == 0 && call.scale == 1;
-}
-
-// A call with default options that is like one before has run by the short way.
-bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call) {
-  return is_default(call) && engine.repeat(key, in, out);
-}
-
-// The same of an asynchronous one; none where it is not like one before.
-std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
-                             void* out, const CallOptions& call) {
-  if (!is_default(call)) return std::nullopt;
-  auto operation = std::make_shared<Operation>();
-  operation->engine = engine;
-  if (!engine->reissue(key, in, out, operation)) return std::nullopt;
-  return Work(std::move(operation));
-}
+using issuing::has_repeated;
+using issuing::issue;
+using issuing::reissued;
+using issuing::run;
 
 calls::Elements by(const Reducer& reducer, const CallOptions& call) {
   return {ElementType::kUint8, call, &reducer};

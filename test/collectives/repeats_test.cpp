@@ -246,63 +246,6 @@ TEST_CASE("a repeat's buffers are checked as those of the first call were") {
   });
 }
 
-TEST_CASE("a message that is repeated is held against what is called at its other end") {
-  const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
-    CommunicatorOptions options = with_timeout(60s);
-    options.transport = transport;
-    Communicator communicator(rank, 2, store, options);
-    std::vector<float> data(8, 1);
-    for (int round = 0; round < kRounds; ++round) {
-      for (const std::size_t count : {2, 3}) {
-        if (rank == 0) {
-          communicator.send(data.data(), count, ElementType::kFloat32, 1);
-        } else {
-          communicator.receive(data.data(), count, ElementType::kFloat32, 0);
-        }
-      }
-    }
-    if (rank == 0) {
-      communicator.send(data.data(), 3, ElementType::kFloat32, 1);
-      communicator.barrier();
-    } else {
-      communicator.receive(data.data(), 2, ElementType::kFloat32, 0);
-    }
-  });
-  for (const RankOutcome& outcome : outcomes) {
-    INFO(outcome.text);
-    REQUIRE(outcome.code == ErrorCode::kMismatch);
-    REQUIRE(outcome.text.find("message #" + std::to_string(2 * kRounds)) != std::string::npos);
-  }
-}
-
-TEST_CASE("a repeated message that never comes ends at its deadline, and names who owes it") {
-  const auto transport = GENERATE(from_range(transports_under_test()));
-  std::promise<void> is_over;
-  const auto over = is_over.get_future().share();
-  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
-    CommunicatorOptions options = with_timeout(2s);
-    options.transport = transport;
-    Communicator communicator(rank, 2, store, options);
-    std::vector<float> data(2);
-    for (int round = 0; round < kRounds; ++round) {
-      if (rank == 1) {
-        communicator.send(data.data(), 2, ElementType::kFloat32, 0);
-      } else {
-        communicator.receive(data.data(), 2, ElementType::kFloat32, 1);
-      }
-    }
-    if (rank == 1) return over.wait();
-    const RankOutcome outcome =
-        outcome_of([&] { communicator.receive(data.data(), 2, ElementType::kFloat32, 1); });
-    is_over.set_value();
-    expect(outcome.code == ErrorCode::kDeadline, outcome.text);
-    expect(outcome.text.find("from rank 1") != std::string::npos, outcome.text);
-  });
-  INFO(outcomes[0].text);
-  REQUIRE(outcomes[0].text.empty());
-}
-
 TEST_CASE("options are looked at in a repeat as well") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(4, 1);

@@ -1,0 +1,59 @@
+#include "collectives/issuing.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "collectives/operation.h"
+
+namespace kolo::issuing {
+namespace {
+
+bool is_default(const CallOptions& call) {
+  return call.algorithm.empty() && call.segment_bytes == 0 && !call.is_persistent &&
+         call.timeout.count() == 0 && call.scale == 1;
+}
+
+}  // namespace
+
+void run(Engine& engine, Call call, Update update) {
+  if (call.is_persistent) {
+    throw std::invalid_argument(std::string(to_string(call.collective)) +
+                                ": a persistent operation is planned by the ..._async form, and "
+                                "issued by Work::start()");
+  }
+  Operation operation;
+  operation.update = std::move(update);
+  engine.run(call, operation);
+}
+
+Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
+  auto operation = std::make_shared<Operation>();
+  if (call.reducer != nullptr) {
+    operation->reducer = std::make_unique<const Reducer>(*call.reducer);
+    call.reducer = operation->reducer.get();
+  }
+  operation->update = std::move(update);
+  operation->engine = engine;
+  if (call.is_persistent) {
+    engine->plan(call, *operation);
+  } else {
+    engine->issue(call, operation);
+  }
+  return Work(std::move(operation));
+}
+
+bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call) {
+  return is_default(call) && engine.repeat(key, in, out);
+}
+
+std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
+                             void* out, const CallOptions& call) {
+  if (!is_default(call)) return std::nullopt;
+  auto operation = std::make_shared<Operation>();
+  operation->engine = engine;
+  if (!engine->reissue(key, in, out, operation)) return std::nullopt;
+  return Work(std::move(operation));
+}
+
+}  // namespace kolo::issuing
