@@ -131,6 +131,7 @@ void Engine::connect(Deadline deadline) {
   plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
   messages_.resize(2 * channels_.size());
   last_messages_.resize(messages_.size());
+  queued_messages_.resize(messages_.size());
   running_.reserve(messages_.size());
   waits_.resize(channels_.size() + 1);
 }
@@ -193,6 +194,8 @@ void Engine::prepare(Call& call, Operation& operation) {
 // From here on the driver may run it, where it is a message: whoever drives reads `next` without
 // the lock.
 void Engine::link(Operation& operation) {
+  ++(operation.direction == kNoDirection ? queued_collectives_
+                                         : queued_messages_[operation.direction]);
   operation.previous = head_ == nullptr ? nullptr : tail_;
   if (head_ == nullptr) {
     head_ = &operation;

@@ -142,6 +142,10 @@ class Engine {
   bool advance_soon(Executor& executor);
   CallHeader numbered(const Repeat& known);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
+  bool is_next(std::size_t direction) const;
+  bool start_at_once(Executor& executor, const CallHeader& header, const void* in, void* out);
+  void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
+                     std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                        std::unique_lock<std::mutex>& lock);
   WaitStatistics& waits_for(const Executor& executor);
@@ -217,6 +221,9 @@ class Engine {
   std::uint32_t sequence_ = 0;  // collectives so far
   std::vector<std::uint32_t>
       messages_;  // so far, by direction: to rank p at 2 p, from it at 2 p + 1
+  // In the queue: collectives, and messages by direction.
+  std::uint32_t queued_collectives_ = 0;
+  std::vector<std::uint32_t> queued_messages_;
   std::uint64_t finished_ = 0;
   std::optional<Error> poison_;
   std::thread thread_;

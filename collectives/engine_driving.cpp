@@ -129,6 +129,8 @@ void Engine::finish_message(std::size_t index) {
 
 // Needs the lock, and the role.
 void Engine::unlink(Operation& operation) {
+  --(operation.direction == kNoDirection ? queued_collectives_
+                                         : queued_messages_[operation.direction]);
   Operation* const next = operation.next.load(std::memory_order_relaxed);
   Operation* const previous = operation.previous;
   if (previous == nullptr) {

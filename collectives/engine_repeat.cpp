@@ -51,7 +51,7 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
 bool Engine::repeat(CallKey key, const void* in, void* out) {
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
-  if (known == nullptr || head_ != nullptr || has_driver_ || poison_ || is_closing_ ||
+  if (known == nullptr || has_driver_ || !is_next(known->direction) || poison_ || is_closing_ ||
       !known->extents.fit(in, out)) {
     return false;
   }
@@ -60,10 +60,7 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   const CallHeader header = numbered(*known);
   std::exception_ptr failure;
   try {
-    if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
-    idle_rounds_ = 0;
-    policy_->moved();
-    if (executor.advance() || advance_soon(executor)) {
+    if (start_at_once(executor, header, in, out) || advance_soon(executor)) {
       look_for_stray(executor, header);
       ++finished_;
       return true;
@@ -81,17 +78,52 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   return true;
 }
 
+// What it sends leaves here, where nothing before it is still to be done; who waits for all of many
+// messages finds most of them done.
 bool Engine::reissue(CallKey key, const void* in, void* out,
                      const std::shared_ptr<Operation>& operation) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
   if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out)) return false;
-  operation->executor = known->executor;
+  Executor& executor = *known->executor;
+  const bool is_first = !has_driver_ && is_next(known->direction);
+  operation->executor = &executor;
   operation->direction = known->direction;
   operation->binding = binding_of(numbered(*known), in, out);
   operation->timeout = options_.timeout;
+  std::exception_ptr failure;
+  if (is_first) {
+    operation->is_started = true;
+    try {
+      const CallHeader& header = operation->binding.header;
+      if (start_at_once(executor, header, in, out)) {
+        look_for_stray(executor, header);
+        ++finished_;
+        operation->is_done = true;
+        return true;
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
   put_in_queue(operation);
+  if (failure) fail_in_queue(*operation, failure, lock);
   return true;
+}
+
+// Nothing in the queue is to run before an operation of that direction.
+bool Engine::is_next(std::size_t direction) const {
+  if (head_ == nullptr) return true;
+  return direction != kNoDirection && queued_collectives_ == 0 && queued_messages_[direction] == 0;
+}
+
+// True once it is done; else it has gone as far as it can now.
+bool Engine::start_at_once(Executor& executor, const CallHeader& header, const void* in,
+                           void* out) {
+  if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
+  idle_rounds_ = 0;
+  policy_->moved();
+  return executor.advance();
 }
 
 // Its header, with the next number.
@@ -118,16 +150,24 @@ bool Engine::advance_soon(Executor& executor) {
 void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                              std::unique_lock<std::mutex>& lock) {
   link(operation);
-  has_driver_ = true;
-  lock.unlock();
   if (failure) {
-    driver_ = std::this_thread::get_id();
-    at_hand_ = &operation;
-    fail(explain(at_hand_, failure));
+    fail_in_queue(operation, failure, lock);
   } else {
+    has_driver_ = true;
+    lock.unlock();
     drive(&operation, Deadline::max(), Until::kDone);
   }
   if (operation.failure) throw Error(*operation.failure);
+}
+
+// Needs the lock, and gives it back. The operation is in the queue, and nobody drives.
+void Engine::fail_in_queue(Operation& operation, const std::exception_ptr& failure,
+                           std::unique_lock<std::mutex>& lock) {
+  has_driver_ = true;
+  lock.unlock();
+  driver_ = std::this_thread::get_id();
+  at_hand_ = &operation;
+  fail(explain(at_hand_, failure));
 }
 
 }  // namespace kolo
