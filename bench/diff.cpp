@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bench/report.h"
@@ -69,7 +69,7 @@ double positive(const nlohmann::json& row, const char* name) {
 template <typename Number>
 Number whole(const nlohmann::json& row, const char* name) {
   const nlohmann::json& value = row.at(name);
-  if (!value.is_number_unsigned() || value > std::numeric_limits<Number>::max())
+  if (!value.is_number_unsigned() || !std::in_range<Number>(value.get<std::uint64_t>()))
     throw std::invalid_argument(fmt::format("'{}' is no count", name));
   return value;
 }

@@ -142,7 +142,7 @@ class Engine {
   bool advance_soon(Executor& executor);
   CallHeader numbered(const Repeat& known);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
-  bool is_next(std::size_t direction) const;
+  bool is_next(std::size_t direction);
   bool start_at_once(Executor& executor, const CallHeader& header, const void* in, void* out);
   void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                      std::unique_lock<std::mutex>& lock);
@@ -224,6 +224,7 @@ class Engine {
   // In the queue: collectives, and messages by direction.
   std::uint32_t queued_collectives_ = 0;
   std::vector<std::uint32_t> queued_messages_;
+  std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
   std::uint64_t finished_ = 0;
   std::optional<Error> poison_;
   std::thread thread_;

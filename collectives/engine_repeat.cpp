@@ -1,13 +1,14 @@
-// The short way of a blocking call that is like one before (repeats.h): small operations spend
-// their time on the way, not on their bytes.
+// The short way of a call that is like one before (repeats.h): small operations spend their time on
+// the way, not on their bytes.
 //
-// Where the queue is empty and nobody drives, the caller's thread runs the operation under the
-// engine's lock, without an entry in the queue, and without the role that this would need: as
-// others see it, the operation was issued and had ended before they came. That lasts for as long as
-// its peers are no later than some tens of looks (WaitPolicy::spin: a microsecond or two in shared
-// memory). An operation that takes longer goes into the queue as it stands, and its caller drives
-// it from there on: whatever takes a clock, a deadline or other threads is there. So is every
-// failure.
+// Where nothing in the queue comes before it and nobody drives, the caller's thread runs the
+// operation under the engine's lock, without an entry in the queue, and without the role that this
+// would need: as others see it, the operation was issued and had ended before they came. An
+// asynchronous one has gone as far as it could when it comes into the queue. That lasts for as long
+// as its peers are no later than some tens of looks (WaitPolicy::spin: a microsecond or two in
+// shared memory). An operation that takes longer goes into the queue as it stands, and its caller
+// drives it from there on: whatever takes a clock, a deadline or other threads is there. So is
+// every failure.
 #include <utility>
 
 #include "collectives/engine.h"
@@ -17,6 +18,10 @@ namespace {
 
 // Others may have to wait for the lock while so much is moved, some 10 us.
 constexpr std::size_t kLongestUnderLock = 64 * 1024;
+
+// Messages that end on the short way do nothing for what waits in the queue in other directions: of
+// so many, one takes the long way, where all are driven.
+constexpr std::uint32_t kBesideOthers = 16;
 
 Binding binding_of(const CallHeader& header, const void* in, void* out) {
   Binding binding;
@@ -51,8 +56,8 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
 bool Engine::repeat(CallKey key, const void* in, void* out) {
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
-  if (known == nullptr || has_driver_ || !is_next(known->direction) || poison_ || is_closing_ ||
-      !known->extents.fit(in, out)) {
+  if (known == nullptr || has_driver_ || poison_ || is_closing_ || !known->extents.fit(in, out) ||
+      !is_next(known->direction)) {
     return false;
   }
   Executor& executor = *known->executor;
@@ -111,10 +116,13 @@ bool Engine::reissue(CallKey key, const void* in, void* out,
   return true;
 }
 
-// Nothing in the queue is to run before an operation of that direction.
-bool Engine::is_next(std::size_t direction) const {
+// Nothing in the queue is to run before an operation of that direction, or for want of being driven
+// now.
+bool Engine::is_next(std::size_t direction) {
   if (head_ == nullptr) return true;
-  return direction != kNoDirection && queued_collectives_ == 0 && queued_messages_[direction] == 0;
+  if (direction == kNoDirection || queued_collectives_ > 0 || queued_messages_[direction] > 0)
+    return false;
+  return ++ran_beside_others_ % kBesideOthers != 0;
 }
 
 // True once it is done; else it has gone as far as it can now.

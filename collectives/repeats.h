@@ -1,4 +1,4 @@
-// Blocking calls that ran before: what is known of the next one like it.
+// Calls that were issued before: what is known of the next one like it.
 //
 // A call with default options is told by collective, type, operation, root and count, a message by
 // its other end and its direction in the place of operation and root. All that follows from these,

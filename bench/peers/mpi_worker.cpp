@@ -337,12 +337,6 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
   const Watch watch(*store, calls, rank, timeout);
   const auto place = prefixed(store, "meeting/");
   Meeting meeting(rank, size, *place, timeout);
-  // Who has all that it waited for may owe its peer a word that it had no room for, and says it in
-  // its next call: windows of 64 messages of 4 KiB hung once.
-  meeting.set_meanwhile([] {
-    int is_there = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
-  });
   store->set(hello_key(rank), version());
   Buffer data;
   Buffer input;
@@ -353,7 +347,14 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
     if (text.empty()) return;
     const Order order = parse_order(text);
     if (order.game) {
+      // Who has all that it waited for may owe its peer a word that it had no room for, and says it
+      // in its next call: windows of 64 messages of 4 KiB hung once.
+      meeting.set_meanwhile([] {
+        int is_there = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+      });
       store->set(result_key(number, rank), to_text(play(messenger, *order.game, meeting)));
+      meeting.set_meanwhile({});
       continue;
     }
     map(data, data_path, order.data_path, order.data_bytes);

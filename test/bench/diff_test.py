@@ -171,7 +171,7 @@ class Wrong(Comparison):
         self.assert_refused("'median_us' is not above 0", good, [row(10, median_us=0)])
         self.assert_refused("do not rise", good, [row(10, 11)])
         self.assert_refused("'pass_us' is not above 0", good, [row(10, pass_us=[10, -1, 10])])
-        for name, value in (("bytes", -8), ("bytes", 1.5), ("ranks", 1 << 40), ("ranks", "2"), ("wrong", -1), ("window", True)):
+        for name, value in (("bytes", -8), ("bytes", 1.5), ("ranks", 1 << 40), ("ranks", (1 << 64) - 1), ("ranks", "2"), ("wrong", -1), ("window", True)):
             self.assert_refused(f"'{name}' is no count", good, [row(10, **{name: value})])
         self.assert_refused("new: holds no rows", good, [{"limit": "cache line"}])
         self.assert_refused("no row in common", good, [row(10, bytes=8)])
