@@ -258,7 +258,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
     if (all.size() > 1) {
       table << fmt::format(
           "# ratio: the time over that of {}'s {} of the same size; above 1, "
-          "those are faster\n",
+          "kolo's are faster\n",
           all.front()->library(), all.front()->level());
     }
     for (const std::string& text : line_notes.texts()) table << "# " << text << '\n';
