@@ -12,7 +12,8 @@
 // learns of it at the first use, or from the store.
 //
 // Cost: 1 MiB and a descriptor or two per pair of ranks that talk (pages come as they are touched).
-// One cache line crosses for up to 56 bytes; above, one for the announcement and the segment's own.
+// One cache line crosses for up to 56 bytes, and as many as it takes for up to 248; above, one for
+// the announcement and the segment's own.
 #pragma once
 
 #include <cstddef>

@@ -91,7 +91,7 @@ class Pair {
     shm::Announcement a;
     a.frame = announced_;
     a.tiny_segments = flags >> 6;
-    a.tiny_words = input.below(8);
+    a.tiny_words = input.below(32);
     a.has_slot = (flags & 1) != 0;
     a.is_answered = (flags & 2) != 0;
     a.is_offered = (flags & 4) != 0;
@@ -100,7 +100,7 @@ class Pair {
     a.slot = input.below(64);
     a.slot_bytes = size_of(input);
     shm::Frame& next = frame(announced_);
-    if (a.is_offered && a.tiny_words <= 5) {
+    if (a.is_offered && a.tiny_words <= 29) {
       const shm::Offer offer{input.below(4), address_of(input)};
       std::memcpy(next.tiny + a.tiny_words * 8, &offer, sizeof offer);
     }

@@ -61,16 +61,6 @@ TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
   }
 }
 
-TEST_CASE("a pair holds 2 MiB in each rank within a host, and 16 MiB on the longest way") {
-  constexpr std::size_t kMiB = std::size_t{1} << 20;
-  const Pair pair =
-      make_pair_by([](const auto& request) { return make_transport("tcp", request); });
-  const Capabilities& can = pair.a->channel(1).capabilities();
-  const auto slots = static_cast<std::size_t>(can.credit_segments);
-  CHECK(slots * can.preferred_segment_bytes + can.straight_segment_bytes <= 2 * kMiB);  // a view
-  CHECK((slots + 1) * can.segment_bytes <= 16 * kMiB);
-}
-
 TEST_CASE("a rank publishes an address that others can reach") {
   TcpSettings settings;
   settings.rendezvous_host = "127.0.0.1";  // as where MASTER_ADDR is this machine's own name

@@ -22,6 +22,9 @@ namespace {
 constexpr std::size_t kMostPrefetched = 1024;
 constexpr std::size_t kMostPrefetchedOneWay = 16 * 1024;
 
+// That cross with the word before them.
+constexpr unsigned kFirstLineWords = 7;
+
 constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
 
 }  // namespace
@@ -146,7 +149,8 @@ void ShmChannel::collect_consumed() {
 
 void ShmChannel::commit_tiny(unsigned flags) {
   const unsigned words = words_of(reserved_bytes_);
-  if (held_.tiny_words + words > words_of(kTinyBytes) || held_.tiny_segments == kMostTinySegments) {
+  if (held_.tiny_words + words > words_of(kFrameBytes) ||
+      held_.tiny_segments == kMostTinySegments) {
     publish(held_);
   }
   std::memcpy(held_bytes_.data() + held_.tiny_words * 8, tiny_out_.data(), reserved_bytes_);
@@ -202,6 +206,11 @@ void ShmChannel::publish(Announcement announcement, const Offer& offer) {
   ++published_;
   held_ = {};
   wake(kData);
+  // The next is likely to be as long, and the peer may have its lines.
+  if (announcement.tiny_words > kFirstLineWords) {
+    posix::prefetch_to_write(frames_out_[published_ % kFrames].tiny + kFirstLineWords * 8,
+                             (announcement.tiny_words - kFirstLineWords) * 8);
+  }
 }
 
 // --- in ---
@@ -252,7 +261,8 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   }
   const unsigned left = current_.tiny_words - tiny_word_;
   const bool is_last = current_.tiny_segments == 1;
-  if (is_last ? words_of(bytes) != left : words_of(bytes) > left) fail_length(bytes, left * 8);
+  const bool can_be = is_last ? words_of(bytes) == left : words_of(bytes) <= left;
+  if (!can_be || bytes > kTinyBytes) fail_length(bytes, left * 8);
   if (open_ == Open::kNone) {
     const std::byte* tiny = frames_in_[next_frame_ % kFrames].tiny;
     std::memcpy(tiny_in_.data(), tiny + tiny_word_ * 8, bytes);
@@ -279,7 +289,7 @@ bool ShmChannel::load_frame() {
   if (is_in_slot && (owned_ >> current_.slot & 1) != 0)
     fail_protocol("announced a segment in a slot that is not its own");
   if (current_.is_offered) {
-    if (words_of(sizeof current_offer_) + current_.tiny_words > words_of(kTinyBytes))
+    if (words_of(sizeof current_offer_) + current_.tiny_words > words_of(kFrameBytes))
       fail_protocol("announced a segment that cannot be");
     std::memcpy(&current_offer_, frame.tiny + current_.tiny_words * 8, sizeof current_offer_);
     offered_ = nullptr;

@@ -278,9 +278,9 @@ class ShmChannel final : public Channel {
   bool is_closed_ = false;
 
   // Tiny segments are written and read here, where they are aligned.
-  alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_out_{};
-  alignas(kSegmentAlignment) std::array<std::byte, kSegmentAlignment> tiny_in_{};
-  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> held_bytes_{};
+  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_out_{};
+  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_in_{};
+  alignas(kSegmentAlignment) std::array<std::byte, kFrameBytes> held_bytes_{};
 };
 
 }  // namespace kolo::shm

@@ -9,11 +9,12 @@
 // So each can send before the other has looked up, and when both begin at once nothing that was
 // written has to move.
 //
-// A *frame* announces segments: one cache line, of which the first word says what there is, and
-// which carries tiny segments (up to 56 bytes together) itself, so that announcement and payload
-// cross in one transfer of one line. Anything longer lies in a slot that the frame names. Frames
-// are used in turn, and a word carries the low bits of its frame's number: a reader knows a new
-// word from the one of the lap before, and nobody ever clears anything.
+// A *frame* announces segments: four cache lines, of which the first word says what there is, and
+// which carries tiny segments itself. Those of up to 56 bytes together cross with their
+// announcement in one transfer of one line; the lines behind it are found together, where a slot
+// would have to be looked up first and handed back after. Anything longer lies in a slot that the
+// frame names. Frames are used in turn, and a word carries the low bits of its frame's number: a
+// reader knows a new word from the one of the lap before, and nobody ever clears anything.
 //
 // Long segments need no slot where the peer can reach their memory: the frame then carries an
 // *offer*, which says where they lie, in a region that the peer has mapped (regions.h) or in the
@@ -43,13 +44,14 @@
 namespace kolo::shm {
 
 inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 
 // Two cache lines: processors fetch them in pairs, and neighbours would disturb one another.
 inline constexpr std::size_t kApart = 128;
 
 inline constexpr std::uint32_t kFrames = 64;
-inline constexpr std::size_t kTinyBytes = 56;
+inline constexpr std::size_t kFrameBytes = 248;  // of tiny segments, and an offer behind them
+inline constexpr std::size_t kTinyBytes = 192;   // of the longest: 56 bytes open an operation
 inline constexpr int kMostSlots = 8;
 inline constexpr std::size_t kShortestOffer = 8 * 1024;  // below, a slot is as good
 inline constexpr std::size_t kSlotPadding = 5 * kSegmentAlignment;
@@ -80,7 +82,7 @@ constexpr std::uint64_t frame_tag(std::uint64_t frame) { return (frame + 1) & 0x
 
 constexpr std::uint64_t pack(const Announcement& a) {
   return frame_tag(a.frame) | std::uint64_t{a.tiny_segments} << 16 |
-         std::uint64_t{a.tiny_words} << 20 | std::uint64_t{a.is_answered} << 23 |
+         std::uint64_t{a.tiny_words} << 59 | std::uint64_t{a.is_answered} << 23 |
          std::uint64_t{a.slot_bytes} << 24 | std::uint64_t{a.has_slot} << 48 |
          std::uint64_t{a.slot} << 49 | std::uint64_t{a.is_offered} << 55 |
          std::uint64_t{a.is_timed} << 56 | std::uint64_t{a.is_streamed} << 57 |
@@ -91,7 +93,7 @@ constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
   Announcement a;
   a.frame = frame;
   a.tiny_segments = (word >> 16) & 15;
-  a.tiny_words = (word >> 20) & 7;
+  a.tiny_words = static_cast<unsigned>(word >> 59);
   a.is_answered = ((word >> 23) & 1) != 0;
   a.slot_bytes = (word >> 24) & 0xffffff;
   a.has_slot = ((word >> 48) & 1) != 0;
@@ -105,8 +107,9 @@ constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
 
 struct alignas(kApart) Frame {
   SharedWord word;
-  std::byte tiny[kTinyBytes];
+  std::byte tiny[kFrameBytes];
 };
+static_assert(sizeof(Frame) == 2 * kApart);
 
 // What a sleeping rank waits for; it wakes for nothing else.
 enum Event : std::uint64_t { kData = 1, kCredit = 2, kAnswer = 4, kAnyEvent = 7 };

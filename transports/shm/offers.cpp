@@ -131,7 +131,7 @@ bool ShmChannel::send_offer(std::span<const std::byte> data, const Offer& offer,
     return not_now(kCredit) != nullptr;
   }
   wanted_ &= ~std::uint64_t{kCredit};
-  if (held_.tiny_words * 8 + sizeof offer > kTinyBytes) publish(held_);
+  if (held_.tiny_words * 8 + sizeof offer > kFrameBytes) publish(held_);
   Announcement announcement = held_;
   announcement.has_slot = true;
   announcement.is_offered = true;

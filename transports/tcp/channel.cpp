@@ -16,7 +16,7 @@ constexpr std::byte kNothing{0};
 }  // namespace
 
 TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes)
-    : door_(door), peer_(peer), slot_bytes_(segment_bytes), most_viewed_bytes_(segment_bytes) {
+    : door_(door), peer_(peer), memory_(segment_bytes) {
   capabilities_.segment_bytes = std::max(segment_bytes, longest_bytes);
   capabilities_.preferred_segment_bytes = segment_bytes;
   // Every call interrupts the copying on both sides: an all-gather of 4 MiB between two ranks took
@@ -48,35 +48,33 @@ void TcpChannel::ask_for_connection(Door::When when) {
 
 // --- out ---
 
-std::byte* TcpChannel::slot(std::size_t index) {
-  return slots_.get() + index * slot_stride(slot_bytes_);
-}
-
-// Longer than they are as a rule only where such a segment is wanted: they take memory.
-void TcpChannel::have_slots_of(std::size_t bytes) {
-  if (slots_ && bytes <= slot_bytes_) return;
-  if (slots_ && queued_ > 0) outgrown_.push_back(std::move(slots_));
-  slot_bytes_ = std::max(slot_bytes_, bytes);
-  slots_ = allocate_aligned(slot_stride(slot_bytes_) * kQueueLength);
-}
-
 std::byte* TcpChannel::reserve(std::size_t bytes) {
   throw_if_dead();
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   check(!is_reserved_, "reserve() before the slot reserved last was committed");
-  if (queued_ == kQueueLength) flush();
-  if (queued_ == kQueueLength) return nullptr;
-  have_slots_of(bytes);
+  std::byte* place = place_for(bytes);
+  if (place == nullptr) {
+    flush();
+    place = place_for(bytes);
+  }
+  if (place == nullptr) return nullptr;
   is_reserved_ = true;
-  reserved_bytes_ = bytes;
-  return slot((head_ + queued_) % kQueueLength);
+  reserved_ = {place, bytes};
+  return place;
+}
+
+std::byte* TcpChannel::place_for(std::size_t bytes) {
+  if (queued_ == kQueueLength) return nullptr;
+  return memory_.find(bytes, (head_ + queued_) % kQueueLength);
 }
 
 void TcpChannel::commit(unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   is_reserved_ = false;
-  enqueue(slot((head_ + queued_) % kQueueLength), reserved_bytes_, flags);
+  const bool is_in_slot = !SegmentMemory::is_short(reserved_.size());
+  if (is_in_slot) memory_.take_slot();
+  enqueue(reserved_, is_in_slot, flags);
 }
 
 bool TcpChannel::send(std::span<const std::byte> data, unsigned flags) {
@@ -86,7 +84,7 @@ bool TcpChannel::send(std::span<const std::byte> data, unsigned flags) {
   check(!is_reserved_, "send() while a slot is reserved");
   if (queued_ == kQueueLength) flush();
   if (queued_ == kQueueLength) return false;
-  enqueue(data.data(), data.size(), flags);
+  enqueue(data, false, flags);
   return true;
 }
 
@@ -95,13 +93,14 @@ bool TcpChannel::is_drained() {
   return queued_ == 0;
 }
 
-void TcpChannel::enqueue(const std::byte* data, std::size_t bytes, unsigned flags) {
+void TcpChannel::enqueue(std::span<const std::byte> data, bool is_in_slot, unsigned flags) {
   check((flags & kAnswered) == 0,
         "this channel takes no answers: ask Capabilities::can_answer first");
-  statistics_.bytes_sent += bytes;
+  statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
   queue_[(head_ + queued_) % kQueueLength] =
-      bytes > 0 ? Piece{data, bytes, bytes} : Piece{&kNothing, 1, 1};
+      data.empty() ? Piece{&kNothing, 1, 1, is_in_slot}
+                   : Piece{data.data(), data.size(), data.size(), is_in_slot};
   ++queued_;
   const bool waits_for_next = (flags & kMore) != 0 && queued_ < kQueueLength;
   if (!waits_for_next) flush();
@@ -114,11 +113,11 @@ void TcpChannel::flush() {
 }
 
 void TcpChannel::pop_piece() {
+  if (queue_[head_].is_in_slot) memory_.give_slot_back();
   head_ = (head_ + 1) % kQueueLength;
   --queued_;
-  if (queued_ > 0) return;
-  outgrown_.clear();
-  if (!is_reserved_) head_ = 0;  // the first slot again, which is still in the cache
+  if (queued_ == 0 && !is_reserved_)
+    head_ = 0;  // the first cell again, which is still in the cache
 }
 
 // --- in ---
@@ -126,20 +125,18 @@ void TcpChannel::pop_piece() {
 const std::byte* TcpChannel::view(std::size_t bytes) {
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
-  if (is_viewing_) return segment_.get();
-  if (!segment_ || bytes > most_viewed_bytes_) {
-    most_viewed_bytes_ = std::max(most_viewed_bytes_, bytes);
-    segment_ = allocate_aligned(slot_stride(most_viewed_bytes_));
-  }
-  if (!fill(segment_.get(), bytes)) return nullptr;
+  if (is_viewing_) return memory_.in_view();
+  std::byte* const into = memory_.begin_view(bytes);
+  if (!fill(into, bytes)) return nullptr;
   is_viewing_ = true;
   viewed_bytes_ = bytes;
-  return segment_.get();
+  return into;
 }
 
 void TcpChannel::release() {
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
+  memory_.end_view();
   finish_segment(viewed_bytes_);
 }
 

@@ -17,15 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "transports/aligned_memory.h"
 #include "transports/tcp/door.h"
+#include "transports/tcp/segment_memory.h"
 #include "transports/transport.h"
 
 namespace kolo::tcp {
 
-// Of segments that wait to be sent: with one in view that is twice as long, less than 2 MiB of them
-// for a peer.
-inline constexpr std::size_t kQueueLength = 5;
+// Of segments that wait to be sent.
+inline constexpr std::size_t kQueueLength = SegmentMemory::kSlots;
 
 class TcpChannel : public Channel, public Tenant {
  public:
@@ -72,6 +71,7 @@ class TcpChannel : public Channel, public Tenant {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
     std::size_t unsent = 0;  // for who sends parts of it over several lanes
+    bool is_in_slot = false;
   };
 
   // Sends of the queue what can be sent now; a failure is noted with lose().
@@ -104,11 +104,10 @@ class TcpChannel : public Channel, public Tenant {
   void lose(const char* operation, const std::string& why) noexcept;
 
  private:
-  void enqueue(const std::byte* data, std::size_t bytes, unsigned flags);
+  void enqueue(std::span<const std::byte> data, bool is_in_slot, unsigned flags);
+  std::byte* place_for(std::size_t bytes);
   bool fill(std::byte* into, std::size_t bytes);
   void finish_segment(std::size_t bytes);
-  std::byte* slot(std::size_t index);
-  void have_slots_of(std::size_t bytes);
 
   Door& door_;
   const int peer_;
@@ -118,19 +117,17 @@ class TcpChannel : public Channel, public Tenant {
   bool is_closed_ = false;
   Clock::time_point ended_{};  // the last connection; zero while there is one
 
-  // Out. The queue is a ring; a slot belongs to the place in the queue that it will take.
+  SegmentMemory memory_;
+
+  // Out. The queue is a ring; a short segment that is not the caller's lies in the cell of the
+  // place that it has there.
   std::array<Piece, kQueueLength> queue_;
   std::size_t head_ = 0;
   std::size_t queued_ = 0;
-  AlignedMemory slots_;
-  std::size_t slot_bytes_;               // of each, as soon as there are slots
-  std::vector<AlignedMemory> outgrown_;  // slots that were too short, and are still queued
+  std::span<std::byte> reserved_;
   bool is_reserved_ = false;
-  std::size_t reserved_bytes_ = 0;
 
   // In.
-  AlignedMemory segment_;  // the one that is viewed
-  std::size_t most_viewed_bytes_;
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
 };

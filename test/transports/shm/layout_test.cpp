@@ -19,7 +19,7 @@ TEST_CASE("an announcement survives its word") {
       Announcement a;
       a.frame = frame;
       a.tiny_segments = kMostTinySegments;
-      a.tiny_words = 7;
+      a.tiny_words = kFrameBytes / 8;
       a.has_slot = true;
       a.is_answered = bytes % 2 == 1;
       a.slot = kMostSlots - 1;
