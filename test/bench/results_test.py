@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench/results/make.sh: one command from a kolo-bench to tables and plots; fabrics.py: from another to tables of ucx and ofi.
+"""bench/results/make.sh: one command from a kolo-bench to tables and plots; fabrics.py: from another to tables of ucx and ofi;
+settings.py: what settings are worth.
 
   results_test.py KOLO_BENCH [test...]
 """
@@ -17,6 +18,7 @@ PATIENCE_S = 1000
 MAKE = Path(__file__).resolve().parents[2] / "bench/results/make.sh"
 TABLES = MAKE.with_name("tables.py")
 FABRICS = MAKE.with_name("fabrics.py")
+SETTINGS = MAKE.with_name("settings.py")
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier", "reduce", "gather", "scatter", "scan",
                "exclusive_scan", "push_pull"]
 MESSAGES = ["p2p_latency", "p2p_bandwidth", "p2p_bidirectional", "p2p_message-rate"]
@@ -219,6 +221,46 @@ class Fabrics(unittest.TestCase):
     def test_wrong_results_are_told(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.measure(folder, "import atexit; atexit.register(lambda: (sys.stdout.flush(), os._exit(3)))")[0], 3)
+
+
+# A kolo-bench that takes 10 us, and 8 with two lanes; whose cores move with segments of 64 KiB, and which is wrong where told so.
+PLAYED_SETTINGS = """#!{python}
+import json, os, sys
+row = {row}
+row["median_us"] = 8 if os.environ.get("KOLO_TCP_LANES") == "2" else 10
+row["cache_line_us"] = 0.5 if os.environ.get("KOLO_SEGMENT_BYTES") == "65536" else 0.1
+open(sys.argv[sys.argv.index("--json") + 1], "w").write(json.dumps(row) + chr(10))
+if {wrong} and os.environ.get("KOLO_TCP_LANES") == "4": sys.exit(3)
+"""
+
+
+class SettingsPage(unittest.TestCase):
+    def measure(self, folder, wrong=False):
+        bench = Path(folder) / "kolo-bench"
+        bench.write_text(PLAYED_SETTINGS.format(python=sys.executable, row=repr(row("kolo", 2048, 10)), wrong=wrong))
+        bench.chmod(0o755)
+        return run(SETTINGS, "--bench", bench, "--rounds", 2, "--out", Path(folder) / "page.md")
+
+    def test_every_setting_is_held_against_the_default(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, errors = self.measure(folder)
+            self.assertEqual(code, 0, errors)
+            page = (Path(folder) / "page.md").read_text()
+            for title in ("tcp, 2 ranks", "tcp, 4 ranks", "shm, 2 ranks", "shm, 4 ranks"):
+                self.assertIn(f"## {title}\n\n| |2 KiB|\n|---|---|\n| default, us |10|\n", page)
+            self.assertEqual(page.count("| KOLO_TCP_LANES=2 |1.25|"), 2)
+            self.assertEqual(page.count("| KOLO_SEGMENT_BYTES=65536 |(1.00)|"), 2)  # of other cores than the default's
+            self.assertEqual(page.count("| KOLO_SHM_SINGLE_COPY=65536 |1.00|"), 2)
+            code, _, errors = self.measure(folder)  # what is there stays
+            self.assertEqual(code, 2)
+            self.assertIn("is there already", errors)
+
+    def test_wrong_results_end_it_and_leave_no_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, errors = self.measure(folder, wrong=True)
+            self.assertEqual(code, 3)
+            self.assertIn("KOLO_TCP_LANES=4: exit code 3", errors)
+            self.assertEqual(list(Path(folder).iterdir()), [Path(folder) / "kolo-bench"])
 
 
 if __name__ == "__main__":
