@@ -306,6 +306,8 @@ void Communicator::send_receive(const void* send_data, std::size_t send_count, i
 void Communicator::push_pull(const void* in, void* out, std::size_t count, ElementType type,
                              ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                              const CallOptions& call) {
+  const CallKey key{Collective::kPushPull, type, op, 0, count};
+  if (!update && is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
   run(*state_, calls::push_pull(state_->caller(), in, out, count, {type, call}, op, plan),
       std::move(update));
 }
@@ -319,6 +321,8 @@ Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
 
 void Communicator::push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                         const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
+  const CallKey key{Collective::kPush, type, op, 0, count};
+  if (!update && is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
   run(*state_, calls::push(state_->caller(), in, out, count, {type, call}, op, plan),
       std::move(update));
 }
@@ -332,6 +336,8 @@ Work Communicator::push_async(const void* in, void* out, std::size_t count, Elem
 
 void Communicator::pull(const void* in, void* out, std::size_t count, ElementType type,
                         const ServerPlan& plan, const CallOptions& call) {
+  const CallKey key{Collective::kPull, type, ReduceOp::kSum, 0, count};
+  if (is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
   run(*state_, calls::pull(state_->caller(), in, out, count, {type, call}, plan));
 }
 

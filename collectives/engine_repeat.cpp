@@ -42,9 +42,10 @@ CallKey key_of(const Call& call, int rank) {
 
 // Needs the lock.
 void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
-  const bool is_default = call.reducer == nullptr && call.servers == nullptr &&
-                          call.lengths.empty() && !call.has_own_lengths &&
-                          call.segment_bytes == 0 && call.scale == 1 && call.timeout.count() == 0;
+  const bool has_usual_servers = call.servers == nullptr || is_repeatable(*call.servers);
+  const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
+                          !call.has_own_lengths && call.segment_bytes == 0 && call.scale == 1 &&
+                          call.timeout.count() == 0;
   if (!is_default || operation.update || recorder_ != nullptr ||
       call.count * call.element_bytes > kLongestUnderLock) {
     return;

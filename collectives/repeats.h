@@ -18,6 +18,11 @@ namespace kolo {
 
 class Executor;
 
+// A key has no room for a list of servers.
+inline bool is_repeatable(const ServerPlan& plan) {
+  return plan.everywhere && plan.servers.empty();
+}
+
 // Of operations that are no messages.
 inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
 

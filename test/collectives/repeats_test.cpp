@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <string>
@@ -93,6 +94,51 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
   out.assign(count, T{});
   c.exclusive_scan(data.data(), out.data(), count, type, ReduceOp::kSum);
   if (c.rank() > 0) expect_elements(out, 0, sum_of_first(c.rank()), "exclusive_scan");
+}
+
+// With a server in every rank, and with one that does nothing else: the first are repeated the
+// short way, unless they update.
+template <typename T>
+void run_servers(Communicator& c, std::size_t count, int round) {
+  const int size = c.size();
+  const auto type = kElementTypeOf<T>;
+  const auto data = gifts<T>(c.rank(), count, round);
+  const std::function<T(std::size_t)> sum = [&](std::size_t i) {
+    return sum_of<T>(size, i, round);
+  };
+  const ServerPlan everywhere{true, {}};
+  std::vector<T> out(count);
+  c.push_pull(data.data(), out.data(), count, type, ReduceOp::kSum, everywhere);
+  expect_elements(out, 0, sum, "push_pull");
+  const ServerUpdate twice = [](std::size_t, std::span<std::byte> sums) {
+    for (std::size_t i = 0; i < sums.size(); i += sizeof(T)) {
+      T value;
+      std::memcpy(&value, sums.data() + i, sizeof value);
+      value = static_cast<T>(value + value);
+      std::memcpy(sums.data() + i, &value, sizeof value);
+    }
+  };
+  c.push_pull(data.data(), out.data(), count, type, ReduceOp::kSum, everywhere, twice);
+  expect_elements<T>(
+      out, 0, [&](std::size_t i) { return static_cast<T>(sum(i) + sum(i)); },
+      "push_pull with an update");
+  std::vector<T> chunk(chunk_count(count, size, c.rank()));
+  c.push(data.data(), chunk.data(), count, type, ReduceOp::kSum, everywhere);
+  expect_elements(chunk, chunk_begin(count, size, c.rank()), sum, "push");
+  out.assign(count, T{});
+  c.pull(chunk.data(), out.data(), count, type, everywhere);
+  expect_elements(out, 0, sum, "pull");
+  if (size == 1) return;
+  const ServerPlan last{false, {size - 1}};
+  const bool works = c.rank() < size - 1;
+  out.assign(count, T{});
+  c.push_pull(works ? data.data() : nullptr, works ? out.data() : nullptr, count, type,
+              ReduceOp::kSum, last);
+  if (!works) return;
+  const std::function<T(std::size_t)> of_workers = [&](std::size_t i) {
+    return sum_of<T>(size - 1, i, round);
+  };
+  expect_elements(out, 0, of_workers, "push_pull through the last rank");
 }
 
 // Messages around the circle, the other way around it, and past what is on its way already.
@@ -219,6 +265,7 @@ TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the ne
         run_reductions<TestType>(communicator, count, round);
         run_moves<TestType>(communicator, count, round);
         run_messages<TestType>(communicator, count, round);
+        run_servers<TestType>(communicator, count, round);
       }
     }
   });
