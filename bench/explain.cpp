@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "bench/sizes.h"
 #include "transports/settings.h"
 
@@ -75,7 +76,8 @@ void Explanation::begin(const Communicator& communicator, double cache_line_us) 
                         arguments_.ranks, arguments_.ranks == 1 ? "rank" : "ranks",
                         communicator.transport(), problem.is_in_place ? "in place" : "out of place",
                         mode_text(arguments_.reproducibility));
-  table_ << fmt::format("# {}; {}\n", describe_machine(), surroundings_text(cache_line_us));
+  table_ << fmt::format("# {}; {}\n# {}\n", describe_machine(), surroundings_text(cache_line_us),
+                        own_version());
   table_ << heading_of_costs(arguments_);
   if (arguments_.ranks > 1) {
     const int most = *std::ranges::max_element(hosts) + 1;

@@ -9,6 +9,7 @@
 
 #include "bench/computation.h"
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "bench/forms.h"
 #include "bench/statistics.h"
 
@@ -100,9 +101,9 @@ void print(const OverlapRow& row, std::ostream& table) {
 }
 
 void print_heading(const Arguments& arguments, double cache_line_us, std::ostream& table) {
-  table << fmt::format("# kolo-bench {} --overlap: {} ranks, {}\n# {}; {}\n", arguments.command,
-                       arguments.ranks, to_string(arguments.form), describe_machine(),
-                       surroundings_text(cache_line_us));
+  table << fmt::format("# kolo-bench {} --overlap: {} ranks, {}\n# {}; {}\n# {}\n",
+                       arguments.command, arguments.ranks, to_string(arguments.form),
+                       describe_machine(), surroundings_text(cache_line_us), own_version());
   table << fmt::format("#{:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
                        "bytes", "over", "by", "progress", "alone", "compute", "together", "exposed",
                        "hidden", "wrong", "iters");

@@ -18,6 +18,7 @@
 
 #include "bench/contest.h"
 #include "bench/cores.h"
+#include "bench/facts.h"
 #include "bench/planner_flags.h"
 #include "bench/ranks.h"
 #include "bench/whole_file.h"
@@ -118,7 +119,7 @@ void begin_table(const Arguments& arguments) {
   const std::string who =
       tuning.empty() ? "the planner's choice" : fmt::format("the choice by {}", tuning);
   table << fmt::format("# kolo-bench tune: all algorithms in turn, beside {}\n", who);
-  table << fmt::format("# {}\n", describe_machine());
+  table << fmt::format("# {}\n# {}\n", describe_machine(), own_version());
   table << "# time in us: the median over the iterations of the longest over the ranks; away: how "
            "much longer the choice takes;\n# spread: how far apart the fastest one's own passes "
            "are (the middle half of their medians)\n";
@@ -150,8 +151,8 @@ std::string heading(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   std::ranges::replace(command, '\n', ' ');
   std::ranges::replace(command, '\r', ' ');
-  return fmt::format("# {}\n# {}\n# {:%Y-%m-%d %H:%M} UTC, kolo {}\n", command, describe_machine(),
-                     fmt::gmtime(std::time(nullptr)), KOLO_VERSION);
+  return fmt::format("# {}\n# {}\n# {:%Y-%m-%d %H:%M} UTC, {}\n", command, describe_machine(),
+                     fmt::gmtime(std::time(nullptr)), own_version());
 }
 
 TuningTable table_from(const std::vector<nlohmann::json>& points) {

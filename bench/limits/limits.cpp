@@ -32,8 +32,8 @@ class LimitReport {
       : json_(path), table_(path == "-" ? std::cerr : std::cout) {}
 
   void begin() {
-    table_ << fmt::format("# kolo-bench limits\n# {}; {}\n", describe_machine(),
-                          surroundings_text(cache_line_round_trip()));
+    table_ << fmt::format("# kolo-bench limits\n# {}; {}\n# {}\n", describe_machine(),
+                          surroundings_text(cache_line_round_trip()), own_version());
     table_ << fmt::format("{:<22} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
     flush_or_throw(table_, kTable);
