@@ -124,9 +124,11 @@ double cache_line_round_trip() {
   return took;
 }
 
+bool is_disturbed(double cache_line_us) { return cache_line_us > kFarLimitUs; }
+
 const char* regime(double cache_line_us) {
   if (cache_line_us <= 0) return "unknown";
-  if (cache_line_us > kFarLimitUs) return "disturbed";
+  if (is_disturbed(cache_line_us)) return "disturbed";
   return cache_line_us < kNearLimitUs ? "near" : "far";
 }
 

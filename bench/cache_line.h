@@ -37,6 +37,7 @@ double cache_line_round_trip();
 // "near": the two cores share a cache; "far": a line has to travel; "disturbed": they did not play
 // at the same time, because another process took a core; "unknown" for 0.
 const char* regime(double cache_line_us);
+bool is_disturbed(double cache_line_us);
 
 // How far apart the cores were in the course of a measurement: a probe before it, one after it, and
 // as many between. What is measured while they move belongs to no regime.
@@ -51,6 +52,8 @@ class Distance {
   const std::vector<double>& probes_us() const { return probes_us_; }
   // Their median; 0 without probes.
   double cache_line_us() const;
+  // The latest; 0 without probes.
+  double last_us() const { return probes_us_.empty() ? 0 : probes_us_.back(); }
   // "disturbed" where one of them was, or disturb() said so; "moved" where the longest is more
   // than 1.5 times the shortest; else that of their median.
   const char* regime() const;

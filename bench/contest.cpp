@@ -96,9 +96,9 @@ std::vector<std::string> json_lines(const Contest& contest) {
 }
 
 std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting& meeting,
-                            const Arguments& arguments, ContestReport* report) {
-  const double cache_line_us = meeting.cache_line_round_trip();
-  if (report != nullptr) report->begin(*communicator, cache_line_us);
+                            Distance distance, const Arguments& arguments, ContestReport* report) {
+  distance.add(meeting.cache_line_round_trip());
+  if (report != nullptr) report->begin(*communicator, distance);
   std::vector<std::string> commands = arguments.tune.collectives;
   if (commands.empty()) commands.push_back(arguments.explained);
   std::uint64_t wrong = 0;

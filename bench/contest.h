@@ -48,14 +48,15 @@ class ContestReport {
   ContestReport(const ContestReport&) = delete;
   ContestReport& operator=(const ContestReport&) = delete;
   virtual ~ContestReport() = default;
-  virtual void begin(const Communicator& communicator, double cache_line_us) = 0;
+  // `distance`: of the cores, before and after the communicator measured its costs.
+  virtual void begin(const Communicator& communicator, const Distance& distance) = 0;
   virtual void add(const Contest& contest) = 0;
   virtual void end() = 0;
 };
 
 // One rank's part in all contests that the arguments ask for; returns how many elements were wrong.
-// `report` is null but at rank 0.
+// `distance` is of the cores before the communicator was made; `report` is null but at rank 0.
 std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting& meeting,
-                            const Arguments& arguments, ContestReport* report);
+                            Distance distance, const Arguments& arguments, ContestReport* report);
 
 }  // namespace kolo::bench

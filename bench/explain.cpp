@@ -69,20 +69,23 @@ std::string describe(const Costs& costs, int hosts, int ranks) {
   return text;
 }
 
-void Explanation::begin(const Communicator& communicator, double cache_line_us) {
+void Explanation::begin(const Communicator& communicator, const Distance& distance) {
   const Problem& problem = arguments_.problem;
   const auto hosts = communicator.hosts();
   table_ << fmt::format("# kolo-bench explain {}: {} {} over {}, {}{}\n", arguments_.explained,
                         arguments_.ranks, arguments_.ranks == 1 ? "rank" : "ranks",
                         communicator.transport(), problem.is_in_place ? "in place" : "out of place",
                         mode_text(arguments_.reproducibility));
-  table_ << fmt::format("# {}; {}\n# {}\n", describe_machine(), surroundings_text(cache_line_us),
-                        own_version());
+  table_ << fmt::format("# {}; {}\n# {}\n", describe_machine(),
+                        surroundings_text(distance.last_us()), own_version());
   table_ << heading_of_costs(arguments_);
   if (arguments_.ranks > 1) {
     const int most = *std::ranges::max_element(hosts) + 1;
     table_ << describe(communicator.costs(), most, most_ranks_of_a_host(hosts));
   }
+  const std::string warning = costs_warning(distance);
+  if (arguments_.reproducibility == Reproducibility::kFast && !warning.empty())
+    table_ << "# " << warning << '\n';
   if (const std::string path = read_settings().tuning; !path.empty())
     table_ << fmt::format("# measured choices: {} (KOLO_TUNING)\n", path);
   table_ << fmt::format("#{:>11} {:>8} {:>7} {:>20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n", "bytes",

@@ -15,7 +15,7 @@ class Explanation : public ContestReport {
  public:
   Explanation(const Arguments& arguments, std::ostream& table, JsonLines& json)
       : arguments_(arguments), table_(table), json_(json) {}
-  void begin(const Communicator& communicator, double cache_line_us) override;
+  void begin(const Communicator& communicator, const Distance& distance) override;
   void add(const Contest& contest) override;
   void end() override;
 

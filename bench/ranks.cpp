@@ -137,13 +137,15 @@ struct Seat {
 
 std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                                Seat& seat, std::ostream& table) {
+  Distance distance;
+  distance.add(seat.meeting->cache_line_round_trip());
   seat.communicator = connect_kolo(request_of(rank, arguments, store));
   std::unique_ptr<ContestReport> report;
   if (rank == 0 && arguments.command == "tune")
     report = make_tune_report(arguments, table, *seat.json);
   if (rank == 0 && arguments.command == "explain")
     report = std::make_unique<Explanation>(arguments, table, *seat.json);
-  return hold_contests(seat.communicator, *seat.meeting, arguments, report.get());
+  return hold_contests(seat.communicator, *seat.meeting, distance, arguments, report.get());
 }
 
 bool lives_elsewhere(const std::unique_ptr<Library>& library) { return library->is_elsewhere(); }

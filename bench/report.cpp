@@ -113,17 +113,32 @@ std::string p99_text(double us, std::size_t iterations) {
   return iterations < kFewestForP99 ? "-" : time_text(us);
 }
 
+std::string round_trip_text(double cache_line_us) {
+  if (is_disturbed(cache_line_us))
+    return "a cache line's round trip is not known: another program had a core (disturbed)";
+  if (cache_line_us > 0)
+    return fmt::format("a cache line's round trip {:.2f} us ({})", cache_line_us,
+                       regime(cache_line_us));
+  return available_cores().size() < 2 ? "one core: no cache line's round trip"
+                                      : "a cache line's round trip is not known: one rank, or "
+                                        "others keep the cores too busy";
+}
+
 std::string surroundings_text(double cache_line_us) {
-  const char* const why_not = available_cores().size() < 2
-                                  ? "one core: no cache line's round trip"
-                                  : "a cache line's round trip is not known: one rank, or others "
-                                    "keep the cores too busy";
-  const std::string text = cache_line_us <= 0
-                               ? why_not
-                               : fmt::format("a cache line's round trip {:.2f} us ({})",
-                                             cache_line_us, regime(cache_line_us));
+  const std::string text = round_trip_text(cache_line_us);
   const std::string network = network_between_ranks();
   return network.empty() ? text : fmt::format("{}; a network of {}", text, network);
+}
+
+std::string costs_warning(const Distance& distance) {
+  const std::string_view regime = distance.regime();
+  if (regime == "disturbed")
+    return "another program had a core while the costs were measured: what is predicted and chosen "
+           "by them says little";
+  if (regime == "moved")
+    return "the cores moved while the costs were measured: what is predicted and chosen by them "
+           "says little";
+  return "";
 }
 
 std::string mode_text(Reproducibility mode) {

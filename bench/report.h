@@ -37,8 +37,15 @@ class LineNotes {
   bool is_disturbed_ = false;
 };
 
-// How far apart the cores of the ranks are, and what network is between them where link.py says so.
+// How far apart the cores of the ranks are; no figure where the probe was disturbed.
+std::string round_trip_text(double cache_line_us);
+
+// That, and what network is between them where link.py says so.
 std::string surroundings_text(double cache_line_us);
+
+// What is wrong with costs that the planner measured between the probes of `distance`; empty where
+// nothing is.
+std::string costs_warning(const Distance& distance);
 
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);

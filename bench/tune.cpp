@@ -70,11 +70,13 @@ class TuneReport : public ContestReport {
   TuneReport(const Arguments& arguments, std::ostream& table, JsonLines& json)
       : points_(arguments.tune.points), table_(table), json_(json) {}
 
-  void begin(const Communicator& communicator, double cache_line_us) override {
+  void begin(const Communicator& communicator, const Distance& distance) override {
     transport_ = communicator.transport();
     ranks_ = communicator.size();
     table_ << fmt::format("# {} ranks over {}; {}\n", ranks_, transport_,
-                          surroundings_text(cache_line_us));
+                          surroundings_text(distance.last_us()));
+    if (const std::string warning = costs_warning(distance); !warning.empty())
+      table_ << "# " << warning << '\n';
   }
 
   void add(const Contest& contest) override {

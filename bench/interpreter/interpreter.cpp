@@ -7,6 +7,7 @@
 #include "bench/cache_line.h"
 #include "bench/cores.h"
 #include "bench/facts.h"
+#include "bench/report.h"
 #include "bench/sizes.h"
 
 namespace kolo::bench {
@@ -47,9 +48,8 @@ void print(const char* about, const std::vector<PlanRow>& rows) {
 }  // namespace
 
 int run_interpreter(const InterpreterRequest& request) {
-  const double line_us = cache_line_round_trip();
-  fmt::print("# kolo-bench interpreter\n# {}; a cache line's round trip {:.2f} us ({})\n# {}\n",
-             describe_machine(), line_us, regime(line_us), own_version());
+  fmt::print("# kolo-bench interpreter\n# {}; {}\n# {}\n", describe_machine(),
+             round_trip_text(cache_line_round_trip()), own_version());
   bool is_late = false;
   const auto show = [&is_late](const char* about, const std::vector<InterpreterRow>& rows) {
     print(about, rows);

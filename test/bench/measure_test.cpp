@@ -167,6 +167,24 @@ TEST_CASE("what says by itself that it was disturbed is so, wherever its cores w
   REQUIRE(std::string_view(near.regime()) == "disturbed");
 }
 
+TEST_CASE("a heading has no figure of a probe that another program disturbed") {
+  CHECK(round_trip_text(0.12) == "a cache line's round trip 0.12 us (near)");
+  CHECK(round_trip_text(312.5) ==
+        "a cache line's round trip is not known: another program had a core (disturbed)");
+}
+
+TEST_CASE("costs come with a warning where the probes around their measurement are not alike") {
+  Distance distance;
+  distance.add(0.12);
+  distance.add(0.13);
+  CHECK(costs_warning(distance).empty());
+  distance.add(0.49);
+  CHECK_THAT(costs_warning(distance), ContainsSubstring("the cores moved while the costs were"));
+  distance.add(312.5);
+  CHECK(distance.last_us() == 312.5);
+  CHECK_THAT(costs_warning(distance), ContainsSubstring("another program had a core while the"));
+}
+
 TEST_CASE("a row whose cores moved says so in the table and in its line") {
   Row row;
   row.iterations = 8;
