@@ -27,9 +27,14 @@ int most_ranks_of_a_host(std::span<const int> hosts) {
   return static_cast<int>(most);
 }
 
+// Where results are to be the same in every run, nothing measured chooses how they come about.
+bool are_measured(const Arguments& arguments) {
+  return arguments.reproducibility != Reproducibility::kOrdered;
+}
+
 std::string heading_of_costs(const Arguments& arguments) {
   if (arguments.ranks == 1) return "# one rank: nothing to measure, nothing to choose\n";
-  const char* whence = arguments.reproducibility == Reproducibility::kFast
+  const char* whence = are_measured(arguments)
                            ? "measured as the job began"
                            : "the transport's own words: no measurement may have a say";
   return fmt::format("# costs, {}:\n", whence);
@@ -84,8 +89,7 @@ void Explanation::begin(const Communicator& communicator, const Distance& distan
     table_ << describe(communicator.costs(), most, most_ranks_of_a_host(hosts));
   }
   const std::string warning = costs_warning(distance);
-  if (arguments_.reproducibility == Reproducibility::kFast && !warning.empty())
-    table_ << "# " << warning << '\n';
+  if (are_measured(arguments_) && !warning.empty()) table_ << "# " << warning << '\n';
   if (const std::string path = read_settings().tuning; !path.empty())
     table_ << fmt::format("# measured choices: {} (KOLO_TUNING)\n", path);
   table_ << fmt::format("#{:>11} {:>8} {:>7} {:>20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n", "bytes",
