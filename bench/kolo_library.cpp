@@ -19,6 +19,7 @@ class Kolo : public Library {
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
+  std::string carrier() const override { return communicator_->carrier(); }
   std::string algorithm(const Problem& problem) const override {
     if (!algorithm_.empty()) return algorithm_;
     const std::size_t bytes = problem.count * element_bytes(problem.type);

@@ -51,6 +51,8 @@ class Library {
   // For the table and the JSON lines.
   virtual std::string name() const = 0;
   virtual std::string transport() const = 0;
+  // What that goes over, where there are several such: libfabric's provider, UCX's transports.
+  virtual std::string carrier() const { return {}; }
   // The algorithm that runs, also where the library chooses it.
   virtual std::string algorithm(const Problem& problem) const = 0;
 

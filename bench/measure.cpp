@@ -75,6 +75,7 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     row.library = library.name();
     row.version = library.version();
     row.transport = library.transport();
+    row.carrier = library.carrier();
     row.algorithm = library.algorithm(turn.problem);
     row.collective = arguments_.command;
     row.problem = turn.problem;

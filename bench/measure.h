@@ -25,6 +25,7 @@ class RunLimit;
 struct Row {
   std::string library;
   std::string transport;
+  std::string carrier = {};  // what that goes over, as in library.h; mostly empty
   std::string algorithm;
   std::string collective;
   Problem problem;

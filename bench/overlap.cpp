@@ -34,6 +34,7 @@ class Overlapped final : public Library {
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
+  std::string carrier() const override { return communicator_->carrier(); }
   void write_records() override { communicator_->write_records(); }
   std::string algorithm(const Problem& problem) const override {
     if (!algorithm_.empty()) return algorithm_;
@@ -100,10 +101,12 @@ void print(const OverlapRow& row, std::ostream& table) {
                        percent(share_of(row)), wrong_text(row.together), row.together.iterations);
 }
 
-void print_heading(const Arguments& arguments, double cache_line_us, std::ostream& table) {
-  table << fmt::format("# kolo-bench {} --overlap: {} ranks, {}\n# {}; {}\n# {}\n",
-                       arguments.command, arguments.ranks, to_string(arguments.form),
-                       describe_machine(), surroundings_text(cache_line_us), own_version());
+void print_heading(const Arguments& arguments, const Library& own, double cache_line_us,
+                   std::ostream& table) {
+  table << fmt::format("# kolo-bench {} --overlap: {}, {}\n# {}; {}\n# {}\n", arguments.command,
+                       ranks_text(arguments.ranks, own.transport(), own.carrier()),
+                       to_string(arguments.form), describe_machine(),
+                       surroundings_text(cache_line_us), own_version());
   table << fmt::format("#{:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
                        "bytes", "over", "by", "progress", "alone", "compute", "together", "exposed",
                        "hidden", "wrong", "iters");
@@ -194,7 +197,7 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
   Bench bench(meeting, arguments);
   const double cache_line_us = meeting.cache_line_round_trip();
   const bool prints = meeting.rank() == 0;
-  if (prints) print_heading(arguments, cache_line_us, table);
+  if (prints) print_heading(arguments, *libraries.front(), cache_line_us, table);
   std::uint64_t wrong = 0;
   for (const std::size_t bytes : sizes) {
     const std::vector<OverlapRow> rows = measure_overlap(meeting, bench, libraries, bytes);

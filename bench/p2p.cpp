@@ -34,6 +34,7 @@ P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
   row.library = pipe.library();
   row.level = pipe.level();
   row.transport = pipe.transport();
+  row.carrier = pipe.carrier();
   row.version = pipe.library() == "kolo" ? own_version() : pipe.version();
   row.bytes = bytes;
   row.window = window_of(arguments.p2p, bytes);
@@ -77,8 +78,8 @@ void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
     if (!version.empty() && std::ranges::find(versions, version) == versions.end())
       versions.push_back(version);
   }
-  table << fmt::format("# kolo-bench p2p {}: 2 ranks over {}{}\n# {}; {}\n# {}\n",
-                       to_string(arguments.p2p.kind), pipes.front()->transport(),
+  table << fmt::format("# kolo-bench p2p {}: {}{}\n# {}; {}\n# {}\n", to_string(arguments.p2p.kind),
+                       ranks_text(2, pipes.front()->transport(), pipes.front()->carrier()),
                        arguments.against.empty()
                            ? ""
                            : fmt::format(", in turn with {}", fmt::join(arguments.against, ", ")),
@@ -160,6 +161,7 @@ std::string json_line(const P2pRow& p2p) {
   row.version = p2p.version;
   row.peer = p2p.peer;
   row.transport = p2p.transport;
+  row.carrier = p2p.carrier;
   row.collective = fmt::format("p2p_{}", to_string(p2p.kind));
   row.algorithm = p2p.level;
   row.problem.collective = Collective::kMessage;

@@ -46,6 +46,7 @@ struct P2pRow {
   std::string library = "kolo";
   std::string level;
   std::string transport;
+  std::string carrier;  // what that goes over, as in library.h
   std::string version;  // of the library; empty: unknown
   std::string peer;     // as --against named it, "openmpi:ucx"; empty: no peer
   std::size_t bytes = 0;

@@ -80,6 +80,7 @@ class SegmentPipe final : public Pipe {
 
   std::string level() const override { return "segments"; }
   std::string transport() const override { return std::string(transport_->name()); }
+  std::string carrier() const override { return transport_->carrier(); }
 
   void write_records() override { write_trace_of(*transport_); }
 
@@ -154,6 +155,7 @@ class MessagePipe final : public Pipe {
 
   std::string level() const override { return "messages"; }
   std::string transport() const override { return std::string(communicator_.transport()); }
+  std::string carrier() const override { return communicator_.carrier(); }
 
   void write_records() override { communicator_.write_records(); }
 

@@ -40,6 +40,8 @@ class Pipe {
   virtual std::string library() const { return "kolo"; }
   virtual std::string level() const = 0;
   virtual std::string transport() const = 0;
+  // What that goes over, as in library.h.
+  virtual std::string carrier() const { return {}; }
   // The library's release, for the JSON lines; empty where it does not tell.
   virtual std::string version() const { return {}; }
 

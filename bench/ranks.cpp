@@ -204,7 +204,10 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   Bench bench(*seat.meeting, arguments, pages);
   RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
-  if (rank == 0) report.begin(cache_line_us, versions_of(seat), peers_of(arguments, seat));
+  if (rank == 0) {
+    report.begin(*seat.libraries.front(), cache_line_us, versions_of(seat),
+                 peers_of(arguments, seat));
+  }
   const Communicator& own = *seat.libraries.front()->communicator();
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;

@@ -141,6 +141,11 @@ std::string costs_warning(const Distance& distance) {
   return "";
 }
 
+std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier) {
+  return fmt::format("{} {} over {}{}", ranks, ranks == 1 ? "rank" : "ranks", transport,
+                     carrier.empty() ? "" : fmt::format(" ({})", carrier));
+}
+
 std::string mode_text(Reproducibility mode) {
   return mode == Reproducibility::kFast ? ""
                                         : fmt::format(", results that are {}", to_string(mode));
@@ -192,6 +197,7 @@ std::string json_line(const Row& row) {
   line["segment_bytes"] = row.segment_bytes;
   if (row.is_memory_its_own) line["memory"] = "allocated";
   if (!row.peer.empty()) line["peer"] = row.peer;
+  if (!row.carrier.empty()) line["carrier"] = row.carrier;
   if (const std::string network = network_between_ranks(); !network.empty())
     line["network"] = network;
   line["pass_us"] = row.pass_us;
@@ -227,11 +233,12 @@ void JsonLines::add(const std::string& line) {
 Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
-void Report::begin(double cache_line_us, const std::vector<std::string>& versions,
+void Report::begin(const Library& own, double cache_line_us,
+                   const std::vector<std::string>& versions,
                    const std::vector<std::string>& peers) {
   table_ << fmt::format(
-      "# kolo-bench {}: {} {}, {}{}{}\n", arguments_.command, arguments_.ranks,
-      arguments_.ranks == 1 ? "rank" : "ranks",
+      "# kolo-bench {}: {}, {}{}{}\n", arguments_.command,
+      ranks_text(arguments_.ranks, own.transport(), own.carrier()),
       arguments_.problem.is_in_place ? "in place" : "out of place",
       (arguments_.is_memory_its_own ? ", in allocated memory" : "") + form_text(arguments_.form) +
           mode_text(arguments_.reproducibility),

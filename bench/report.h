@@ -47,6 +47,9 @@ std::string surroundings_text(double cache_line_us);
 // nothing is.
 std::string costs_warning(const Distance& distance);
 
+// "2 ranks over tcp"; with a carrier "2 ranks over ofi (tcp;ofi_rxm)".
+std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier);
+
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);
 
@@ -80,9 +83,9 @@ class Report {
  public:
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
-  // `versions`: those of the libraries, as far as they tell. `peers`: as the heading names them,
-  // "gloo (over tcp)" where that is not what kolo runs over.
-  void begin(double cache_line_us, const std::vector<std::string>& versions,
+  // `own`: kolo. `versions`: those of the libraries, as far as they tell. `peers`: as the heading
+  // names them, "gloo (over tcp)" where that is not what kolo runs over.
+  void begin(const Library& own, double cache_line_us, const std::vector<std::string>& versions,
              const std::vector<std::string>& peers);
   // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
   // most 160 columns.

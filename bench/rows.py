@@ -41,7 +41,8 @@ NEEDED = {"library": TEXT, "transport": TEXT, "collective": TEXT, "algorithm": T
 BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
 OPTIONAL = {"peer": TEXT, "type": TEXT, "op": TEXT, "form": TEXT, "memory": TEXT, "reproducibility": TEXT, "progress": TEXT,
             "network": TEXT, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
-            "wrong": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT}
+            "wrong": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
+            "carrier": TEXT}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
 CAN_BE_NULL = ("wrong", "limit_us", "messages_per_s", *BANDWIDTHS)
 MOST_SHOWN = 40  # characters of a value

@@ -73,7 +73,7 @@ class TuneReport : public ContestReport {
   void begin(const Communicator& communicator, const Distance& distance) override {
     transport_ = communicator.transport();
     ranks_ = communicator.size();
-    table_ << fmt::format("# {} ranks over {}; {}\n", ranks_, transport_,
+    table_ << fmt::format("# {}; {}\n", ranks_text(ranks_, transport_, communicator.carrier()),
                           surroundings_text(distance.last_us()));
     if (const std::string warning = costs_warning(distance); !warning.empty())
       table_ << "# " << warning << '\n';

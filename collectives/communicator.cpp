@@ -58,6 +58,7 @@ Communicator::~Communicator() {
 int Communicator::rank() const { return state_->rank(); }
 int Communicator::size() const { return state_->size(); }
 std::string_view Communicator::transport() const { return state_->transport().name(); }
+std::string Communicator::carrier() const { return state_->transport().carrier(); }
 std::span<const int> Communicator::hosts() const { return state_->hosts(); }
 std::string_view Communicator::algorithm(Collective collective, std::size_t bytes, ElementType type,
                                          ReduceOp op) const {

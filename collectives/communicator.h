@@ -145,6 +145,9 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string_view transport() const;
+  // What that goes over where there are several such: libfabric's provider, the transports that UCX
+  // has taken; empty elsewhere.
+  std::string carrier() const;
   // By rank: the number of its host; hosts are numbered in the order of their first ranks.
   std::span<const int> hosts() const;
   // What a call runs whose CallOptions name no algorithm; `bytes`: of all its data. Type and

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,12 +43,12 @@ class OfiTransport final : public Transport, private ofi::Owner {
   OfiTransport(const TransportRequest& request, const OfiSettings& settings)
       : rank_(request.rank), size_(request.size), can_sleep_(settings.can_sleep) {
     check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
-    const std::string provider = ofi::agree_on_provider(request, settings.provider);
-    const ofi::KnownProvider known = ofi::known_provider(provider);
+    provider_ = ofi::agree_on_provider(request, settings.provider);
+    const ofi::KnownProvider known = ofi::known_provider(provider_);
     const bool is_set = settings.segment_bytes != 0;
     longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
     segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
-    const ofi::Card own = open(provider);
+    const ofi::Card own = open(provider_);
     try {
       meet(request, own);
     } catch (...) {
@@ -62,6 +63,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
   std::string_view name() const override { return "ofi"; }
+  std::string carrier() const override { return provider_; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
@@ -343,6 +345,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::size_t segment_bytes_ = 0;
   std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
+  std::string provider_;
   posix::Epoll watch_;
   std::optional<Lifeline> lifeline_;
   std::array<ofi::Operation, kControls> controls_;

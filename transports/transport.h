@@ -266,6 +266,10 @@ class Transport {
   // A handle on `bytes` at `data` that a peer's Channel::map takes; empty where memory cannot be
   // exported.
   virtual MemoryHandle export_memory(const void* data, std::size_t bytes);
+
+  // What it goes over where there are several such (libfabric's provider, the transports that UCX
+  // has taken), for who tells what was measured; empty elsewhere. From any thread.
+  virtual std::string carrier() const { return ""; }
 };
 
 }  // namespace kolo

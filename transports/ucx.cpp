@@ -57,6 +57,7 @@ class UcxTransport final : public Transport {
     station_.epoll.add(station_.worker.descriptor(), EPOLLIN, static_cast<std::uint64_t>(size_));
     try {
       if (size_ <= kAllConnect) meet(request);
+      carrier_ = carriers_of_first();
       has_met_ = true;
     } catch (...) {
       quiesce();
@@ -70,6 +71,7 @@ class UcxTransport final : public Transport {
   }
 
   std::string_view name() const override { return "ucx"; }
+  std::string carrier() const override { return carrier_; }
   int rank() const override { return station_.rank; }
   int size() const override { return size_; }
 
@@ -299,6 +301,22 @@ class UcxTransport final : public Transport {
     });
   }
 
+  // Of the first peer's connection, each once; empty where there is none yet.
+  std::string carriers_of_first() const {
+    std::vector<std::string> names;
+    for (const auto& channel : channels_) {
+      if (channel) {
+        names = channel->carriers();
+        break;
+      }
+    }
+    std::string text;
+    for (auto name = names.begin(); name != names.end(); ++name) {
+      if (std::find(names.begin(), name, *name) == name) text += (text.empty() ? "" : ",") + *name;
+    }
+    return text;
+  }
+
   std::optional<ucx::Farewell> farewell_to(const ucx::Farewell& watcher) const {
     if (!has_met_ || watcher.rank >= channels_.size() || !channels_[watcher.rank])
       return std::nullopt;
@@ -318,6 +336,7 @@ class UcxTransport final : public Transport {
   bool is_look_due_ = false;
   bool has_met_ = false;
   bool is_quiesced_ = false;
+  std::string carrier_;
 };
 
 std::unique_ptr<Transport> make(const TransportRequest& request) {

@@ -4,6 +4,8 @@
   headings_test.py KOLO_BENCH [test...]
 """
 
+import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,28 @@ class Headings(unittest.TestCase):
                 with self.subTest(words=words):
                     self.assertEqual(run(*words).splitlines().count(f"# {version}"), 1)
             self.assertTrue(table.read_text().splitlines()[2].endswith(f" UTC, {version}"), table.read_text())
+
+    def test_what_carries_a_transport_is_in_the_heading_and_in_every_row(self):
+        there = {line.split(":")[0]: line for line in run("transports").splitlines()}
+        for transport in ("shm", "tcp", "ucx", "ofi"):
+            if "cannot be used here" in there.get(transport, "cannot be used here"):
+                continue
+            has_several = transport in ("ucx", "ofi")
+            for words in (["allreduce", "--transport", transport], ["allreduce", "--transport", transport, "--overlap"],
+                          ["p2p", "latency", "--transport", transport, "--level", "both"],
+                          ["explain", "allreduce", "--transport", transport]):
+                with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "rows"
+                    heading = run(*words, "--max-bytes", "8", *FEW, "--json", str(path)).splitlines()[0]
+                    carriers = {json.loads(line).get("carrier") for line in path.read_text().splitlines()}
+                    self.assertEqual(len(carriers), 1)
+                    carrier = carriers.pop()
+                    self.assertEqual(bool(carrier), has_several)
+                    over = f"2 ranks over {transport} ({carrier})" if has_several else f"2 ranks over {transport}"
+                    self.assertRegex(heading, rf"{re.escape(over)}(,|$)")
+        if "ofi" in there and "cannot be used here" not in there["ofi"]:
+            heading = run("allreduce", "--transport", "ofi", "--shape", "1Gbit", "--max-bytes", "8", *FEW).splitlines()[0]
+            self.assertRegex(heading, r"2 ranks over ofi,1Gbit \([^)]+\),")
 
 
 if __name__ == "__main__":

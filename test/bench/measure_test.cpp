@@ -242,7 +242,8 @@ TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 16
   JsonLines no_lines("");
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
   Report report(arguments, table, no_lines);
-  report.begin(0.1, {}, {"gloo", "openmpi:ucx", "mpich"});
+  Table nobody(1);
+  report.begin(TestLibrary(nobody, 0, Lie::kNone), 0.1, {}, {"gloo", "openmpi:ucx", "mpich"});
   const std::size_t head = table.str().size();
   report.add(rows);
   std::istringstream lines(table.str().substr(head));

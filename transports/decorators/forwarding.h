@@ -74,6 +74,7 @@ class ForwardingTransport : public Transport {
   MemoryHandle export_memory(const void* data, std::size_t bytes) override {
     return inner_->export_memory(data, bytes);
   }
+  std::string carrier() const override { return inner_->carrier(); }
 
  protected:
   // A channel to every peer, made of the one below and `arguments`.

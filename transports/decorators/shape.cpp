@@ -85,6 +85,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
   MemoryHandle export_memory(const void* data, std::size_t bytes) override {
     return inner_->export_memory(data, bytes);
   }
+  std::string carrier() const override { return inner_->carrier(); }
 
  private:
   struct Coming {

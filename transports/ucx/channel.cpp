@@ -219,7 +219,12 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
 void UcxChannel::learn_carriers() {
   knows_carriers_ = true;
   if (station_.asks_as_told) return;
-  outbox_.send_eagerly(eager_bytes(carriers_in(station_.worker.describe(outbox_.endpoint()))));
+  outbox_.send_eagerly(eager_bytes(carriers()));
+}
+
+std::vector<std::string> UcxChannel::carriers() const {
+  if (outbox_.endpoint() == nullptr) return {};
+  return carriers_in(station_.worker.describe(outbox_.endpoint()));
 }
 
 void UcxChannel::send_held() {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "transports/transport.h"
 #include "transports/ucx/inbox.h"
@@ -81,6 +82,9 @@ class UcxChannel final : public Channel {
   bool has_parted() const { return lost_.empty() && last_.has_value(); }  // in good order
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
+
+  // UCX's transports that carry the connection; empty before connect().
+  std::vector<std::string> carriers() const;
 
   // Every later call throws kAborted.
   void close() noexcept {
