@@ -63,6 +63,7 @@ int list_transports() {
 }
 
 int run(const Arguments& arguments, int argc, const char* const* argv) {
+  if (kolo::bench::launched_ranks() == 0) kolo::bench::say_what_is_there(arguments.json);
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
   if (arguments.command == "peers") return list_peers();

@@ -14,6 +14,7 @@
 #include "bench/facts.h"
 #include "bench/forms.h"
 #include "bench/peers/peers.h"
+#include "bench/whole_file.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
@@ -222,6 +223,12 @@ JsonLines::JsonLines(const std::string& path) : path_(path) {
   file_.open(path, std::ios::app);
   if (!file_) throw std::invalid_argument(fmt::format("--json {}: cannot write there", path));
   out_ = &file_;
+}
+
+void say_what_is_there(const std::string& json) {
+  if (json.empty() || json == "-" || !holds_something(json)) return;
+  std::cerr << fmt::format(
+      "kolo-bench: --json {}: the file holds something already; the rows are appended\n", json);
 }
 
 void JsonLines::add(const std::string& line) {

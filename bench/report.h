@@ -78,6 +78,10 @@ class JsonLines {
   std::ostream* out_ = nullptr;
 };
 
+// Says on standard error that rows will stand behind those of another run, where the file of --json
+// is there and not empty. For who starts a run, once: its ranks write to the same file.
+void say_what_is_there(const std::string& json);
+
 // Throws as flush_or_throw does.
 class Report {
  public:

@@ -194,6 +194,11 @@ std::unique_ptr<ContestReport> make_tune_report(const Arguments& arguments, std:
 int run_tune(const Arguments& arguments, int argc, const char* const* argv) {
   const TuneRequest& tune = arguments.tune;
   const PointsFile file(tune.out);
+  if (holds_something(tune.out)) {
+    std::cerr << fmt::format(
+        "kolo-bench: --out {}: the file holds something already; the table takes its place\n",
+        tune.out);
+  }
   begin_table(arguments);
   for (const std::string& transport : tune.transports) {
     for (const int ranks : tune.ranks) {

@@ -41,6 +41,11 @@ void take_permissions(const std::string& part, const fs::path& place) {
 
 }  // namespace
 
+bool holds_something(const std::string& file) {
+  std::error_code code;
+  return fs::is_regular_file(file, code) && fs::file_size(file, code) > 0 && !code;
+}
+
 std::string scratch_beside(const std::string& file, std::string_view flag) {
   std::string part = file + ".XXXXXX";
   const int made = mkstemp(part.data());

@@ -6,6 +6,9 @@
 
 namespace kolo::bench {
 
+// Whether there is a file of that name, with anything in it; not of a device, a pipe or a folder.
+bool holds_something(const std::string& file);
+
 // A new, empty file beside `file`, of a name that nobody has.
 std::string scratch_beside(const std::string& file, std::string_view flag);
 

@@ -81,6 +81,7 @@ std::string table_line(const KernelContest& contest, const KernelResult& result)
 
 // Every size, type and form, in that order; the number of wrong elements.
 std::uint64_t measure(const std::vector<KernelContest>& contests, const std::string& json) {
+  say_what_is_there(json);
   JsonLines lines(json);
   std::ostream& table = json == "-" ? std::cerr : std::cout;
   table << "# " << own_version() << "; " << device::description() << '\n'

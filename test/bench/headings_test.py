@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kolo-bench says above its tables: of what kolo they are, and of what run.
+"""What kolo-bench says above its tables, of what kolo they are and of what run; and of files that are there already.
 
   headings_test.py KOLO_BENCH [test...]
 """
@@ -60,6 +60,38 @@ class Headings(unittest.TestCase):
         if "ofi" in there and "cannot be used here" not in there["ofi"]:
             heading = run("allreduce", "--transport", "ofi", "--shape", "1Gbit", "--max-bytes", "8", *FEW).splitlines()[0]
             self.assertRegex(heading, r"2 ranks over ofi,1Gbit \([^)]+\),")
+
+
+class Files(unittest.TestCase):
+    """A file that holds something already: one line says what becomes of it."""
+
+    def errors_of(self, *words):
+        done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_rows_that_come_behind_others_are_announced(self):
+        for words in (["allreduce", "--transport", "shm"], ["allreduce", "--transport", "inproc"], ["explain", "scan"],
+                      ["p2p", "latency"]):
+            with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "rows"
+                all_words = [*words, "--max-bytes", "8", *FEW, "--json", str(path)]
+                self.assertEqual(self.errors_of(*all_words), "")
+                rows = path.read_text()
+                self.assertEqual(self.errors_of(*all_words),
+                                 f"kolo-bench: --json {path}: the file holds something already; the rows are appended\n")
+                self.assertTrue(path.read_text().startswith(rows))
+        self.assertEqual(self.errors_of("allreduce", "--max-bytes", "8", *FEW, "--json", "/dev/null"), "")
+
+    def test_a_table_that_is_replaced_and_rows_of_several_jobs_are_announced_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table, path = Path(folder) / "table", Path(folder) / "rows"
+            words = ["tune", "--collectives", "broadcast", "--ranks", "2", "--transport", "inproc,shm", "--max-bytes", "8", *FEW,
+                     "--out", str(table), "--json", str(path)]
+            self.assertEqual(self.errors_of(*words), "")
+            self.assertEqual(self.errors_of(*words),
+                             f"kolo-bench: --json {path}: the file holds something already; the rows are appended\n"
+                             f"kolo-bench: --out {table}: the file holds something already; the table takes its place\n")
 
 
 if __name__ == "__main__":
