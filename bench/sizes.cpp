@@ -11,18 +11,36 @@
 namespace kolo::bench {
 namespace {
 
-// The power of 1024 behind a number: "", "K", "KB", "KiB", ...; -1 for anything else.
-int power_of(std::string_view unit) {
+constexpr int kNoUnit = -1;
+
+std::string in_small_letters(std::string_view text) {
   std::string small;
-  for (const char c : unit)
+  for (const char c : text)
     small.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  if (small.size() > 1 && small.back() == 'b') small.pop_back();
-  if (small.size() > 1 && small.back() == 'i') small.pop_back();
+  return small;
+}
+
+// The power of 1024 behind a number: "", "K", "KiB", ...
+int power_of(std::string_view unit) {
+  const std::string small = in_small_letters(unit);
   if (small.empty() || small == "b") return 0;
-  if (small == "k") return 1;
-  if (small == "m") return 2;
-  if (small == "g") return 3;
-  return -1;
+  if (small == "k" || small == "ki" || small == "kib") return 1;
+  if (small == "m" || small == "mi" || small == "mib") return 2;
+  if (small == "g" || small == "gi" || small == "gib") return 3;
+  return kNoUnit;
+}
+
+// "1MB" would be 1000000 bytes to some and 1048576 to others.
+[[noreturn]] void refuse(std::string_view text, std::string_view number, std::string_view unit) {
+  const std::string small = in_small_letters(unit);
+  if (!number.empty() && (small == "kb" || small == "mb" || small == "gb")) {
+    const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(small[0])));
+    throw std::invalid_argument(
+        fmt::format("'{}' may mean powers of 1000 or of 1024: write {}{} (or {}{}iB) for powers of "
+                    "1024, or the bytes",
+                    text, number, letter, number, letter));
+  }
+  throw std::invalid_argument(fmt::format("'{}' is no size; write 8, 32K, 256M or 1G", text));
 }
 
 }  // namespace
@@ -31,9 +49,10 @@ std::size_t parse_bytes(std::string_view text) {
   std::size_t value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const int power = power_of({rest, static_cast<std::size_t>(end - rest)});
-  if (error != std::errc{} || power < 0) {
-    throw std::invalid_argument(fmt::format("'{}' is no size; write 8, 32K, 256M or 1G", text));
+  const std::string_view unit_text(rest, static_cast<std::size_t>(end - rest));
+  const int power = power_of(unit_text);
+  if (error != std::errc{} || power == kNoUnit) {
+    refuse(text, text.substr(0, text.size() - unit_text.size()), unit_text);
   }
   const std::size_t unit = std::size_t{1} << (10 * power);
   if (value > std::numeric_limits<std::size_t>::max() / unit) {

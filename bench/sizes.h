@@ -1,4 +1,4 @@
-// Sizes as people write them: 8, 32K, 256M (powers of 1024), and a row of them.
+// Sizes as people write them: 8, 32K, 256MiB (powers of 1024), and a row of them.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace kolo::bench {
 
-// std::invalid_argument, quoting the text, where it is no size.
+// K, M and G are KiB, MiB and GiB. std::invalid_argument, quoting the text, where it is no size, or
+// one in KB, MB or GB.
 std::size_t parse_bytes(std::string_view text);
 
 // "8 B", "32 KiB", "1.5 MiB".

@@ -15,22 +15,38 @@ TEST_CASE("sizes are read as people write them") {
   REQUIRE(parse_bytes("32k") == 32 * 1024);
   REQUIRE(parse_bytes("32KiB") == 32 * 1024);
   REQUIRE(parse_bytes("256M") == std::size_t{256} << 20);
-  REQUIRE(parse_bytes("1GB") == std::size_t{1} << 30);
+  REQUIRE(parse_bytes("1GiB") == std::size_t{1} << 30);
 }
 
-TEST_CASE("what is no size is refused, and quoted") {
-  const auto text =
-      GENERATE("", "K", "12X", "-1", "1.5M", "8 8", "99999999999999999999", "99999999999G");
-  std::string quoted = "'";
-  quoted.append(text).append("'");
-  std::string complaint;
+namespace {
+
+std::string complaint_about(const char* text) {
   try {
     parse_bytes(text);
   } catch (const std::invalid_argument& error) {
-    complaint = error.what();
+    return error.what();
   }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what is no size is refused, and quoted") {
+  const auto text = GENERATE("", "K", "KB", "12X", "-1", "1.5M", "8 8", "99999999999999999999",
+                             "99999999999G", "8BB", "1MBB");
+  std::string quoted = "'";
+  quoted.append(text).append("'");
+  const std::string complaint = complaint_about(text);
   INFO(complaint);
   REQUIRE(complaint.find(quoted) != std::string::npos);
+}
+
+TEST_CASE("units that mean powers of 1000 to some are refused, with those that do not") {
+  CHECK(complaint_about("1MB") ==
+        "'1MB' may mean powers of 1000 or of 1024: write 1M (or 1MiB) for powers of 1024, or the "
+        "bytes");
+  CHECK(complaint_about("64kb").find("write 64K (or 64KiB)") != std::string::npos);
+  CHECK(complaint_about("2Gb").find("write 2G (or 2GiB)") != std::string::npos);
 }
 
 TEST_CASE("sizes are written with the unit that keeps them short") {
