@@ -67,7 +67,8 @@ std::string describe_processor() {
 std::string describe_machine() {
   utsname system{};
   uname(&system);
-  return fmt::format("{}, {} cores, {} {}", describe_processor(), available_cores().size(),
+  const std::size_t cores = available_cores().size();
+  return fmt::format("{}, {} {}, {} {}", describe_processor(), cores, cores == 1 ? "core" : "cores",
                      system.sysname, system.release);
 }
 

@@ -169,7 +169,7 @@ std::string verdict_text(Verdict verdict, const Saved& before, const Saved& now,
     case Verdict::kFaster:
       return "faster";
     case Verdict::kWrong:
-      return fmt::format("WRONG: {} elements", now.wrong);
+      return "WRONG: " + format_count(now.wrong, "element");
     case Verdict::kOtherRegime:
       return fmt::format("different regime ({}, now {}), not comparable", before.regime,
                          now.regime);

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bench/sizes.h"
 #include "bench/whole_file.h"
 #include "collectives/algorithm_table.h"
 #include "collectives/algorithms/dissemination.h"
@@ -181,8 +182,8 @@ class Diagram {
   }
 
   void draw_title() {
-    std::string title =
-        fmt::format("{} by {}, {} ranks", request_.name, name_of(request_), request_.ranks);
+    std::string title = fmt::format("{} by {}, {}", request_.name, name_of(request_),
+                                    format_count(static_cast<std::size_t>(request_.ranks), "rank"));
     if (has_hosts()) title += fmt::format(" on {} hosts", std::ranges::max(request_.hosts) + 1);
     put(kLeft, 24, "start", title, " font-size=\"17\" font-weight=\"bold\"");
     put(kLeft, 44, "start",

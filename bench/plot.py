@@ -22,7 +22,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from rows import (bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text, size_text,
+from rows import (bandwidth, count_text, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text, size_text,
                   what_is_wrong)
 
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -177,7 +177,7 @@ def where_text(rows):
     if len(places) != 1 or None in next(iter(places)):
         return ""
     machine, cores, kernel, commit = next(iter(places))
-    return f"{machine}, {cores} cores, {kernel}, kolo at {str(commit)[:20]}"
+    return f"{machine}, {count_text(cores, 'core')}, {kernel}, kolo at {str(commit)[:20]}"
 
 
 def number_text(value, _position=None):
@@ -437,7 +437,7 @@ def draw_pictures(plt, rows, folder):
             if not there:
                 continue
             figure, axes = draw_bars(plt, there, colors) if what == "bars" else draw(plt, there, what, colors)
-            axes.set_title(f"{collective}, {ranks} ranks")
+            axes.set_title(f"{collective}, {count_text(ranks, 'rank')}")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
             save(plt, figure, folder / f"{collective}_{ranks}_ranks_{what}")
@@ -456,7 +456,7 @@ def draw_overviews(plt, rows, folder):
                 continue
             figure = draw_page(plt, there, what, colors)
             quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
-            figure.suptitle(f"{transport}, {ranks} ranks: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
+            figure.suptitle(f"{transport}, {count_text(ranks, 'rank')}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
             save(plt, figure, folder / f"{transport.replace('/', '_')}_{ranks}_ranks_{what}", ("png",))
 
 

@@ -46,7 +46,8 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
 
 int exit_code(std::uint64_t wrong) {
   if (wrong == 0) return 0;
-  std::cerr << fmt::format("kolo-bench: {} elements of the results are wrong\n", wrong);
+  std::cerr << fmt::format("kolo-bench: {} of the results {} wrong\n",
+                           format_count(wrong, "element"), wrong == 1 ? "is" : "are");
   return kWrongResults;
 }
 

@@ -14,6 +14,7 @@
 #include "bench/facts.h"
 #include "bench/forms.h"
 #include "bench/peers/peers.h"
+#include "bench/sizes.h"
 #include "bench/whole_file.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
@@ -143,8 +144,8 @@ std::string costs_warning(const Distance& distance) {
 }
 
 std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier) {
-  return fmt::format("{} {} over {}{}", ranks, ranks == 1 ? "rank" : "ranks", transport,
-                     carrier.empty() ? "" : fmt::format(" ({})", carrier));
+  return fmt::format("{} over {}{}", format_count(static_cast<std::size_t>(ranks), "rank"),
+                     transport, carrier.empty() ? "" : fmt::format(" ({})", carrier));
 }
 
 std::string mode_text(Reproducibility mode) {
@@ -332,7 +333,8 @@ std::uint64_t Report::end() {
   std::uint64_t wrong = 0;
   for (const auto& [library, count] : wrong_by_) {
     wrong += count;
-    note(fmt::format("{}: {} elements are wrong", library, count));
+    note(fmt::format("{}: {} {} wrong", library, format_count(count, "element"),
+                     count == 1 ? "is" : "are"));
   }
   note(fmt::format(
       "{}; {} wrong",

@@ -11,6 +11,7 @@ SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progre
 USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is that of p2p
 USUAL_OPS = ("sum", "-", "")
 UNITS = ["B", "KiB", "MiB", "GiB"]
+ALMOST = 1023.95  # would be written 1024.0
 MOST_BYTES = 2**63 - 1
 
 
@@ -72,10 +73,16 @@ def what_is_wrong(row):
 
 
 def size_text(size):
+    """32 KiB; 32.0 KiB where it is not quite that."""
     unit = 0
-    while size >= 1024 and unit + 1 < len(UNITS):
+    while unit + 1 < len(UNITS) and (size >= 1024 or size > ALMOST and size != int(size)):
         size, unit = size / 1024, unit + 1
-    return f"{size:g} {UNITS[unit]}"
+    return f"{size:.{0 if size == int(size) else 1}f} {UNITS[unit]}"
+
+
+def count_text(count, one):
+    """1 rank, 2 ranks"""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
 
 
 def name_of(row):
@@ -106,7 +113,7 @@ def setting_text(row):
     if row.get("segment_bytes"):
         words.append(f"segments of {size_text(row['segment_bytes'])}")
     if row.get("servers"):
-        words.append(f"{row['servers']} servers")
+        words.append(count_text(row["servers"], "server"))
     return ", ".join(words)
 
 

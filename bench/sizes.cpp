@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -63,13 +64,19 @@ std::size_t parse_bytes(std::string_view text) {
 
 std::string format_bytes(std::size_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  constexpr double kAlmost = 1023.95;  // would be written 1024.0
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+  while (unit + 1 < std::size(kUnits) &&
+         (value >= 1024 || (value > kAlmost && value != std::floor(value)))) {
     value /= 1024;
     ++unit;
   }
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
+  return fmt::format("{:.{}f} {}", value, value == std::floor(value) ? 0 : 1, kUnits[unit]);
+}
+
+std::string format_count(std::size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,

@@ -12,8 +12,11 @@ namespace kolo::bench {
 // one in KB, MB or GB.
 std::size_t parse_bytes(std::string_view text);
 
-// "8 B", "32 KiB", "1.5 MiB".
+// "8 B", "32 KiB", "1.5 MiB"; "32.0 KiB" where it is not quite 32.
 std::string format_bytes(std::size_t bytes);
+
+// "1 rank", "2 ranks".
+std::string format_count(std::size_t count, std::string_view one);
 
 // min, min * factor, ... and at last max itself, each a multiple of `granule` (at least one of it,
 // unless max is less) and named once. std::invalid_argument where min exceeds max, or factor is

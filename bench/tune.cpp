@@ -21,6 +21,7 @@
 #include "bench/facts.h"
 #include "bench/planner_flags.h"
 #include "bench/ranks.h"
+#include "bench/sizes.h"
 #include "bench/whole_file.h"
 #include "collectives/tuning.h"
 #include "transports/settings.h"
@@ -174,8 +175,8 @@ void summarize(const std::vector<nlohmann::json>& points, const Arguments& argum
   const char* whose = read_settings().tuning.empty() ? "planner" : "table";
   std::ostream& table = table_of(arguments);
   table << fmt::format(
-      "# the {}'s choice is within {:.0f} % of the best candidate on {} of {} points ({:.1f} %)\n",
-      whose, 100 * kNear, near, points.size(),
+      "# the {}'s choice is within {:.0f} % of the best candidate on {} of {} ({:.1f} %)\n", whose,
+      100 * kNear, near, format_count(points.size(), "point"),
       100 * static_cast<double>(near) / static_cast<double>(points.size()));
   table << fmt::format(
       "# on {} of them the fastest one's own passes were more than {:.0f} % apart\n", noisy,

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from rows import key_of, name_of, setting_text, size_text  # noqa: E402  # pylint: disable=wrong-import-position
+from rows import count_text, key_of, name_of, setting_text, size_text  # noqa: E402  # pylint: disable=wrong-import-position
 
 TIME_OF = {"p2p_latency": "Time of one message, one way.", "p2p_bidirectional": "Time of a window of messages each way at once."}
 
@@ -93,7 +93,7 @@ def peer_cell(own, row):
     if row is None:
         return "-"
     if not able(row):
-        return f"wrong ({row['wrong']} elements)"
+        return f"wrong ({count_text(row['wrong'], 'element')})"
     return f"{time_text(row['median_us'])}, {ratio_text(row['median_us'] / own['median_us'])}"
 
 
@@ -123,7 +123,7 @@ def table(points, collective):
     for own, others in points:
         print(line([size_text(own["bytes"]), own["algorithm"],
                     f"{time_text(own['median_us'])} ({time_text(own['p10_us'])} - {time_text(own['p90_us'])})"
-                    + ("" if able(own) else f", wrong ({own['wrong']} elements)"),
+                    + ("" if able(own) else f", wrong ({count_text(own['wrong'], 'element')})"),
                     *(speed_cells(own) if is_messages else limit_cells(own)),
                     *(peer_cell(own, others.get(name)) for name in peers), str(own.get("regime", "-"))]))
     print()
@@ -140,7 +140,7 @@ def versions_of(files):
 
 def head(files, made_by, is_trial):
     run = next((row["run"] for rows in files for row in rows if "run" in row), {})
-    where = [run.get("machine"), f"{run['cores']} cores" if "cores" in run else "", run.get("date", "")[:10]]
+    where = [run.get("machine"), count_text(run["cores"], "core") if "cores" in run else "", run.get("date", "")[:10]]
     print(f"# {', '.join(word for word in where if word) or 'A machine that the rows do not name'}\n")
     if is_trial:
         print("**A trial of the program: no figures to quote.**\n")
@@ -209,7 +209,7 @@ def main():
     pictures = [Path(name).name for name in arguments.pictures.split()]
     points = [point for rows in files for point in points_of(rows)]
     for (transport, ranks, setting), of_section in sections_of(points).items():
-        section(of_section, f"{transport}, {ranks} ranks" + (f", {setting}" if setting else ""))
+        section(of_section, f"{transport}, {count_text(ranks, 'rank')}" + (f", {setting}" if setting else ""))
         if not setting:
             show(pictures, f"{transport.replace('/', '_')}_{ranks}_ranks")
         tables(of_section)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
-from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
+from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, size_text, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
 
 BENCH = ""
 PATIENCE_S = 240
@@ -99,6 +99,15 @@ class Plot(unittest.TestCase):
                      "kolo over tcp, 1", "kolo over tcp, 64"):
             self.assertIn(f"<!-- {name} -->", picture)
         self.assertNotIn("limit over shm, persistent", picture)
+
+    def test_sizes_and_counts_are_words(self):
+        self.assertEqual([size_text(size) for size in (0, 1023, 32768, 32772, 3 << 19, 1023 << 10, (1 << 20) - 4, (3 << 40) + 1)],
+                         ["0 B", "1023 B", "32 KiB", "32.0 KiB", "1.5 MiB", "1023 KiB", "1.0 MiB", "3072.0 GiB"])
+        rows = [row("kolo", "shm", size, size, ranks=1, collective="push", servers=1, run={"machine": "M", "cores": 1, "kernel": "K", "commit": "c"})
+                for size in (8, 32772)]
+        picture = self.plot(rows)["push_1_ranks_time.svg"]
+        for text in ("kolo over shm, 1 server", "32.0 KiB", "push, 1 rank", "M, 1 core, K, kolo at c"):
+            self.assertIn(f"<!-- {text} -->", picture)
 
     def test_an_overview_has_a_picture_for_each_transport_and_number_of_ranks(self):
         rows = [row(library, "tcp" if library == "gloo" else transport, size, size + 5, ranks=ranks, collective=collective, limit_us=1)

@@ -55,6 +55,16 @@ TEST_CASE("sizes are written with the unit that keeps them short") {
   REQUIRE(format_bytes(32 * 1024) == "32 KiB");
   REQUIRE(format_bytes(1536 * 1024) == "1.5 MiB");
   REQUIRE(format_bytes(std::size_t{5} << 30) == "5 GiB");
+  REQUIRE(format_bytes(32 * 1024 + 4) == "32.0 KiB");  // not what 32 KiB is
+  REQUIRE(format_bytes(1023 * 1024) == "1023 KiB");
+  REQUIRE(format_bytes(1024 * 1024 - 4) == "1.0 MiB");
+  REQUIRE(format_bytes((std::size_t{3} << 40) + 1) == "3072.0 GiB");
+}
+
+TEST_CASE("one is one, and no ones") {
+  REQUIRE(format_count(1, "rank") == "1 rank");
+  REQUIRE(format_count(0, "rank") == "0 ranks");
+  REQUIRE(format_count(2, "rank") == "2 ranks");
 }
 
 TEST_CASE("a sweep holds its smallest and its largest size, each once") {
