@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "bench/forms.h"
-#include "bench/sizes.h"
 
 namespace kolo::bench {
 namespace {
@@ -31,8 +30,8 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
           {"--servers", text(problem.servers)},
           {"--algorithm", arguments.is_by_all ? "all" : arguments.algorithm},
           {"--against", fmt::format("{}", fmt::join(arguments.against, ","))},
-          {"--min-bytes", format_bytes(arguments.min_bytes)},
-          {"--max-bytes", format_bytes(arguments.max_bytes)},
+          {"--min-bytes", text(arguments.min_bytes)},
+          {"--max-bytes", text(arguments.max_bytes)},
           {"--factor", text(arguments.factor)},
           {"--segment-bytes", text(arguments.segment_bytes)},
           {"--iterations", text(arguments.iterations)},
