@@ -78,9 +78,10 @@ void Explanation::begin(const Communicator& communicator, const Distance& distan
   const Problem& problem = arguments_.problem;
   const auto hosts = communicator.hosts();
   table_ << fmt::format(
-      "# kolo-bench explain {}: {}, {}{}\n", arguments_.explained,
+      "# kolo-bench explain {}: {}{}, {}{}\n", arguments_.explained,
       ranks_text(arguments_.ranks, communicator.transport(), communicator.carrier()),
-      problem.is_in_place ? "in place" : "out of place", mode_text(arguments_.reproducibility));
+      servers_text(problem), problem.is_in_place ? "in place" : "out of place",
+      mode_text(arguments_.reproducibility));
   table_ << fmt::format("# {}; {}\n# {}\n", describe_machine(),
                         surroundings_text(distance.last_us()), own_version());
   table_ << heading_of_costs(arguments_);

@@ -103,10 +103,10 @@ void print(const OverlapRow& row, std::ostream& table) {
 
 void print_heading(const Arguments& arguments, const Library& own, double cache_line_us,
                    std::ostream& table) {
-  table << fmt::format("# kolo-bench {} --overlap: {}, {}\n# {}; {}\n# {}\n", arguments.command,
+  table << fmt::format("# kolo-bench {} --overlap: {}{}, {}\n# {}; {}\n# {}\n", arguments.command,
                        ranks_text(arguments.ranks, own.transport(), own.carrier()),
-                       to_string(arguments.form), describe_machine(),
-                       surroundings_text(cache_line_us), own_version());
+                       servers_text(arguments.problem), to_string(arguments.form),
+                       describe_machine(), surroundings_text(cache_line_us), own_version());
   table << fmt::format("#{:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
                        "bytes", "over", "by", "progress", "alone", "compute", "together", "exposed",
                        "hidden", "wrong", "iters");

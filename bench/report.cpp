@@ -148,6 +148,12 @@ std::string ranks_text(int ranks, std::string_view transport, const std::string&
                      transport, carrier.empty() ? "" : fmt::format(" ({})", carrier));
 }
 
+std::string servers_text(const Problem& problem) {
+  if (!has_servers(problem.collective)) return "";
+  if (problem.servers == 0) return ", each of them a server";
+  return ", " + format_count(static_cast<std::size_t>(problem.servers), "server") + " among them";
+}
+
 std::string mode_text(Reproducibility mode) {
   return mode == Reproducibility::kFast ? ""
                                         : fmt::format(", results that are {}", to_string(mode));
@@ -245,8 +251,9 @@ void Report::begin(const Library& own, double cache_line_us,
                    const std::vector<std::string>& versions,
                    const std::vector<std::string>& peers) {
   table_ << fmt::format(
-      "# kolo-bench {}: {}, {}{}{}\n", arguments_.command,
+      "# kolo-bench {}: {}{}, {}{}{}\n", arguments_.command,
       ranks_text(arguments_.ranks, own.transport(), own.carrier()),
+      servers_text(arguments_.problem),
       arguments_.problem.is_in_place ? "in place" : "out of place",
       (arguments_.is_memory_its_own ? ", in allocated memory" : "") + form_text(arguments_.form) +
           mode_text(arguments_.reproducibility),

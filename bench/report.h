@@ -50,6 +50,9 @@ std::string costs_warning(const Distance& distance);
 // "2 ranks over tcp"; with a carrier "2 ranks over ofi (tcp;ofi_rxm)".
 std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier);
 
+// ", 1 server among them", of a parameter server's collectives; nothing for others.
+std::string servers_text(const Problem& problem);
+
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);
 

@@ -39,6 +39,14 @@ class Headings(unittest.TestCase):
                     self.assertEqual(run(*words).splitlines().count(f"# {version}"), 1)
             self.assertTrue(table.read_text().splitlines()[2].endswith(f" UTC, {version}"), table.read_text())
 
+    def test_a_parameter_server_s_says_who_serves(self):
+        for words, about in ((["ps", "push", "--servers", "1"], "push: 3 ranks over shm, 1 server among them, in place"),
+                             (["ps", "push-pull", "--servers", "2"], "push_pull: 3 ranks over shm, 2 servers among them, in place"),
+                             (["pull"], "pull: 3 ranks over shm, each of them a server, in place"),
+                             (["explain", "pull"], "explain pull: 3 ranks over shm, each of them a server, in place")):
+            heading = run(*words, "--ranks", "3", "--transport", "shm", "--max-bytes", "8", *FEW).splitlines()[0]
+            self.assertEqual(heading, f"# kolo-bench {about}")
+
     def test_what_carries_a_transport_is_in_the_heading_and_in_every_row(self):
         there = {line.split(":")[0]: line for line in run("transports").splitlines()}
         for transport in ("shm", "tcp", "ucx", "ofi"):
