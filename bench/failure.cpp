@@ -1,7 +1,5 @@
 #include "bench/failure.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <iostream>
 #include <new>
@@ -48,7 +46,7 @@ std::string first_cause(Store& store, int rank, const std::exception& failure) {
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&failure) != nullptr;
   const std::string own =
       is_ours ? failure.what()
-              : fmt::format("rank {}: {}{}", rank, failure.what(), is_memory ? kLessMemory : "");
+              : by_rank(rank, failure.what()) + std::string(is_memory ? kLessMemory : "");
   try {
     if (!is_ours) wait_for_news(store);
     return without_code(store.post_failure(own));

@@ -40,4 +40,8 @@ class Error : public std::runtime_error {
   int peer_;
 };
 
+// "rank 2: text"; `text` itself where it says already which rank speaks ("rank 1: ..."), or is of
+// that rank ("rank 2 has ...").
+std::string by_rank(int rank, std::string_view text);
+
 }  // namespace kolo

@@ -141,7 +141,7 @@ std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Dead
     in_use.add(place, store);
     return store;
   } catch (const Error& error) {
-    throw Error(error.code(), error.peer(), fmt::format("rank {}: {}", who.rank, error.what()));
+    throw Error(error.code(), error.peer(), by_rank(who.rank, error.what()));
   }
 }
 

@@ -24,6 +24,7 @@
 #include "bench/peers/elsewhere.h"
 #include "bench/pipe.h"
 #include "bench/player.h"
+#include "transports/error.h"
 #include "transports/rendezvous.h"
 
 namespace {
@@ -381,7 +382,7 @@ int run(char** argv) {
     bind_rank(rank, size);
     serve(rank, size, timeout, store);
   } catch (const std::exception& error) {
-    store->post_failure(fmt::format("rank {}: {}", rank, error.what()));
+    store->post_failure(by_rank(rank, error.what()));
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;

@@ -108,3 +108,10 @@ TEST_CASE("of ranks with one audience one says the first cause, without its code
   CHECK(said(Audience::kOneForAll) == SaidByAnotherRank().what());
   CHECK(said(Audience::kOneEachRank) == "rank 2 is gone");
 }
+
+TEST_CASE("a cause that says which rank it is of does not say it twice") {
+  const auto store = make_local_store();
+  const std::runtime_error own("rank 0: a connection was closed");
+  CHECK_THROWS_WITH(fail_together(*store, 0, Audience::kOneEachRank, own),
+                    "rank 0: a connection was closed");
+}

@@ -1,10 +1,12 @@
 #include "transports/conformance/rank_process.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "transports/conformance/child.h"
 #include "transports/conformance/scenarios.h"
+#include "transports/error.h"
 
 namespace kolo::conformance {
 
@@ -29,7 +31,7 @@ int play(const std::string& transport, int rank, std::uint16_t port, const std::
   }
   const std::string wrong = survive(scenario_named(scenario), transport, rank, *job, store);
   if (wrong.empty()) return 0;
-  std::fprintf(stderr, "rank %d: %s\n", rank, wrong.c_str());
+  std::fprintf(stderr, "%s\n", by_rank(rank, wrong).c_str());
   return 1;
 }
 
@@ -47,7 +49,7 @@ int be_rank(std::span<const std::string> words) {
     return play(words[0], std::stoi(words[1]), static_cast<std::uint16_t>(std::stoi(words[2])),
                 words[3]);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %s: %s\n", words[1].c_str(), error.what());
+    std::fprintf(stderr, "%s\n", by_rank(std::atoi(words[1].c_str()), error.what()).c_str());
     return 1;
   }
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "transports/error.h"
 #include "transports/exchange.h"
 
 namespace kolo::conformance {
@@ -158,8 +159,7 @@ void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)
         body(rank);
       } catch (const std::exception& error) {
         const std::lock_guard lock(mutex);
-        if (first_failure.empty())
-          first_failure = "rank " + std::to_string(number) + ": " + error.what();
+        if (first_failure.empty()) first_failure = by_rank(number, error.what());
         job->post_failure(first_failure);
       }
     });

@@ -175,8 +175,8 @@ class Meeting {
     while (rank < request_.size && reasons[index(rank)].empty()) ++rank;
     if (rank == request_.size) return;
     throw Error(ErrorCode::kUnavailable, rank == request_.rank ? kNoPeer : rank,
-                fmt::format("rank {}: rank {} cannot use cuda_ipc: {}", request_.rank, rank,
-                            reasons[index(rank)]));
+                by_rank(request_.rank, fmt::format("rank {} cannot use cuda_ipc: {}", rank,
+                                                   reasons[index(rank)])));
   }
 
   void require_same_sizes() const {

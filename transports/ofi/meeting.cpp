@@ -79,9 +79,9 @@ Offer own_offer(const TransportRequest& request, const std::string& asked) {
 [[noreturn]] void fail_without(int own, int rank, const Offer& offer, const std::string& provider) {
   throw Error(
       ErrorCode::kUnavailable, rank,
-      fmt::format("rank {}: rank {} has not got libfabric's provider {}: {}; kolo-bench transports "
-                  "lists those of a machine, KOLO_OFI_PROVIDER chooses",
-                  own, rank, provider, offer.why_not.empty() ? "no data" : offer.why_not));
+      by_rank(own, fmt::format("rank {} has not got libfabric's provider {}: {}; kolo-bench "
+                               "transports lists those of a machine, KOLO_OFI_PROVIDER chooses",
+                               rank, provider, offer.why_not.empty() ? "no data" : offer.why_not)));
 }
 
 void check_asked(const TransportRequest& request, const std::vector<Offer>& offers) {
@@ -190,8 +190,8 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const Card& ow
     const Card& card = cards.back();
     if (!card.why_not.empty()) {
       throw Error(ErrorCode::kUnavailable, rank,
-                  fmt::format("rank {}: rank {} has no endpoint (ofi): {}", request.rank, rank,
-                              card.why_not));
+                  by_rank(request.rank,
+                          fmt::format("rank {} has no endpoint (ofi): {}", rank, card.why_not)));
     }
     if (card.segment_bytes != own.segment_bytes) {
       throw Error(
