@@ -6,7 +6,9 @@ per collective and number of ranks, and the messages a second where those were m
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
-of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program disturbed the floor.
+of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program disturbed the floor. Floors
+with no library beside them are left out; files that hold nothing else become a page for each number of ranks. Of an operation
+beside a computation (--overlap) the pictures are apart: times, with those of each alone, and what is hidden.
 What is hollow was measured while the cores moved or were disturbed (`regime`), and compares with nothing.
 
 A library that chose its algorithm by the size is one line; where several algorithms were measured at one size, each has its own,
@@ -19,32 +21,21 @@ import json
 import math
 import os
 import sys
-from collections import defaultdict
 from pathlib import Path
 
-from rows import (bandwidth, count_text, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text, size_text,
-                  what_is_wrong)
+from plot_colors import colors_of
+from plot_lines import (ALONE, COMPUTATION, LIMITS, is_known, is_no_floor, is_overlap, is_unsure, known, pages_of, series_of)
+from rows import bandwidth, count_text, has_bandwidth, has_message_rate, message_rate, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
-          ("gloo", "tcp"): "#d1495b", ("gloo:ring", "tcp"): "#a02f43",
-          ("gloo:bcube", "tcp"): "#7d1d2e", ("openmpi:ring", "shm"): "#a85f0a", ("openmpi:ring", "tcp"): "#7a4412",
-          ("openmpi", "shm"): "#e08a1e", ("openmpi", "tcp"): "#b5651d",
-          ("openmpi:ucx", "shm"): "#f2b95f", ("openmpi:ucx", "tcp"): "#d9a441", ("mpich", "shm"): "#8c4a9e",
-          ("mpich", "tcp"): "#c07bd0", ("limit", "shm"): "#404040", ("limit", "tcp"): "#404040",
-          ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
-OTHER_COLORS = {"kolo": ["#17a589", "#2e86de", "#7cb342", "#00acc1", "#34495e", "#5c6bc0", "#00e5a0", "#9fa8da"],
-                "limit": ["#808080", "#a0a0a0", "#c8c8c8"], "floor": ["#8c8c8c", "#b0b0b0", "#d0d0d0"]}
-COLORS_OF_PEERS = ["#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaaa4", "#5d4037", "#f48fb1"]
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
-CHOSEN = ("algorithm", "window")  # by the library, size by size
-LIMITS = ("floor", "limit")  # which are no libraries
 LIMIT_MARKER = "D"
-UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
 HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
+BAR_INCHES = 0.13  # wide enough for the number above it
+LEAST_HIDDEN = -1.0  # what is slower yet is drawn there
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
 POINTS_PER_INCH = 72
@@ -84,92 +75,6 @@ def read_rows(paths, least_bytes):
     return rows
 
 
-def is_no_floor(row):
-    """What another program held up is not the least that the machine takes."""
-    return row["library"] == "floor" and row.get("regime") == "disturbed"
-
-
-def is_known(row):
-    return not math.isnan(row["median_us"])
-
-
-def known(points):
-    return list(filter(is_known, points))
-
-
-def is_unsure(row):
-    return row.get("regime") in UNSURE
-
-
-def limit_of(row):
-    """What the run measured as the machine's limit, as a row of its own; one whose times are not known where it did not."""
-    limit = row.get("limit_us") or math.nan
-    asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
-    kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
-    kept["regime"] = row.get("regime", "")
-    if kept["busbw_GBps"]:
-        kept["busbw_GBps"] *= row["median_us"] / limit if limit > 0 else math.nan
-    return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
-            "p90_us": limit}
-
-
-def series_of(rows):
-    """{(collective, ranks): {name: [row by size]}}"""
-    by_picture = defaultdict(list)
-    for row in rows:
-        by_picture[row["collective"], row["ranks"]].append(row)
-    return {key: lines_of(of_picture) for key, of_picture in by_picture.items()}
-
-
-def latest_known(rows):
-    return latest(sorted(rows, key=is_known))
-
-
-def lines_of(rows):
-    """{name: [row by size]}, kolo's limits among them."""
-    rows = latest_known(rows)
-    rows = latest_known(rows + [limit_of(row) for row in rows if row["library"] == "kolo"])
-    lines = defaultdict(list)
-    for row in rows:
-        lines[line_name(row)].append(row)
-    for name in CHOSEN:
-        lines = split_by(name, lines)
-    return {name: sorted(points, key=lambda row: row["bytes"]) for name, points in lines.items() if known(points)}
-
-
-def line_name(row):
-    setting = setting_text(row)
-    return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
-
-
-def split_by(field, lines):
-    """A line that has several values of it at one size becomes a line for each."""
-    result = {}
-    for name, points in lines.items():
-        if len({row["bytes"] for row in points}) == len(points):
-            result[name] = points
-            continue
-        values = list(dict.fromkeys(row.get(field) for row in points))
-        for value in values:
-            of_value = [row for row in points if row.get(field) == value]
-            result[name if len(values) == 1 else f"{name}, {value}"] = of_value
-    return result
-
-
-def pages_of(rows):
-    """{(kolo's transport, ranks): {collective: {name: [row by size]}}}. Peers' rows follow kolo's, whose transport they stood
-    beside."""
-    pages = defaultdict(lambda: defaultdict(list))
-    beside = None
-    for row in rows:
-        if row["library"] in LIMITS:
-            continue
-        if row["library"] == "kolo":
-            beside = row["transport"]
-        pages[beside or row["transport"], row["ranks"]][row["collective"]].append(row)
-    return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
-
-
 def where_text(rows):
     """Machine and commit; empty where the rows do not say, or do not agree."""
     places = {(run.get("machine"), run.get("cores"), run.get("kernel"), run.get("commit"))
@@ -196,23 +101,6 @@ def number_ticks(plt, axis):
             return number_text(x) if super().__call__(x, pos) else ""
     axis.set_major_formatter(plt.FuncFormatter(number_text))
     axis.set_minor_formatter(Between())
-
-
-def colors_of(charts):
-    """{name: its colour}, the same in all charts of a set. Of several lines of a library over a transport the plain one has the
-    library's colour, the others what is left: none that is another library's."""
-    firsts = {name: points[0] for lines in charts for name, points in lines.items()}
-    colors, taken = {}, defaultdict(int)
-    for name in sorted(firsts):
-        first = firsts[name]
-        is_plain = name == f"{name_of(first)} over {first['transport']}"
-        colors[name] = COLORS.get((name_of(first), first["transport"])) if is_plain else None
-        if not colors[name]:
-            kind = first["library"] if first["library"] in OTHER_COLORS else "peer"
-            others = OTHER_COLORS.get(kind, COLORS_OF_PEERS)
-            colors[name] = others[taken[kind] % len(others)]
-            taken[kind] += 1
-    return colors
 
 
 def lonely(points):
@@ -281,8 +169,15 @@ def draw(plt, lines, what, colors):
     return figure, axes
 
 
-QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate}
-HAS = {"bandwidth": has_bandwidth, "rate": has_message_rate}
+QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
+              "hidden": lambda row, _: max(row["hidden"], LEAST_HIDDEN)}
+# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
+HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
+       "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
+
+
+def is_part_of_overlap(row):
+    return is_overlap(row) or row["library"] in (ALONE, COMPUTATION)
 
 
 def of_what(lines, what):
@@ -299,6 +194,8 @@ def unit_of(lines, what):
     rows = [row for points in lines.values() for row in points]
     if what == "rate":
         return "million messages a second"
+    if what == "hidden":
+        return "hidden, of the shorter of operation and computation"
     if what == "bandwidth":
         return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
     windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
@@ -325,12 +222,17 @@ def fill_axes(plt, axes, lines, what, colors, most_ticks):
     for name, points in order:
         draw_line(axes, name, points, quantity, colors[name])
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    if what == "hidden":
+        axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+        axes.set_ylim(min(-0.1, axes.get_ylim()[0]), 1.05)
+        axes.axhline(0, color=HOLLOW_COLOR, linewidth=0.8)
+    else:
+        axes.set_yscale("log")
+        number_ticks(plt, axes.yaxis)
     sizes = sorted({row["bytes"] for points in lines.values() for row in known(points)})
     axes.set_xticks(apart(sizes, most_ticks))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda size, _: size_text(size)))
     axes.xaxis.set_minor_locator(plt.NullLocator())
-    number_ticks(plt, axes.yaxis)
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
     axes.set_ylabel(unit_of(lines, what) + (" (median; band: 10th to 90th percentile)" if what == "time" else ""))
@@ -367,7 +269,7 @@ def draw_page(plt, panels, what, colors):
                                 squeeze=False)
     keys = {}
     for axes, name in zip(grid.flat, names):
-        axes.set_title(name)
+        axes.set_title(title_of(name))
         if has_size[name]:
             fill_axes(plt, axes, panels[name], what, colors, most_ticks=8)
             axes.set_ylabel(unit_of(panels[name], what))
@@ -390,11 +292,11 @@ def few(sizes):
 
 def draw_bars(plt, lines, colors):
     """A group per size, in it a bar per library with its time above it."""
-    figure, axes = plt.subplots(figsize=(10, 4.6), layout="constrained")
     order = sorted(lines.items(), key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
     rows = {name: {row["bytes"]: row for row in known(points)} for name, points in order}
     sizes = few(sorted({size for of_line in rows.values() for size in of_line}))
     width = 0.86 / len(order)
+    figure, axes = plt.subplots(figsize=(max(10, BAR_INCHES * len(sizes) / width), 4.6), layout="constrained")
     keys = {}
     for number, (name, points) in enumerate(order):
         places = [place for place, size in enumerate(sizes) if size in rows[name]]
@@ -420,6 +322,10 @@ def draw_bars(plt, lines, colors):
     return figure, axes
 
 
+def title_of(picture):
+    return picture.replace("_overlap", " beside a computation")
+
+
 def save(plt, figure, path, suffixes=("png", "svg")):
     for suffix in suffixes:
         figure.savefig(path.with_suffix(f".{suffix}"), dpi=130 if len(suffixes) > 1 else 100)
@@ -430,17 +336,44 @@ def save(plt, figure, path, suffixes=("png", "svg")):
 def draw_pictures(plt, rows, folder):
     where = where_text(rows)
     charts = series_of(rows)
+    bare = [key for key, lines in charts.items() if all(points[0]["library"] == "floor" for points in lines.values())]
+    if 0 < len(bare) < len(charts):
+        said = ", ".join(f"{picture} of {count_text(ranks, 'rank')}" for picture, ranks in bare)
+        print(f"kolo-bench plot: left out, there are floors alone: {said}", file=sys.stderr)
+        charts = {key: lines for key, lines in charts.items() if key not in bare}
+    elif len(bare) > 1:
+        return draw_floors(plt, charts, folder, where)
     colors = colors_of(charts.values())
-    for (collective, ranks), lines in charts.items():
-        for what in ("time", "bandwidth", "rate", "bars"):
+    for (picture, ranks), lines in charts.items():
+        for what in ("time", "hidden", "bandwidth", "rate", "bars"):
             there = of_what(lines, what)
             if not there:
                 continue
             figure, axes = draw_bars(plt, there, colors) if what == "bars" else draw(plt, there, what, colors)
-            axes.set_title(f"{collective}, {count_text(ranks, 'rank')}")
+            axes.set_title(f"{title_of(picture)}, {count_text(ranks, 'rank')}")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
-            save(plt, figure, folder / f"{collective}_{ranks}_ranks_{what}")
+            save(plt, figure, folder / f"{picture}_{ranks}_ranks_{what}")
+
+
+def draw_floors(plt, charts, folder, where):
+    """A page for every number of ranks."""
+    colors = colors_of(charts.values())
+    for ranks in sorted({ranks for _, ranks in charts}):
+        panels = {picture: lines for (picture, of_ranks), lines in charts.items() if of_ranks == ranks}
+        draw_pages(plt, panels, colors, f"floors, {count_text(ranks, 'rank')}", where, folder / f"floors_{ranks}_ranks")
+
+
+def draw_pages(plt, panels, colors, title, where, path):
+    """One of times, one of bandwidths."""
+    for what in ("time", "bandwidth"):
+        there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
+        if not there:
+            continue
+        figure = draw_page(plt, there, what, colors)
+        quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
+        figure.suptitle(f"{title}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
+        save(plt, figure, path.with_name(f"{path.name}_{what}"), ("png",))
 
 
 def draw_overviews(plt, rows, folder):
@@ -450,14 +383,8 @@ def draw_overviews(plt, rows, folder):
         fail("nothing to draw: an overview takes rows of kolo's or of peers; floors alone are drawn without --overview")
     colors = colors_of(lines for panels in pages.values() for lines in panels.values())
     for (transport, ranks), panels in pages.items():
-        for what in ("time", "bandwidth"):
-            there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
-            if not there:
-                continue
-            figure = draw_page(plt, there, what, colors)
-            quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
-            figure.suptitle(f"{transport}, {count_text(ranks, 'rank')}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
-            save(plt, figure, folder / f"{transport.replace('/', '_')}_{ranks}_ranks_{what}", ("png",))
+        draw_pages(plt, panels, colors, f"{transport}, {count_text(ranks, 'rank')}", where,
+                   folder / f"{transport.replace('/', '_')}_{ranks}_ranks")
 
 
 def main():

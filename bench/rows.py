@@ -27,6 +27,11 @@ def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES and math.isfinite(value)
 
 
+def is_share(value):
+    """Of what is hidden: below 0 where it only delays."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -MOST_BYTES <= value <= MOST_BYTES
+
+
 def is_time(value):
     """In microseconds: what is shorter or longer than any clock tells is none."""
     return is_number(value) and 1e-6 <= value <= 1e15
@@ -43,7 +48,7 @@ BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
 OPTIONAL = {"peer": TEXT, "type": TEXT, "op": TEXT, "form": TEXT, "memory": TEXT, "reproducibility": TEXT, "progress": TEXT,
             "network": TEXT, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
             "wrong": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
-            "carrier": TEXT}
+            "carrier": TEXT, "alone_us": NUMBER, "compute_us": NUMBER, "hidden": (is_share, "a number")}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
 CAN_BE_NULL = ("wrong", "limit_us", "messages_per_s", *BANDWIDTHS)
 MOST_SHOWN = 40  # characters of a value

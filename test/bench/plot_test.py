@@ -100,6 +100,39 @@ class Plot(unittest.TestCase):
             self.assertIn(f"<!-- {name} -->", picture)
         self.assertNotIn("limit over shm, persistent", picture)
 
+    def test_no_two_lines_have_one_colour(self):
+        rows = [row(library, transport, 8, 5, limit_us=1, form=form) for library in ("kolo", "gloo", *(f"peer{i}" for i in range(6)))
+                for transport in ("shm", "tcp") for form in ("blocking", "async", "persistent")]
+        rows += [row("floor", transport, 8 << i, 1, memory=f"kind {i}") for transport in ("shm", "tcp") for i in range(4)]
+        colors = plot.colors_of(plot.series_of(rows).values())
+        self.assertEqual(len(colors), 58)
+        self.assertEqual(len(set(colors.values())), 58)
+
+    def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
+        sizes = (8, 4096)
+        rows = [row("kolo", "tcp", size, size + 5, form="async", progress=progress, hidden=hidden, alone_us=size + 1, compute_us=size)
+                for size in sizes for progress, hidden in (("nobody", -0.02), ("thread", 0.8))]
+        pictures = self.plot(rows + [row("kolo", "tcp", size, size) for size in sizes])
+        self.assertEqual({name for name in pictures if "overlap" in name},
+                         {f"allreduce_overlap_2_ranks_{what}.svg" for what in ("time", "hidden")})
+        time, hidden = (pictures[f"allreduce_overlap_2_ranks_{what}.svg"] for what in ("time", "hidden"))
+        for name in ("kolo over tcp, async, progress by nobody", "kolo over tcp, async, progress by thread"):
+            self.assertIn(f"<!-- {name} -->", time)
+            self.assertIn(f"<!-- {name} -->", hidden)
+        for name in ("operation alone over tcp, async", "computation alone over tcp, async"):
+            self.assertIn(f"<!-- {name} -->", time)
+            self.assertNotIn(f"<!-- {name} -->", hidden)
+        self.assertIn("<!-- 100 % -->", hidden)
+        self.assertIn("<!-- allreduce beside a computation, 2 ranks -->", hidden)
+        self.assertNotIn("progress", pictures["allreduce_2_ranks_time.svg"])
+
+    def test_floors_have_no_pictures_of_their_own_beside_libraries_and_a_page_where_they_are_alone(self):
+        floors = [row("floor", "shm", size, 5, collective=collective, ranks=ranks, algorithm="through slots")
+                  for size in (8, 64) for collective in ("allreduce", "broadcast") for ranks in (2, 4)]
+        names = self.files(floors + [row("kolo", "shm", size, 5) for size in (8, 64)])
+        self.assertEqual({name.split("_ranks_")[0] for name in names}, {"allreduce_2"})
+        self.assertEqual(set(self.files(floors)), {f"floors_{ranks}_ranks_{what}.png" for ranks in (2, 4) for what in ("time", "bandwidth")})
+
     def test_sizes_and_counts_are_words(self):
         self.assertEqual([size_text(size) for size in (0, 1023, 32768, 32772, 3 << 19, 1023 << 10, (1 << 20) - 4, (3 << 40) + 1)],
                          ["0 B", "1023 B", "32 KiB", "32.0 KiB", "1.5 MiB", "1023 KiB", "1.0 MiB", "3072.0 GiB"])

@@ -1,0 +1,114 @@
+"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, and what it is called."""
+
+import math
+from collections import defaultdict
+
+from rows import latest, name_of, setting_text
+
+CHOSEN = ("algorithm", "window")  # by the library, size by size
+ALONE, COMPUTATION = "operation alone", "computation alone"  # of what was measured with --overlap
+LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
+UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
+
+
+def is_no_floor(row):
+    """What another program held up is not the least that the machine takes."""
+    return row["library"] == "floor" and row.get("regime") == "disturbed"
+
+
+def is_known(row):
+    return not math.isnan(row["median_us"])
+
+
+def known(points):
+    return list(filter(is_known, points))
+
+
+def is_unsure(row):
+    return row.get("regime") in UNSURE
+
+
+def limit_of(row):
+    """What the run measured as the machine's limit, as a row of its own; one whose times are not known where it did not."""
+    limit = row.get("limit_us") or math.nan
+    asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
+    kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
+    kept["regime"] = row.get("regime", "")
+    if kept["busbw_GBps"]:
+        kept["busbw_GBps"] *= row["median_us"] / limit if limit > 0 else math.nan
+    return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
+            "p90_us": limit}
+
+
+def is_overlap(row):
+    return "hidden" in row
+
+
+def parts_of(row):
+    """What an operation beside a computation is held against, as rows of their own: each by itself."""
+    kept = {name: value for name, value in row.items() if name not in ("hidden", "progress", "limit_us")}
+    for part, field in ((ALONE, "alone_us"), (COMPUTATION, "compute_us")):
+        time = row.get(field) or math.nan
+        yield {**kept, "library": part, "algorithm": part, "median_us": time, "p10_us": time, "p90_us": time}
+
+
+def picture_of(row):
+    return row["collective"] + ("_overlap" if is_overlap(row) else "")
+
+
+def series_of(rows):
+    """{(picture, ranks): {name: [row by size]}}"""
+    by_picture = defaultdict(list)
+    for row in rows:
+        by_picture[picture_of(row), row["ranks"]].append(row)
+    return {key: lines_of(of_picture) for key, of_picture in by_picture.items()}
+
+
+def latest_known(rows):
+    return latest(sorted(rows, key=is_known))
+
+
+def lines_of(rows):
+    """{name: [row by size]}, kolo's limits among them, and the parts of what overlaps."""
+    rows = latest_known(rows)
+    rows += [part for row in rows if is_overlap(row) for part in parts_of(row)]
+    rows = latest_known(rows + [limit_of(row) for row in rows if row["library"] == "kolo"])
+    lines = defaultdict(list)
+    for row in rows:
+        lines[line_name(row)].append(row)
+    for name in CHOSEN:
+        lines = split_by(name, lines)
+    return {name: sorted(points, key=lambda row: row["bytes"]) for name, points in lines.items() if known(points)}
+
+
+def line_name(row):
+    setting = setting_text(row)
+    return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
+
+
+def split_by(field, lines):
+    """A line that has several values of it at one size becomes a line for each."""
+    result = {}
+    for name, points in lines.items():
+        if len({row["bytes"] for row in points}) == len(points):
+            result[name] = points
+            continue
+        values = list(dict.fromkeys(row.get(field) for row in points))
+        for value in values:
+            of_value = [row for row in points if row.get(field) == value]
+            result[name if len(values) == 1 else f"{name}, {value}"] = of_value
+    return result
+
+
+def pages_of(rows):
+    """{(kolo's transport, ranks): {collective: {name: [row by size]}}}. Peers' rows follow kolo's, whose transport they stood
+    beside."""
+    pages = defaultdict(lambda: defaultdict(list))
+    beside = None
+    for row in rows:
+        if row["library"] in LIMITS:
+            continue
+        if row["library"] == "kolo":
+            beside = row["transport"]
+        pages[beside or row["transport"], row["ranks"]][picture_of(row)].append(row)
+    return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
