@@ -71,6 +71,7 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
         fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
                     "without blanks",
                     options.host_id));
+  tell_unknown_settings(*store);
   key_prefix_ = key_prefix(*store, options.name, rank);
   store_ = prefixed(joined_once(store), key_prefix_);
   begin([&] { agree_on_planner(*store, Clock::now() + options_.timeout); });

@@ -1,5 +1,6 @@
 // RANK, WORLD_SIZE, ... and the store they lead to.
 #include <fmt/format.h>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -142,6 +143,13 @@ std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Dead
     return store;
   } catch (const Error& error) {
     throw Error(error.code(), error.peer(), by_rank(who.rank, error.what()));
+  }
+}
+
+void tell_unknown_settings(Store& store) {
+  for (const UnknownSetting& unknown : unknown_settings()) {
+    if (store.add("unknown setting/" + unknown.name, 1) != 1) continue;
+    std::fprintf(stderr, "kolo: %s\n", describe(unknown).c_str());
   }
 }
 

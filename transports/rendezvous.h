@@ -110,4 +110,10 @@ LaunchEnvironment launch_environment();
 // server lives as long as the store. While a store is in use, who asks again gets the same one.
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
+// Says on standard error which variables of this process look like settings and are none
+// (settings.h), each once in a job: the first rank that has it does, as most have the same ones. A
+// value that cannot be read is an error; a name that nobody knows may be that of a later version,
+// or of a transport from outside, and must not end their jobs.
+void tell_unknown_settings(Store& store);
+
 }  // namespace kolo

@@ -1,11 +1,15 @@
 #include "transports/settings.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
@@ -15,6 +19,11 @@ namespace kolo {
 namespace {
 
 constexpr long kMostTcpLanes = 16;
+constexpr std::string_view kPrefix = "KOLO_";
+
+// No settings of a job's: read by what builds, measures and tests.
+constexpr std::array kReadElsewhere = {"KOLO_BENCH_NETWORK", "KOLO_DEPS", "KOLO_TEST_DATA",
+                                       "KOLO_TEST_PROGRAM"};
 
 [[noreturn]] void fail(const char* name, const std::string& value, std::string_view expected) {
   throw std::invalid_argument(fmt::format("{}='{}' is not {}", name, value, expected));
@@ -99,6 +108,42 @@ std::string read_parsed(const Reader& reader, const char* name, const auto& pars
   return text;
 }
 
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  read_settings([&names](const char* name) -> std::optional<std::string> {
+    names.emplace_back(name);
+    return std::nullopt;
+  });
+  return names;
+}
+
+// How many letters are to be put in, left out or replaced (Levenshtein's distance).
+std::size_t edits_between(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> edits(other.size() + 1);  // from what was read of `one` to j of `other`
+  std::iota(edits.begin(), edits.end(), std::size_t{0});
+  for (const char letter : one) {
+    std::size_t before = std::exchange(edits[0], edits[0] + 1);
+    for (std::size_t j = 1; j < edits.size(); ++j) {
+      const std::size_t replaced = before + (letter == other[j - 1] ? 0 : 1);
+      before = std::exchange(edits[j], std::min({replaced, edits[j] + 1, edits[j - 1] + 1}));
+    }
+  }
+  return edits.back();
+}
+
+// The nearest of `known`, where two thirds of what follows KOLO_ are as they should be.
+std::string nearest(std::string_view name, std::span<const std::string> known) {
+  std::string_view found;
+  std::size_t least = (name.size() - kPrefix.size()) / 3 + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t edits = edits_between(name, candidate);
+    if (edits >= least) continue;
+    least = edits;
+    found = candidate;
+  }
+  return std::string(found);
+}
+
 }  // namespace
 
 bool is_host_id(std::string_view text) {
@@ -166,6 +211,36 @@ Settings read_settings() {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+}
+
+std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variables) {
+  std::vector<UnknownSetting> unknown;
+  const std::vector<std::string> known = known_names();
+  for (const std::string_view variable : variables) {
+    const auto end = variable.find('=');
+    const auto name = variable.substr(0, end);
+    if (!name.starts_with(kPrefix) || name.size() == variable.size()) continue;
+    if (end + 1 == variable.size()) continue;  // empty: as good as not set
+    if (std::ranges::find(known, name) != known.end()) continue;
+    if (std::ranges::find(kReadElsewhere, name) != kReadElsewhere.end()) continue;
+    unknown.push_back({std::string(name), nearest(name, known)});
+  }
+  std::ranges::sort(unknown, {}, &UnknownSetting::name);
+  return unknown;
+}
+
+std::vector<UnknownSetting> unknown_settings() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with(kPrefix)) variables.emplace_back(*variable);
+  }
+  return variables.empty() ? std::vector<UnknownSetting>{} : unknown_settings(variables);
+}
+
+std::string describe(const UnknownSetting& unknown) {
+  return fmt::format(
+      "{} is no setting of kolo's, and nothing reads it{}", unknown.name,
+      unknown.meant.empty() ? std::string() : fmt::format("; is {} meant?", unknown.meant));
 }
 
 bool is_in_environment(const char* name) { return std::getenv(name) != nullptr; }

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kolo {
 
@@ -95,6 +97,22 @@ Settings read_settings();
 // The same from any table of variables: what tests use.
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 Settings read_settings(const Variables& variables);
+
+// A variable that is called as if it were a setting, and that nothing reads.
+struct UnknownSetting {
+  std::string name;
+  std::string meant;  // the setting that is spelt most like it; empty: none is near
+};
+
+// Of the environment's variables, by name, those that begin with KOLO_, say something, and are
+// known to no part of kolo.
+std::vector<UnknownSetting> unknown_settings();
+
+// The same of any variables, each NAME=VALUE.
+std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variables);
+
+// "KOLO_SEGMENT_BYTE is no setting of kolo's, and nothing reads it; is KOLO_SEGMENT_BYTES meant?"
+std::string describe(const UnknownSetting& unknown);
 
 // Whether the user has said something to a library that kolo would otherwise tell: "UCX_...".
 bool is_in_environment(const char* name);

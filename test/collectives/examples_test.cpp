@@ -1,4 +1,5 @@
 // The examples do what their heads say.
+#include <cstdlib>
 #include <string>
 
 #include "test/collectives/processes.h"
@@ -26,6 +27,28 @@ TEST_CASE("ranks as processes sum, as the environment says") {
     INFO(outcome.output);
     REQUIRE(says(outcome, "the average is 2, ten times the largest is 30"));
   }
+}
+
+TEST_CASE("a misspelt setting is told once, by one of the ranks") {
+  ::setenv("KOLO_SEGMENT_BYTE", "4096", 1);
+  ::setenv("KOLO_TEST_PROGRAM", "known", 1);
+  const auto outcomes =
+      run_processes(3, {"/bin/sh", "-c", "exec \"$0\" 2>&1", KOLO_SUM_IN_PROCESSES});
+  ::unsetenv("KOLO_SEGMENT_BYTE");
+  ::unsetenv("KOLO_TEST_PROGRAM");
+  std::string all;
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.output);
+    REQUIRE(says(outcome, "the average is 2, ten times the largest is 30"));
+    all += outcome.output;
+  }
+  const std::string told =
+      "kolo: KOLO_SEGMENT_BYTE is no setting of kolo's, and nothing reads it; is "
+      "KOLO_SEGMENT_BYTES meant?\n";
+  const auto first = all.find("kolo: ");
+  REQUIRE(first != std::string::npos);
+  REQUIRE(all.substr(first, told.size()) == told);
+  REQUIRE(all.find("kolo: ", first + 1) == std::string::npos);
 }
 
 TEST_CASE("workers learn from a server that holds the parameters") {

@@ -234,6 +234,25 @@ HABITS = (
      "presence of an optional part is decided by which files CMake compiles, never by #if"),
 )
 
+# What a program, a script or the build takes from the environment under kolo's name.
+_READS = re.compile(r"""(?:getenv\(|environ(?:\.get)?[\[(]|\$ENV\{)\s*["']?(KOLO_\w+)""")
+_SHELL_READS = re.compile(r"\$\{?(KOLO_\w+)")
+
+
+def known_variables(tree):
+    """Whoever reads a variable says so where unknown ones are told, or people are warned of it."""
+    settings = "transports/settings.cpp"
+    known = set(re.findall(r'"(KOLO_\w+)"', tree.text(settings))) if settings in tree.paths else set()
+    for path in tree.paths:
+        if not path.endswith((".h", ".cpp", ".py", ".sh", ".txt", ".cmake")) or path.startswith((settings, "test/house/")):
+            continue
+        text = tree.text(path)
+        for match in (_SHELL_READS if path.endswith(".sh") else _READS).finditer(text):
+            if match[1] not in known:
+                yield Finding(path, line_of(text, match.start()), "variable",
+                              f"{match[1]} is read here and not known to {settings}, which would warn of it: add it there")
+
+
 BANNED_WORDS = ("ctx", "mgr", "util", "utils", "helper", "helpers", "misc", "common")
 _STANDARD_NAMES = {"common_type", "common_type_t", "common_reference", "common_reference_t", "common_with"}
 
@@ -342,4 +361,4 @@ def layout(tree):
             yield Finding(f"{folder}/README.md", 1, "layout", "missing: the picture, the contract, and how to add one")
 
 
-RULES = (includes, installed_headers, habits, words, transport_names, form, layout)
+RULES = (includes, installed_headers, habits, known_variables, words, transport_names, form, layout)

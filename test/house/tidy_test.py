@@ -119,6 +119,15 @@ class Rules(unittest.TestCase):
         self.assert_one(cpp_file("void f() { std::this_thread::sleep_for(x); }", "test/x.cpp"), "sleep", "do not sleep")
         self.assert_one(cpp_file('auto x = Catch::Contains("y");', "test/x.cpp"), "catch", "ContainsSubstring")
 
+    def test_variables_are_known_where_unknown_ones_are_told(self):
+        for path, text in (("test/x.sh", '#!/bin/sh\necho "${KOLO_SPEED:-1}"\n'), ("bench/x.py", 'os.environ.get("KOLO_SPEED")\n'),
+                           ("bench/y.py", "os.environ['KOLO_SPEED']\n"), ("CMakeLists.txt", "set(X $ENV{KOLO_SPEED})\n"),
+                           ("test/x.h", '// X.\n#pragma once\nauto x = std::getenv("KOLO_SPEED");\n')):
+            with self.subTest(path):
+                self.assert_one({path: text}, "variable", "KOLO_SPEED is read here")
+                self.assert_clean({path: text, "transports/settings.cpp": '// X.\nauto x = "KOLO_SPEED";\n'})
+        self.assert_clean({"CMakeLists.txt": "set(X ${KOLO_SPEED})\n"})
+
     def test_comments_and_strings_are_not_code(self):
         self.assert_clean(cpp_file('// new things, as with tcp; assert(x)\nauto x = "new Thing, assert(x)";'))
         self.assert_clean(cpp_file("int x = 1'000'000;\nstd::common_type_t<int> y;\nvoid abort(int reason);"))

@@ -151,6 +151,38 @@ TEST_CASE("an unreadable setting is refused by name") {
   }
 }
 
+TEST_CASE("a variable that looks like a setting and is none is named, with the one that is meant") {
+  const auto said_of = [](std::vector<std::string> variables) {
+    std::string text;
+    for (const UnknownSetting& unknown : unknown_settings(variables))
+      text += describe(unknown) + '\n';
+    return text;
+  };
+  const std::string none = " is no setting of kolo's, and nothing reads it";
+  for (const auto& [name, meant] :
+       std::map<std::string, std::string>{{"KOLO_SEGMENT_BYTE", "KOLO_SEGMENT_BYTES"},
+                                          {"KOLO_SEGEMENT_BYTES", "KOLO_SEGMENT_BYTES"},
+                                          {"KOLO_TCP_PORT", "KOLO_TCP_PORTS"},
+                                          {"KOLO_TRANSPROT", "KOLO_TRANSPORT"},
+                                          {"KOLO_TUNNING", "KOLO_TUNING"},
+                                          {"KOLO_WAITS", "KOLO_WAIT"}}) {
+    CHECK(said_of({name + "=4"}) == name + none + "; is " + meant + " meant?\n");
+  }
+  CHECK(said_of({"KOLO_TIMEOUT=9", "KOLO_COLOR=red", "KOLO_=1"}) ==
+        "KOLO_" + none + "\nKOLO_COLOR" + none + "\nKOLO_TIMEOUT" + none + "\n");
+  CHECK(said_of({"KOLO_WAITS=", "KOLO_WAITS", "KOLOWAIT=1", "WAIT=1", "RANKS=2", "=", ""}).empty());
+}
+
+TEST_CASE("what any part of kolo reads is known") {
+  std::vector<std::string> variables = {"KOLO_TEST_DATA=/data", "KOLO_DEPS=/deps",
+                                        "KOLO_BENCH_NETWORK=1Gbit", "KOLO_TEST_PROGRAM=7"};
+  read_settings([&](const char* name) -> std::optional<std::string> {
+    variables.push_back(std::string(name) + "=1");
+    return std::nullopt;
+  });
+  CHECK(unknown_settings(variables).empty());
+}
+
 TEST_CASE("a process that nobody launched is alone") {
   const Environment environment({});
   const auto who = launch_environment();
