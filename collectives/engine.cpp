@@ -108,7 +108,8 @@ void Engine::begin(const std::function<void()>& make_planner) {
 }
 
 void Engine::connect(Deadline deadline) {
-  store_->join(rank_);
+  // One rank alone meets nobody: who else is there in the store is no other rank of its job.
+  store_->join(rank_, size_ > 1 ? options_.name : "");
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
   placement_ = find_placement(*store_, rank_, size_, deadline, host_id);
   TransportRequest request;

@@ -16,6 +16,9 @@ namespace kolo {
 
 namespace {
 
+// A store on this host that is a store says hello at once.
+constexpr std::chrono::seconds kToBeAnswered{1};
+
 void need_both(bool has_first, bool has_second, const char* first, const char* second) {
   if (has_first == has_second) return;
   throw std::invalid_argument(fmt::format("{} is set but {} is not: set both, or neither",
@@ -41,6 +44,25 @@ std::string host_to_bind(const std::string& master_host) {
   return why.empty() ? master_host : "";
 }
 
+// Where the port is in use by a store of kolo's, there is a rank 0 already. It is not disturbed: it
+// may be another job's.
+std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port) {
+  try {
+    return std::make_shared<TcpStoreServer>(host_to_bind(host), port);
+  } catch (const Error& error) {
+    try {
+      connect_tcp_store(host, port, Clock::now() + kToBeAnswered);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("another process serves a store of kolo's at {} already: either two "
+                            "processes have RANK=0 (give each its own RANK), or another job is "
+                            "there (choose another MASTER_PORT)",
+                            posix::host_and_port(host, port)));
+  }
+}
+
 std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadline deadline) {
   const auto url = parse_store_url(text);
   if (!url) {
@@ -60,10 +82,7 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
   need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
   if (settings.master_port != 0) {
     std::shared_ptr<TcpStoreServer> server;
-    if (who.rank == 0) {
-      server = std::make_shared<TcpStoreServer>(host_to_bind(settings.master_host),
-                                                settings.master_port);
-    }
+    if (who.rank == 0) server = serve_store(settings.master_host, settings.master_port);
     auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline);
     return server ? with_server(std::move(client), std::move(server)) : client;
   }

@@ -22,7 +22,7 @@ class StoreOverStore : public Store {
     return store_->add(key, delta);
   }
   // Life, death and failure concern the whole job.
-  void join(int rank) override { store_->join(rank); }
+  void join(int rank, std::string_view communicator) override { store_->join(rank, communicator); }
   void leave() override { store_->leave(); }
   std::optional<std::string> failure() override { return store_->failure(); }
   std::string post_failure(std::string_view text) override { return store_->post_failure(text); }
@@ -61,9 +61,9 @@ class JoinedOnce final : public StoreOverStore {
  public:
   using StoreOverStore::StoreOverStore;
 
-  void join(int rank) override {
+  void join(int rank, std::string_view communicator) override {
     const std::lock_guard lock(mutex_);
-    if (members_ == 0) StoreOverStore::join(rank);
+    if (members_ == 0) StoreOverStore::join(rank, communicator);
     ++members_;
   }
   void leave() override {

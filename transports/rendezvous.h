@@ -41,8 +41,11 @@ class Store {
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
 
   // Says that `rank` of this job is alive on this store from now on. A joined rank whose store goes
-  // away without leave() counts as dead, where the store can see that.
-  virtual void join(int rank) = 0;
+  // away without leave() counts as dead, where the store can see that. Two processes that are the
+  // same rank of one `communicator` (a name; empty: of none) at once are a failure of the job's,
+  // which names both.
+  virtual void join(int rank, std::string_view communicator) = 0;
+  void join(int rank) { join(rank, {}); }
   virtual void leave() = 0;
 
   // The job's first failure, if any. Cheap and without blocking: it is asked in every long wait.

@@ -30,6 +30,7 @@
 #include "transports/check.h"
 #include "transports/counter.h"
 #include "transports/error.h"
+#include "transports/exchange.h"
 #include "transports/posix/descriptor.h"
 #include "transports/posix/identity.h"
 #include "transports/rendezvous.h"
@@ -139,12 +140,19 @@ class FileStore final : public Store {
     return sum;
   }
 
-  void join(int rank) override {
+  void join(int rank, std::string_view communicator) override {
     const std::lock_guard lock(mutex_);
-    lock_byte(file_, F_WRLCK, kRankLock + rank, false);
+    const bool is_free = lock_byte(file_, F_WRLCK, kRankLock + rank, false);
     const LogLock log(file_);
     read_news();
-    write_record(Kind::kJoin, {}, fmt::format("{}, pid {}", posix::host_name(), ::getpid()), rank);
+    const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
+    const Member& member = members_[rank];
+    if (!is_free && member.joins > 0 && member.who != who && !communicator.empty() &&
+        member.communicator == communicator) {
+      if (!failure_) write_record(Kind::kFail, {}, taken_twice(rank, member.who, who), 0);
+      return;
+    }
+    write_record(Kind::kJoin, communicator, who, rank);
     own_ranks_.push_back(rank);
   }
 
@@ -310,6 +318,7 @@ class FileStore final : public Store {
       case Kind::kJoin:
         ++members_[rank].joins;
         members_[rank].who = std::move(value);
+        members_[rank].communicator = std::move(key);
         return;
       case Kind::kLeave:
         --members_[rank].joins;
@@ -338,7 +347,8 @@ class FileStore final : public Store {
 
   struct Member {
     int joins = 0;
-    std::string who;
+    std::string who;  // who joined last, and as a rank of what
+    std::string communicator;
   };
 
   const std::string path_;

@@ -55,7 +55,7 @@ class LocalStore final : public Store {
   }
 
   // Threads do not die alone: nothing to watch.
-  void join(int) override {}
+  void join(int, std::string_view) override {}
   void leave() override {}
 
   std::optional<std::string> failure() override {

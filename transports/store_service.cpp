@@ -7,6 +7,7 @@
 
 #include "transports/counter.h"
 #include "transports/error.h"
+#include "transports/exchange.h"
 
 namespace kolo {
 
@@ -45,9 +46,9 @@ void StoreService::remove(std::uint64_t client, const char* how) {
   const Client lost = std::move(found->second);
   clients_.erase(found);
   forget_waiters([client](const Waiter& waiter) { return waiter.client == client; });
-  if (lost.ranks.empty()) return;
+  if (lost.memberships.empty()) return;
   fail(fmt::format("rank {} ({}) is gone: its connection to the store {}; look at its last output",
-                   lost.ranks.front(), lost.who, how));
+                   lost.memberships.front().rank, lost.who, how));
 }
 
 bool StoreService::is_stranger(std::uint64_t client) const {
@@ -57,7 +58,7 @@ bool StoreService::is_stranger(std::uint64_t client) const {
 
 bool StoreService::is_needed() const {
   return !failure_ && std::ranges::any_of(clients_, [](const auto& client) {
-    return !client.second.ranks.empty();
+    return !client.second.memberships.empty();
   });
 }
 
@@ -91,10 +92,10 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
       return nullptr;
     }
     case Kind::kJoin:
-      client.ranks.push_back(static_cast<int>(message.number));
+      join(client, std::move(message));
       return nullptr;
     case Kind::kLeave:
-      if (!client.ranks.empty()) client.ranks.pop_back();
+      if (!client.memberships.empty()) client.memberships.pop_back();
       return nullptr;
     case Kind::kFail:
       fail(message.value);
@@ -103,6 +104,18 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
     default:
       return "sent a message that only the server sends";
   }
+}
+
+void StoreService::join(Client& client, Message message) {
+  const Membership wanted{static_cast<int>(message.number), std::move(message.key)};
+  for (const auto& [number, other] : clients_) {
+    if (wanted.communicator.empty() || other.who == client.who) continue;
+    for (const Membership& held : other.memberships) {
+      if (held.rank == wanted.rank && held.communicator == wanted.communicator)
+        return fail(taken_twice(wanted.rank, other.who, client.who));
+    }
+  }
+  client.memberships.push_back(wanted);
 }
 
 void StoreService::look_up(std::uint64_t number, const Message& message) {

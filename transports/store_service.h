@@ -3,7 +3,8 @@
 //
 // A *client* is a number that the caller gives. Until it has said hello it is a *stranger*: of it a
 // few kilobytes are kept, and anything but a hello ends it. A client that joined as a rank and ends
-// without kLeave is that rank's death: it becomes the job's failure, and everybody is told.
+// without kLeave is that rank's death: it becomes the job's failure, and everybody is told. So does
+// a rank that two processes are at once.
 //
 // Threading: calls come from one thread. What is said to clients leaves through the `reply` of the
 // constructor, while a call lasts; it calls nothing back.
@@ -42,9 +43,13 @@ class StoreService {
   bool is_needed() const;
 
  private:
+  struct Membership {
+    int rank;
+    std::string communicator;
+  };
   struct Client {
     std::string who;  // empty: a stranger
-    std::vector<int> ranks;
+    std::vector<Membership> memberships;
     std::string in;
   };
   struct Waiter {
@@ -54,6 +59,7 @@ class StoreService {
 
   const char* greet(std::uint64_t number, Client& client, const store_wire::Message& message);
   const char* serve(std::uint64_t number, Client& client, store_wire::Message message);
+  void join(Client& client, store_wire::Message message);
   void look_up(std::uint64_t number, const store_wire::Message& message);
   void set(std::uint64_t number, store_wire::Message message);
   template <typename Is>

@@ -118,7 +118,9 @@ class TcpStore final : public Store {
     return call_now({Kind::kAdd, 0, delta, std::string(key), {}}).number;
   }
 
-  void join(int rank) override { tell({Kind::kJoin, 0, rank, {}, {}}); }
+  void join(int rank, std::string_view communicator) override {
+    tell({Kind::kJoin, 0, rank, std::string(communicator), {}});
+  }
 
   void leave() override {
     const std::lock_guard lock(mutex_);

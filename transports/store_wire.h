@@ -33,7 +33,7 @@ enum class Kind : std::uint32_t {
   kGet,        // key. Answered by kValue as soon as it is set
   kForget,     // id: that of a kGet that need not be answered any more
   kAdd,        // key, number: what to add. Answered by kValue, number: the sum
-  kJoin,       // number: the rank
+  kJoin,       // number: the rank; key: of which communicator, or empty
   kLeave,      //
   kFail,       // value: the text. Answered by kValue: the text that won
   kValue,      // reply

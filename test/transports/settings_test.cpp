@@ -312,6 +312,37 @@ TEST_CASE("a port in use is said to be") {
   }
 }
 
+TEST_CASE("a second rank 0 is told that there is one") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  const auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  rank_0->join(0, "world");
+  try {
+    store_from_environment({0, 3, 0, 3}, in_seconds(20));  // not the one that is in use
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: another process serves a store") &&
+                                 ContainsSubstring("two processes have RANK=0"));
+  }
+  CHECK_FALSE(rank_0->failure());  // which may be another job's
+  rank_0->leave();
+}
+
+TEST_CASE("a rank 0 whose port is another program's is told so") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"},
+       {"MASTER_PORT", std::to_string(posix::local_address(listener).port())}});
+  try {
+    store_from_environment({0, 2, 0, 2}, in_seconds(20));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("another program has it"));
+  }
+}
+
 TEST_CASE("a store that nobody serves is named, with how long it was waited for") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   try {

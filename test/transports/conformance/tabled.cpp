@@ -58,7 +58,7 @@ class StoreBelow final : public Store {
     return error.text;
   }
   std::int64_t add(std::string_view, std::int64_t) override { return 0; }
-  void join(int) override {}
+  void join(int, std::string_view) override {}
   void leave() override {}
   std::string post_failure(std::string_view text) override { return std::string(text); }
   int descriptor() const override { return store_->descriptor(store_); }
