@@ -170,6 +170,8 @@ class Engine {
   void serve();
 
   int end_of_waiting(int peer) const;
+  std::vector<int> circle_of_receives(int peer) const;
+  std::string ask_after(const Operation& operation, int last) const;
   Error timed_out(const Operation& operation) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);

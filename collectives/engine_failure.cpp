@@ -23,6 +23,11 @@ constexpr auto kGrace = 200ms;
 // Under this key a rank that waits for long says for whom.
 std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
 
+// Directions are numbered so: Engine::direction_of.
+bool receives_message(const Operation& operation) {
+  return operation.direction != kNoDirection && operation.direction % 2 == 1;
+}
+
 std::string_view as_text(const CallHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
@@ -37,11 +42,43 @@ int Engine::end_of_waiting(int peer) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto said = store_->try_get(awaited_key(asked[i]));
     if (!said || said->empty()) return asked[i];
-    for (const int next : ranks_from(*said, size_)) {
+    for (const auto& [next, is_to_send] : awaited_from(*said, size_)) {
+      if (next == rank_) continue;  // which waits
       if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
     }
   }
   return peer;
+}
+
+// `peer` and those after it, of which each waits to receive a message from the next, and the last
+// one from this rank; none where there is no such circle.
+std::vector<int> Engine::circle_of_receives(int peer) const {
+  std::vector<std::vector<int>> ways = {{peer}};
+  std::vector<int> asked = {peer};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const std::vector<int> way = ways[i];
+    const auto said = store_->try_get(awaited_key(way.back()));
+    for (const auto& [next, is_to_send] : awaited_from(said.value_or(""), size_)) {
+      if (is_to_send && next == rank_) return way;
+      if (!is_to_send || std::ranges::find(asked, next) != asked.end()) continue;
+      asked.push_back(next);
+      ways.push_back(way);
+      ways.back().push_back(next);
+    }
+  }
+  return {};
+}
+
+// What to look at when `operation` has timed out, as `last` holds it up. Receives that face each
+// other are no error before that: a thread may still issue the send.
+std::string Engine::ask_after(const Operation& operation, int last) const {
+  const auto circle = receives_message(operation) ? circle_of_receives(last) : std::vector<int>();
+  if (circle.empty())
+    return fmt::format("is rank {} alive, and does it call the same operations?", last);
+  std::string text = fmt::format("rank {} itself waits to receive from", last);
+  for (std::size_t i = 1; i < circle.size(); ++i)
+    text += fmt::format(" rank {}, rank {} from", circle[i], circle[i]);
+  return text + fmt::format(" rank {}: which of them is to send first?", rank_);
 }
 
 Error Engine::timed_out(const Operation& operation) const {
@@ -56,12 +93,12 @@ Error Engine::timed_out(const Operation& operation) const {
           : fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
   const std::string unconnected =
       awaited == kNobody ? "" : channels_[static_cast<std::size_t>(awaited)]->why_unconnected();
-  return {ErrorCode::kDeadline, last,
-          fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}{}{}is rank "
-                      "{} alive, and does it call the same operations?",
-                      rank_, host_, executor.describe_wait(), transport_->name(), timeout.count(),
-                      to_string(header.collective), header.sequence, executor.describe_place(),
-                      between, unconnected, unconnected.empty() ? "" : "; ", last)};
+  return {
+      ErrorCode::kDeadline, last,
+      fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}{}{}{}", rank_,
+                  host_, executor.describe_wait(), transport_->name(), timeout.count(),
+                  to_string(header.collective), header.sequence, executor.describe_place(), between,
+                  unconnected, unconnected.empty() ? "" : "; ", ask_after(operation, last))};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -240,12 +277,12 @@ void Engine::abort_what_is_left() {
 
 // For whom those of `running` wait that have lost their patience.
 void Engine::say_who_is_awaited(std::span<Operation* const> running) {
-  std::string peers;
+  std::vector<Awaited> awaited;
   for (const Operation* operation : running) {
     if (!operation->has_spoken) continue;
-    peers += fmt::format("{}{}", peers.empty() ? "" : " ", operation->executor->awaited_peer());
+    awaited.push_back({operation->executor->awaited_peer(), receives_message(*operation)});
   }
-  store_->set(awaited_key(rank_), peers);
+  store_->set(awaited_key(rank_), to_text(awaited));
 }
 
 // Two ranks can wait for each other without a header on the way between them: both expect to

@@ -45,15 +45,22 @@ Error failure_from(std::string_view text) {
           std::string(text)};
 }
 
-std::vector<int> ranks_from(std::string_view text, int size) {
-  std::vector<int> ranks;
+std::string to_text(std::span<const Awaited> awaited) {
+  std::string text;
+  for (const Awaited& one : awaited)
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", one.rank, one.is_to_send ? "<" : "");
+  return text;
+}
+
+std::vector<Awaited> awaited_from(std::string_view text, int size) {
+  std::vector<Awaited> awaited;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const int rank = leading_number(text.substr(0, end));
-    if (rank >= 0 && rank < size) ranks.push_back(rank);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = text.substr(0, text.find(' '));
+    const int rank = leading_number(word);
+    if (rank >= 0 && rank < size) awaited.push_back({rank, word.ends_with('<')});
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
-  return ranks;
+  return awaited;
 }
 
 }  // namespace kolo

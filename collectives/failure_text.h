@@ -2,6 +2,7 @@
 // for whom a rank waits. Whoever reads it takes it from others.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,16 @@ std::string to_text(const Error& failure);
 // failure: without a code it is one that the store's server has posted, which sees ranks die.
 Error failure_from(std::string_view text);
 
-// Of "3 1 2" the numbers that are ranks of a job of `size`.
-std::vector<int> ranks_from(std::string_view text, int size);
+// For whom a rank waits: to receive a message from it, or for anything else.
+struct Awaited {
+  int rank = 0;
+  bool is_to_send = false;
+};
+
+// "3 1< 2": for ranks 3 and 2, and for a message from rank 1.
+std::string to_text(std::span<const Awaited> awaited);
+
+// The same again, of those that are ranks of a job of `size`.
+std::vector<Awaited> awaited_from(std::string_view text, int size);
 
 }  // namespace kolo

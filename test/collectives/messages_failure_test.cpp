@@ -167,6 +167,40 @@ TEST_CASE("a timeout names the message whose time is over, and its peer") {
   REQUIRE(outcomes[0].text.find("is rank 2 alive") != std::string::npos);
 }
 
+TEST_CASE("receives that wait for each other are named when their time is over") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(2, 3);
+  const auto outcomes = run_with(size, transport, [&](Communicator& communicator, Store& store) {
+    Ints data(1);
+    const int rank = communicator.rank();
+    CallOptions call;
+    if (rank == 0) {
+      call.timeout = 300ms;
+      // The others have said whom they wait for, as they do after a second.
+      for (int peer = 1; peer < size; ++peer)
+        store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
+    }
+    communicator.receive(data.data(), 1, kInt, (rank + 1) % size, call);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline,
+                     size == 2 ? "; rank 1 itself waits to receive from rank 0: which of them is to"
+                               : "; rank 1 itself waits to receive from rank 2, rank 2 from rank 0:"
+                                 " which of them is to send first?");
+}
+
+TEST_CASE("receives that face each other end well where a send comes late") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
+    Ints data(2);
+    const int peer = 1 - communicator.rank();
+    std::thread receiver([&] { communicator.receive(data.data(), 1, kInt, peer); });
+    store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
+    communicator.send(data.data() + 1, 1, kInt, peer);
+    receiver.join();
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
 TEST_CASE("a send that nobody receives times out with its own name") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {

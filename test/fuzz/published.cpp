@@ -83,8 +83,11 @@ void take_failure(const std::string& text) {
 
 void take_awaited(Input& input) {
   const int size = input.number<std::uint8_t>();
-  for (const int rank : ranks_from(input.take_all(), size))
-    require(rank >= 0 && rank < size, "who is waited for is a rank of the job");
+  const auto awaited = awaited_from(input.take_all(), size);
+  for (const Awaited& one : awaited)
+    require(one.rank >= 0 && one.rank < size, "who is waited for is a rank of the job");
+  const std::string text = to_text(awaited);
+  require(to_text(awaited_from(text, size)) == text, "who is waited for is said the same again");
 }
 
 // Two, of which the first is this rank's: a collective and an algorithm that there are.
