@@ -83,7 +83,7 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
   if (settings.master_port != 0) {
     std::shared_ptr<TcpStoreServer> server;
     if (who.rank == 0) server = serve_store(settings.master_host, settings.master_port);
-    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline);
+    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline, 0);
     return server ? with_server(std::move(client), std::move(server)) : client;
   }
   if (who.size == 1) return make_local_store();

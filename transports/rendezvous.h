@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "transports/error.h"
 #include "transports/transport.h"
 
 namespace kolo {
@@ -91,9 +92,10 @@ class TcpStoreServer {
   std::unique_ptr<State> state_;
 };
 
-// Connects, again and again until the deadline. Error kDeadline names host and port.
+// Connects, again and again until the deadline. Error kDeadline names host and port. `server`: the
+// rank that serves, where it is one; it is named where the store hangs or ends.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
-                                         Deadline deadline);
+                                         Deadline deadline, int server = kNoPeer);
 
 // Who this process is, as its launcher says.
 struct LaunchEnvironment {

@@ -56,9 +56,10 @@ bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) 
 class TcpStore final : public Store {
  public:
   TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
-           Clock::time_point start)
+           Clock::time_point start, int server)
       : socket_(std::move(socket)),
         address_(std::move(address)),
+        server_(server),
         patience_(std::clamp(deadline - start, kLeastPatience, kMostPatience)) {
     posix::set_low_latency(socket_);
     posix::set_keepalive(socket_);
@@ -156,7 +157,9 @@ class TcpStore final : public Store {
     if (reply) return std::move(*reply);
     const std::lock_guard lock(mutex_);
     give_up();
-    throw Error(ErrorCode::kDeadline, kNoPeer, *failure_);
+    // Should the server only have been stopped, it reads why its ranks are gone before their ends.
+    write({Kind::kFail, ++last_id_, 0, {}, *failure_}, Clock::now());
+    throw Error(ErrorCode::kDeadline, server_, *failure_);
   }
 
   void tell(const Message& message) {
@@ -233,20 +236,23 @@ class TcpStore final : public Store {
   // is one.
   void lose() {
     is_over_ = true;
-    fail(
-        fmt::format("{} is gone: the process that served it (the launcher or rank 0) has died or "
-                    "was unreachable",
-                    describe()));
+    fail(gone("served", "has died or was unreachable"));
   }
 
   // A server that has not answered once is not asked again: each call would wait as long.
   void give_up() {
     is_over_ = true;
     const std::chrono::duration<double> patience = patience_;
-    fail(
-        fmt::format("{} is gone: the process that serves it (the launcher or rank 0) has not "
-                    "answered for {:.1f} s, so it hangs, or the network is cut",
-                    describe(), patience.count()));
+    fail(gone("serves", fmt::format("has not answered for {:.1f} s, so it hangs, or the network is "
+                                    "cut",
+                                    patience.count())));
+  }
+
+  std::string gone(std::string_view served, std::string_view how) const {
+    if (server_ != kNoPeer)
+      return fmt::format("rank {} is gone, which {} {}: it {}", server_, served, describe(), how);
+    return fmt::format("{} is gone: the process that {} it (the launcher or rank 0) {}", describe(),
+                       served, how);
   }
 
   void fail(const std::string& text) {
@@ -288,6 +294,7 @@ class TcpStore final : public Store {
 
   posix::Descriptor socket_;
   const std::string address_;
+  const int server_;  // a rank, or kNoPeer
   const Clock::duration patience_;
   posix::Epoll watched_;
   posix::Event failed_;
@@ -317,12 +324,13 @@ int try_to_connect(const posix::Address& address, Deadline deadline, posix::Desc
 std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
                                       Deadline deadline) {
   const auto start = Clock::now();
-  auto store = std::make_shared<TcpStore>(std::move(socket), std::move(address), deadline, start);
+  auto store =
+      std::make_shared<TcpStore>(std::move(socket), std::move(address), deadline, start, kNoPeer);
   return store->greet(deadline, start) ? store : nullptr;
 }
 
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
-                                         Deadline deadline) {
+                                         Deadline deadline, int server) {
   const auto start = Clock::now();
   const std::string address = posix::host_and_port(host, port);
   std::string why;
@@ -331,7 +339,8 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
       posix::Descriptor socket;
       const int error = try_to_connect(candidate, deadline, socket);
       if (error == 0) {
-        auto store = std::make_shared<TcpStore>(std::move(socket), address, deadline, start);
+        auto store =
+            std::make_shared<TcpStore>(std::move(socket), address, deadline, start, server);
         if (store->greet(deadline, start)) return store;
         why =
             "it hung up before it answered the hello: a crowd of strangers may be there, or "

@@ -1,4 +1,5 @@
 // Whoever connects to a port of ours without being a rank neither stops nor slows the job.
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -110,6 +111,42 @@ TEST_CASE("a client that talks to something else than a store says so") {
     CHECK_THAT(error.what(), ContainsSubstring("is it kolo's?") && ContainsSubstring("127.0.0.1:"));
   }
   web_server.join();
+}
+
+TEST_CASE("a rank that serves and hangs is named to all, and to itself once it goes on") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  const auto port = posix::local_address(listener).port();
+  std::optional<RawConnection> server;
+  std::thread rank_0([&] {
+    pollfd watched{listener.get(), POLLIN, 0};
+    ::poll(&watched, 1, 20'000);
+    server.emplace(posix::accept_from(listener));
+    std::string heard;
+    std::optional<store_wire::Message> hello;
+    while (!(hello = store_wire::take(heard))) heard += server->hear(1);
+    server->say(
+        store_wire::encode({store_wire::Kind::kValue, hello->id, store_wire::kVersion, {}, {}}));
+  });
+  auto store = connect_tcp_store("127.0.0.1", port, in_seconds(2), 0);
+  rank_0.join();
+  const std::string named =
+      "rank 0 is gone, which serves the store at 127.0.0.1:" + std::to_string(port) +
+      ": it has not answered for 3.0 s";
+  try {
+    store->set("key", "value");
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.peer() == 0);
+    CHECK_THAT(error.what(), ContainsSubstring(named));
+  }
+  CHECK_THAT(store->failure().value_or(""), ContainsSubstring(named));
+  store.reset();
+  std::string heard = server->hear_all();
+  CHECK(store_wire::take(heard)->kind == store_wire::Kind::kSet);
+  const auto last = store_wire::take(heard);
+  REQUIRE(last);
+  CHECK(last->kind == store_wire::Kind::kFail);
+  CHECK_THAT(last->value, ContainsSubstring(named));
 }
 
 TEST_CASE("a client whose server is silent gives up at its deadline") {
