@@ -120,6 +120,23 @@ class Game {
   std::uint64_t wrong_ = 0;
 };
 
+// While it lives, whoever waits in the meeting lets the pipe get on, where that needs it.
+class Meanwhile {
+ public:
+  Meanwhile(Pipe& pipe, Meeting& meeting) : meeting_(meeting), is_set_(pipe.needs_calls()) {
+    if (is_set_) meeting_.set_meanwhile([&pipe] { pipe.get_on(); });
+  }
+  ~Meanwhile() {
+    if (is_set_) meeting_.set_meanwhile({});
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  Meeting& meeting_;
+  const bool is_set_;
+};
+
 // Returns how many samples shall count: those asked for, or what the warm-up says.
 std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pipe) {
   double quickest = std::numeric_limits<double>::max();
@@ -207,6 +224,7 @@ GameResult Pipe::play(const GameTurn&) {
 }
 
 GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting) {
+  const Meanwhile meanwhile(pipe, meeting);
   Game game(meeting, turn);
   const std::size_t samples = warm_up(game, meeting, turn, pipe);
   std::vector<double> times;

@@ -55,7 +55,7 @@ class LibfabricPipe final : public Pipe {
     if (!fids_.peers.empty())
       ::fi_av_remove(fids_.addresses.get(), fids_.peers.data(), fids_.peers.size(), 0);
     try {
-      exchange_texts("closing", "");
+      meet_by(*this, *store_, rank_, "closing", Clock::now() + timeout_);
     } catch (const std::exception&) {  // the other is gone: nobody is left to wait for
     }
     fids_.close();
@@ -64,6 +64,9 @@ class LibfabricPipe final : public Pipe {
   std::string library() const override { return "libfabric"; }
   std::string level() const override { return "library"; }
   std::string transport() const override { return provider_; }
+
+  bool needs_calls() const override { return true; }
+  void get_on() override { poll(); }
 
   void exchange(const Messages& out, const Messages& in) override {
     std::size_t posted_out = 0;
@@ -131,6 +134,7 @@ class LibfabricPipe final : public Pipe {
     this->exchange({&word, 1, 1}, {});
     std::byte got{};
     this->exchange({}, {&got, 1, 1});
+    meet_by(*this, *store_, rank_, "met", Clock::now() + timeout_);  // the other may need answers
   }
 
   std::vector<std::string> exchange_texts(const char* key, const std::string& text) {

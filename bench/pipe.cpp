@@ -1,6 +1,7 @@
 #include "bench/pipe.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <span>
@@ -12,6 +13,7 @@
 #include "collectives/communicator.h"
 #include "collectives/plan_cache.h"
 #include "transports/decorators/trace.h"
+#include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/waiting.h"
 
@@ -198,6 +200,22 @@ class MessagePipe final : public Pipe {
 };
 
 }  // namespace
+
+void meet_by(Pipe& pipe, Store& store, int rank, const std::string& key, Deadline deadline) {
+  constexpr int kCallsPerLook = 256;
+  store.set(fmt::format("{}/{}", key, rank), "here");
+  const std::string other = fmt::format("{}/{}", key, 1 - rank);
+  while (!store.try_get(other)) {
+    for (int i = 0; i < kCallsPerLook; ++i) pipe.get_on();
+    if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+    if (Clock::now() > deadline) {
+      throw Error(ErrorCode::kDeadline, 1 - rank,
+                  fmt::format("rank {} did not come to the end of '{}' by {}", 1 - rank, key,
+                              pipe.library()));
+    }
+    ::sched_yield();
+  }
+}
 
 std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request) {
   return std::make_unique<SegmentPipe>(request);

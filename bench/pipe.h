@@ -56,6 +56,11 @@ class Pipe {
   // kDeadline where it takes longer than the timeout.
   virtual void exchange(const Messages& out, const Messages& in) = 0;
 
+  // Where it gets on only inside its calls, what it has sent last may leave at the next: then who
+  // waits for anything else calls get_on() again and again.
+  virtual bool needs_calls() const { return false; }
+  virtual void get_on() {}
+
   // Writes the files that were asked for of what it did (KOLO_TIMELINE, --trace). Error kSystem.
   virtual void write_records() {}
 };
@@ -69,6 +74,10 @@ struct PipeRequest {
   // Of libfabric's; empty: that of the transport's name, or else the one that ofi takes.
   std::string library_provider = {};
 };
+
+// Returns when the other of ranks 0 and 1 has come here as well; `pipe` gets on meanwhile. A key is
+// used once. Error kDeadline.
+void meet_by(Pipe& pipe, Store& store, int rank, const std::string& key, Deadline deadline);
 
 // Collective over ranks 0 and 1.
 std::unique_ptr<Pipe> make_segment_pipe(const PipeRequest& request);

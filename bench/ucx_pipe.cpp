@@ -99,7 +99,7 @@ class UcxPipe final : public Pipe {
   ~UcxPipe() override {
     try {
       finish_endpoint();
-      exchange_texts("closing", "");
+      meet_by(*this, *store_, rank_, "closing", Clock::now() + timeout_);
     } catch (const std::exception&) {  // the other is gone: nobody is left to wait for
     }
     close();
@@ -108,6 +108,9 @@ class UcxPipe final : public Pipe {
   std::string library() const override { return "ucx"; }
   std::string level() const override { return "library"; }
   std::string transport() const override { return "ucx"; }
+
+  bool needs_calls() const override { return true; }
+  void get_on() override { ucp_.worker_progress(worker_); }
 
   void exchange(const Messages& out, const Messages& in) override {
     out_.posted = in_.posted = 0;
@@ -168,6 +171,7 @@ class UcxPipe final : public Pipe {
     std::byte word{};
     std::byte got{};
     this->exchange({&word, 1, 1}, {&got, 1, 1});
+    meet_by(*this, *store_, rank_, "met", Clock::now() + timeout_);  // the other may need answers
   }
 
   // Both ranks go on answering until both endpoints are closed.

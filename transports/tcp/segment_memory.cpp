@@ -24,7 +24,8 @@ std::byte* SegmentMemory::find(std::size_t bytes, std::size_t cell) {
     return cells_.get() + cell * kStride;
   }
   if (taken_ == kSlots) return nullptr;
-  if (!is_in_view_ && view_.bytes > usual_bytes_) view_.free();
+  const bool is_usual = bytes <= usual_bytes_;  // else views are as long, and come again at once
+  if (is_usual && !is_in_view_ && view_.bytes > usual_bytes_) view_.free();
   is_slot_found_ = true;
   return slots_[(first_taken_ + taken_) % kSlots].of(std::max(bytes, usual_bytes_));
 }
