@@ -41,7 +41,7 @@ ucs_status_t Inbox::accept(std::uint32_t number, const void* data, std::size_t b
   if ((attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     arrival.state = State::kOffered;
     arrival.held = const_cast<void*>(data);
-    if (is_next && place_.size() == bytes) {
+    if (is_next && !place_.empty() && place_.size() == bytes) {
       fetch(arrival, place_.data());
     } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_) {
       fetch(arrival, own_memory(arrival));
@@ -156,7 +156,8 @@ Inbox::Taken Inbox::receive(std::span<std::byte> into) {
     return Taken::kNotYet;
   }
   if (arrival.state == State::kOffered)
-    fetch(arrival, arrival.bytes == into.size() ? into.data() : own_memory(arrival));
+    fetch(arrival,
+          !into.empty() && arrival.bytes == into.size() ? into.data() : own_memory(arrival));
   if (arrival.state == State::kWhole && arrival.bytes < into.size()) lengthen(arrival, into.size());
   if (arrival.state == State::kWhole && !into.empty())
     std::memcpy(into.data(), arrival.data, into.size());

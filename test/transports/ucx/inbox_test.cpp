@@ -81,6 +81,20 @@ TEST_CASE("a short offer is fetched at once, a long one to where it is asked for
   CHECK(arrivals.inbox.receive(place) == Taken::kYes);
 }
 
+TEST_CASE("an offer of no bytes can be viewed like every other") {
+  Arrivals arrivals;
+  int offered = 0;
+  SECTION("viewed") {}
+  SECTION("asked for as no bytes, then viewed") {
+    CHECK(arrivals.inbox.receive({}) == Taken::kNotYet);
+  }
+  arrivals.offer(0, &offered, 0);
+  REQUIRE(played().fetches.size() == 1);
+  finish(played().fetches[0]);
+  CHECK(arrivals.inbox.view(0) == Taken::kYes);
+  CHECK(arrivals.inbox.data() != nullptr);
+}
+
 TEST_CASE("who views gets long offers fetched ahead") {
   Arrivals arrivals;
   CHECK(arrivals.inbox.view(10) == Taken::kNotYet);
