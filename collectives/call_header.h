@@ -7,7 +7,6 @@
 // a hang, without a round trip.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -38,11 +37,26 @@ struct CallHeader {
 
   // Whether `bytes` are just this header: three words, without a call.
   bool is(const std::byte* bytes) const {
-    using Words = std::array<std::uint64_t, 3>;
-    const auto mine = std::bit_cast<Words>(*this);
-    Words theirs;
-    std::memcpy(&theirs, bytes, sizeof(theirs));
-    return ((mine[0] ^ theirs[0]) | (mine[1] ^ theirs[1]) | (mine[2] ^ theirs[2])) == 0;
+    return ((word(this, 0) ^ word(bytes, 0)) | (word(this, 1) ^ word(bytes, 1)) |
+            (word(this, 2) ^ word(bytes, 2))) == 0;
+  }
+
+  // Whether the two differ in their sequences at most.
+  bool is_like(const CallHeader& other) const {
+    return ((word(this, 0) ^ word(&other, 0)) | ((word(this, 1) ^ word(&other, 1)) & ~kSequence) |
+            (word(this, 2) ^ word(&other, 2))) == 0;
+  }
+
+  // This one with another sequence. The whole word is written: a processor that is asked for a word
+  // of which a part has just been written waits until that has reached the cache.
+  CallHeader with(std::uint32_t other_sequence) const {
+    CallHeader header = *this;
+    header.set_sequence(other_sequence);
+    return header;
+  }
+  void set_sequence(std::uint32_t other_sequence) {
+    const std::uint64_t changed = (word(this, 1) & ~kSequence) | other_sequence;
+    std::memcpy(reinterpret_cast<std::byte*>(this) + sizeof(changed), &changed, sizeof(changed));
   }
 
   std::uint64_t count() const { return count_and_plan >> 16; }
@@ -62,8 +76,19 @@ struct CallHeader {
     // A peer's header may say anything: elements of no bytes, too.
     return is_user() && bytes_of_element() != 0 ? bytes - bytes % bytes_of_element() : bytes;
   }
+
+ private:
+  static constexpr std::uint64_t kSequence = 0xffffffff;  // of the second word
+
+  static std::uint64_t word(const void* header, std::size_t index) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, static_cast<const std::byte*>(header) + index * sizeof(value),
+                sizeof(value));
+    return value;
+  }
 };
 static_assert(sizeof(CallHeader) == 24);
+static_assert(std::endian::native == std::endian::little);
 
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 

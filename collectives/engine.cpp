@@ -156,8 +156,7 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   header.type = call.type;
   header.op = call.op;
   header.root = static_cast<std::uint16_t>(call.root);
-  const std::size_t direction = direction_of(call);
-  header.sequence = direction == kNoDirection ? sequence_++ : messages_[direction]++;
+  header.sequence = next_sequence(direction_of(call));
   const std::size_t asked = call.segment_bytes != 0 ? call.segment_bytes : options_.segment_bytes;
   header.segment_units = static_cast<std::uint32_t>(
       plans_->segments().bytes(schedule, longest_chunk(call, schedule) * call.element_bytes, asked,
@@ -288,6 +287,7 @@ void Engine::wait(Operation& operation, Deadline limit) {
   std::unique_lock lock(mutex_);
   while (!operation.is_done) {
     if (!has_driver_) {
+      if (finish_at_head(operation, lock)) break;
       has_driver_ = true;
       lock.unlock();
       drive(&operation, limit, Until::kDone);

@@ -134,16 +134,19 @@ class Engine {
   void unlink(Operation& operation);
   void wake_for(const Operation& operation);
   CallHeader header_of(const Call& call, const Schedule& schedule);
+  std::shared_ptr<Operation> take_out(Operation& operation);
   Operation* retire(Operation& operation, const Operation* awaited);
   void end(Operation& operation, std::unique_lock<std::mutex>& lock);
   void release_role();
 
   void keep_for_repeats(const Call& call, const Operation& operation);
   bool advance_soon(Executor& executor);
-  CallHeader numbered(const Repeat& known);
+  std::uint32_t next_sequence(std::size_t direction);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
   bool is_next(std::size_t direction);
-  bool start_at_once(Executor& executor, const CallHeader& header, const void* in, void* out);
+  bool start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
+                     const void* in, void* out);
+  bool finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock);
   void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                      std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,

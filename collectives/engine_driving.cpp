@@ -142,14 +142,20 @@ void Engine::unlink(Operation& operation) {
   if (last_seen_ == &operation) last_seen_ = previous;
 }
 
+// Needs the lock, and the role. What keeps an asynchronous one alive until it has ended is the
+// caller's then.
+std::shared_ptr<Operation> Engine::take_out(Operation& operation) {
+  unlink(operation);
+  at_hand_ = nullptr;
+  ++finished_;
+  return std::move(operation.self);
+}
+
 // Ends the operation; the head of the queue, or null where the role was given back as the awaited
 // one is done.
 Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<Operation> keep = std::move(operation.self);
-  unlink(operation);
-  at_hand_ = nullptr;
-  ++finished_;
+  const std::shared_ptr<Operation> keep = take_out(operation);
   const bool is_awaited = &operation == awaited;
   if (is_awaited) {
     has_driver_ = false;

@@ -9,6 +9,7 @@
 // shared memory). An operation that takes longer goes into the queue as it stands, and its caller
 // drives it from there on: whatever takes a clock, a deadline or other threads is there. So is
 // every failure.
+#include <algorithm>
 #include <utility>
 
 #include "collectives/engine.h"
@@ -63,11 +64,11 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   }
   Executor& executor = *known->executor;
   const std::size_t direction = known->direction;
-  const CallHeader header = numbered(*known);
+  const std::uint32_t sequence = next_sequence(direction);
   std::exception_ptr failure;
   try {
-    if (start_at_once(executor, header, in, out) || advance_soon(executor)) {
-      look_for_stray(executor, header);
+    if (start_at_once(executor, known->header, sequence, in, out) || advance_soon(executor)) {
+      look_for_stray(executor, known->header.with(sequence));
       ++finished_;
       return true;
     }
@@ -76,7 +77,7 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   }
   Operation operation;
   operation.executor = &executor;
-  operation.binding = binding_of(header, in, out);
+  operation.binding = binding_of(known->header.with(sequence), in, out);
   operation.timeout = options_.timeout;
   operation.is_started = true;
   operation.direction = direction;
@@ -93,17 +94,19 @@ bool Engine::reissue(CallKey key, const void* in, void* out,
   if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out)) return false;
   Executor& executor = *known->executor;
   const bool is_first = !has_driver_ && is_next(known->direction);
+  const std::uint32_t sequence = next_sequence(known->direction);
   operation->executor = &executor;
   operation->direction = known->direction;
-  operation->binding = binding_of(numbered(*known), in, out);
+  operation->binding.in = in;
+  operation->binding.out = out;
+  operation->binding.header = known->header.with(sequence);
   operation->timeout = options_.timeout;
   std::exception_ptr failure;
   if (is_first) {
     operation->is_started = true;
     try {
-      const CallHeader& header = operation->binding.header;
-      if (start_at_once(executor, header, in, out)) {
-        look_for_stray(executor, header);
+      if (start_at_once(executor, known->header, sequence, in, out)) {
+        look_for_stray(executor, known->header.with(sequence));
         ++finished_;
         operation->is_done = true;
         return true;
@@ -117,6 +120,30 @@ bool Engine::reissue(CallKey key, const void* in, void* out,
   return true;
 }
 
+// Needs the lock; nobody drives. A small message at the head of the queue that is waited for, and
+// has come, ends here: who waits for many of them, one by one, takes the role for none. True once
+// it has ended; not well, where it says so, and the lock is given back.
+bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  const CallHeader& header = operation.binding.header;
+  const bool has_followers = operation.has_spoken || !operation.callbacks.empty();
+  if (head_ != &operation || operation.direction == kNoDirection || has_followers || aborted_ ||
+      header.count() * header.bytes_of_element() > kLongestUnderLock) {
+    return false;
+  }
+  admit_messages(operation);
+  try {
+    if (!run_at_hand(operation)) return false;
+  } catch (...) {
+    fail_in_queue(operation, std::current_exception(), lock);
+    return true;
+  }
+  const auto place = std::ranges::find(running_, &operation);
+  finish_message(static_cast<std::size_t>(place - running_.begin()));
+  const std::shared_ptr<Operation> keep = take_out(operation);
+  end(operation, lock);
+  return true;
+}
+
 // Nothing in the queue is to run before an operation of that direction, or for want of being driven
 // now.
 bool Engine::is_next(std::size_t direction) {
@@ -126,20 +153,18 @@ bool Engine::is_next(std::size_t direction) {
   return ++ran_beside_others_ % kBesideOthers != 0;
 }
 
-// True once it is done; else it has gone as far as it can now.
-bool Engine::start_at_once(Executor& executor, const CallHeader& header, const void* in,
-                           void* out) {
-  if (!executor.start_again(header, in, out)) executor.start(binding_of(header, in, out));
+// `header` but for its sequence. True once it is done; else it has gone as far as it can now.
+bool Engine::start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
+                           const void* in, void* out) {
+  if (!executor.start_again(header, sequence, in, out))
+    executor.start(binding_of(header.with(sequence), in, out));
   idle_rounds_ = 0;
   policy_->moved();
   return executor.advance();
 }
 
-// Its header, with the next number.
-CallHeader Engine::numbered(const Repeat& known) {
-  CallHeader header = known.header;
-  header.sequence = known.direction == kNoDirection ? sequence_++ : messages_[known.direction]++;
-  return header;
+std::uint32_t Engine::next_sequence(std::size_t direction) {
+  return direction == kNoDirection ? sequence_++ : messages_[direction]++;
 }
 
 // False where it has to be waited for in earnest.

@@ -82,7 +82,7 @@ class Executor {
 
   // The same for one like that before, of which `header` and buffers say all. False, and to be
   // started by start(), where the one before was another, be it in more than its sequence.
-  bool start_again(const CallHeader& header, const void* in, void* out);
+  bool start_again(const CallHeader& header, std::uint32_t sequence, const void* in, void* out);
 
   // Goes as far as it can; true once the operation is done: results in place, and none of the
   // caller's memory in use. kolo::Error: from the channels, or kMismatch where a peer opens with
@@ -354,9 +354,10 @@ inline void Executor::begin(const void* in, void* out) {
     choose_stores();
 }
 
-inline bool Executor::start_again(const CallHeader& header, const void* in, void* out) {
-  header_.sequence = header.sequence;
-  if (!is_plain_ || header_ != header) return false;
+inline bool Executor::start_again(const CallHeader& header, std::uint32_t sequence, const void* in,
+                                  void* out) {
+  if (!is_plain_ || !header_.is_like(header)) return false;
+  header_.set_sequence(sequence);
   begin(in, out);
   return true;
 }

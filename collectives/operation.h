@@ -27,6 +27,11 @@ struct Plan {
 // they return.
 class Operation {
  public:
+  // Not defaulted: make_shared<Operation>() would write zeros to all of it first.
+  Operation() {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
   Executor* executor = nullptr;
   Binding binding;
   Update update;

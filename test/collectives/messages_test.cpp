@@ -211,6 +211,102 @@ TEST_CASE("a message ends before one that was issued before it") {
       patient());
 }
 
+TEST_CASE("a long message gets on while small ones that come later are waited for") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  std::atomic<bool> has_come{false};
+  run_ranks(
+      3, transport,
+      [&](Communicator& communicator) {
+        Ints long_one = content(kLarge, 0);
+        Ints small(1, 7);
+        if (communicator.rank() == 1) {
+          communicator.receive(long_one.data(), kLarge, kInt, 0);
+          expect_content(long_one, 0);
+          has_come = true;
+          return;
+        }
+        const bool sends_long = communicator.rank() == 0;
+        const int other = sends_long ? 2 : 0;
+        Work sent;
+        if (sends_long) sent = communicator.send_async(long_one.data(), kLarge, kInt, 1);
+        for (int goes_on = 1; goes_on == 1;) {
+          Work told = communicator.receive_async(small.data(), 1, kInt, other);
+          const Ints mine(1, sends_long && has_come ? 0 : 1);
+          communicator.send_async(mine.data(), 1, kInt, other).wait();
+          told.wait();
+          goes_on = sends_long ? mine[0] : small[0];
+        }
+        if (sends_long) sent.wait();
+      },
+      patient());
+}
+
+TEST_CASE("small messages are waited for in any order, alone and many") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const int number = GENERATE(1, 2, 100);
+  const bool is_backward = GENERATE(false, true);
+  run_ranks(
+      2, transport,
+      [=](Communicator& communicator) {
+        const int other = 1 - communicator.rank();
+        for (int round = 0; round < 3; ++round) {  // the later ones take the short way
+          std::vector<Work> works;
+          std::vector<Ints> sent;
+          std::vector<Ints> received(static_cast<std::size_t>(number), Ints(2));
+          for (int i = 0; i < number; ++i) {
+            sent.push_back(content(2, communicator.rank(), i));
+            works.push_back(communicator.receive_async(received[static_cast<std::size_t>(i)].data(),
+                                                       2, kInt, other));
+            works.push_back(communicator.send_async(sent.back().data(), 2, kInt, other));
+          }
+          if (is_backward) std::ranges::reverse(works);
+          for (Work& work : works) work.wait();
+          for (int i = 0; i < number; ++i)
+            expect_content(received[static_cast<std::size_t>(i)], other, i);
+        }
+        expect(!communicator.progress(), "something is left in flight");
+        expect(communicator.statistics().operations == static_cast<unsigned>(6 * number),
+               "all are counted");
+      },
+      patient());
+}
+
+TEST_CASE("who waits for a small message that is not what was called hears who called what") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  std::atomic<bool> is_awaited{false};
+  std::atomic<bool> has_left{false};
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options = patient();
+    options.transport = transport;
+    Communicator communicator(rank, 2, store, options);
+    Ints data(3);
+    for (int round = 0; round < 3; ++round) {
+      if (rank == 0) {
+        communicator.receive_async(data.data(), 2, kInt, 1).wait();
+      } else {
+        communicator.send(data.data(), 2, kInt, 0);
+      }
+    }
+    if (rank == 1) {
+      while (!is_awaited) std::this_thread::yield();
+      communicator.send(data.data(), 3, kInt, 0);
+      has_left = true;
+      return;
+    }
+    Work first = communicator.receive_async(data.data(), 2, kInt, 1);
+    Work second = communicator.receive_async(data.data(), 2, kInt, 1);
+    is_awaited = true;
+    while (!has_left) std::this_thread::yield();
+    const RankOutcome heard = outcome_of([&] { first.wait(); });
+    const RankOutcome after_it = outcome_of([&] { second.wait(); });
+    expect(heard.code == ErrorCode::kMismatch, heard.text);
+    expect(heard.text.find("of 3 int32") != std::string::npos, heard.text);
+    expect(after_it.text == heard.text, "the next one ended otherwise: " + after_it.text);
+  });
+  INFO(outcomes.front().text);
+  REQUIRE(outcomes.front().text.empty());
+}
+
 TEST_CASE("persistent messages are started again in any order") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
