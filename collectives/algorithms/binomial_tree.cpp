@@ -82,6 +82,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective, int chunks
   schedule.rank = request.rank;
   schedule.size = request.size;
   schedule.chunks = chunks;
+  schedule.leaves_from_memory = request.size <= 3;  // nobody passes on what is another's
   return schedule;
 }
 

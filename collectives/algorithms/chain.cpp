@@ -57,6 +57,7 @@ class Link {
 
 Schedule chain_scan(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kScan);
+  schedule.leaves_from_memory = request.size <= 2;
   const int before = request.rank - 1;
   const int after = request.rank + 1;
   const bool is_last = after == request.size;
@@ -73,6 +74,7 @@ Schedule chain_scan(const ScheduleRequest& request) {
 
 Schedule chain_exclusive_scan(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kExclusiveScan);
+  schedule.leaves_from_memory = request.size <= 2;
   const int before = request.rank - 1;
   const int after = request.rank + 1;
   const bool is_last = after == request.size;
@@ -108,6 +110,7 @@ Schedule chain_broadcast(const ScheduleRequest& request) {
 
 Schedule chain_reduce(const ScheduleRequest& request) {
   Schedule schedule = begin(request, Collective::kReduce);
+  schedule.leaves_from_memory = request.size <= 2;
   schedule.contributions = request.size;
   const Link link(request);
   const Operand mine = input(0);

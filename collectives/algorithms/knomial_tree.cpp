@@ -92,6 +92,7 @@ Schedule knomial_tree_broadcast(const ScheduleRequest& request, int radix) {
 
 Schedule knomial_tree_reduce(const ScheduleRequest& request, int radix) {
   Schedule schedule = begin(request, Collective::kReduce);
+  schedule.leaves_from_memory = request.size <= 2;
   schedule.input = {0, 1};
   const Seat seat(request.rank, request.size, request.root, radix);
   if (seat.is_root()) schedule.output = {0, 1};
