@@ -99,7 +99,8 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_TCP_CONGESTION", "cubic"},
                                          {"KOLO_TCP_BUFFERS", "8192"},
                                          {"KOLO_TCP_LANES", "4"},
-                                         {"KOLO_HELLO_TIMEOUT_MS", "9"}});
+                                         {"KOLO_HELLO_TIMEOUT_MS", "9"},
+                                         {"KOLO_PLUGIN_SECONDS", "7"}});
   CHECK(settings.rank == 3);
   CHECK(settings.size == 8);
   CHECK(settings.local_rank == 1);
@@ -121,6 +122,7 @@ TEST_CASE("every setting is read") {
   CHECK(settings.tcp_buffer_bytes == 8192);
   CHECK(settings.tcp_lanes == 4);
   CHECK(settings.hello_timeout == std::chrono::milliseconds(9));
+  CHECK(settings.plugin_limit == std::chrono::seconds(7));
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
 
@@ -138,7 +140,8 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
       {"KOLO_TCP_BUFFERS", {"4095", "64K", "-1"}},
       {"KOLO_TCP_LANES", {"0", "17", "two"}},
-      {"KOLO_HELLO_TIMEOUT_MS", {"0"}}};
+      {"KOLO_HELLO_TIMEOUT_MS", {"0"}},
+      {"KOLO_PLUGIN_SECONDS", {"0", "86401", "soon"}}};
   for (const auto& row : wrong) {
     const std::string& name = row.first;
     for (const auto& value : row.second) {

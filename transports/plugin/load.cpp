@@ -12,8 +12,10 @@
 
 #include "transports/plugins.h"
 #include "transports/posix/crash_notice.h"
+#include "transports/posix/hang_notice.h"
 #include "transports/posix/library.h"
 #include "transports/registry.h"
+#include "transports/settings.h"
 
 namespace kolo {
 
@@ -131,6 +133,13 @@ Plugin load(const std::string& path) {
       "the transport {}: the library has crashed as it was loaded: give another, or find the "
       "fault with gdb --args kolo-conformance --transport {}",
       path, path));
+  const auto limit = read_settings().plugin_limit;
+  const posix::HangNotice hang_notice(
+      fmt::format("the transport {}: the library has not come back from being loaded after {} s "
+                  "(KOLO_PLUGIN_SECONDS), and leaves no way out of that: this process ends; give "
+                  "another, or see where it waits with gdb --args kolo-conformance --transport {}",
+                  path, limit.count(), path),
+      limit);
   void* symbol = nullptr;
   try {
     symbol = posix::symbol_of_library(path, KOLO_PLUGIN_SYMBOL);

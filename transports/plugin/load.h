@@ -25,7 +25,8 @@ Plugin checked(const kolo_plugin* table, std::string_view origin);
 // The transport that `name` means: the one registered as that, or, where there is a slash in it,
 // the one in the library at that path, which stays loaded. What follows a ? is its options. Nothing
 // for another name; std::invalid_argument where the library cannot be loaded or is no transport,
-// with the reason. Thread-safe.
+// with the reason. Thread-safe. One that crashes as it is loaded, or has not come back from that
+// within Settings::plugin_limit, ends the process, with a word of which it was.
 std::optional<Plugin> find(std::string_view name);
 
 }  // namespace kolo::plugin

@@ -113,6 +113,23 @@ TEST_CASE(
   CHECK((WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) != 0));
 }
 
+TEST_CASE("a library that does not come back from being loaded is named, and ends the program") {
+  const char* const library = GENERATE(KOLO_HANGS, KOLO_HANGS_LATER);
+  conformance::Child child(
+      {"/bin/sh", "-c", "KOLO_PLUGIN_SECONDS=1 exec \"$0\" --transport \"$1\" 2>&1",
+       KOLO_CONFORMANCE, library},
+      conformance::Child::Output::kRead);
+  std::string output;
+  REQUIRE(child.read_output(output, Clock::now() + std::chrono::minutes(5)));
+  const int status = child.wait();
+  INFO(output);
+  CHECK_THAT(output, ContainsSubstring(std::string(library) +
+                                       ": the library has not come back from being loaded after "
+                                       "1 s (KOLO_PLUGIN_SECONDS)"));
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+}
+
 TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {
   const Ended listed = run({"--list"});
   CHECK(listed.exit_code == 0);
