@@ -4,7 +4,7 @@
 // It comes as it is needed: a second slot only while the first has not left, so that two or three
 // are the rule, as the kernel takes what it gets at once. Those beyond the third go again. Short
 // segments, headers most of all, have cells of their own. A view that is longer than a slot (of
-// what goes straight from memory to memory, in segments twice as long) and slots take one another's
+// sums that leave straight from memory, in segments twice as long) and slots take one another's
 // place: what is sent straight needs no slots. So within a host, where segments have 256 KiB, a
 // mebibyte and the cells are held for a peer, and more only while a peer that does not read, and a
 // kernel that takes no more, leave all slots full.
