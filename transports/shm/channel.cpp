@@ -309,7 +309,8 @@ void ShmChannel::close_current() {
     tiny_word_ += words_of(open_bytes_);
     --current_.tiny_segments;
   } else {
-    if (current_.is_offered) check_offer_stands();
+    // Who has an answer may have ended since: answer() has looked before it.
+    if (current_.is_offered && !current_.is_answered) check_offer_stands();
     if (current_.is_timed) end_timing();
     if (!current_.is_offered && !current_.is_answered)
       mine_->returned.set(next_frame_, keep_slot(current_.slot));

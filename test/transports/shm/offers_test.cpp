@@ -103,6 +103,29 @@ TEST_CASE("a lent segment's answer is where it was") {
   });
 }
 
+// Who answers has a call to the kernel to make once the answer is out, where its owner is asleep:
+// time enough for the owner to take it and to end.
+TEST_CASE("who has its answer may end while the peer still wakes it") {
+  for (int round = 0; round < 50; ++round) {
+    run_connected(2, [&](Transport& transport) {
+      Channel& channel = transport.channel(1 - transport.rank());
+      if (transport.rank() == 0) {
+        const auto memory = transport.allocate(kBytes);
+        expect(channel.send({memory.get(), kBytes}, kAnswered | kLent));
+        const bool is_there = channel.view_answer(kBytes) != nullptr;
+        if (!is_there) transport.arm();
+        wait_until(
+            transport, [&] { return channel.view_answer(kBytes) != nullptr; }, "an answer");
+        channel.release_answer();
+        transport.quiesce();
+      } else {
+        wait_for_question(transport, 0);
+        channel.answer();
+      }
+    });
+  }
+}
+
 TEST_CASE("after the end nobody writes to memory that was lent") {
   Step owner;
   Step peer;
