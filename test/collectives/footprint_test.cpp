@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,25 @@ std::size_t resident_bytes() {
   std::size_t resident = 0;
   file >> all >> resident;
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// What this process has mapped of memory that ranks share, each piece of it once, whichever rank
+// has mapped it: by the numbers of the files.
+std::size_t shared_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  std::map<std::string, std::size_t> files;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:kolo") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string range, rights, offset, device, number;
+    words >> range >> rights >> offset >> device >> number;
+    const std::size_t dash = range.find('-');
+    files[number] = std::stoull(range.substr(dash + 1), nullptr, 16) -
+                    std::stoull(range.substr(0, dash), nullptr, 16);
+  }
+  std::size_t sum = 0;
+  for (const auto& [number, bytes] : files) sum += bytes;
+  return sum;
 }
 
 void run(Communicator& communicator, Collective collective, std::string_view algorithm,
@@ -80,6 +101,24 @@ TEST_CASE("what a pair of ranks takes beside the buffers does not grow with the 
       }
     }
   }
+}
+
+TEST_CASE("a pair of ranks shares 4 MiB at the most, its longest segments included") {
+  constexpr std::size_t kOfAPair = 4 * kMiB;
+  constexpr std::size_t kBeside = 64 * 1024;  // controls, frames, and what keeps slots apart
+  CommunicatorOptions options;
+  options.segment_bytes = GENERATE(std::size_t{0}, std::size_t{512} * 1024);
+  const std::size_t before = shared_bytes();
+  const auto body = [&](Communicator& communicator) {
+    std::vector<float> data(kLong / sizeof(float), 1.0F);
+    run(communicator, Collective::kAllReduce, "", data, kLong);
+    communicator.barrier();
+    const std::size_t shared = shared_bytes() - before;
+    expect(shared > 0, "ranks that share nothing");
+    expect(shared <= kOfAPair + kBeside, std::to_string(shared) + " bytes shared by a pair");
+    communicator.barrier();
+  };
+  run_ranks(2, "shm", body, options);
 }
 
 }  // namespace kolo::test
