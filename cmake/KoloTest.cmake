@@ -1,11 +1,8 @@
-# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...] [OPTIMIZED])
+# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...])
 #                                              one Catch2 program, each of its cases a ctest of its own: NAME.case
 #
 # A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
 # The label `slow` keeps a program out of the sanitizers' runs.
-#
-# In a release build the sources of tests are compiled by -O1, which takes little more than half the time of -O3: what is slow is in the
-# libraries. OPTIMIZED keeps -O3, for tests that do long arithmetic themselves.
 #
 # Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
 
@@ -16,7 +13,7 @@ find_package(Catch2 REQUIRED)
 include(Catch)
 
 function(kolo_test name)
-  cmake_parse_arguments(arg "OPTIMIZED" "" "LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LIBS;LABELS" ${ARGN})
   if(NOT TARGET kolo_catch)
     if(TARGET Catch2::Catch2WithMain)
       add_library(kolo_catch INTERFACE)
@@ -28,9 +25,6 @@ function(kolo_test name)
   endif()
   kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
-  if(NOT arg_OPTIMIZED)
-    target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
-  endif()
   kolo_precompiled(${name} FOR tests)
   catch_discover_tests(${name} TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
