@@ -24,6 +24,9 @@ function(kolo_flags target)
   endif()
 endfunction()
 
+# Nobody replaces single functions of ours at load time, so they may be inlined where they are defined.
+set(KOLO_LIBRARY_OPTIONS -fno-semantic-interposition)
+
 function(kolo_library name)
   add_library(kolo_${name} STATIC ${ARGN})
   add_library(kolo::${name} ALIAS kolo_${name})
@@ -31,8 +34,8 @@ function(kolo_library name)
   target_include_directories(kolo_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
   kolo_flags(kolo_${name})
-  # Nobody replaces single functions of ours at load time, so they may be inlined where they are defined.
-  target_compile_options(kolo_${name} PRIVATE -fno-semantic-interposition)
+  target_compile_options(kolo_${name} PRIVATE ${KOLO_LIBRARY_OPTIONS})
+  kolo_precompiled(kolo_${name} FOR libraries)
 endfunction()
 
 function(kolo_headers_alone name)

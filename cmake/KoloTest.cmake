@@ -25,6 +25,7 @@ function(kolo_test name)
   endif()
   kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
+  kolo_precompiled(${name} FOR tests)
   catch_discover_tests(${name} TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
 endfunction()

@@ -30,6 +30,8 @@ esac
 cmake/setup.sh $with
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
+  # Without it ccache compiles anew what begins with a precompiled header.
+  export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS-pch_defines,time_macros}"
 fi
 jobs=$(nproc)
 
@@ -49,6 +51,11 @@ results=build/$preset/Testing/Temporary/LastTest.log
 if grep -q 'skipped: ' "$results" 2>/dev/null; then
   echo "Skipped, and why:"
   grep -o 'skipped: .*' "$results" | sort | uniq -c
+fi
+failed=build/$preset/Testing/Temporary/LastTestsFailed.log
+if [ "$status" -ne 0 ] && [ -s "$failed" ]; then
+  echo "Failed in $preset; what each said is above, and below its name in $results:"
+  sed 's/^[0-9]*:/  /' "$failed"
 fi
 grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
 exit "$status"

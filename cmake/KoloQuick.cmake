@@ -1,0 +1,51 @@
+# KOLO_QUICK: for builds that are there to be tested, a tenth of whose time goes into reading the same headers again and
+# again. The sanitizers' presets set it. The others do not, so that a source that forgets an include is found there.
+#
+# kolo_precompiled(TARGET FOR libraries|tests)   TARGET's sources begin with the headers that most of its kind want, read once
+# kolo_one_unit(TARGET SOURCES...)               these sources of TARGET are compiled as one
+#
+# A source with compile options of its own needs SKIP_PRECOMPILE_HEADERS: g++ refuses headers compiled by others.
+
+option(KOLO_QUICK "Precompile headers and join some sources: faster, but blind to a missing include" OFF)
+
+set(KOLO_PRECOMPILED_libraries <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <map> <memory> <optional> <span>
+    <stdexcept> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <fmt/ranges.h>)
+set(KOLO_PRECOMPILED_tests "${PROJECT_SOURCE_DIR}/test/support/catch.h" <algorithm> <array> <chrono> <cmath> <cstring>
+    <filesystem> <fstream> <functional> <memory> <numeric> <set> <stdexcept> <string> <thread> <vector>)
+
+# The target that compiles them; its own source is empty. Programs and libraries differ in their flags.
+function(kolo_precompile_for kind target)
+  set(source ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  if(kind STREQUAL libraries)
+    find_package(fmt REQUIRED)
+    add_library(${target} OBJECT ${source})
+    target_compile_options(${target} PRIVATE ${KOLO_LIBRARY_OPTIONS})
+    target_link_libraries(${target} PRIVATE fmt::fmt)
+  else()
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE kolo_catch)
+  endif()
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  kolo_flags(${target})
+  target_precompile_headers(${target} PRIVATE ${KOLO_PRECOMPILED_${kind}})
+endfunction()
+
+function(kolo_precompiled target _ kind)
+  if(NOT KOLO_QUICK)
+    return()
+  endif()
+  set(from kolo_precompiled_for_${kind})
+  if(NOT TARGET ${from})
+    kolo_precompile_for(${kind} ${from})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${from})
+endfunction()
+
+function(kolo_one_unit target)
+  if(NOT KOLO_QUICK)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${target})
+endfunction()
