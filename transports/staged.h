@@ -33,8 +33,7 @@ class Driver;
 }
 
 struct StagedSettings {
-  int device = -1;  // -1: as settings.h says (KOLO_CUDA_DEVICE); else the current context's; where
-                    // none is, the rank's own among those there are
+  int device = -1;                       // -1: KOLO_CUDA_DEVICE, as settings.h has it
   std::shared_ptr<cuda::Driver> driver;  // null: the installed one
 
   std::size_t longest_segment_bytes = 256 * 1024;  // less where the host's segments are shorter

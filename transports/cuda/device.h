@@ -84,6 +84,10 @@ class Device {
 
   // --- on a stream ---
 
+  // One that waits for no other.
+  Stream make_stream() const;
+  void destroy_stream(Stream stream) const noexcept;
+
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;
   void wait_until_at_least(Address word, std::uint64_t value, Stream stream) const;
   // After all that was enqueued before, for whoever sees the word.

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/cuda/batches.h"
 #include "transports/cuda/device.h"
 #include "transports/cuda/exports.h"
 #include "transports/cuda/imports.h"
@@ -84,7 +85,7 @@ class DeviceChannel final : public StreamChannel {
   void close() noexcept;
   // Frees the streams from waiting; to be repeated until has_finished().
   void free_streams() noexcept;
-  bool has_finished() const noexcept;
+  bool has_finished() const noexcept { return batches_.has_finished(); }
   // Nothing of the peer's is mapped afterwards, and it learns that.
   void unmap() noexcept;
 
@@ -117,12 +118,8 @@ class DeviceChannel final : public StreamChannel {
   Capabilities capabilities_;
   ChannelStatistics statistics_;
 
-  // The batch that is open or was last.
-  void* stream_ = nullptr;
-  bool is_begun_ = false;
-  bool has_batch_ = false;  // the event has been recorded
-  Event event_ = nullptr;
-  std::uint64_t taken_by_batch_ = 0;
+  Batches batches_;
+  std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
 
   std::uint64_t sent_ = 0;  // pieces
   std::uint64_t lent_ = 0;  // pieces up to the last straight one
@@ -147,7 +144,6 @@ class DeviceChannel final : public StreamChannel {
   std::string why_dead_;
   bool is_closed_ = false;
   bool is_unmapped_ = false;
-  bool is_stream_lost_ = false;  // destroyed in the middle of a batch: its end cannot be seen
   bool is_peer_dead_ = false;
   bool has_said_not_now_ = false;
 };
