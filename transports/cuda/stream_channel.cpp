@@ -112,6 +112,15 @@ void DeviceChannel::publish_arrived(void* stream) {
   ++sent_;
 }
 
+// The stream that publishes what comes after all that `stream` has been given.
+Stream DeviceChannel::sending(void* stream) {
+  return aside_ ? on_device([&] { return aside_->after(stream); }) : stream;
+}
+
+void DeviceChannel::has_sent() {
+  if (aside_) on_device([&] { aside_->mark(); });
+}
+
 void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
   fail_if_lost("receive from", link_.own->arrived.load(std::memory_order_acquire) < pieces);
   waits_for_arrived_ = pieces;
@@ -150,7 +159,8 @@ void DeviceChannel::commit(void* stream, unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   is_reserved_ = false;
-  publish_arrived(stream);
+  publish_arrived(sending(stream));
+  has_sent();
   statistics_.bytes_sent += reserved_bytes_;
   ++statistics_.segments_sent;
 }
@@ -207,13 +217,17 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
   announcement.gone = exports_.next_gone(seen_gone_);
   link_.theirs->ring[announced_ % kAnnouncements] = announcement;
   link_.theirs->announced.store(++announced_, std::memory_order_release);
+  const bool is_of_many = announcement.is_straight == 0 && data.size() > link_.segment_bytes;
+  if (is_of_many && !aside_) on_device([&] { aside_.emplace(device_); });
+  const Stream sender = sending(stream);
   if (announcement.is_straight != 0) {
-    wait_for_slot(stream);
-    publish_arrived(stream);
+    wait_for_slot(sender);
+    publish_arrived(sender);
     lent_ = sent_;
   } else {
-    send_through_slots(stream, data);
+    send_through_slots(sender, data);
   }
+  has_sent();
   statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
   return true;
@@ -313,6 +327,7 @@ std::byte* DeviceChannel::landing(std::size_t bytes) {
 
 void DeviceChannel::drain(void* stream) {
   require_batch(stream);
+  if (aside_) on_device([&] { aside_->finish(stream); });
   if (lent_ == 0) return;
   fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
   waits_for_freed_ = std::max(waits_for_freed_, lent_);

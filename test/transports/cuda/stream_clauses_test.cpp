@@ -137,6 +137,41 @@ TEST_CASE("ranks that all send long memory first and then receive do not wait fo
       3);
 }
 
+// A transport may carry such memory another way than what its peers can open.
+TEST_CASE("so do ranks whose memory nobody else can open, and slots that follow it") {
+  over_all_kinds([](StreamRanks& ranks) {
+    constexpr std::size_t kBytes = 200'000;
+    ranks.begin();
+    std::vector<std::byte*> into;
+    for (int rank = 0; rank < 2; ++rank) {
+      for (int i = 0; i < 2; ++i) {
+        std::byte* const from = ranks.memory(rank, kBytes, i, PlayedDriver::Kind::kPool);
+        ranks.send(rank, 1 - rank, {from, kBytes});
+      }
+    }
+    for (int i = 0; i < 2; ++i) {
+      for (int rank = 0; rank < 2; ++rank) {
+        into.push_back(ranks.memory(rank, kBytes, 99));
+        ranks.receive(rank, 1 - rank, {into.back(), kBytes});
+      }
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.commit(rank, 1 - rank, ranks.memory(rank, 100, 7), 100);
+      ranks.stream(rank, 1 - rank).drain(ranks.on(rank));
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      into.push_back(ranks.memory(rank, 100, 99));
+      ranks.view(rank, 1 - rank, into.back(), 100);
+    }
+    ranks.finish();
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(StreamRanks::is_filled(into[i], kBytes, static_cast<int>(i / 2)));
+    CHECK(StreamRanks::is_filled(into[4], 100, 7));
+    CHECK(StreamRanks::is_filled(into[5], 100, 7));
+    ranks.end();
+  });
+}
+
 TEST_CASE("slots and memory take turns on one channel, both ways at once") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
