@@ -183,15 +183,21 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
   void let_leave() noexcept {
     if (is_quiesced_ || staging_.streams.empty()) return;
     cuda::wait_for_end(patience_, [this] {
-      try {
-        progress();
-        for (int peer = 0; peer < size(); ++peer) {
-          if (peer != rank() && !decorated(peer)->has_left()) return false;
-        }
-      } catch (const std::exception&) {
-      }
-      return true;
+      bool has_left = true;
+      for (int peer = 0; peer < size(); ++peer) has_left &= peer == rank() || has_left_for(peer);
+      return has_left;
     });
+  }
+
+  // Also where it never will.
+  bool has_left_for(int peer) noexcept {
+    try {
+      ForwardingTransport::progress();
+      decorated(peer)->pump();
+      return decorated(peer)->has_left();
+    } catch (const std::exception&) {
+      return true;
+    }
   }
 
   const std::chrono::milliseconds patience_;

@@ -321,7 +321,8 @@ void Device::close(std::byte* mapped) const noexcept {
 Stream Device::make_stream() const {
   const Current current(*this);
   Stream stream = nullptr;
-  check_call(driver_->create_stream(&stream, kIndependentStream), "cuStreamCreate");
+  check_call(driver_->create_stream(&stream, kIndependentStream, kUrgent),
+             "cuStreamCreateWithPriority");
   return stream;
 }
 

@@ -84,7 +84,9 @@ class Device {
 
   // --- on a stream ---
 
-  // One that waits for no other.
+  // One that waits for no other. A device has few queues for its streams, and what shares one with
+  // a stream that waits for a word would wait as well, maybe for ever where it is to write that
+  // word. Urgent streams have queues of their own.
   Stream make_stream() const;
   void destroy_stream(Stream stream) const noexcept;
 

@@ -159,7 +159,7 @@ class PlayedDriver final : public cuda::Driver {
   int ipc_handle(cuda::IpcHandle* handle, cuda::Address memory) override;
   int ipc_open(cuda::Address* memory, const cuda::IpcHandle& handle, unsigned flags) override;
   int ipc_close(cuda::Address memory) override;
-  int create_stream(cuda::Stream* stream, unsigned flags) override;
+  int create_stream(cuda::Stream* stream, unsigned flags, int priority) override;
   int destroy_stream(cuda::Stream stream) override;
   int copy(cuda::Address to, cuda::Address from, std::size_t bytes, cuda::Stream stream) override;
   int wait_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,

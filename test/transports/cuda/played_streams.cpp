@@ -22,7 +22,7 @@ void store(std::byte* word, std::uint64_t value) {
 
 }  // namespace
 
-int PlayedDriver::create_stream(cuda::Stream* stream, unsigned) {
+int PlayedDriver::create_stream(cuda::Stream* stream, unsigned, int) {
   KOLO_ENTER("create_stream")
   if (played::pushed_device() < 0) return cuda::kInvalidContext;
   PlayedStream* const made = add_stream();

@@ -2,6 +2,7 @@
 // sleep.
 #include "transports/staged.h"
 
+#include <poll.h>
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -272,7 +273,20 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
       ranks.begin();
       std::byte* const into = ranks.memory(0, 8, 9);
       ranks.view(0, 1, into, 8);
-      CHECK(settles());  // what comes rings the host's bell
+      REQUIRE(settles());  // what comes rings the host's bell
+      REQUIRE(own.arm());
+      std::byte* const three = ranks.memory(1, 8, 3);
+      std::byte* const slot = ranks.stream(1, 0).reserve(ranks.on(1), 8);
+      ranks.copy(1, slot, three, 8);
+      ranks.stream(1, 0).commit(ranks.on(1), kPlain);
+      const Deadline deadline = Clock::now() + std::chrono::seconds(60);
+      pollfd bell{own.descriptor(), POLLIN, 0};
+      while (::poll(&bell, 1, 0) == 0 && Clock::now() < deadline) ranks.transport(1).progress();
+      own.disarm();
+      CHECK(bell.revents == POLLIN);
+      ranks.finish();
+      CHECK(StreamRanks::is_filled(into, 8, 3));
+      ranks.view(0, 1, into, 8);
       ranks.commit(0, 1, into, 8);
       CHECK_FALSE(settles());  // the stream comes to that after what it waits for
       ranks.commit(1, 0, ranks.memory(1, 8, 4), 8);
