@@ -91,3 +91,27 @@ TEST_CASE("the README's table has every clause, and what each transport of this 
     }
   }
 }
+
+TEST_CASE("a table that is written anew keeps the columns of transports that were not run") {
+  const auto results_of = [](const char* transport, conformance::Outcome outcome) {
+    conformance::Results results{transport, {}};
+    for (const conformance::Clause& clause : conformance::clauses())
+      results.results.push_back({&clause, outcome, 0, ""});
+    return results;
+  };
+  const auto in_file = [](const std::string& table) {
+    return conformance::read_markdown(std::string(conformance::kTableBegin) + "\n" + table +
+                                      std::string(conformance::kTableEnd));
+  };
+  const auto before =
+      in_file(conformance::markdown({results_of("one", conformance::Outcome::kPassed),
+                                     results_of("other", conformance::Outcome::kNotOffered)}));
+  const auto after =
+      in_file(conformance::markdown({results_of("new", conformance::Outcome::kPassed),
+                                     results_of("one", conformance::Outcome::kFailed)},
+                                    before));
+  CHECK(after.transports == std::vector<std::string>{"one", "other", "new"});
+  for (const auto& row : after.rows)
+    CHECK(row == std::vector<std::string>{row[0], "**no**", "-", "yes"});
+  CHECK(after.rows.size() == conformance::clauses().size());
+}

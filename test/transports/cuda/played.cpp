@@ -35,6 +35,11 @@ bool PlayedMachine::run() {
   return run_locked();
 }
 
+void PlayedMachine::run_at_once() {
+  const std::lock_guard lock(mutex_);
+  runs_ = Runs::kAtOnce;
+}
+
 bool PlayedMachine::run_locked() {
   bool has_moved = true;
   while (has_moved) {

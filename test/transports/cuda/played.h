@@ -51,6 +51,8 @@ class PlayedMachine {
 
   // Runs what can run on all streams. True if nothing is left.
   bool run();
+  // From now on whenever a driver is called.
+  void run_at_once();
 
   // What nobody may do, and somebody did.
   std::vector<std::string> violations() const;
@@ -86,7 +88,7 @@ class PlayedMachine {
   }
 
   const int devices_;
-  const Runs runs_;
+  Runs runs_;
   mutable std::mutex mutex_;
   std::vector<PlayedDriver*> processes_;
   std::map<std::uint64_t, std::shared_ptr<Backing>> handles_;

@@ -1,5 +1,6 @@
 // The contract of StreamChannel, over every kind of it: cuda_ipc, and what is staged over each
 // transport of this build and one from outside.
+#include <random>
 #include <thread>
 
 #include "test/support/catch.h"
@@ -202,6 +203,58 @@ TEST_CASE("slots and memory take turns on one channel, both ways at once") {
     }
     ranks.end();
   });
+}
+
+TEST_CASE("any mixture arrives, however far the device is behind its hosts") {
+  struct Expected {
+    std::byte* at;
+    std::size_t bytes;
+    int seed;
+  };
+  for (const StreamKind& kind : stream_kinds()) {
+    for (const unsigned seed : {1U, 2U, 3U}) {
+      DYNAMIC_SECTION(kind.name << ", seed " << seed) {
+        std::mt19937 random(seed);
+        const auto pick = [&random](std::size_t below) { return random() % below; };
+        StreamRanks ranks(
+            kind, 3, [](int, StagedSettings& settings) { settings.most_under_way = 25; },
+            PlayedMachine::Runs::kWhenTold);
+        ranks.begin();
+        std::vector<Expected> expected;
+        for (int i = 0; i < 200; ++i) {
+          const int from = static_cast<int>(pick(3));
+          const int to = (from + 1 + static_cast<int>(pick(2))) % 3;
+          const bool is_slot = pick(2) == 0;
+          const std::size_t bytes = pick(3) == 0 ? pick(100) : pick(is_slot ? 4097 : 30'000);
+          const auto memory =
+              pick(4) == 0 ? PlayedDriver::Kind::kPool : PlayedDriver::Kind::kDevice;
+          std::byte* const data = ranks.memory(from, bytes, i, memory);
+          std::byte* const into = ranks.memory(to, bytes, 99);
+          expected.push_back({into, bytes, i});
+          if (is_slot) {
+            ranks.commit(from, to, data, bytes);
+            ranks.view(to, from, into, bytes);
+          } else if (pick(2) == 0) {
+            ranks.send(from, to, {data, bytes});
+            ranks.receive(to, from, {into, bytes});
+          } else {
+            ranks.send(from, to, {data, bytes});
+            ranks.copy(to, into, ranks.view_sent(to, from, bytes), bytes);
+            ranks.stream(to, from).release(ranks.on(to));
+          }
+          if (pick(3) == 0) ranks.transport(static_cast<int>(pick(3))).progress();
+          if (pick(10) == 0) ranks.machine.run();
+        }
+        ranks.finish();
+        for (const Expected& one : expected)
+          CHECK(StreamRanks::is_filled(one.at, one.bytes, one.seed));
+        ranks.end();
+        ranks.finish();
+        ranks.close();
+        CHECK(ranks.machine.violations().empty());
+      }
+    }
+  }
 }
 
 TEST_CASE("memory that was sent is the stream's own again after drain, and what is viewed stays") {

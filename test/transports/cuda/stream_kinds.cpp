@@ -79,7 +79,9 @@ std::vector<std::unique_ptr<Transport>> make_hosts(std::string_view name, int si
   return hosts;
 }
 
-StreamRanks::StreamRanks(const StreamKind& kind, int size, const Adjust& adjust) {
+StreamRanks::StreamRanks(const StreamKind& kind, int size, const Adjust& adjust,
+                         PlayedMachine::Runs runs)
+    : machine(1, runs) {
   if (!kind.is_staged) {
     ranks = make_played_ranks(machine, size);
   } else {
@@ -172,6 +174,7 @@ void StreamRanks::until(const std::function<bool()>& is_done) {
   const Deadline deadline = soon();
   while (!is_done()) {
     if (Clock::now() > deadline) throw std::runtime_error("not done in a minute");
+    machine.run();
     for (const PlayedRank& rank : ranks) {
       if (rank.transport) rank.transport->progress();
     }

@@ -33,8 +33,10 @@ class StreamRanks {
   using Adjust = std::function<void(int rank, StagedSettings& settings)>;
   using DriverKind = PlayedDriver::Kind;
 
-  // `adjust`: of those that are staged.
-  explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr);
+  // `adjust`: of those that are staged. kWhenTold: until the end the device works while somebody
+  // waits (until), or as the test has it.
+  explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr,
+                       PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce);
   ~StreamRanks() { close(); }
 
   int size() const { return static_cast<int>(ranks.size()); }
@@ -49,7 +51,10 @@ class StreamRanks {
   void end();
   void begin(int rank);
   void end(int rank);
-  void close() { close_together(ranks); }
+  void close() {
+    machine.run_at_once();
+    close_together(ranks);
+  }
 
   // Device memory of a rank's, and what it is filled with.
   std::byte* memory(int rank, std::size_t bytes, int seed, DriverKind kind = DriverKind::kDevice);
