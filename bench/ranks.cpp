@@ -364,6 +364,10 @@ int launched_ranks() { return read_settings().size.has_value() ? launch_environm
 int run_over_all_transports(const Arguments& arguments, int argc, const char* const* argv) {
   int worst = 0;
   for (const std::string_view name : transport_names()) {
+    if (const std::string why = why_unusable(name); !why.empty()) {
+      std::cerr << "kolo-bench: " << name << " is left out: " << why << '\n';
+      continue;
+    }
     Arguments job = arguments;
     job.is_over_all = false;
     job.transport = name;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "transports/check.h"
+#include "transports/cuda/chosen_device.h"
+#include "transports/cuda/ending.h"
 #include "transports/cuda/installed_driver.h"
 #include "transports/cuda/meeting.h"
 #include "transports/cuda/stream_channel.h"
@@ -16,7 +16,6 @@
 #include "transports/error.h"
 #include "transports/posix/identity.h"
 #include "transports/posix/unix_socket.h"
-#include "transports/settings.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -27,7 +26,6 @@ using cuda::DeviceChannel;
 using cuda::Exported;
 using cuda::Exports;
 
-constexpr auto kLookEvery = std::chrono::microseconds(50);
 constexpr unsigned kProgressPerLook = 64;
 
 class CudaChannel final : public decorators::ForwardingChannel {
@@ -68,24 +66,14 @@ class CudaChannel final : public decorators::ForwardingChannel {
   mutable ChannelStatistics statistics_;
 };
 
-// What streams use. Where they may still be at it when its transport goes, it stays as it is until
-// the process ends, in a list, so that it is known where it is.
-struct InUse {
+// What streams use, which may outlive the transport.
+struct InUse final : cuda::Kept {
   explicit InUse(std::unique_ptr<cuda::Met> all) : met(std::move(all)), exports(*met->device) {}
 
   std::unique_ptr<cuda::Met> met;
   Exports exports;
   std::vector<std::unique_ptr<CudaChannel>> channels;
-  InUse* next = nullptr;
 };
-
-void keep(std::unique_ptr<InUse> stuck) noexcept {
-  static std::atomic<InUse*> kept{nullptr};
-  InUse* const first = stuck.release();
-  first->next = kept.load();
-  while (!kept.compare_exchange_weak(first->next, first)) {
-  }
-}
 
 class CudaTransport final : public Transport {
  public:
@@ -107,7 +95,7 @@ class CudaTransport final : public Transport {
 
   ~CudaTransport() override {
     quiesce();
-    if (is_stuck_) keep(std::move(in_use_));
+    if (is_stuck_) cuda::keep(std::move(in_use_));
   }
 
   std::string_view name() const override { return "cuda_ipc"; }
@@ -152,7 +140,7 @@ class CudaTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel) channel->device_channel().close();
     }
-    const bool is_idle = wait([this] {
+    const bool is_idle = cuda::wait_for_end(patience_, [this] {
       bool has_finished = true;
       for (const auto& channel : channels_) {
         if (!channel) continue;
@@ -168,12 +156,13 @@ class CudaTransport final : public Transport {
       }
     }
     host_->quiesce();
-    met_.free_slots = is_idle && wait([this] {
-                        listen_to_peers();
-                        return std::all_of(channels_.begin(), channels_.end(), [](auto& channel) {
-                          return !channel || channel->device_channel().is_peer_gone();
-                        });
-                      });
+    const auto are_peers_gone = [this] {
+      listen_to_peers();
+      return std::all_of(channels_.begin(), channels_.end(), [](auto& channel) {
+        return !channel || channel->device_channel().is_peer_gone();
+      });
+    };
+    met_.free_slots = is_idle && cuda::wait_for_end(patience_, are_peers_gone);
   }
 
  private:
@@ -200,16 +189,6 @@ class CudaTransport final : public Transport {
     }
   }
 
-  template <typename IsDone>
-  bool wait(const IsDone& is_done) const {
-    const auto until = Clock::now() + patience_;
-    while (!is_done()) {
-      if (Clock::now() >= until) return false;
-      std::this_thread::sleep_for(kLookEvery);
-    }
-    return true;
-  }
-
   const std::chrono::milliseconds patience_;
   std::unique_ptr<Transport> host_;
   std::unique_ptr<InUse> in_use_;
@@ -220,14 +199,6 @@ class CudaTransport final : public Transport {
   bool is_quiesced_ = false;
   bool is_stuck_ = false;
 };
-
-// Its own among those of this host, as launchers count ranks.
-int choose_device(const TransportRequest& request, cuda::Driver& driver) {
-  if (const int current = cuda::current_device(driver); current >= 0) return current;
-  const int count = cuda::count_devices(driver);
-  const int local = read_settings().local_rank.value_or(request.rank);
-  return count == 0 ? 0 : local % count;
-}
 
 std::string why_no_driver() { return cuda::why_unusable(*cuda::installed_driver()); }
 
@@ -260,9 +231,7 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   meeting.segment_bytes = settings.segment_bytes;
   meeting.slots = settings.slots;
   meeting.process = settings.process.empty() ? posix::process_identity() : settings.process;
-  meeting.device = settings.device;
-  if (settings.device < 0 && meeting.driver->why_absent().empty() && meeting.driver->init() == 0)
-    meeting.device = choose_device(request, *meeting.driver);
+  meeting.device = cuda::choose_device(*meeting.driver, settings.device, request.rank);
   auto met = cuda::meet(request, meeting);
   return std::make_unique<CudaTransport>(std::move(host), std::move(met), settings.patience);
 }

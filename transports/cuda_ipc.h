@@ -27,8 +27,7 @@ class Driver;
 }
 
 struct CudaIpcSettings {
-  int device =
-      -1;  // -1: the current context's; where none is, the rank's own among those there are
+  int device = -1;                                   // -1: KOLO_CUDA_DEVICE, as settings.h has it
   std::size_t segment_bytes = std::size_t{1} << 20;  // of slots on the device
   int slots = kMinimumCredit;                        // per peer and direction
   std::shared_ptr<cuda::Driver> driver;              // null: the installed one

@@ -86,6 +86,12 @@ struct Settings {
   std::chrono::milliseconds hello_timeout{
       5000};  // KOLO_HELLO_TIMEOUT_MS: strangers who do not say hello are dropped
 
+  // --- device memory ---
+  std::optional<int>
+      cuda_device;  // KOLO_CUDA_DEVICE: the device that this rank works on, as the driver numbers
+                    // them; unset: that of the context that is current where the rank joins, or
+                    // else the one that its LOCAL_RANK comes to
+
   // --- ucx ---
   bool ucx_asks_as_told = false;  // UCX_RNDV_THRESH, which is UCX's own, is set: it says from where
                                   // on UCX asks before it sends

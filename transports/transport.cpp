@@ -30,7 +30,8 @@ void Channel::release_answer() { fail_answer(); }
 std::byte* Channel::map(const MemoryHandle&) { return nullptr; }
 
 std::string Channel::why_no_stream() const {
-  return "this transport moves host memory alone: on one host cuda_ipc joins device streams";
+  return "this transport moves host memory alone: make_staged (staged.h) carries device memory "
+         "over it, and cuda_ipc joins the streams of one host";
 }
 
 bool StreamChannel::send(void*, std::span<const std::byte>, unsigned) { fail_send(); }

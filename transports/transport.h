@@ -125,11 +125,17 @@ struct MemoryHandle {
 // anything.
 //
 // reserve, commit, view and release go through slots, whose places are known without asking the
-// peer: the host never waits. Where can_send(), memory also goes straight: the receiver's stream
-// reads it where it lies. For that its host must know where, so receive and view_sent say "not now"
-// until the peer's host has *enqueued* its send; the work itself is the stream's. What was sent is
-// received or view_sent, what was committed is viewed. Memory that cannot be reached by the peer is
-// carried through slots, unasked. Nothing of it is for host memory that no device reaches.
+// peer: the host does not wait for it. Where can_send(), memory also goes straight: the receiver's
+// stream reads it where it lies. For that its host must know where, so receive and view_sent say
+// "not now" until the peer's host has *enqueued* its send; the work itself is the stream's. What
+// was sent is received or view_sent, what was committed is viewed. Memory that cannot be reached by
+// the peer is carried through slots, unasked. Nothing of it is for host memory that no device
+// reaches.
+//
+// Where hosts carry the data (staged.h), streams get on as their hosts make progress, and a host
+// that has enqueued hundreds of operations ahead of the device must do so before it enqueues more:
+// there reserve and view say "not now", too (null; nothing has changed, and the call is made again
+// after progress).
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;
@@ -140,7 +146,7 @@ class StreamChannel {
   virtual void begin(void* /*stream*/) {}
   virtual void end(void* /*stream*/) {}
 
-  virtual std::byte* reserve(void* stream, std::size_t bytes) = 0;
+  virtual std::byte* reserve(void* stream, std::size_t bytes) = 0;  // null: not now; see above
   virtual void commit(void* stream, unsigned flags) = 0;
   virtual const std::byte* view(void* stream, std::size_t bytes) = 0;
   virtual void release(void* stream) = 0;

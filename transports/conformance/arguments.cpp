@@ -18,13 +18,23 @@ constexpr std::size_t kRankWords = 4;
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
-void add_transports(const std::string& list, std::vector<std::string>& transports) {
+void add_all(Arguments& arguments) {
+  for (const std::string_view name : transport_names()) {
+    if (const std::string why = why_unusable(name); why.empty()) {
+      arguments.transports.emplace_back(name);
+    } else {
+      arguments.left_out.push_back(std::string(name) + " cannot be used here: " + why);
+    }
+  }
+}
+
+void add_transports(const std::string& list, Arguments& arguments) {
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
     if (word == "all") {
-      for (const std::string_view name : transport_names()) transports.emplace_back(name);
+      add_all(arguments);
     } else {
-      transports.push_back(word);
+      arguments.transports.push_back(word);
     }
   }
 }
@@ -75,7 +85,7 @@ std::string usage() {
          "  --but WORDS      leaves these out\n"
          "  --limit SECONDS  for one clause [120]\n"
          "  --here           in this one process, for a debugger\n"
-         "  --markdown FILE  writes the table into FILE, between its marks\n"
+         "  --markdown FILE  writes the table into FILE, between its marks; others' columns stay\n"
          "  --list           names the clauses\n"
          "\n"
          "Exit code: 0 where all that is offered is kept, 1 where not, 2 for a wrong command "
@@ -101,7 +111,7 @@ Arguments parse(int argc, const char* const* argv) {
       return std::string(words[i]);
     };
     if (word == "--transport" || word == "-t") {
-      add_transports(take(), result.transports);
+      add_transports(take(), result);
     } else if (word == "--clause") {
       add_clauses(word, take(), result.clauses);
     } else if (word == "--but") {

@@ -9,9 +9,10 @@ namespace kolo::conformance {
 
 struct Arguments {
   std::vector<std::string> transports;
-  std::vector<std::string> clauses;  // texts; empty: all
-  std::string markdown;              // a file with a place for the table; empty: none
-  std::chrono::seconds limit{120};   // for one clause
+  std::vector<std::string> left_out;  // of "all", what this machine cannot run, and why
+  std::vector<std::string> clauses;   // texts; empty: all
+  std::string markdown;               // a file with a place for the table; empty: none
+  std::chrono::seconds limit{120};    // for one clause
   bool is_list = false;
   bool is_help = false;
   bool is_here = false;                // in this process: what the program calls itself with

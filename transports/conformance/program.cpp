@@ -142,6 +142,7 @@ void require_usable(const std::string& transport) {
 
 int prove(const Arguments& arguments) {
   std::vector<Results> all;
+  for (const std::string& left_out : arguments.left_out) say(left_out + "\n");
   for (const std::string& transport : arguments.transports) require_usable(transport);
   for (const std::string& transport : arguments.transports)
     all.push_back(Prover(arguments, transport).prove_all());

@@ -38,6 +38,45 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
+struct Column {
+  std::string transport;
+  std::vector<std::string> cells;  // in the order of clauses()
+};
+
+Column column_of(const Results& results) {
+  Column column{results.transport, {}};
+  for (const Result& result : results.results) column.cells.emplace_back(cell(result.outcome));
+  return column;
+}
+
+// What a table says of its transport number `place`; nothing of clauses that it has not.
+Column column_of(const Table& table, std::size_t place) {
+  Column column{table.transports[place], {}};
+  for (const Clause& clause : clauses()) {
+    const auto row = std::ranges::find_if(
+        table.rows, [&clause](const auto& cells) { return cells.at(0) == clause.text; });
+    const bool is_there = row != table.rows.end() && row->size() > place + 1;
+    column.cells.push_back(is_there ? (*row)[place + 1] : "");
+  }
+  return column;
+}
+
+// Those that were there before in their places, then the new ones.
+std::vector<Column> columns_of(const std::vector<Results>& transports, const Table& before) {
+  std::vector<Column> columns;
+  for (std::size_t place = 0; place < before.transports.size(); ++place)
+    columns.push_back(column_of(before, place));
+  for (const Results& results : transports) {
+    const auto old = std::ranges::find(columns, results.transport, &Column::transport);
+    if (old == columns.end()) {
+      columns.push_back(column_of(results));
+    } else {
+      *old = column_of(results);
+    }
+  }
+  return columns;
+}
+
 std::string read_whole(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw Error(ErrorCode::kSystem, kNoPeer, file + ": it cannot be read");
@@ -72,11 +111,12 @@ std::string row(const Result& result) {
   return text;
 }
 
-std::string markdown(const std::vector<Results>& transports) {
+std::string markdown(const std::vector<Results>& transports, const Table& before) {
+  const std::vector<Column> columns = columns_of(transports, before);
   std::string text = "| | clause |";
   std::string rule = "|---|---|";
-  for (const Results& results : transports) {
-    text += fmt::format(" {} |", results.transport);
+  for (const Column& column : columns) {
+    text += fmt::format(" {} |", column.transport);
     rule += "---|";
   }
   text += "\n" + rule + "\n";
@@ -85,8 +125,7 @@ std::string markdown(const std::vector<Results>& transports) {
     const Clause& clause = clauses()[i];
     text += fmt::format("| {} | {} |", clause.group == group ? "" : clause.group, clause.text);
     group = clause.group;
-    for (const Results& results : transports)
-      text += fmt::format(" {} |", cell(results.results[i].outcome));
+    for (const Column& column : columns) text += fmt::format(" {} |", column.cells[i]);
     text += "\n";
   }
   return text;
@@ -119,7 +158,7 @@ void write_markdown(const std::string& file, const std::vector<Results>& transpo
                             kTableBegin, kTableEnd));
   }
   posix::write_whole(file, text.substr(0, begin + kTableBegin.size()) + "\n" +
-                               markdown(transports) + text.substr(end));
+                               markdown(transports, read_markdown(text)) + text.substr(end));
 }
 
 }  // namespace kolo::conformance

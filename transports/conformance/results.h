@@ -28,9 +28,6 @@ struct Results {
 // One row of a table for people, and the lines below it where it failed.
 std::string row(const Result& result);
 
-// The table transports x clauses in Markdown; every transport has the same clauses.
-std::string markdown(const std::vector<Results>& transports);
-
 // The transports, and the cells of each row in their order, of such a table. Empty where `text` has
 // none.
 struct Table {
@@ -39,8 +36,12 @@ struct Table {
 };
 Table read_markdown(const std::string& text);
 
-// Writes the table into the file, between the lines kTableBegin and kTableEnd. Error kSystem where
-// the file has none, or cannot be written.
+// The table transports x clauses in Markdown; every transport has the same clauses. Those of
+// `before` that are not among them keep their columns: another machine ran them.
+std::string markdown(const std::vector<Results>& transports, const Table& before = {});
+
+// Writes the table into the file, between the lines kTableBegin and kTableEnd, whose columns of
+// other transports stay. Error kSystem where the file has none, or cannot be written.
 void write_markdown(const std::string& file, const std::vector<Results>& transports);
 
 inline constexpr std::string_view kTableBegin = "<!-- kolo-conformance: the table begins -->";

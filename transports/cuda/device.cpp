@@ -318,6 +318,21 @@ void Device::close(std::byte* mapped) const noexcept {
   driver_->pop_context(&popped);
 }
 
+Stream Device::make_stream() const {
+  const Current current(*this);
+  Stream stream = nullptr;
+  check_call(driver_->create_stream(&stream, kIndependentStream, kUrgent),
+             "cuStreamCreateWithPriority");
+  return stream;
+}
+
+void Device::destroy_stream(Stream stream) const noexcept {
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->destroy_stream(stream);
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
+}
+
 void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
   if (bytes == 0) return;
   const Current current(*this);

@@ -84,6 +84,12 @@ class Device {
 
   // --- on a stream ---
 
+  // One that waits for no other. A device has few queues for its streams, and what shares one with
+  // a stream that waits for a word would wait as well, maybe for ever where it is to write that
+  // word. Urgent streams have queues of their own.
+  Stream make_stream() const;
+  void destroy_stream(Stream stream) const noexcept;
+
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;
   void wait_until_at_least(Address word, std::uint64_t value, Stream stream) const;
   // After all that was enqueued before, for whoever sees the word.

@@ -61,6 +61,8 @@ inline constexpr unsigned kWaitUntilAtLeast = 0;  // cyclic: (int64)(word - valu
 inline constexpr unsigned kLazyPeerAccess = 1;
 inline constexpr unsigned kPortableAndMapped = 3;
 inline constexpr unsigned kEventWithoutTiming = 2;
+inline constexpr unsigned kIndependentStream = 1;  // of the default stream
+inline constexpr int kUrgent = -1000;              // of streams: clamped to what there is
 
 class Driver {
  public:
@@ -106,6 +108,8 @@ class Driver {
   virtual int ipc_open(Address* memory, const IpcHandle& handle, unsigned flags) = 0;
   virtual int ipc_close(Address memory) = 0;
 
+  virtual int create_stream(Stream* stream, unsigned flags, int priority) = 0;
+  virtual int destroy_stream(Stream stream) = 0;  // what it was given is still done
   virtual int copy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
   virtual int wait_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
   virtual int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;

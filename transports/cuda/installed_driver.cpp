@@ -100,6 +100,10 @@ class InstalledDriver final : public Driver {
   }
   int ipc_close(Address memory) override { return ipc_close_mem_handle_(memory); }
 
+  int create_stream(Stream* stream, unsigned flags, int priority) override {
+    return stream_create_(stream, flags, priority);
+  }
+  int destroy_stream(Stream stream) override { return stream_destroy_(stream); }
   int copy(Address to, Address from, std::size_t bytes, Stream stream) override {
     return memcpy_async_(to, from, bytes, stream);
   }

@@ -23,7 +23,7 @@ DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link&
       exports_(exports),
       link_(link),
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process),
-      event_(device.make_event()) {
+      batches_(device) {
   capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
   capabilities_.segment_memory = MemoryKind::kCuda;
   capabilities_.segment_bytes = link.segment_bytes;
@@ -37,7 +37,6 @@ DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link&
 }
 
 DeviceChannel::~DeviceChannel() {
-  device_.destroy_event(event_);
   for (std::byte* const memory : landings_) device_.free(memory);
 }
 
@@ -69,8 +68,7 @@ void DeviceChannel::require_open() {
 
 void DeviceChannel::require_batch(void* stream) {
   require_open();
-  check(is_begun_ && stream == stream_,
-        "a stream's operations stand between begin and end of the same stream");
+  batches_.require(stream);
 }
 
 void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
@@ -90,25 +88,13 @@ void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
 
 void DeviceChannel::begin(void* stream) {
   require_open();
-  check(!is_begun_, "begin() before the batch begun last has ended");
-  device_.refuse_capture(stream);
-  if (has_batch_) {
-    if (device_.is_done(event_)) {
-      imports_.finish(taken_by_batch_);
-    } else if (stream != stream_) {
-      device_.wait_for(event_, stream);
-    }
-  }
-  stream_ = stream;
-  is_begun_ = true;
+  if (batches_.begin(stream)) imports_.finish(taken_by_batch_);
 }
 
 void DeviceChannel::end(void* stream) {
   require_batch(stream);
-  device_.record(event_, stream);
-  has_batch_ = true;
+  batches_.end();
   taken_by_batch_ = taken_;
-  is_begun_ = false;
 }
 
 // --- pieces ---
@@ -124,6 +110,15 @@ void DeviceChannel::wait_for_slot(void* stream) {
 void DeviceChannel::publish_arrived(void* stream) {
   on_device([&] { device_.write(link_.their_words + kArrived, sent_ + 1, stream); });
   ++sent_;
+}
+
+// The stream that publishes what comes after all that `stream` has been given.
+Stream DeviceChannel::sending(void* stream) {
+  return aside_ ? on_device([&] { return aside_->after(stream); }) : stream;
+}
+
+void DeviceChannel::has_sent() {
+  if (aside_) on_device([&] { aside_->mark(); });
 }
 
 void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
@@ -164,7 +159,8 @@ void DeviceChannel::commit(void* stream, unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   is_reserved_ = false;
-  publish_arrived(stream);
+  publish_arrived(sending(stream));
+  has_sent();
   statistics_.bytes_sent += reserved_bytes_;
   ++statistics_.segments_sent;
 }
@@ -221,13 +217,17 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
   announcement.gone = exports_.next_gone(seen_gone_);
   link_.theirs->ring[announced_ % kAnnouncements] = announcement;
   link_.theirs->announced.store(++announced_, std::memory_order_release);
+  const bool is_of_many = announcement.is_straight == 0 && data.size() > link_.segment_bytes;
+  if (is_of_many && !aside_) on_device([&] { aside_.emplace(device_); });
+  const Stream sender = sending(stream);
   if (announcement.is_straight != 0) {
-    wait_for_slot(stream);
-    publish_arrived(stream);
+    wait_for_slot(sender);
+    publish_arrived(sender);
     lent_ = sent_;
   } else {
-    send_through_slots(stream, data);
+    send_through_slots(sender, data);
   }
+  has_sent();
   statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
   return true;
@@ -327,6 +327,7 @@ std::byte* DeviceChannel::landing(std::size_t bytes) {
 
 void DeviceChannel::drain(void* stream) {
   require_batch(stream);
+  if (aside_) on_device([&] { aside_->finish(stream); });
   if (lent_ == 0) return;
   fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
   waits_for_freed_ = std::max(waits_for_freed_, lent_);
@@ -347,7 +348,7 @@ void DeviceChannel::look_after_peer() {
   if (is_closed_) return;
   const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 || is_peer_dead_;
   if (!is_gone) return;
-  if (!is_begun_ && has_finished()) return unmap();
+  if (!batches_.is_begun() && has_finished()) return unmap();
   fail_if_lost("go on with",
                link_.own->arrived.load(std::memory_order_acquire) < waits_for_arrived_ ||
                    link_.own->freed.load(std::memory_order_acquire) < waits_for_freed_);
@@ -359,26 +360,16 @@ bool DeviceChannel::is_peer_gone() const {
 
 void DeviceChannel::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
-  const bool is_done = !is_begun_ && has_finished();
+  const bool is_done = !batches_.is_begun() && has_finished();
   link_.theirs->is_closing.store(
       static_cast<std::uint32_t>(is_done ? Closing::kDone : Closing::kAborted),
       std::memory_order_release);
-  if (!is_begun_) return;
-  try {
-    device_.record(event_, stream_);
-    has_batch_ = true;
-  } catch (const std::exception&) {
-    is_stream_lost_ = true;
-  }
+  batches_.close();
 }
 
 void DeviceChannel::free_streams() noexcept {
   link_.own->arrived.store(kReleased, std::memory_order_release);
   link_.own->freed.store(kReleased, std::memory_order_release);
-}
-
-bool DeviceChannel::has_finished() const noexcept {
-  return !is_stream_lost_ && (!has_batch_ || device_.is_done(event_));
 }
 
 void DeviceChannel::unmap() noexcept {

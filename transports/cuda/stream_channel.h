@@ -10,7 +10,9 @@
 //
 // send() announces: host to host, in memory that both see, it says where the bytes lie, and the
 // piece's `arrived` says when. Where they cannot be exported the same announcement says that they
-// come through the slots.
+// come through the slots. That may take more of them than there is credit for, and the peer's
+// stream may do the same: so from the first such send on, what is published goes by a stream beside
+// the caller's, which alone waits.
 //
 // Cost: about a microsecond of the host's time per word, the copies' time on the device.
 #pragma once
@@ -18,13 +20,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "transports/cuda/batches.h"
 #include "transports/cuda/device.h"
 #include "transports/cuda/exports.h"
 #include "transports/cuda/imports.h"
+#include "transports/cuda/side_stream.h"
 #include "transports/cuda/words.h"
 #include "transports/transport.h"
 
@@ -84,7 +89,9 @@ class DeviceChannel final : public StreamChannel {
   void close() noexcept;
   // Frees the streams from waiting; to be repeated until has_finished().
   void free_streams() noexcept;
-  bool has_finished() const noexcept;
+  bool has_finished() const noexcept {
+    return batches_.has_finished() && (!aside_ || aside_->has_finished());
+  }
   // Nothing of the peer's is mapped afterwards, and it learns that.
   void unmap() noexcept;
 
@@ -101,6 +108,8 @@ class DeviceChannel final : public StreamChannel {
   void fail_if_lost(const char* operation, bool is_hopeless);
   void wait_for_slot(void* stream);
   void publish_arrived(void* stream);
+  Stream sending(void* stream);
+  void has_sent();
   void wait_for_arrival(void* stream, std::uint64_t pieces);
   void publish_freed(void* stream);
   void send_through_slots(void* stream, std::span<const std::byte> data);
@@ -117,15 +126,12 @@ class DeviceChannel final : public StreamChannel {
   Capabilities capabilities_;
   ChannelStatistics statistics_;
 
-  // The batch that is open or was last.
-  void* stream_ = nullptr;
-  bool is_begun_ = false;
-  bool has_batch_ = false;  // the event has been recorded
-  Event event_ = nullptr;
-  std::uint64_t taken_by_batch_ = 0;
+  Batches batches_;
+  std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
 
-  std::uint64_t sent_ = 0;  // pieces
-  std::uint64_t lent_ = 0;  // pieces up to the last straight one
+  std::optional<SideStream> aside_;  // where the caller's stream does not publish itself
+  std::uint64_t sent_ = 0;           // pieces
+  std::uint64_t lent_ = 0;           // pieces up to the last straight one
   std::uint64_t announced_ = 0;
   std::uint64_t seen_gone_ = 0;
   bool is_reserved_ = false;
@@ -147,7 +153,6 @@ class DeviceChannel final : public StreamChannel {
   std::string why_dead_;
   bool is_closed_ = false;
   bool is_unmapped_ = false;
-  bool is_stream_lost_ = false;  // destroyed in the middle of a batch: its end cannot be seen
   bool is_peer_dead_ = false;
   bool has_said_not_now_ = false;
 };

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "transports/registry.h"
 
@@ -18,6 +20,11 @@ struct TransportRow {
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
   std::string_view calls_itself = name;
   bool is_optional = false;  // not in every build: its row is skipped where it is not
+  // One of the registry's that this machine may lack the hardware for: `make` plays that, with
+  // threads as ranks.
+  bool is_played = false;
+
+  bool is_of_registry() const { return make == nullptr || is_played; }
 };
 
 std::unique_ptr<Transport> make_mailbox(const TransportRequest& request);
@@ -27,6 +34,12 @@ std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request);
 std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_tabled_shm(const TransportRequest& request);
 std::unique_ptr<Transport> make_tabled_tcp(const TransportRequest& request);
+std::unique_ptr<Transport> make_played_cuda_ipc(const TransportRequest& request);
+std::unique_ptr<Transport> make_staged_inproc(const TransportRequest& request);
+std::unique_ptr<Transport> make_staged_shm(const TransportRequest& request);
+std::unique_ptr<Transport> make_staged_tcp(const TransportRequest& request);
+// What nobody may do to the machine that is played, and somebody did.
+std::vector<std::string> played_violations();
 
 inline constexpr std::array kTransports = {
     TransportRow{"inproc", true, false},
@@ -34,12 +47,21 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp", false, true},
     TransportRow{.name = "ucx", .is_optional = true},
     TransportRow{.name = "ofi", .is_optional = true},
+    TransportRow{.name = "cuda_ipc",
+                 .can_answer = true,
+                 .joins_processes = false,
+                 .make = make_played_cuda_ipc,
+                 .is_played = true},
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
     // Through the table for transports from outside, and back.
     TransportRow{"tabled-shm", true, false, make_tabled_shm},
     TransportRow{"tabled-tcp", false, false, make_tabled_tcp},
+    // With a form for streams, whose own clauses are in test/transports/cuda.
+    TransportRow{"inproc, staged", true, false, make_staged_inproc, "inproc"},
+    TransportRow{"shm, staged", true, false, make_staged_shm, "shm"},
+    TransportRow{"tcp, staged", false, false, make_staged_tcp, "tcp"},
     // Decorated: a network that is fast, one with jitter, and "not now" to who receives.
     TransportRow{"inproc,100Gbit,20us", false, false, make_shaped_inproc},
     TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},

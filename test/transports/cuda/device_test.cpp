@@ -7,8 +7,10 @@
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/played.h"
+#include "transports/cuda/chosen_device.h"
 #include "transports/cuda/installed_driver.h"
 #include "transports/error.h"
+#include "transports/settings.h"
 
 using namespace kolo;
 using namespace kolo::cuda;
@@ -67,6 +69,26 @@ TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
   machine.hidden = {0};
   CHECK_THROWS_WITH(Device(driver, 0), ContainsSubstring("cannot wait for words of 64 bits"));
   CHECK(machine.left_over().empty());
+}
+
+TEST_CASE("a rank works on the device that it is told, or that is current, or that is its own") {
+  PlayedMachine machine(3);
+  const auto driver = machine.process();
+  const char* const kVariable = "KOLO_CUDA_DEVICE";
+  set_setting(kVariable, "");
+  set_setting("LOCAL_RANK", "");
+  CHECK(choose_device(*driver, -1, 4) == 1);
+  set_setting("LOCAL_RANK", "2");
+  CHECK(choose_device(*driver, -1, 4) == 2);
+  set_setting("LOCAL_RANK", "");
+  driver->current = 2;
+  CHECK(choose_device(*driver, -1, 4) == 2);
+  set_setting(kVariable, "1");
+  CHECK(choose_device(*driver, -1, 4) == 1);
+  CHECK(choose_device(*driver, 0, 4) == 0);
+  set_setting(kVariable, "");
+  machine.absent = "no CUDA driver";
+  CHECK(choose_device(*driver, -1, 4) == 0);
 }
 
 TEST_CASE("memory that is not there says what was asked for and what is free") {

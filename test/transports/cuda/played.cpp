@@ -35,6 +35,11 @@ bool PlayedMachine::run() {
   return run_locked();
 }
 
+void PlayedMachine::run_at_once() {
+  const std::lock_guard lock(mutex_);
+  runs_ = Runs::kAtOnce;
+}
+
 bool PlayedMachine::run_locked() {
   bool has_moved = true;
   while (has_moved) {
@@ -71,7 +76,20 @@ std::string PlayedMachine::left_over() const {
     }
     if (!process->events_.empty()) text += std::to_string(process->events_.size()) + " events; ";
   }
+  for (const auto& stream : streams_) {
+    if (stream->is_created && !stream->is_destroyed)
+      text += "process " + std::to_string(stream->owner->number_) + ": a stream; ";
+  }
   return text;
+}
+
+std::size_t PlayedMachine::pinned_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const PlayedDriver* process : processes_) {
+    for (const auto& [address, range] : process->ranges_) bytes += range.is_host ? range.bytes : 0;
+  }
+  return bytes;
 }
 
 // --- a process ---
@@ -80,9 +98,7 @@ PlayedDriver::PlayedDriver(PlayedMachine& machine)
     : machine_(machine), number_(++machine.last_process_) {
   const std::lock_guard lock(machine_.mutex_);
   machine_.processes_.push_back(this);
-  // The default stream, which null names.
-  machine_.streams_.push_back(std::make_unique<PlayedStream>());
-  machine_.streams_.back()->owner = this;
+  add_stream();  // the default one, which null names
 }
 
 // As a process's end: all that it had is gone, and what it had enqueued as well.
@@ -119,14 +135,13 @@ void PlayedDriver::violate(const std::string& text) {
 
 cuda::Stream PlayedDriver::make_stream() {
   const std::lock_guard lock(machine_.mutex_);
+  return add_stream();
+}
+
+PlayedStream* PlayedDriver::add_stream() {
   machine_.streams_.push_back(std::make_unique<PlayedStream>());
   machine_.streams_.back()->owner = this;
   return machine_.streams_.back().get();
-}
-
-void PlayedDriver::destroy_stream(cuda::Stream stream) {
-  const std::lock_guard lock(machine_.mutex_);
-  static_cast<PlayedStream*>(stream)->is_destroyed = true;
 }
 
 void PlayedDriver::capture(cuda::Stream stream) {

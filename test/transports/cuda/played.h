@@ -10,6 +10,7 @@
 // violation with a text, where a device would give garbage.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -36,6 +37,7 @@ struct PlayedStream {
   std::deque<Work> queue;
   bool is_destroyed = false;
   bool is_capturing = false;
+  bool is_created = false;  // by create_stream, so that somebody must destroy it
 };
 
 class PlayedMachine {
@@ -49,11 +51,16 @@ class PlayedMachine {
 
   // Runs what can run on all streams. True if nothing is left.
   bool run();
+  // From now on whenever a driver is called.
+  void run_at_once();
 
   // What nobody may do, and somebody did.
   std::vector<std::string> violations() const;
-  // What is still there: memory, mappings, registrations, contexts, events. Empty: all is clean.
+  // What is still there: memory, mappings, registrations, contexts, streams that were created,
+  // events. Empty: all is clean.
   std::string left_over() const;
+  // Host memory that devices see, of all processes.
+  std::size_t pinned_bytes() const;
 
   // --- what the machine is like ---
   bool peers_reach = true;  // devices reach one another
@@ -81,7 +88,7 @@ class PlayedMachine {
   }
 
   const int devices_;
-  const Runs runs_;
+  Runs runs_;
   mutable std::mutex mutex_;
   std::vector<PlayedDriver*> processes_;
   std::map<std::uint64_t, std::shared_ptr<Backing>> handles_;
@@ -89,7 +96,7 @@ class PlayedMachine {
   std::map<int, std::size_t> used_;
   std::vector<std::string> violations_;
   std::vector<std::unique_ptr<PlayedStream>> streams_;
-  int last_process_ = 0;
+  std::atomic<int> last_process_ = 0;
 };
 
 class PlayedDriver final : public cuda::Driver {
@@ -105,7 +112,6 @@ class PlayedDriver final : public cuda::Driver {
   int calls(const std::string& function) const;
 
   cuda::Stream make_stream();
-  void destroy_stream(cuda::Stream stream);
   void capture(cuda::Stream stream);
 
   // A kernel in the order of the stream: it gets what lies at the addresses, of which each must be
@@ -155,6 +161,8 @@ class PlayedDriver final : public cuda::Driver {
   int ipc_handle(cuda::IpcHandle* handle, cuda::Address memory) override;
   int ipc_open(cuda::Address* memory, const cuda::IpcHandle& handle, unsigned flags) override;
   int ipc_close(cuda::Address memory) override;
+  int create_stream(cuda::Stream* stream, unsigned flags, int priority) override;
+  int destroy_stream(cuda::Stream stream) override;
   int copy(cuda::Address to, cuda::Address from, std::size_t bytes, cuda::Stream stream) override;
   int wait_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
                  unsigned flags) override;
@@ -196,6 +204,7 @@ class PlayedDriver final : public cuda::Driver {
   std::byte* resolve(cuda::Address address, std::size_t bytes, const char* what);
   void violate(const std::string& text);
   PlayedStream* stream_of(cuda::Stream stream);
+  PlayedStream* add_stream();
 
   PlayedMachine& machine_;
   const int number_;

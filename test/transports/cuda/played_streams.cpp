@@ -22,6 +22,26 @@ void store(std::byte* word, std::uint64_t value) {
 
 }  // namespace
 
+int PlayedDriver::create_stream(cuda::Stream* stream, unsigned, int) {
+  KOLO_ENTER("create_stream")
+  if (played::pushed_device() < 0) return cuda::kInvalidContext;
+  PlayedStream* const made = add_stream();
+  made->is_created = true;
+  *stream = made;
+  return 0;
+}
+
+int PlayedDriver::destroy_stream(cuda::Stream stream) {
+  KOLO_ENTER("destroy_stream")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) {
+    violate("a stream destroyed twice");
+    return cuda::kInvalidHandle;
+  }
+  queue->is_destroyed = true;
+  return 0;
+}
+
 int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
   KOLO_ENTER("copy")
   PlayedStream* const queue = stream_of(stream);

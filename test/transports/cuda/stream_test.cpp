@@ -310,8 +310,9 @@ TEST_CASE("what a rank sent before it was done is read after it, and more is a l
 
 TEST_CASE(
     "whatever call of the driver fails on a stream, the error names it and the end is clean") {
-  for (const char* function : {"wait_value", "write_value", "copy", "ipc_open", "record_event",
-                               "pointer_attribute", "is_capturing"}) {
+  for (const char* function :
+       {"wait_value", "write_value", "copy", "ipc_open", "record_event", "pointer_attribute",
+        "is_capturing", "create_stream", "wait_event"}) {
     INFO(function);
     Pair pair;
     pair.end();

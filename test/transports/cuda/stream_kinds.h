@@ -1,0 +1,102 @@
+// Every way in which channels get a form on device streams, over a played machine: what the clauses
+// for streams run over.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "test/transports/cuda/played_ranks.h"
+#include "transports/error.h"
+#include "transports/staged.h"
+
+namespace kolo::test {
+
+struct StreamKind {
+  std::string_view name;
+  std::string_view host;  // the transport below
+  bool is_staged = true;
+};
+
+// Those whose transport is in this build.
+std::vector<StreamKind> stream_kinds();
+
+inline constexpr std::size_t kStreamSegment = 4096;  // the longest slot of all of them
+
+// Ranks with a stream each, played in turn by one thread.
+class StreamRanks {
+ public:
+  using Adjust = std::function<void(int rank, StagedSettings& settings)>;
+  using DriverKind = PlayedDriver::Kind;
+
+  // `adjust`: of those that are staged. kWhenTold: until the end the device works while somebody
+  // waits (until), or as the test has it.
+  explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr,
+                       PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce);
+  ~StreamRanks() { close(); }
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  PlayedDriver& driver(int rank) { return *ranks[index(rank)].driver; }
+  Transport& transport(int rank) { return *ranks[index(rank)].transport; }
+  Channel& channel(int rank, int peer) { return transport(rank).channel(peer); }
+  StreamChannel& stream(int rank, int peer) { return *channel(rank, peer).stream(); }
+  cuda::Stream on(int rank) const { return streams[index(rank)]; }
+
+  // On all channels of all ranks, or of one.
+  void begin();
+  void end();
+  void begin(int rank);
+  void end(int rank);
+  void close() {
+    machine.run_at_once();
+    close_together(ranks);
+  }
+
+  // Device memory of a rank's, and what it is filled with.
+  std::byte* memory(int rank, std::size_t bytes, int seed, DriverKind kind = DriverKind::kDevice);
+  static std::byte value(std::size_t i, int seed);
+  static bool is_filled(const std::byte* memory, std::size_t bytes, int seed);
+
+  // Work of the caller's on the rank's stream.
+  void copy(int rank, std::byte* to, const std::byte* from, std::size_t bytes);
+
+  // Each asks again until it is not told "not now".
+  void commit(int from, int to, const std::byte* data, std::size_t bytes);
+  void view(int to, int from, std::byte* into, std::size_t bytes);
+  void send(int from, int to, std::span<const std::byte> data);
+  void receive(int to, int from, std::span<std::byte> into);
+  const std::byte* view_sent(int to, int from, std::size_t bytes);
+
+  // All ranks make progress until it holds; a failure after a minute.
+  void until(const std::function<bool()>& is_done);
+  // Until the streams have done all that they were given.
+  void finish() {
+    until([this] { return machine.run(); });
+  }
+  // What a rank's progress throws, in the end.
+  Error error_of_progress(int rank);
+
+  PlayedMachine machine;
+  std::vector<PlayedRank> ranks;
+  std::vector<cuda::Stream> streams;
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+};
+
+// The kolo::Error that it throws; nothing where it throws none.
+std::optional<Error> error_of(const std::function<void()>& body);
+
+// A transport for host memory with a staged stream form, over a driver of its own.
+std::unique_ptr<Transport> stage(std::unique_ptr<Transport> host,
+                                 const std::shared_ptr<PlayedDriver>& driver,
+                                 const std::function<void(StagedSettings&)>& adjust = nullptr);
+
+// Ranks of a transport of this build, or of one from outside ("outside").
+std::vector<std::unique_ptr<Transport>> make_hosts(std::string_view name, int size);
+
+}  // namespace kolo::test

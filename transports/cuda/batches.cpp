@@ -1,0 +1,44 @@
+#include "transports/cuda/batches.h"
+
+#include <exception>
+
+#include "transports/check.h"
+
+namespace kolo::cuda {
+
+bool Batches::begin(Stream stream) {
+  check(!is_begun_, "begin() before the batch begun last has ended");
+  device_.refuse_capture(stream);
+  const bool is_done = has_event_ && device_.is_done(event_);
+  if (has_event_ && !is_done && stream != stream_) device_.wait_for(event_, stream);
+  stream_ = stream;
+  is_begun_ = true;
+  return is_done;
+}
+
+void Batches::end() {
+  device_.record(event_, stream_);
+  has_event_ = true;
+  is_begun_ = false;
+}
+
+void Batches::require(Stream stream) const {
+  check(is_begun_ && stream == stream_,
+        "a stream's operations stand between begin and end of the same stream");
+}
+
+void Batches::close() noexcept {
+  if (!is_begun_) return;
+  try {
+    device_.record(event_, stream_);
+    has_event_ = true;
+  } catch (const std::exception&) {
+    is_lost_ = true;
+  }
+}
+
+bool Batches::has_finished() const noexcept {
+  return !is_lost_ && (!has_event_ || device_.is_done(event_));
+}
+
+}  // namespace kolo::cuda

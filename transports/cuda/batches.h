@@ -1,0 +1,42 @@
+// Which stream may give work to a channel now, and when the work of the last one is done.
+//
+// A stream may be destroyed between two batches: so a batch ends with an event, which the next one
+// waits for where it is another stream's, and which the end of the channel asks.
+//
+// Threading: one at a time.
+#pragma once
+
+#include "transports/cuda/device.h"
+
+namespace kolo::cuda {
+
+class Batches {
+ public:
+  explicit Batches(const Device& device) : device_(device), event_(device.make_event()) {}
+  ~Batches() { device_.destroy_event(event_); }
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+
+  // True where the work of the batches before is known to be done. std::invalid_argument while the
+  // stream is being captured, and where the batch before has not ended.
+  bool begin(Stream stream);
+  void end();
+
+  bool is_begun() const { return is_begun_; }
+  // std::invalid_argument unless a batch of this stream is open.
+  void require(Stream stream) const;
+
+  // No batch comes any more; one that is open ends here.
+  void close() noexcept;
+  bool has_finished() const noexcept;
+
+ private:
+  const Device& device_;
+  const Event event_;
+  Stream stream_ = nullptr;  // of the batch that is open or was last
+  bool is_begun_ = false;
+  bool has_event_ = false;  // it has been recorded
+  bool is_lost_ = false;    // a stream destroyed in the middle of a batch: its end cannot be seen
+};
+
+}  // namespace kolo::cuda

@@ -1,0 +1,69 @@
+// A device stream of a channel's own, beside the caller's: for work that may have to wait for the
+// peer and must not hold up what the caller's stream does next.
+//
+// Threading: one at a time.
+#pragma once
+
+#include <exception>
+
+#include "transports/cuda/device.h"
+
+namespace kolo::cuda {
+
+class SideStream {
+ public:
+  explicit SideStream(const Device& device)
+      : device_(device), taken_over_(device.make_event()), done_(make_done()) {
+    try {
+      stream_ = device.make_stream();
+    } catch (...) {
+      destroy_events();
+      throw;
+    }
+  }
+  ~SideStream() {
+    device_.destroy_stream(stream_);
+    destroy_events();
+  }
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+
+  // Comes after what the caller's stream has been given by now.
+  Stream after(Stream callers) {
+    device_.record(taken_over_, callers);
+    device_.wait_for(taken_over_, stream_);
+    return stream_;
+  }
+  // To be called after each piece of work, for those below.
+  void mark() {
+    device_.record(done_, stream_);
+    is_marked_ = true;
+  }
+  // The caller's stream waits for what was marked last.
+  void finish(Stream callers) const {
+    if (is_marked_) device_.wait_for(done_, callers);
+  }
+  bool has_finished() const noexcept { return !is_marked_ || device_.is_done(done_); }
+
+ private:
+  Event make_done() const {
+    try {
+      return device_.make_event();
+    } catch (...) {
+      device_.destroy_event(taken_over_);
+      throw;
+    }
+  }
+  void destroy_events() const noexcept {
+    device_.destroy_event(done_);
+    device_.destroy_event(taken_over_);
+  }
+
+  const Device& device_;
+  const Event taken_over_;
+  const Event done_;
+  Stream stream_ = nullptr;
+  bool is_marked_ = false;
+};
+
+}  // namespace kolo::cuda

@@ -1,0 +1,287 @@
+#include "transports/cuda/staged_stream.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "transports/check.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+std::size_t pinned_bytes(std::size_t segment_bytes) {
+  return kWordsBytes + 2 * slots_for(segment_bytes) * segment_bytes;
+}
+
+Ring ring_in(const PinnedMemory& pinned, std::size_t segment_bytes, std::uint64_t which) {
+  const std::uint64_t count = slots_for(segment_bytes);
+  const std::size_t offset = kWordsBytes + which * count * segment_bytes;
+  return {pinned.data() + offset, pinned.address() + offset, segment_bytes, count};
+}
+
+}  // namespace
+
+std::size_t Staging::under_way() const {
+  std::size_t operations = 0;
+  for (const auto& stream : streams) {
+    if (stream) operations += stream->under_way();
+  }
+  return operations;
+}
+
+StagedStream::Used::Used(Staging& staging, std::size_t segment_bytes)
+    : pinned(staging.device, staging.allocate(pinned_bytes(segment_bytes)),
+             pinned_bytes(segment_bytes)),
+      words(*new (pinned.data()) StagingWords{}),
+      out(staging.out, ring_in(pinned, segment_bytes, 0), words,
+          pinned.address() + offsetof(StagingWords, copied)),
+      in(staging.in, ring_in(pinned, segment_bytes, 1), words,
+         pinned.address() + offsetof(StagingWords, landed)) {}
+
+StagedStream::StagedStream(Staging& staging, Channel& host)
+    : staging_(staging), host_(host), batches_(staging.device) {
+  const Capabilities& can = host.capabilities();
+  capabilities_ = can;
+  capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
+  capabilities_.segment_memory = MemoryKind::kCuda;
+  capabilities_.segment_bytes = std::min(can.segment_bytes, staging.longest_segment_bytes);
+  capabilities_.preferred_segment_bytes =
+      std::min(can.preferred_segment_bytes, capabilities_.segment_bytes);
+  capabilities_.shortest_segment_bytes =
+      std::min(can.shortest_segment_bytes, capabilities_.segment_bytes);
+  capabilities_.straight_segment_bytes = std::size_t{64} << 20;
+  capabilities_.zero_copy_bytes = 0;
+  capabilities_.credit_segments =
+      std::max(can.credit_segments, static_cast<int>(slots_for(capabilities_.segment_bytes)));
+  capabilities_.latency_us = can.latency_us + 20;
+  capabilities_.can_answer = false;
+  capabilities_.can_map = false;
+  capabilities_.is_stream_ordered = true;
+  slots_ = slots_for(capabilities_.segment_bytes);
+}
+
+StagedStream::~StagedStream() {
+  for (std::byte* const memory : {out_slots_.memory, in_slots_.memory}) {
+    if (memory != nullptr) staging_.device.free(memory);
+  }
+  for (std::byte* const memory : landings_) staging_.device.free(memory);
+}
+
+// --- what may be called ---
+
+void StagedStream::die(const Error& error, const char* doing) {
+  const bool is_known = error.peer() != kNoPeer;  // the host channel's, which says all there is
+  dead_.emplace(error.code(), error.peer(),
+                is_known ? std::string(error.what())
+                         : fmt::format("rank {}: {} rank {} on a stream: {}", staging_.rank, doing,
+                                       host_.peer(), error.what()));
+  throw Error(*dead_);
+}
+
+// What fails in there leaves an operation half enqueued.
+template <typename Body>
+auto StagedStream::on_device(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    die(error, "sending to or receiving from");
+  }
+}
+
+void StagedStream::require_open() const {
+  if (staging_.is_closed) {
+    throw Error(ErrorCode::kAborted, kNoPeer,
+                fmt::format("rank {}: this transport was closed; what its streams did not finish "
+                            "before is not to be used",
+                            staging_.rank));
+  }
+  if (dead_) throw Error(*dead_);
+}
+
+void StagedStream::require_batch(void* stream) {
+  require_open();
+  batches_.require(stream);
+}
+
+void StagedStream::begin(void* stream) {
+  require_open();
+  if (!used_) used_.emplace(staging_, capabilities_.segment_bytes);
+  batches_.begin(stream);
+}
+
+void StagedStream::end(void* stream) {
+  require_batch(stream);
+  batches_.end();
+}
+
+void StagedStream::require_known(const void* memory, std::size_t bytes, const char* operation) {
+  check(bytes == 0 || staging_.device.buffer_at(memory) != 0,
+        fmt::format("{} on a stream of host memory that no device reaches: register it with the "
+                    "driver, or use the channel's own {}",
+                    operation, operation));
+}
+
+// --- words ---
+
+Address StagedStream::address_of(const std::atomic<std::uint64_t>& word) const {
+  const auto* const at = reinterpret_cast<const std::byte*>(&word);
+  return used_->pinned.address() + static_cast<Address>(at - used_->pinned.data());
+}
+
+void StagedStream::write(const std::atomic<std::uint64_t>& word, std::uint64_t value,
+                         void* stream) {
+  on_device([&] { staging_.device.write(address_of(word), value, stream); });
+}
+
+void StagedStream::wait(const std::atomic<std::uint64_t>& word, std::uint64_t value, void* stream) {
+  on_device([&] { staging_.device.wait_until_at_least(address_of(word), value, stream); });
+}
+
+// --- slots ---
+
+// The next of a ring that is made when it is first used.
+std::byte* StagedStream::slot(Slots& slots) {
+  if (slots.memory == nullptr)
+    slots.memory = staging_.device.allocate(slots_ * capabilities_.segment_bytes);
+  return slots.memory + slots.next % slots_ * capabilities_.segment_bytes;
+}
+
+std::byte* StagedStream::reserve(void* stream, std::size_t bytes) {
+  require_batch(stream);
+  check(bytes <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  check(!is_reserved_, "reserve() before the slot reserved last was committed");
+  if (is_full()) return nullptr;
+  std::byte* const next = slot(out_slots_);
+  if (const std::uint64_t last = out_slots_.ends[out_slots_.next % slots_]; last != 0)
+    wait(used_->words.copied, last, stream);
+  is_reserved_ = true;
+  reserved_bytes_ = bytes;
+  return next;
+}
+
+void StagedStream::commit(void* stream, unsigned flags) {
+  require_batch(stream);
+  check(is_reserved_, "commit() without a reserved slot");
+  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  is_reserved_ = false;
+  const std::uint64_t end = used_->out.add({slot(out_slots_), reserved_bytes_}, flags & kReceived);
+  out_slots_.ends[out_slots_.next++ % slots_] = end;
+  write(used_->words.handed, end, stream);
+}
+
+const std::byte* StagedStream::view(void* stream, std::size_t bytes) {
+  require_batch(stream);
+  check(bytes <= capabilities_.segment_bytes,
+        "a segment is longer than Capabilities::segment_bytes");
+  if (viewed_ != nullptr) return viewed_;
+  if (is_full()) return nullptr;
+  std::byte* const next = slot(in_slots_);
+  std::uint64_t& last = in_slots_.ends[in_slots_.next++ % slots_];
+  viewed_end_ = used_->in.add({next, bytes}, used_->words.taken, last);
+  last = viewed_end_;
+  wait(used_->words.landed, viewed_end_, stream);
+  return viewed_ = next;
+}
+
+void StagedStream::release(void* stream) {
+  require_batch(stream);
+  check(viewed_ != nullptr, "release() without a view");
+  viewed_ = nullptr;
+  write(used_->words.taken, viewed_end_, stream);
+}
+
+// --- memory of the caller's ---
+
+bool StagedStream::send(void* stream, std::span<const std::byte> data, unsigned flags) {
+  require_batch(stream);
+  check(!is_reserved_, "send() before the slot reserved last was committed");
+  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  require_known(data.data(), data.size(), "send");
+  if (is_full()) return false;
+  lent_ = used_->out.add(data, flags & kReceived);
+  write(used_->words.handed, lent_, stream);
+  return true;
+}
+
+// The place is the transport's from the moment that the stream comes there.
+void StagedStream::receive_into(void* stream, std::span<std::byte> into) {
+  Used& used = *used_;
+  viewed_end_ = used.in.add(into, used.words.opened, used.in.end_of(into.size()));
+  write(used.words.opened, viewed_end_, stream);
+  wait(used.words.landed, viewed_end_, stream);
+}
+
+bool StagedStream::receive(void* stream, std::span<std::byte> into, unsigned) {
+  require_batch(stream);
+  check(viewed_ == nullptr, "the segment viewed last has not been released");
+  require_known(into.data(), into.size(), "receive");
+  if (is_full()) return false;
+  receive_into(stream, into);
+  return true;
+}
+
+const std::byte* StagedStream::view_sent(void* stream, std::size_t bytes) {
+  if (bytes <= capabilities_.segment_bytes) return view(stream, bytes);
+  require_batch(stream);
+  if (viewed_ != nullptr) return viewed_;
+  if (is_full()) return nullptr;
+  std::byte* const whole = landing(bytes);
+  receive_into(stream, {whole, bytes});
+  return viewed_ = whole;
+}
+
+// What is outgrown stays until the end: a stream may still read it, and to free it now would wait
+// for all streams. Each is twice as long as the one before at least.
+std::byte* StagedStream::landing(std::size_t bytes) {
+  if (bytes > landing_bytes_) {
+    landings_.push_back(staging_.device.allocate(std::max(bytes, 2 * landing_bytes_)));
+    landing_bytes_ = std::max(bytes, 2 * landing_bytes_);
+  }
+  return landings_.back();
+}
+
+void StagedStream::drain(void* stream) {
+  require_batch(stream);
+  if (lent_ != 0) wait(used_->words.copied, lent_, stream);
+}
+
+// --- for the channel ---
+
+bool StagedStream::pump(bool may_send, bool may_receive) {
+  if (!used_ || staging_.is_closed) return false;
+  if (dead_) {
+    if (under_way() == 0) return false;
+    throw Error(*dead_);
+  }
+  bool has_moved = false;
+  try {
+    has_moved |= used_->out.pump(host_, may_send);
+  } catch (const Error& error) {
+    die(error, "copying what is sent to");
+  }
+  try {
+    has_moved |= used_->in.pump(host_, may_receive);
+  } catch (const Error& error) {
+    die(error, "copying what has come from");
+  }
+  return has_moved;
+}
+
+bool StagedStream::watches_device() const {
+  return used_ && !dead_ && (used_->out.watches_device() || used_->in.watches_device());
+}
+
+std::size_t StagedStream::under_way() const {
+  return used_ ? used_->out.transfers() + used_->in.transfers() : 0;
+}
+
+void StagedStream::free_streams() noexcept {
+  if (!used_) return;
+  used_->words.copied.store(kReleased, std::memory_order_release);
+  used_->words.landed.store(kReleased, std::memory_order_release);
+}
+
+}  // namespace kolo::cuda
