@@ -19,7 +19,9 @@ std::string detail(const CallHeader& mine, const CallHeader& theirs) {
   if (mine.algorithm != theirs.algorithm) {
     text += fmt::format(" by {}", algorithm_name(mine.algorithm));
   }
-  if (mine.segment_units != theirs.segment_units) {
+  if (mine.is_on_stream() != theirs.is_on_stream()) {
+    text += mine.is_on_stream() ? " on a stream" : " on no stream";
+  } else if (mine.segment_units != theirs.segment_units) {
     text += fmt::format(" in segments of {} bytes", mine.segment_bytes());
   }
   if (plan_of(mine) != plan_of(theirs)) {

@@ -28,7 +28,7 @@ struct CallHeader {
   ReduceOp op = ReduceOp::kSum;
   std::uint16_t root = 0;
   std::uint32_t sequence = 0;        // operations of this communicator before it
-  std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment
+  std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment, and kOnStream
   std::uint64_t count_and_plan = 0;  // elements << 16 | hash of the server plan
 
   friend bool operator==(const CallHeader& one, const CallHeader& other) {
@@ -61,12 +61,17 @@ struct CallHeader {
 
   std::uint64_t count() const { return count_and_plan >> 16; }
 
+  // Set where the data go over the streams' part of a channel, and only the opening over the
+  // host's: who expects them there must not take what is there for them.
+  static constexpr std::uint32_t kOnStream = std::uint32_t{1} << 31;
+  bool is_on_stream() const { return !is_user() && (segment_units & kOnStream) != 0; }
+
   // Of a user function, whose elements no type describes: `type` says nothing, segment_units has
   // the element's bytes in its upper half (a segment is 4 MiB at most, then), count_and_plan the
   // function's tag where the hash is, and `root` the hash, as no call with a root has one.
   bool is_user() const { return op == ReduceOp::kUser; }
   std::uint16_t tag() const { return static_cast<std::uint16_t>(count_and_plan & 0xffff); }
-  std::uint32_t units() const { return is_user() ? segment_units & 0xffff : segment_units; }
+  std::uint32_t units() const { return segment_units & (is_user() ? 0xffffU : ~kOnStream); }
   std::size_t bytes_of_element() const {
     return is_user() ? segment_units >> 16 : element_bytes(type);
   }

@@ -136,6 +136,9 @@ Call begin(Collective collective, std::size_t count, Elements of) {
   call.is_persistent = of.options.is_persistent;
   call.scale = of.options.scale;
   call.timeout = of.options.timeout;
+  call.stream = of.options.stream;
+  if (call.stream && call.reducer != nullptr)
+    reject(call, "a user function runs on the host: it has no meaning on a device's stream");
   if (call.timeout.count() < 0) {
     reject(call, fmt::format("a timeout of {} ms: give more than 0, or 0 for the communicator's",
                              call.timeout.count()));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -67,6 +68,7 @@ struct Call {
   std::size_t element_bytes = 4;
   double scale = 1;                      // of a scaled sum
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  std::optional<DeviceStream> stream;    // where it is enqueued; none: it runs on the host
 };
 
 namespace calls {

@@ -293,6 +293,7 @@ void Communicator::send_receive(const void* send_data, std::size_t send_count, i
                                 ElementType type, const CallOptions& call) {
   const calls::Exchange both = calls::exchange(state_->caller(), {send_data, send_count, to},
                                                {receive_data, receive_count, from}, {type, call});
+  if (call.stream) return state_->exchange_on_stream(both);
   if (both.is_copy) {
     state_->require_alive();
     std::copy_n(static_cast<const std::byte*>(both.send.in), send_count * both.send.element_bytes,

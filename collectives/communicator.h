@@ -15,6 +15,28 @@
 //
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
 // kolo::Error for the rest.
+//
+// Device memory. A communicator whose rank has a device (CommunicatorOptions::device) also takes
+// calls on a stream of that device: CallOptions::stream. Their buffers are device memory, and they
+// are *enqueued*: what is given to the stream before comes before them, what is given to it later
+// finds the results in place. The blocking form returns as soon as all of the operation is given to
+// the stream; the host does not wait for the device. The ..._async form's Work is done when the
+// device is done with it. Calls without a stream are for host memory, as everywhere; the order of
+// issue is one for both.
+//
+// A host runs ahead of its device as far as the driver's queues let it, and ahead of other ranks'
+// hosts by as many operations as they have openings under way on a channel (16 at the most, 4 at
+// the least); it also waits for a peer's host, not for its device, where a segment is longer than a
+// slot (1 MiB over CUDA-IPC). That ranks call different things is said when the openings have come:
+// by a wait for the operation, or the next call, at the latest.
+//
+// Whoever waits by the stream alone, by cudaStreamSynchronize, makes no progress meanwhile: that a
+// rank was lost is seen, and the stream freed from its waits, by calls, by Work, or by a progress
+// thread. Where the host carries the data (a transport without streams of its own), streams move
+// only while there is progress, and a progress thread is started unasked.
+//
+// Not on streams: user functions and servers' updates, which run on the host. A stream that is
+// being captured into a graph is refused.
 #pragma once
 
 #include <chrono>
@@ -51,6 +73,8 @@ enum class Reproducibility : std::uint8_t {
 
 std::string_view to_string(Reproducibility mode);
 
+struct RankDevice;
+
 struct CommunicatorOptions {
   std::string transport = "auto";             // a name of transport_names(), or "auto"
   std::string name = "world";                 // keeps communicators of one job apart in the store
@@ -66,6 +90,9 @@ struct CommunicatorOptions {
   // A file for the steps of every operation on a timeline: FILE.json becomes
   // FILE.RANK.json when the communicator ends; empty: KOLO_TIMELINE, if set. Profiles as well.
   std::string timeline = {};
+  // The device whose streams this rank's calls may name (rank_device.h); null: none. Ranks may
+  // differ, and those with a device and those without meet in one communicator.
+  std::shared_ptr<const RankDevice> device = {};
 };
 
 // Where the servers of push_pull, push and pull are. Ranks that are not servers are workers; with
@@ -98,6 +125,12 @@ struct PeerStatistics {
   WaitStatistics waits;
 };
 
+// A stream of the rank's device, as its runtime has it (cudaStream_t, CUstream); null: the default
+// stream.
+struct DeviceStream {
+  void* handle = nullptr;
+};
+
 // Per call; the defaults are right.
 struct CallOptions {
   // A name of algorithm_names(collective); empty: what the planner chooses.
@@ -113,6 +146,11 @@ struct CallOptions {
   // summed, which may differ from rank to rank (as in NCCL's ncclRedOpCreatePreMulSum). Finite in
   // float32, for float64 in float64.
   double scale = 1;
+  // Enqueues the operation there, whose buffers are then memory of the rank's device.
+  // std::invalid_argument, before anything is sent, for host memory with a stream, device memory
+  // without, or a rank without a device. The stream must live until the operation is given to it
+  // whole, and a persistent one's as long as it is started.
+  std::optional<DeviceStream> stream = {};
 };
 
 // Elements per rank.
@@ -350,6 +388,10 @@ class Communicator {
                      const CallOptions& call = {});
   // Buffers apart; `to` and `from` may be one rank, or both this one: then it is a copy. For what
   // MPI calls Isendrecv issue both messages by their asynchronous forms.
+  // On streams, messages are done in the order of issue, as a stream does all its work: there, and
+  // between streams of one communicator, a receive holds up the sends that are issued after it.
+  // Ranks that exchange send first, or by send_receive, which is refused for more than what a
+  // channel's slots hold (4 MiB over CUDA-IPC).
   void send_receive(const void* send_data, std::size_t send_count, int to, void* receive_data,
                     std::size_t receive_count, int from, ElementType type,
                     const CallOptions& call = {});

@@ -104,14 +104,17 @@ void Engine::begin(const std::function<void()>& make_planner) {
     leave();
     throw;
   }
-  if (options_.progress_thread) thread_ = std::thread([this] { serve(); });
+  const bool streams_need_progress = streams_ && size_ > 1 && streams_->is_one_with_host();
+  if (options_.progress_thread || streams_need_progress) thread_ = std::thread([this] { serve(); });
 }
 
 void Engine::connect(Deadline deadline) {
   // One rank alone meets nobody: who else is there in the store is no other rank of its job.
   store_->join(rank_, size_ > 1 ? options_.name : "");
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
-  placement_ = find_placement(*store_, rank_, size_, deadline, host_id);
+  make_streams();
+  placement_ = find_placement(*store_, rank_, size_, deadline, host_id,
+                              streams_ ? streams_->describe_reach() : "");
   TransportRequest request;
   request.rank = rank_;
   request.size = size_;
@@ -119,6 +122,8 @@ void Engine::connect(Deadline deadline) {
   request.deadline = deadline;
   request.local_ranks = placement_.local_ranks;
   request.host_id = host_id;
+  request.devices = placement_.devices;
+  if (streams_) request.device = streams_->request();
   transport_ = make_transport(options_.transport, request);
   try {
     policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
@@ -131,6 +136,7 @@ void Engine::connect(Deadline deadline) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }
   plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
+  join_devices();
   messages_.resize(2 * channels_.size());
   last_messages_.resize(messages_.size());
   queued_messages_.resize(messages_.size());
@@ -167,26 +173,37 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
                                                                             : hash(call.lengths);
   header.count_and_plan = static_cast<std::uint64_t>(call.count) << 16 | plan;
   if (call.reducer != nullptr) describe_user(header, *call.reducer, plan);
+  if (call.stream && !streams_->is_one_with_host()) header.segment_units |= CallHeader::kOnStream;
   return header;
 }
 
 // Needs the lock.
-Executor& Engine::executor_of(const Call& call, bool has_update) {
+void Engine::find_executor(const Call& call, Operation& operation) {
   if (call.reducer != nullptr) plans_->require_carried(call.element_bytes);
-  return plans_->find({call.algorithm, call.root, call.peer, has_update, call.servers,
-                       call.count * call.element_bytes});
+  const bool has_update = static_cast<bool>(operation.update);
+  const PlanCache::Key key{call.algorithm, call.root,    call.peer,
+                           has_update,     call.servers, call.count * call.element_bytes};
+  if (!call.stream) {
+    operation.executor = &plans_->find(key);
+  } else {
+    operation.on_stream = &streams_->find(key, *plans_);
+    operation.stream = call.stream->handle;
+  }
 }
 
 // Needs the lock, as link() does, which comes next.
 void Engine::prepare(Call& call, Operation& operation) {
   if (poison_) throw Error(*poison_);
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
+  if (streams_ != nullptr || call.stream) require_places(call);
   choose(call);
-  operation.executor = &executor_of(call, static_cast<bool>(operation.update));
+  find_executor(call, operation);
   operation.timeout = call.timeout.count() > 0 ? bounded(call.timeout) : options_.timeout;
   operation.lengths = call.lengths;
-  operation.direction = direction_of(call);
-  const CallHeader header = header_of(call, operation.executor->schedule());
+  operation.direction = call.stream ? kNoDirection : direction_of(call);
+  const Schedule& schedule =
+      call.stream ? operation.on_stream->schedule() : operation.executor->schedule();
+  const CallHeader header = header_of(call, schedule);
   operation.binding = {call.in,           call.out,          header,
                        &operation.update, operation.lengths, call.has_own_lengths,
                        call.reducer,      call.scale,        recorder_.get()};
@@ -254,8 +271,9 @@ void Engine::plan(const Call& call, Operation& operation) {
   operation.is_done = true;
   const std::lock_guard lock(mutex_);
   if (poison_) throw Error(*poison_);
+  if (streams_ != nullptr || call.stream) require_places(call);
   choose(operation.plan->call);
-  executor_of(operation.plan->call, static_cast<bool>(operation.update));
+  find_executor(operation.plan->call, operation);
 }
 
 void Engine::restart(const std::shared_ptr<Operation>& operation) {
@@ -309,12 +327,12 @@ void Engine::wait(Operation& operation, Deadline limit) {
 
 bool Engine::progress() {
   std::unique_lock lock(mutex_);
-  if (head_ == nullptr || has_driver_) return head_ != nullptr;
+  if ((head_ == nullptr && !has_given_) || has_driver_) return head_ != nullptr || has_given_;
   has_driver_ = true;
   lock.unlock();
   drive(nullptr, kNever, Until::kBlocked);
   lock.lock();
-  return head_ != nullptr;
+  return head_ != nullptr || has_given_;
 }
 
 // --- the end ---
@@ -348,6 +366,7 @@ void Engine::close() noexcept {
   }
   leave();
   transport_.reset();
+  streams_.reset();
 }
 
 void Engine::leave() noexcept {

@@ -34,6 +34,7 @@
 #include "collectives/planner.h"
 #include "collectives/recorder.h"
 #include "collectives/repeats.h"
+#include "collectives/streams.h"
 #include "transports/error.h"
 #include "transports/placement.h"
 #include "transports/rendezvous.h"
@@ -61,6 +62,10 @@ class Engine {
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return transport_->allocate(bytes); }
   std::span<const int> hosts() const { return placement_.hosts; }
   const CommunicatorOptions& options() const { return options_; }
+  // The device of this rank's calls on streams, by its number; null: none.
+  std::shared_ptr<const RankDevice> device() const {
+    return streams_ ? streams_->device() : nullptr;
+  }
   // What a group of these ranks meets over.
   const std::shared_ptr<Store>& store() const { return store_; }
   int job_rank(int rank) const {
@@ -81,6 +86,8 @@ class Engine {
   // Issues it, as issue() would, where it is like a call before; else false, and nothing is done.
   bool reissue(CallKey key, const void* in, void* out, const std::shared_ptr<Operation>& operation);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
+  // Both messages, or the copy, on the stream that they name.
+  void exchange_on_stream(const calls::Exchange& both);
 
   // Readies one that restart() will issue.
   void plan(const Call& call, Operation& operation);
@@ -127,7 +134,7 @@ class Engine {
   void choose(Call& call);
   RankOrder order_of(const Call& call) const;
   RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
-  Executor& executor_of(const Call& call, bool has_update);
+  void find_executor(const Call& call, Operation& operation);
   std::size_t direction_of(const Call& call) const;
   void prepare(Call& call, Operation& operation);
   void link(Operation& operation);
@@ -151,8 +158,24 @@ class Engine {
                      std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                        std::unique_lock<std::mutex>& lock);
-  WaitStatistics& waits_for(const Executor& executor);
+  WaitStatistics& waits_for(int awaited);
 
+  // Operations on streams: engine_streams.cpp.
+  void make_streams();
+  void join_devices();
+  void require_places(const Call& call);
+  bool give(Operation& operation);
+  Operation* hand_over(Operation& operation, const Operation* awaited);
+  bool is_following(const Operation* awaited) const;
+  bool follow_streams(const Operation* awaited);
+  bool wait_beside_streams(Deadline until);
+  int awaited_peer(const Operation& operation) const;
+  std::string describe_wait(const Operation& operation) const;
+  std::string describe_place(const Operation& operation) const;
+  Error timed_out(const Streams::Pending& pending) const;
+  void fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock);
+
+  Operation* first_in_queue();
   void look_for_stray(const Executor& executor, const CallHeader& done);
   void look_for_strays_before(const Operation& blocked);
   void check_stray(Channel& channel, const CallHeader& done) const;
@@ -197,6 +220,7 @@ class Engine {
   std::unique_ptr<WaitPolicy> policy_;
   std::vector<Channel*> channels_;      // by rank, null for this one
   std::vector<WaitStatistics> waits_;   // by rank, at last those for nobody
+  std::unique_ptr<Streams> streams_;    // null: this rank has no device
   std::unique_ptr<Recorder> recorder_;  // null: nobody wants to know
   bool is_timeline_written_ = false;
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
@@ -231,6 +255,7 @@ class Engine {
   std::vector<std::uint32_t> queued_messages_;
   std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
   std::uint64_t finished_ = 0;
+  bool has_given_ = false;  // operations to streams that are not over
   std::optional<Error> poison_;
   std::thread thread_;
 };

@@ -27,20 +27,20 @@ bool is_message(const Operation& operation) { return operation.direction != kNoD
 void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   driver_ = std::this_thread::get_id();
   try {
-    Operation* head = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      head = head_;
-    }
-    while (head != nullptr) {
+    Operation* head = first_in_queue();
+    while (head != nullptr || is_following(awaited)) {
       if (aborted_) throw Error(*aborted_);
       has_moved_ = false;
-      const bool has_messages = is_message(*head);
-      Operation* const next =
-          has_messages ? advance_messages(*head, awaited) : advance(*head, awaited);
-      const bool is_next_due = next == nullptr || (next != head && !has_messages);
-      head = next;
-      if (is_next_due) continue;
+      if (streams_ != nullptr && follow_streams(awaited)) return;
+      if (head == nullptr) head = first_in_queue();
+      const bool has_messages = head != nullptr && is_message(*head);
+      if (head != nullptr) {
+        Operation* const next =
+            has_messages ? advance_messages(*head, awaited) : advance(*head, awaited);
+        const bool is_next_due = next == nullptr || (next != head && !has_messages);
+        head = next;
+        if (is_next_due) continue;
+      }
       transport_->progress();
       if (has_moved_) {
         idle_rounds_ = 0;
@@ -48,20 +48,30 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
         continue;
       }
       if (until == Until::kWanted && is_wanted()) break;
-      const auto running = has_messages ? std::span<Operation* const>(running_)
-                                        : std::span<Operation* const>(&head, 1);
+      const auto running = has_messages
+                               ? std::span<Operation* const>(running_)
+                               : std::span<Operation* const>(&head, head == nullptr ? 0 : 1);
       const bool goes_on = until != Until::kBlocked;
       if (!look_after(running, limit, goes_on) || !goes_on) break;
     }
-    if (head != nullptr || awaited == nullptr) release_role();
+    if (is_driving()) release_role();
   } catch (...) {
     fail(explain(at_hand_, std::current_exception()));
   }
 }
 
+Operation* Engine::first_in_queue() {
+  const std::lock_guard lock(mutex_);
+  return head_;
+}
+
 // As far as it goes; true once it is done.
 bool Engine::run_at_hand(Operation& operation) {
   at_hand_ = &operation;
+  if (streams_ != nullptr) {
+    if (operation.on_stream != nullptr) return give(operation);
+    if (!operation.is_started && streams_->holds_up(*operation.executor)) return false;
+  }
   if (!operation.is_started) {
     operation.executor->start(operation.binding);
     operation.is_started = true;
@@ -79,6 +89,7 @@ bool Engine::run_at_hand(Operation& operation) {
 Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   if (!run_at_hand(operation)) return &operation;
   if (operation.has_spoken) say_who_is_awaited({});
+  if (operation.on_stream != nullptr) return hand_over(operation, awaited);
   look_for_stray(*operation.executor, operation.binding.header);
   return retire(operation, awaited);
 }
@@ -206,11 +217,16 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
     }
     until = std::min({until, operation->deadline, operation->next_words});
     if (!looks) continue;
-    operation->executor->check_arrivals();
+    if (operation->executor != nullptr && operation->is_started)
+      operation->executor->check_arrivals();
     look_for_strays_before(*operation);
   }
-  if (pauses) {
-    policy_->count_into(waits_for(*running.front()->executor));
+  const auto due = streams_ == nullptr ? std::nullopt : streams_->next_due();
+  if (due) until = std::min(until, due->deadline);
+  if (pauses && streams_ != nullptr && streams_->has_unfinished()) {
+    if (wait_beside_streams(until)) return true;
+  } else if (pauses) {
+    policy_->count_into(waits_for(running.empty() ? kNobody : awaited_peer(*running.front())));
     if (policy_->pause(*transport_, *store_, until)) return true;
   } else {
     // Who asks in a loop must not keep the core from those it waits for.
@@ -227,12 +243,12 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
     }
     if (until == operation->deadline) throw timed_out(*operation);
   }
+  if (due && until == due->deadline) throw timed_out(*due);
   return false;
 }
 
 // What is counted of this wait.
-WaitStatistics& Engine::waits_for(const Executor& executor) {
-  const int awaited = executor.awaited_peer();
+WaitStatistics& Engine::waits_for(int awaited) {
   return awaited == kNobody ? waits_.back() : waits_[static_cast<std::size_t>(awaited)];
 }
 
@@ -240,7 +256,8 @@ WaitStatistics& Engine::waits_for(const Executor& executor) {
 void Engine::serve() {
   std::unique_lock lock(mutex_);
   while (!is_closing_) {
-    if (head_ == nullptr || has_driver_ || waiters_ > 0) {
+    const bool has_nothing = head_ == nullptr && !has_given_;
+    if (has_nothing || has_driver_ || waiters_ > 0) {
       changed_.wait(lock);
       continue;
     }

@@ -82,10 +82,9 @@ std::string Engine::ask_after(const Operation& operation, int last) const {
 }
 
 Error Engine::timed_out(const Operation& operation) const {
-  const Executor& executor = *operation.executor;
   const std::chrono::duration<double> timeout = operation.timeout;
   const CallHeader& header = operation.binding.header;
-  const int awaited = executor.awaited_peer();
+  const int awaited = awaited_peer(operation);
   const int last = end_of_waiting(awaited);
   const std::string between =
       last == awaited
@@ -96,8 +95,8 @@ Error Engine::timed_out(const Operation& operation) const {
   return {
       ErrorCode::kDeadline, last,
       fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}{}{}{}", rank_,
-                  host_, executor.describe_wait(), transport_->name(), timeout.count(),
-                  to_string(header.collective), header.sequence, executor.describe_place(), between,
+                  host_, describe_wait(operation), transport_->name(), timeout.count(),
+                  to_string(header.collective), header.sequence, describe_place(operation), between,
                   unconnected, unconnected.empty() ? "" : "; ", ask_after(operation, last))};
 }
 
@@ -107,8 +106,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     return operation == nullptr
                ? ""
                : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
-                             operation->binding.header.sequence,
-                             operation->executor->describe_place());
+                             operation->binding.header.sequence, describe_place(*operation));
   };
   try {
     std::rethrow_exception(exception);
@@ -179,6 +177,7 @@ void Engine::fail(const Error& own) {
     operation.failure = cause;
     end(operation, lock);
   }
+  if (streams_ != nullptr) fail_on_streams(cause, lock);
   has_driver_ = false;
   driver_ = std::thread::id();
   changed_.notify_all();
@@ -201,13 +200,16 @@ void Engine::look_for_strays_before(const Operation& blocked) {
   const CallHeader& mine = blocked.binding.header;
   if (mine.collective == Collective::kMessage) return;
   for (Channel* channel : channels_) {
-    if (channel == nullptr || blocked.executor->receives_on(*channel)) continue;
+    if (channel == nullptr) continue;
+    if (blocked.executor != nullptr && blocked.executor->receives_on(*channel)) continue;
     check_stray(*channel, mine);
   }
 }
 
 void Engine::check_stray(Channel& channel, const CallHeader& done) const {
   if (!channel.is_connected()) return;  // nothing can lie there, and a look would connect
+  // What lies there may be an earlier operation's on a stream, or for the stream to take.
+  if (streams_ && (streams_->is_one_with_host() || streams_->is_expecting(channel))) return;
   const std::byte* opening = nullptr;
   try {
     opening = channel.view(kOpeningBytes);
@@ -265,14 +267,21 @@ void Engine::require_alive() {
 }
 
 void Engine::abort_what_is_left() {
-  std::string reason;
+  std::string what;
+  bool may_be_at_work = false;
   {
     const std::lock_guard lock(mutex_);
-    if (head_ == nullptr || poison_) return;
-    reason = fmt::format("its communicator was destroyed with {} in flight",
-                         describe(head_->binding.header));
+    if (poison_) return;
+    if (head_ != nullptr) what = describe(head_->binding.header);
+    may_be_at_work = head_ == nullptr && has_given_;
   }
-  abort(reason);
+  if (may_be_at_work) {
+    look([&] {
+      const CallHeader* const header = streams_->first_at_work();
+      if (header != nullptr && !poison_) what = describe(*header) + " on a stream";
+    });
+  }
+  if (!what.empty()) abort(fmt::format("its communicator was destroyed with {} in flight", what));
 }
 
 // For whom those of `running` wait that have lost their patience.
@@ -280,7 +289,7 @@ void Engine::say_who_is_awaited(std::span<Operation* const> running) {
   std::vector<Awaited> awaited;
   for (const Operation* operation : running) {
     if (!operation->has_spoken) continue;
-    awaited.push_back({operation->executor->awaited_peer(), receives_message(*operation)});
+    awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
   }
   store_->set(awaited_key(rank_), to_text(awaited));
 }

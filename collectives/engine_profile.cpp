@@ -38,9 +38,14 @@ CommunicatorStatistics Engine::statistics() {
   look([&] {
     count_bytes(sum);
     sum.header_bytes_sent = plans_->header_bytes_sent();
+    std::uint64_t header_bytes_received = plans_->header_bytes_received();
+    if (streams_ != nullptr) {
+      sum.header_bytes_sent += streams_->header_bytes_sent();
+      header_bytes_received += streams_->header_bytes_received();
+    }
     sum.bytes_sent_to_other_hosts -= probed_.bytes_sent_to_other_hosts;
     sum.payload_bytes_sent -= sum.header_bytes_sent + probed_.payload_bytes_sent;
-    sum.payload_bytes_received -= plans_->header_bytes_received() + probed_.payload_bytes_received;
+    sum.payload_bytes_received -= header_bytes_received + probed_.payload_bytes_received;
     sum.operations = finished_;
   });
   return sum;

@@ -47,7 +47,7 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
   const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
                           !call.has_own_lengths && call.segment_bytes == 0 && call.scale == 1 &&
                           call.timeout.count() == 0;
-  if (!is_default || operation.update || recorder_ != nullptr ||
+  if (!is_default || operation.update || call.stream || recorder_ != nullptr ||
       call.count * call.element_bytes > kLongestUnderLock) {
     return;
   }
@@ -56,6 +56,7 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
 }
 
 bool Engine::repeat(CallKey key, const void* in, void* out) {
+  if (streams_ != nullptr) return false;  // where the buffers are has to be seen to
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
   if (known == nullptr || has_driver_ || poison_ || is_closing_ || !known->extents.fit(in, out) ||
@@ -89,6 +90,7 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
 // messages finds most of them done.
 bool Engine::reissue(CallKey key, const void* in, void* out,
                      const std::shared_ptr<Operation>& operation) {
+  if (streams_ != nullptr) return false;
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
   if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out)) return false;
@@ -174,7 +176,7 @@ bool Engine::advance_soon(Executor& executor) {
     if (executor.moves() != moves) policy_->moved();
     moves = executor.moves();
     transport_->progress();
-    policy_->count_into(waits_for(executor));
+    policy_->count_into(waits_for(executor.awaited_peer()));
     if (!policy_->spin()) return false;
   } while (!executor.advance());
   return true;

@@ -71,9 +71,11 @@ class Executor {
  public:
   // `channels`: by rank, null for this rank itself. Borrowed. `cache_bytes`: what the last-level
   // cache holds for this rank; memory of operations beyond it is written past the caches
-  // (executor_cold.cpp).
+  // (executor_cold.cpp). `opens_alone`: no payload travels with the header that opens a channel,
+  // as a peer may take one by its host and the other by its device's stream.
   Executor(Schedule schedule, std::span<Channel* const> channels,
-           std::size_t cache_bytes = std::numeric_limits<std::size_t>::max());
+           std::size_t cache_bytes = std::numeric_limits<std::size_t>::max(),
+           bool opens_alone = false);
 
   const Schedule& schedule() const { return schedule_; }
 
@@ -282,6 +284,7 @@ class Executor {
 
   Schedule schedule_;
   const std::size_t cache_bytes_;
+  const bool opens_alone_;
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;

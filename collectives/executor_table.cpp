@@ -68,8 +68,9 @@ std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
   return (wanted + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
-Executor::Executor(Schedule schedule, std::span<Channel* const> channels, std::size_t cache_bytes)
-    : schedule_(std::move(schedule)), cache_bytes_(cache_bytes) {
+Executor::Executor(Schedule schedule, std::span<Channel* const> channels, std::size_t cache_bytes,
+                   bool opens_alone)
+    : schedule_(std::move(schedule)), cache_bytes_(cache_bytes), opens_alone_(opens_alone) {
   compile(channels);
 }
 
@@ -252,7 +253,7 @@ void Executor::find_opening(std::vector<Direction>& directions, std::size_t Line
     direction.first->*opens = true;
     const std::size_t begin = direction.first->slice * segment_bytes_;
     const std::size_t payload = std::min(direction.first->bytes - begin, segment_bytes_);
-    if (payload <= kOpeningPayload) direction.payload = payload;
+    if (payload <= kOpeningPayload && !opens_alone_) direction.payload = payload;
   }
 }
 

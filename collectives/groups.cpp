@@ -42,6 +42,7 @@ Communicator Communicator::subset(std::span<const int> ranks) {
   require_group(ranks, rank(), size());
   CommunicatorOptions options = state_->options();
   options.name = name_of_group(ranks);
+  options.device = state_->device();
   std::vector<int> members;
   for (const int member : ranks) members.push_back(state_->job_rank(member));
   const auto place = std::ranges::find(ranks, rank()) - ranks.begin();

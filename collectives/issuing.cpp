@@ -11,7 +11,14 @@ namespace {
 
 bool is_default(const CallOptions& call) {
   return call.algorithm.empty() && call.segment_bytes == 0 && !call.is_persistent &&
-         call.timeout.count() == 0 && call.scale == 1;
+         call.timeout.count() == 0 && call.scale == 1 && !call.stream;
+}
+
+void require_no_update(const Call& call, const Update& update) {
+  if (!call.stream || !update) return;
+  throw std::invalid_argument(std::string(to_string(call.collective)) +
+                              ": an update runs on the host: it has no meaning on a device's "
+                              "stream");
 }
 
 }  // namespace
@@ -22,12 +29,14 @@ void run(Engine& engine, Call call, Update update) {
                                 ": a persistent operation is planned by the ..._async form, and "
                                 "issued by Work::start()");
   }
+  require_no_update(call, update);
   Operation operation;
   operation.update = std::move(update);
   engine.run(call, operation);
 }
 
 Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
+  require_no_update(call, update);
   auto operation = std::make_shared<Operation>();
   if (call.reducer != nullptr) {
     operation->reducer = std::make_unique<const Reducer>(*call.reducer);

@@ -15,6 +15,7 @@
 namespace kolo {
 
 class Engine;
+class StreamExecutor;
 
 // A call to be issued again and again, with all that it refers to but the buffers.
 struct Plan {
@@ -32,7 +33,9 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  Executor* executor = nullptr;
+  Executor* executor = nullptr;         // null where it is for a device's stream:
+  StreamExecutor* on_stream = nullptr;  // which is given what this says
+  void* stream = nullptr;
   Binding binding;
   Update update;
   std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it

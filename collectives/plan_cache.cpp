@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "collectives/algorithm_table.h"
+#include "transports/staged.h"
 
 namespace kolo {
 namespace {
@@ -76,10 +77,14 @@ PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<con
   }
 }
 
+bool PlanCache::answers(const Key& key) const {
+  return can_answer_ && key.data_bytes > kLeastAnswered;
+}
+
 Executor& PlanCache::find(const Key& key) {
   static const ServerPlan kNoServers;
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
-  const bool can_answer = can_answer_ && key.data_bytes > kLeastAnswered;
+  const bool can_answer = answers(key);
   for (const Plan& plan : plans_) {
     if (plan.algorithm == key.algorithm && plan.root == key.root && plan.peer == key.peer &&
         plan.has_update == key.has_update && plan.can_answer == can_answer &&
@@ -87,28 +92,40 @@ Executor& PlanCache::find(const Key& key) {
       return *plan.executor;
     }
   }
-  Plan plan{key.algorithm, key.root, key.peer, key.has_update, can_answer, servers, nullptr};
-  make(plan);
-  plans_.push_back(std::move(plan));
+  auto executor = std::make_unique<Executor>(write(key), channels_, cache_bytes_, opens_alone_);
+  plans_.push_back({key.algorithm, key.root, key.peer, key.has_update, can_answer, servers,
+                    std::move(executor)});
   return *plans_.back().executor;
 }
 
-void PlanCache::make(Plan& plan) const {
+Schedule PlanCache::write(const Key& key) const {
   PlanRequest request;
   const int size = static_cast<int>(channels_.size());
-  request.ranks = {rank_, size, plan.root, plan.peer, plan.can_answer, hosts_};
+  request.ranks = {rank_, size, key.root, key.peer, answers(key), hosts_};
   request.servers.rank = rank_;
   request.servers.size = size;
-  request.servers.can_answer = plan.can_answer;
-  request.servers.has_update = plan.has_update;
-  request.servers.servers = plan.servers.servers;
-  request.servers.servers_work = plan.servers.everywhere;
-  if (plan.servers.everywhere) {
+  request.servers.can_answer = answers(key);
+  request.servers.has_update = key.has_update;
+  if (key.servers != nullptr) {
+    request.servers.servers = key.servers->servers;
+    request.servers.servers_work = key.servers->everywhere;
+  }
+  if (request.servers.servers_work) {
     request.servers.servers.resize(channels_.size());
     std::iota(request.servers.servers.begin(), request.servers.servers.end(), 0);
   }
-  Schedule schedule = algorithms()[plan.algorithm].write(request);
-  plan.executor = std::make_unique<Executor>(std::move(schedule), channels_, cache_bytes_);
+  return algorithms()[key.algorithm].write(request);
+}
+
+void PlanCache::suit_devices(bool is_one_with_host) {
+  can_answer_ = false;
+  opens_alone_ = is_one_with_host;
+  if (!is_one_with_host) return;
+  // What streams take over any transport that serves them through the host's memory.
+  segments_.longest = std::min(segments_.longest, StagedSettings().longest_segment_bytes);
+  segments_.preferred = std::min(segments_.preferred, segments_.longest);
+  segments_.shortest = std::min(segments_.shortest, segments_.longest);
+  segments_.straight = std::min(segments_.straight, segments_.longest);
 }
 
 SegmentRule SegmentRule::of(const Capabilities& channel) {

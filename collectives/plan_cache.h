@@ -65,6 +65,13 @@ class PlanCache {
   // The executor of a schedule, made at first use. std::invalid_argument for a plan that no
   // schedule can serve.
   Executor& find(const Key& key);
+  // The schedule itself.
+  Schedule write(const Key& key) const;
+
+  // There are ranks with devices: nothing is answered. With `is_one_with_host`, where streams'
+  // segments are those of these channels, openings go alone, and segments are as long as streams
+  // take them.
+  void suit_devices(bool is_one_with_host);
 
   const SegmentRule& segments() const { return segments_; }
   void suit(const Costs& costs) { segments_ = segments_.suited_to(costs); }
@@ -88,13 +95,14 @@ class PlanCache {
     std::unique_ptr<Executor> executor;
   };
 
-  void make(Plan& plan) const;
+  bool answers(const Key& key) const;
 
   int rank_;
   std::span<Channel* const> channels_;
   std::span<const int> hosts_;
   std::size_t cache_bytes_;
   bool can_answer_ = true;
+  bool opens_alone_ = false;
   int credit_ = kMinimumCredit;
   SegmentRule segments_;
   std::vector<Plan> plans_;

@@ -21,6 +21,10 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
 
+void add_once(std::vector<int>& peers, int peer) {
+  if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
+}
+
 }  // namespace
 
 StreamExecutor::StreamExecutor(Schedule schedule, std::span<StreamChannel* const> channels,
@@ -30,7 +34,7 @@ StreamExecutor::StreamExecutor(Schedule schedule, std::span<StreamChannel* const
 }
 
 StreamExecutor::~StreamExecutor() {
-  if (scratch_ != nullptr) math_.free(scratch_);
+  for (std::byte* const scratch : scratches_made_) math_.free(scratch);
 }
 
 void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
@@ -56,6 +60,8 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
       if (channel != nullptr && std::ranges::find(used_, channel) == used_.end())
         used_.push_back(channel);
     }
+    if (sends_segment(step.kind)) add_once(sends_to_, step.to);
+    if (receives_segment(step.kind)) add_once(receives_from_, step.from);
     lines_.push_back(line);
   }
   slot_bytes_ = straight_bytes_ = std::numeric_limits<std::size_t>::max();
@@ -69,6 +75,7 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
 
 // All ranks must come to the same.
 std::size_t StreamExecutor::choose_segment_bytes() const {
+  if (binding_.segment_bytes != 0) return binding_.segment_bytes;
   const bool is_scaled = binding_.op == ReduceOp::kScaledSum;
   const bool is_straight = schedule_.leaves_from_memory && !is_scaled;
   const std::size_t most = is_straight ? std::max(slot_bytes_, straight_bytes_) : slot_bytes_;
@@ -89,11 +96,14 @@ void StreamExecutor::start(const StreamBinding& binding) {
   places_[static_cast<std::size_t>(Place::kInput)] =
       static_cast<std::byte*>(const_cast<void*>(binding.in));
   places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
-  places_[static_cast<std::size_t>(Place::kScratch)] = scratch_;
+  places_[static_cast<std::size_t>(Place::kScratch)] =
+      scratches_made_.empty() ? nullptr : scratches_made_.back();
   turn_ = step_ = 0;
   is_half_done_ = false;
   awaited_peer_ = kNobody;
   is_begun_ = true;
+  unheard_.clear();
+  if (binding.before_receiving) unheard_ = receives_from_;
   for (StreamChannel* const channel : used_) channel->begin(binding.stream);
 }
 
@@ -116,15 +126,13 @@ void StreamExecutor::measure() {
   }
 }
 
-// As long as segments are here: what the operation before used may still be read, so it is freed,
-// which waits for the device.
+// As long as segments are here. To free what the operation before used would wait for the device;
+// each is twice as long as the one before at least.
 void StreamExecutor::have_scratch() {
-  const std::size_t bytes = scratches_ * aligned(longest_segment());
-  if (bytes <= scratch_bytes_) return;
-  std::byte* const outgrown = std::exchange(scratch_, nullptr);
-  scratch_bytes_ = 0;
-  if (outgrown != nullptr) math_.free(outgrown);
-  scratch_ = math_.allocate(bytes);
+  const std::size_t needed = scratches_ * aligned(longest_segment());
+  if (needed <= scratch_bytes_) return;
+  const std::size_t bytes = std::max(needed, 2 * scratch_bytes_);
+  scratches_made_.push_back(math_.allocate(bytes));
   scratch_bytes_ = bytes;
 }
 
@@ -168,17 +176,29 @@ bool StreamExecutor::advance() {
       if (!run(lines_[step_], turn_)) return false;
     }
   }
-  finish();
+  return finish();
+}
+
+// True once what comes before the segments from this peer has been seen to.
+bool StreamExecutor::may_receive(int peer) {
+  const auto at = std::ranges::find(unheard_, peer);
+  if (at == unheard_.end()) return true;
+  if (!binding_.before_receiving(peer)) return wait_for(peer);
+  unheard_.erase(at);
   return true;
 }
 
 // Memory that was lent is the caller's again for what the stream does next.
-void StreamExecutor::finish() {
+bool StreamExecutor::finish() {
+  while (!unheard_.empty()) {
+    if (!may_receive(unheard_.back())) return false;
+  }
   for (StreamChannel* const channel : used_) {
     channel->drain(binding_.stream);
     channel->end(binding_.stream);
   }
   is_begun_ = false;
+  return true;
 }
 
 bool StreamExecutor::run(const Line& line, std::size_t turn) {
@@ -188,6 +208,7 @@ bool StreamExecutor::run(const Line& line, std::size_t turn) {
       (turn - step.stage) * static_cast<std::size_t>(schedule_.slices) + step.slice;
   const Part& part = parts_[step.chunk];
   if (segment >= part.segments) return true;
+  if (!unheard_.empty() && line.from != nullptr && !may_receive(line.step.from)) return false;
   Piece piece;
   piece.bytes = std::min(segment_bytes_, part.bytes - segment * segment_bytes_);
   piece.count = piece.bytes / element_bytes_;
@@ -219,8 +240,7 @@ bool StreamExecutor::run(const Line& line, const Piece& piece) {
       reduce(line, piece, piece.out, nullptr, piece.out);
       return true;
     case StepKind::kReduceSend:
-      reduce_send(line, piece);
-      return true;
+      return reduce_send(line, piece);
     case StepKind::kSendForAnswer:
     case StepKind::kReceiveReduceAnswer:
     case StepKind::kAnswer:
@@ -235,7 +255,8 @@ bool StreamExecutor::send(const Line& line, const Piece& piece) {
   if (piece.is_straight)
     return line.to->send(binding_.stream, {piece.in, piece.bytes}, kPlain) ||
            wait_for(line.step.to);
-  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  std::byte* const slot = reserve(line, piece);
+  if (slot == nullptr) return false;
   take(line, piece, slot);
   line.to->commit(binding_.stream, kPlain);
   return true;
@@ -245,8 +266,9 @@ bool StreamExecutor::receive(const Line& line, const Piece& piece) {
   if (piece.is_straight)
     return line.from->receive(binding_.stream, {piece.out, piece.bytes}, kPlain) ||
            wait_for(line.step.from);
-  math_.copy(piece.out, line.from->view(binding_.stream, piece.bytes), piece.bytes,
-             binding_.stream);
+  const std::byte* const from = view(line, piece);
+  if (from == nullptr) return false;
+  math_.copy(piece.out, from, piece.bytes, binding_.stream);
   line.from->release(binding_.stream);
   return true;
 }
@@ -256,8 +278,9 @@ bool StreamExecutor::receive_send(const Line& line, const Piece& piece) {
     if (!is_half_done_ && !receive(line, piece)) return false;
     return send_kept(line, piece);
   }
-  const std::byte* const from = line.from->view(binding_.stream, piece.bytes);
-  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  const std::byte* const from = view(line, piece);
+  std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
+  if (slot == nullptr) return false;
   math_.copy(slot, from, piece.bytes, binding_.stream);
   line.to->commit(binding_.stream, kPlain);
   if (piece.out != nullptr) math_.copy(piece.out, from, piece.bytes, binding_.stream);
@@ -278,8 +301,9 @@ bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
     if (!is_half_done_ && !receive_reduce(line, piece)) return false;
     return send_kept(line, piece);
   }
-  const std::byte* const from = line.from->view(binding_.stream, piece.bytes);
-  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  const std::byte* const from = view(line, piece);
+  std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
+  if (slot == nullptr) return false;
   reduce(line, piece, slot, piece.out, from);
   line.to->commit(binding_.stream, kPlain);
   line.from->release(binding_.stream);
@@ -295,16 +319,25 @@ bool StreamExecutor::send_kept(const Line& line, const Piece& piece) {
   return true;
 }
 
-void StreamExecutor::reduce_send(const Line& line, const Piece& piece) {
-  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+bool StreamExecutor::reduce_send(const Line& line, const Piece& piece) {
+  std::byte* const slot = reserve(line, piece);
+  if (slot == nullptr) return false;
   reduce(line, piece, slot, nullptr, piece.out);
   line.to->commit(binding_.stream, kPlain);
+  return true;
+}
+
+std::byte* StreamExecutor::reserve(const Line& line, const Piece& piece) {
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  if (slot == nullptr) wait_for(line.step.to);
+  return slot;
 }
 
 // A segment where its sum can be made of it; null while its host has not given it.
 const std::byte* StreamExecutor::view(const Line& line, const Piece& piece) {
-  if (!piece.is_straight) return line.from->view(binding_.stream, piece.bytes);
-  const std::byte* const from = line.from->view_sent(binding_.stream, piece.bytes);
+  const std::byte* const from = piece.is_straight
+                                    ? line.from->view_sent(binding_.stream, piece.bytes)
+                                    : line.from->view(binding_.stream, piece.bytes);
   if (from == nullptr) wait_for(line.step.from);
   return from;
 }
@@ -344,8 +377,31 @@ bool StreamExecutor::wait_for(int peer) {
 }
 
 std::string StreamExecutor::describe_wait() const {
-  return fmt::format("rank {} to give its part of {} step {} of {} to its stream", awaited_peer_,
-                     schedule_.algorithm, step_ + 1, lines_.size());
+  return fmt::format("rank {} to give its part of {} to its stream", awaited_peer_,
+                     describe_place());
+}
+
+std::string StreamExecutor::describe_place() const {
+  return fmt::format("{} step {} of {}", schedule_.algorithm, std::min(step_ + 1, lines_.size()),
+                     lines_.size());
+}
+
+std::size_t StreamExecutor::elements_to(int peer) const {
+  std::size_t elements = 0;
+  for (const Line& line : lines_) {
+    if (line.step.to == peer && sends_segment(line.step.kind))
+      elements += layout_.length(line.step.chunk);
+  }
+  return elements;
+}
+
+std::size_t StreamExecutor::elements_from(int peer) const {
+  std::size_t elements = 0;
+  for (const Line& line : lines_) {
+    if (line.step.from == peer && receives_segment(line.step.kind))
+      elements += layout_.length(line.step.chunk);
+  }
+  return elements;
 }
 
 }  // namespace kolo

@@ -22,6 +22,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +46,12 @@ struct StreamBinding {
   ReduceOp op = ReduceOp::kSum;
   std::span<const std::size_t> lengths = {};  // elements of every chunk
   double scale = 1;                           // of a scaled sum: this rank's factor
+  // Of segments, a multiple of kSegmentAlignment; 0: as long as the channels' streams like them.
+  // The same on all ranks.
+  std::size_t segment_bytes = 0;
+  // Called once for each peer that is received from: before its first segment is, or at the end
+  // where it sends none. False: not now. Empty: nothing comes before the segments.
+  std::function<bool(int peer)> before_receiving = {};
 };
 
 class StreamExecutor {
@@ -60,7 +68,8 @@ class StreamExecutor {
   const Schedule& schedule() const { return schedule_; }
 
   // Begins an operation; the one before must have been given to its stream whole. Error kSystem
-  // where the device has no memory for scratch.
+  // where the device has no memory for scratch. Never waits for the device: scratch that is
+  // outgrown may still be read, and stays until the end.
   void start(const StreamBinding& binding);
 
   // Gives the stream as much as can be given; true once that is all. What is given later to the
@@ -74,6 +83,16 @@ class StreamExecutor {
   // Whom advance() waits for, and in words: "rank 2 to give its part of ring step 3 to its stream".
   int awaited_peer() const { return awaited_peer_; }
   std::string describe_wait() const;
+
+  // "ring step 3 of 10".
+  std::string describe_place() const;
+
+  // Whom its schedule sends to, and receives from; each once.
+  std::span<const int> sends_to() const { return sends_to_; }
+  std::span<const int> receives_from() const { return receives_from_; }
+  // Elements of the operation begun last that go to a peer, or come from it.
+  std::size_t elements_to(int peer) const;
+  std::size_t elements_from(int peer) const;
 
   // Of the operation that was begun last.
   std::size_t segment_bytes() const { return segment_bytes_; }
@@ -120,21 +139,25 @@ class StreamExecutor {
   bool receive_reduce(const Line& line, const Piece& piece);
   bool receive_reduce_send(const Line& line, const Piece& piece);
   bool send_kept(const Line& line, const Piece& piece);
-  void reduce_send(const Line& line, const Piece& piece);
+  bool reduce_send(const Line& line, const Piece& piece);
+  std::byte* reserve(const Line& line, const Piece& piece);
   const std::byte* view(const Line& line, const Piece& piece);
   void take(const Line& line, const Piece& piece, std::byte* out);
   void reduce(const Line& line, const Piece& piece, void* out, void* copy,
               const std::byte* incoming);
   bool wait_for(int peer);
+  bool may_receive(int peer);
   bool scales(const Line& line) const {
     return binding_.op == ReduceOp::kScaledSum && binding_.scale != 1 &&
            line.step.in.place == Place::kInput;
   }
-  void finish();
+  bool finish();
 
   Schedule schedule_;
   DeviceMath& math_;
   std::vector<StreamChannel*> used_;  // each once
+  std::vector<int> sends_to_;
+  std::vector<int> receives_from_;
   std::vector<Line> lines_;
   std::vector<Part> parts_;
   Layout layout_;
@@ -148,9 +171,10 @@ class StreamExecutor {
   std::size_t segment_bytes_ = 0;
   std::size_t turns_ = 0;
   std::byte* places_[4] = {};
-  std::byte* scratch_ = nullptr;  // of the device
+  std::vector<std::byte*> scratches_made_;  // of the device; the last one is in use
   std::size_t scratch_bytes_ = 0;
   bool is_begun_ = false;
+  std::vector<int> unheard_;   // peers that before_receiving has not been called for
   bool is_half_done_ = false;  // the step at hand has received, and is yet to send
   std::size_t turn_ = 0;
   std::size_t step_ = 0;

@@ -24,8 +24,8 @@ class Work {
 
   bool is_valid() const { return operation_ != nullptr; }
 
-  // True once the operation is done, well or badly; makes progress for the whole communicator,
-  // without blocking.
+  // True once the operation is done, well or badly (on a stream: once the device has done it);
+  // makes progress for the whole communicator, without blocking.
   bool test();
 
   // Returns when it is done; throws what went wrong. May be called again. The deadline is the

@@ -11,6 +11,7 @@
 #include "transports/cuda/ending.h"
 #include "transports/cuda/installed_driver.h"
 #include "transports/cuda/meeting.h"
+#include "transports/cuda/reach.h"
 #include "transports/cuda/stream_channel.h"
 #include "transports/decorators/forwarding.h"
 #include "transports/error.h"
@@ -205,6 +206,11 @@ std::string why_no_driver() { return cuda::why_unusable(*cuda::installed_driver(
 std::unique_ptr<Transport> make(const TransportRequest& request) {
   CudaIpcSettings settings;
   if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  if (request.device) {
+    settings.device = request.device->number;
+    settings.driver = request.device->driver;
+    settings.process = request.device->process;
+  }
   settings.make_host = [](const TransportRequest& beneath) {
     return make_beneath("cuda_ipc", beneath);
   };
@@ -236,10 +242,13 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   return std::make_unique<CudaTransport>(std::move(host), std::move(met), settings.patience);
 }
 
-// Not for auto: a job without device memory shall not wake a driver.
+bool serves(const TransportRequest& request) { return cuda::all_reach(request.devices); }
+
+// Not for auto, where no rank has a device: a job without device memory shall not wake a driver.
 TransportKind cuda_ipc_transport() {
   TransportKind kind{"cuda_ipc", Reach::kHost, why_no_driver, make};
   kind.is_for_auto = false;
+  kind.serves_devices = serves;
   return kind;
 }
 

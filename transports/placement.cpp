@@ -1,5 +1,6 @@
-// A place is published as five lines: machine, process, the cores of the affinity mask, the quota
-// in cores ("-": none), and as which host of the machine the rank counts (nothing: the only one).
+// A place is published as six lines: machine, process, the cores of the affinity mask, the quota
+// in cores ("-": none), as which host of the machine the rank counts (nothing: the only one), and
+// its device (nothing: none).
 #include "transports/placement.h"
 
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ struct Place {
   std::set<int> cores;
   double quota = 1e9;
   std::string host_id;
+  std::string device;
 
   std::string host() const { return machine + "\n" + host_id; }
 };
@@ -52,6 +54,7 @@ Place parse_place(const std::string& text) {
       !std::getline(lines, place.host_id)) {
     refuse();
   }
+  std::getline(lines, place.device);
   std::istringstream numbers(cores);
   for (int core = 0; numbers >> core;) place.cores.insert(core);
   if (quota != "-") place.quota = parse_quota(quota);
@@ -60,11 +63,11 @@ Place parse_place(const std::string& text) {
 
 }  // namespace
 
-std::string describe_place(std::string_view host_id) {
+std::string describe_place(std::string_view host_id, std::string_view device) {
   const auto quota = posix::cgroup_quota_cores();
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
                      fmt::join(posix::affinity_cores(), " "),
-                     quota ? fmt::format("{:.3f}", *quota) : "-", host_id);
+                     quota ? fmt::format("{:.3f}", *quota) : "-", host_id, device);
 }
 
 Placement placement_from(const std::vector<std::string>& places, int rank) {
@@ -76,6 +79,7 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
   std::vector<std::string> names;  // of hosts, in the order of their numbers
   for (std::size_t peer = 0; peer < places.size(); ++peer) {
     const Place place = parse_place(places[peer]);
+    result.devices.push_back(place.device);
     const auto name = std::ranges::find(names, place.host());
     result.hosts.push_back(static_cast<int>(name - names.begin()));
     if (name == names.end()) names.push_back(place.host());
@@ -97,8 +101,8 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
 }
 
 Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view host_id) {
-  const std::string own = describe_place(host_id);
+                         std::string_view host_id, std::string_view device) {
+  const std::string own = describe_place(host_id, device);
   if (size == 1) return placement_from({own}, 0);
   return placement_from(exchange(store, rank, size, "placement", own, deadline, "join the job"),
                         rank);

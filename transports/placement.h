@@ -22,14 +22,16 @@ struct Placement {
   // that there can be where the system does not say.
   std::size_t cache_bytes = std::numeric_limits<std::size_t>::max();
   std::vector<int> hosts;  // by rank: hosts are numbered in the order of their first ranks
+  std::vector<std::string> devices;  // by rank, what each said of its device; empty: it has none
 };
 
-// Collective over all ranks of the store, once. `host_id`: as Settings::host_id.
+// Collective over all ranks of the store, once. `host_id`: as Settings::host_id; `device`: a line
+// that says which this rank has (cuda/reach.h).
 Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view host_id = {});
+                         std::string_view host_id = {}, std::string_view device = {});
 
 // The same from the texts that ranks publish of themselves; find_placement exchanges these.
-std::string describe_place(std::string_view host_id = {});
+std::string describe_place(std::string_view host_id = {}, std::string_view device = {});
 Placement placement_from(const std::vector<std::string>& places, int rank);
 
 }  // namespace kolo

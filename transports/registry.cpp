@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "transports/check.h"
 #include "transports/decorators/decorate.h"
@@ -17,6 +18,7 @@
 #include "transports/plugin/load.h"
 #include "transports/plugin/transport.h"
 #include "transports/settings.h"
+#include "transports/staged.h"
 #include "transports/transport_kind.h"
 
 namespace kolo {
@@ -110,6 +112,13 @@ const TransportKind& choose(const std::vector<TransportKind>& kinds,
                             const TransportRequest& request) {
   const auto placement =
       find_placement(*request.store, request.rank, request.size, request.deadline, request.host_id);
+  const bool has_devices = std::ranges::any_of(
+      request.devices, [](const std::string& device) { return !device.empty(); });
+  for (const auto& kind : kinds) {
+    const bool reaches = kind.reach >= needed_reach(placement);
+    if (has_devices && reaches && kind.serves_devices != nullptr && kind.serves_devices(request))
+      return kind;
+  }
   const auto usable =
       exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
                request.deadline, "say which transports they can use");
@@ -261,7 +270,13 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
       std::string_view(resolved).substr(std::min(resolved.find('?'), resolved.size()));
   agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
            complete);
-  return decorate(make_or_tell_why(kind ? *kind : choose(kinds, complete), complete), complete);
+  const TransportKind& chosen = kind ? *kind : choose(kinds, complete);
+  auto transport = decorate(make_or_tell_why(chosen, complete), complete);
+  if (!complete.device || chosen.serves_devices != nullptr) return transport;
+  StagedSettings staged;
+  staged.device = complete.device->number;
+  staged.driver = complete.device->driver;
+  return make_staged(std::move(transport), staged);
 }
 
 }  // namespace kolo

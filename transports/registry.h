@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,17 @@
 #include "transports/transport.h"
 
 namespace kolo {
+
+namespace cuda {
+class Driver;
+}
+
+// A rank's device, for transports that serve device memory.
+struct DeviceRequest {
+  int number = 0;                        // as this process counts them
+  std::shared_ptr<cuda::Driver> driver;  // null: the installed one
+  std::string process = {};              // equal for ranks of one process; empty: found out
+};
 
 // What every transport is given to build itself.
 struct TransportRequest {
@@ -25,6 +37,11 @@ struct TransportRequest {
   std::string shape = {};
   std::string fault = {};
   std::string trace = {};
+  // Ranks with devices: then "auto" prefers what serves those of all, and what does not is staged
+  // (staged.h) for who has one. `devices`: what every rank says of its own, as Placement has it;
+  // empty: there are none.
+  std::optional<DeviceRequest> device = {};  // this rank's
+  std::vector<std::string> devices = {};
 };
 
 // Names of the transports compiled in, in order of preference on one host.

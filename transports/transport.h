@@ -151,6 +151,11 @@ class StreamChannel {
   virtual const std::byte* view(void* stream, std::size_t bytes) = 0;
   virtual void release(void* stream) = 0;
 
+  // Its segments are those of the channel's own form, one for one and in the order of the calls to
+  // both: so the peer may take by either what was given by the other. They move while there is
+  // progress. Else the two forms know nothing of each other.
+  virtual bool is_one_with_host() const { return false; }
+
   // Of any length. False and null: not now.
   virtual bool can_send() const { return false; }
   virtual bool send(void* stream, std::span<const std::byte> data, unsigned flags);

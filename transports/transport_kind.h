@@ -35,6 +35,10 @@ struct TransportKind {
   // What it can go over on this machine, where a setting chooses among several. Null: nothing.
   std::vector<std::string> (*ways)() = nullptr;
 
+  // Whether it serves the devices of these ranks, which share a host if its reach asks for that;
+  // the same answer on every rank. Null: it knows nothing of devices.
+  bool (*serves_devices)(const TransportRequest& request) = nullptr;
+
   // Whether "auto" may take it, and asks whether it is usable; others are for who names them.
   bool is_for_auto = true;
 };

@@ -8,7 +8,9 @@
 #include "collectives/algorithm_table.h"
 #include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/math.h"
+#include "collectives/reduce/device/on_device.h"
 #include "collectives/stream_executor.h"
+#include "test/collectives/processes.h"
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
 #include "transports/cuda_ipc.h"
@@ -74,7 +76,75 @@ void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store,
   }
 }
 
+// The same through a communicator over `transport`: blocking calls, one behind the other, then one
+// that is waited for. `has_device` false: a rank on the host among the others.
+void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store,
+                         const std::string& transport, bool has_device, std::size_t count) {
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.timeout = kPatience;
+  if (has_device) options.device = device::on_device(0);
+  Communicator communicator(rank, size, store, options);
+  std::vector<float> floats(count);
+  for (std::size_t i = 0; i < count; ++i) floats[i] = value_of(rank, i);
+  if (has_device) {
+    const device::OwnStream stream;
+    const device::Buffer in(count * sizeof(float));
+    const device::Buffer out(count * sizeof(float));
+    device::copy(in.data(), floats.data(), in.bytes(), stream);
+    const CallOptions on_stream{.stream = DeviceStream{stream}};
+    const auto sum = [&] {
+      return communicator.all_reduce_async(in.data(), out.data(), count, ElementType::kFloat32,
+                                           ReduceOp::kSum, on_stream);
+    };
+    communicator.all_reduce(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
+                            on_stream);
+    sum().wait();
+    device::copy(floats.data(), out.data(), out.bytes(), stream);
+    device::wait(stream);
+  } else {
+    std::vector<float> out(count);
+    for (int round = 0; round < 2; ++round)
+      communicator.all_reduce(floats.data(), out.data(), count, ElementType::kFloat32,
+                              ReduceOp::kSum);
+    floats = out;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (int other = 0; other < size; ++other) sum += value_of(other, i);
+    expect(floats[i] == sum, "element " + std::to_string(i) + " is wrong");
+  }
+  communicator.barrier();
+}
+
 }  // namespace
+
+TEST_CASE("ranks that share a device sum through communicators what the host sums") {
+  if (!has_device()) return;
+  struct Job {
+    const char* transport;
+    int hosts;  // ranks from the last one down that have no device
+  };
+  for (const Job& job : {Job{"auto", 0}, Job{"shm", 0}, Job{"auto", 1}}) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{5003}, std::size_t{3'000'001}}) {
+      INFO(job.transport << ", " << job.hosts << " on the host, " << count << " floats");
+      const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
+        sum_by_communicator(rank, 3, store, job.transport, rank < 3 - job.hosts, count);
+      });
+      for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+    }
+  }
+}
+
+TEST_CASE("ranks that share a device sum in the example") {
+  if (!has_device()) return;
+  const auto outcomes = run_processes(1, {KOLO_SUM_ON_STREAMS, "3"});
+  INFO(outcomes[0].output);
+  CHECK(outcomes[0].exit_code == 0);
+  for (const char* const rank : {"rank 0", "rank 1", "rank 2"})
+    CHECK(outcomes[0].output.find(std::string(rank) + " of 3 on device") != std::string::npos);
+  CHECK(outcomes[0].output.find("the sum is 6") != std::string::npos);
+}
 
 TEST_CASE("ranks that share a device sum on its streams what the host sums") {
   if (!has_device()) return;

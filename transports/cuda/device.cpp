@@ -91,6 +91,17 @@ std::string why_unusable(Driver& driver, const DriverSettings& settings) {
   return "";
 }
 
+std::string uuid_of(Driver& driver, int device) {
+  std::array<std::uint8_t, 16> uuid{};
+  const int code = driver.device_uuid(&uuid, device);
+  if (code != kSuccess) {
+    throw Error(
+        ErrorCode::kSystem, kNoPeer,
+        fmt::format("cuDeviceGetUuid_v2 of device {}: {}", device, words_for(driver, code)));
+  }
+  return uuid_text(uuid);
+}
+
 int count_devices(Driver& driver) {
   int count = 0;
   return driver.device_count(&count) == kSuccess ? count : 0;
@@ -217,6 +228,13 @@ void Device::free_host(std::byte* memory) const noexcept {
   driver_->free_host(memory);
   Context popped = nullptr;
   driver_->pop_context(&popped);
+}
+
+std::byte* Device::seen_by_device(std::byte* memory) const {
+  const Current current(*this);
+  Address address = 0;
+  check_call(driver_->host_address(&address, memory), "cuMemHostGetDevicePointer_v2");
+  return pointer_to(address);
 }
 
 Address Device::register_host(std::span<std::byte> memory) const {
@@ -375,6 +393,12 @@ void Device::destroy_event(Event event) const noexcept {
 void Device::record(Event event, Stream stream) const {
   const Current current(*this);
   check_call(driver_->record_event(event, stream), "cuEventRecord");
+}
+
+bool Device::has_come(Event event) const {
+  const int code = driver_->query_event(event);
+  if (code != kNotReady) check_call(code, "cuEventQuery");
+  return code != kNotReady;
 }
 
 bool Device::is_done(Event event) const { return driver_->query_event(event) != kNotReady; }

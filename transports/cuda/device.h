@@ -28,6 +28,9 @@ struct DriverSettings {
 // Why no device can be used here: no driver, one that is too old, no device; empty where one can.
 std::string why_unusable(Driver& driver, const DriverSettings& settings = {});
 
+// "GPU-..." as nvidia-smi says it. Error kSystem.
+std::string uuid_of(Driver& driver, int device);
+
 // How many there are, 0 where none can be used.
 int count_devices(Driver& driver);
 
@@ -69,6 +72,8 @@ class Device {
   void free(std::byte* memory) const noexcept;
   std::byte* allocate_host(std::size_t bytes) const;
   void free_host(std::byte* memory) const noexcept;
+  // Where devices see such memory.
+  std::byte* seen_by_device(std::byte* memory) const;
 
   // Makes host memory visible to devices. Returns where they see it.
   Address register_host(std::span<std::byte> memory) const;
@@ -100,7 +105,8 @@ class Device {
   Event make_event() const;
   void destroy_event(Event event) const noexcept;
   void record(Event event, Stream stream) const;
-  bool is_done(Event event) const;  // also where the driver has lost it: nothing more will happen
+  bool has_come(Event event) const;  // Error kSystem where what was before it failed
+  bool is_done(Event event) const;   // also where the driver has lost it: nothing more will happen
   void wait_for(Event event, Stream stream) const;
 
  private:

@@ -67,6 +67,7 @@ class StagedStream final : public StreamChannel {
   void commit(void* stream, unsigned flags) override;
   const std::byte* view(void* stream, std::size_t bytes) override;
   void release(void* stream) override;
+  bool is_one_with_host() const override { return true; }
   bool can_send() const override { return true; }
   bool send(void* stream, std::span<const std::byte> data, unsigned flags) override;
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;

@@ -109,6 +109,17 @@ std::string description() {
          ", driver for CUDA " + version_text(driver) + ", runtime " + version_text(runtime);
 }
 
+ChosenDevice::ChosenDevice(int number) {
+  int current = kCurrentDevice;
+  if (number == kCurrentDevice || cudaGetDevice(&current) != cudaSuccess || current == number)
+    return;
+  if (cudaSetDevice(number) == cudaSuccess) before_ = current;
+}
+
+ChosenDevice::~ChosenDevice() {
+  if (before_ != kCurrentDevice) cudaSetDevice(before_);
+}
+
 MemoryLeft memory_left() {
   MemoryLeft left;
   check(cudaMemGetInfo(&left.free_bytes, &left.total_bytes), "asking for the device's free memory");

@@ -26,6 +26,20 @@ int count();
 // "NVIDIA H200, compute capability 9.0, 139.8 GiB, driver 580.82 for CUDA 13.0, runtime 13.0".
 std::string description();
 
+// Makes a device the calling thread's current one for as long as it lives; kCurrentDevice leaves it
+// as it is. What cannot be chosen fails in the calls that follow.
+inline constexpr int kCurrentDevice = -1;
+class ChosenDevice {
+ public:
+  explicit ChosenDevice(int number);
+  ~ChosenDevice();
+  ChosenDevice(const ChosenDevice&) = delete;
+  ChosenDevice& operator=(const ChosenDevice&) = delete;
+
+ private:
+  int before_ = kCurrentDevice;
+};
+
 struct MemoryLeft {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;

@@ -15,29 +15,35 @@ device::Pass as_pass(const DeviceMath::Pass& pass) {
 
 }  // namespace
 
-KernelMath::KernelMath(const std::vector<ElementType>& types) {
+KernelMath::KernelMath(const std::vector<ElementType>& types, int number) : number_(number) {
+  const ChosenDevice chosen(number_);
   for (const ElementType type : types) load(type);
 }
 
 void KernelMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  const ChosenDevice chosen(number_);
   device::copy(to, from, bytes, as_stream(stream));
 }
 
 void KernelMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
                         void* stream) {
+  const ChosenDevice chosen(number_);
   device::reduce(type, op, as_pass(pass), as_stream(stream), scaling.divisor, scaling.factor);
 }
 
 void KernelMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
+  const ChosenDevice chosen(number_);
   device::multiply(type, as_pass(pass), as_stream(stream), factor);
 }
 
 std::byte* KernelMath::allocate(std::size_t bytes) {
+  const ChosenDevice chosen(number_);
   buffers_.emplace_back(bytes);
   return buffers_.back().data();
 }
 
 void KernelMath::free(std::byte* memory) noexcept {
+  const ChosenDevice chosen(number_);
   std::erase_if(buffers_, [memory](const Buffer& buffer) { return buffer.data() == memory; });
 }
 

@@ -1,7 +1,6 @@
 // The mathematics of a NVIDIA device for schedules on streams: device_math.h over the kernels here.
 //
-// All of it is of the calling thread's current device. Failures are those of kernels.h and
-// device.h.
+// Failures are those of kernels.h and device.h.
 #pragma once
 
 #include <memory>
@@ -14,8 +13,9 @@ namespace kolo::device {
 
 class KernelMath final : public DeviceMath {
  public:
-  // Brings the kernels of `types` to the device, now and not between a wait and what it waits for.
-  explicit KernelMath(const std::vector<ElementType>& types);
+  // Brings the kernels of `types` to the device of this number, now and not between a wait and what
+  // it waits for. By default all is of the calling thread's current device, whichever that is.
+  explicit KernelMath(const std::vector<ElementType>& types, int number = kCurrentDevice);
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) override;
   void reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
@@ -25,6 +25,7 @@ class KernelMath final : public DeviceMath {
   void free(std::byte* memory) noexcept override;
 
  private:
+  const int number_;
   std::vector<Buffer> buffers_;
 };
 

@@ -1,0 +1,62 @@
+// Ranks as threads, each with a stream of its own on a device: the host enqueues and goes on.
+//
+//   example_sum_on_streams [RANKS]
+//
+// Ranks share the device, or have one each where there are several.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/reduce/device/device.h"
+#include "collectives/reduce/device/on_device.h"
+
+namespace {
+
+constexpr std::size_t kCount = 1'000'000;
+
+void run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try {
+  const int number = rank % kolo::device::count();
+  const kolo::device::ChosenDevice chosen(number);
+  kolo::CommunicatorOptions options;
+  options.device = kolo::device::on_device(number);
+  kolo::Communicator communicator(rank, size, store, options);
+
+  std::vector<float> data(kCount, static_cast<float>(rank + 1));
+  const std::size_t bytes = kCount * sizeof(float);
+  const kolo::device::Buffer memory(bytes);
+  const kolo::device::OwnStream stream;
+  const kolo::CallOptions on_stream{.stream = kolo::DeviceStream{stream}};
+  kolo::device::copy(memory.data(), data.data(), bytes, stream);
+  kolo::Work work =
+      communicator.all_reduce_async(memory.data(), memory.data(), kCount,
+                                    kolo::ElementType::kFloat32, kolo::ReduceOp::kSum, on_stream);
+  kolo::device::copy(data.data(), memory.data(), bytes, stream);  // the stream's order is enough
+  work.wait();  // and tells of a rank that was lost, which the stream by itself would wait for
+  kolo::device::wait(stream);
+  std::printf("rank %d of %d on device %d: the sum is %g\n", rank, size, number,
+              static_cast<double>(data[0]));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int size = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (size < 1) {
+    std::fprintf(stderr, "RANKS is a number from 1 on, not '%s'\n", argv[1]);
+    return 2;
+  }
+  if (!kolo::device::why_unusable().empty()) {
+    std::fprintf(stderr, "%s\n", kolo::device::why_unusable().c_str());
+    return 1;
+  }
+  const auto store = kolo::make_local_store();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(run_rank, rank, size, store);
+  for (std::thread& rank : ranks) rank.join();
+}

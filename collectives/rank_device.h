@@ -1,0 +1,31 @@
+// The device that a rank brings to its communicators, for calls on its streams.
+//
+// kolo::device::on_device(), of the library kolo::device in this tree, gives one of NVIDIA's.
+// Whoever has other kernels, or plays a device, fills it in.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "collectives/device_math.h"
+
+namespace kolo {
+
+namespace cuda {
+class Driver;
+}
+
+struct RankDevice {
+  // That of KOLO_CUDA_DEVICE; else the one whose context is current in the thread that makes the
+  // communicator; else the rank's own among those there are, as launchers count ranks (LOCAL_RANK).
+  static constexpr int kCurrent = -1;
+
+  int number = kCurrent;                 // as this process counts them
+  std::shared_ptr<cuda::Driver> driver;  // null: the installed one
+  // Kernels for the device of that number; called once for every communicator.
+  std::function<std::unique_ptr<DeviceMath>(int number)> make_math;
+  std::string process = {};  // equal for ranks of one process; empty: found out
+};
+
+}  // namespace kolo

@@ -1,0 +1,237 @@
+// What a communicator promises of calls on streams: who waits for what, in which order things
+// happen, what is refused.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "test/collectives/stream_ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+constexpr std::size_t kCount = 1009;
+
+std::vector<std::byte> floats(float value) {
+  const std::vector<float> all(kCount, value);
+  std::vector<std::byte> bytes(kCount * sizeof(float));
+  std::memcpy(bytes.data(), all.data(), bytes.size());
+  return bytes;
+}
+
+bool holds(const std::byte* memory, float value) {
+  std::vector<float> found(kCount);
+  std::memcpy(found.data(), memory, kCount * sizeof(float));
+  return found == std::vector<float>(kCount, value);
+}
+
+CallOptions on(cuda::Stream stream) {
+  CallOptions options;
+  options.stream = DeviceStream{stream};
+  return options;
+}
+
+void sum(const StreamRank& rank, std::byte* memory, const CallOptions& options) {
+  rank.communicator.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
+                               options);
+}
+Work sum_async(const StreamRank& rank, std::byte* memory, const CallOptions& options) {
+  return rank.communicator.all_reduce_async(memory, memory, kCount, ElementType::kFloat32,
+                                            ReduceOp::kSum, options);
+}
+
+std::string refusal(const std::function<void()>& body) {
+  const RankOutcome outcome = outcome_of(body);
+  return outcome.is_bug ? outcome.text : "not refused: " + outcome.text;
+}
+
+void expect_said(const std::string& text, const std::string& part) {
+  expect(text.find(part) != std::string::npos, "'" + part + "' is not in: " + text);
+}
+
+}  // namespace
+
+TEST_CASE("blocking calls on a stream return before the device has done anything") {
+  StreamJob job;
+  job.runs = PlayedMachine::Runs::kWhenTold;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    for (int i = 0; i < 3; ++i) sum(rank, memory, on(rank.stream));
+    rank.communicator.barrier();  // on the host: both have given all
+    expect(holds(memory, 1), "the device was waited for");
+    rank.communicator.barrier();
+    if (rank.communicator.rank() == 0) expect(rank.machine.run(), "something is left");
+    rank.communicator.barrier();
+    expect(holds(memory, 8), "wrong sums");
+  });
+}
+
+TEST_CASE("a Work on a stream is done when the device is, and calls back then") {
+  StreamJob job;
+  job.runs = PlayedMachine::Runs::kWhenTold;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    int calls = 0;
+    Work work = sum_async(rank, memory, on(rank.stream));
+    work.when_done([&](const Error* failure) { calls += failure == nullptr ? 1 : 100; });
+    rank.communicator.barrier();
+    expect(!work.test() && calls == 0, "done before the device was");
+    rank.communicator.barrier();
+    if (rank.communicator.rank() == 0) expect(rank.machine.run(), "something is left");
+    rank.communicator.barrier();
+    work.wait();
+    expect(work.test() && calls == 1 && holds(memory, 2), "not done");
+  });
+}
+
+TEST_CASE("a persistent operation on a stream is started again and again") {
+  StreamJob job;
+  job.size = 3;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    CallOptions options = on(rank.stream);
+    options.is_persistent = true;
+    Work work = sum_async(rank, memory, options);
+    expect(holds(memory, 1), "it ran before it was started");
+    float expected = 1;
+    for (int i = 0; i < 3; ++i) {
+      work.start();
+      work.wait();
+      expected *= 3;
+      expect(holds(memory, expected), "a wrong sum");
+    }
+  });
+}
+
+TEST_CASE("operations on two streams, on the host and messages keep the order of issue") {
+  StreamJob job;
+  job.size = 3;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    cuda::Stream const other = rank.driver.make_stream();
+    std::byte* const one = rank.upload(floats(1));
+    std::byte* const two = rank.upload(floats(2));
+    std::vector<float> host(kCount, 3);
+    for (int i = 0; i < 20; ++i) {
+      sum(rank, one, on(rank.stream));
+      Work work = sum_async(rank, two, on(other));
+      rank.communicator.all_reduce(std::span<float>(host), ReduceOp::kMax);
+      const int next = (rank.communicator.rank() + 1) % 3;
+      const int before = (rank.communicator.rank() + 2) % 3;
+      rank.communicator.send_receive(host.data(), 5, next, host.data() + 10, 5, before,
+                                     ElementType::kFloat32);
+      rank.communicator.send_receive(one, kCount, next, two, kCount, before, ElementType::kFloat32,
+                                     on(other));
+      work.wait();
+      rank.synchronize();
+      rank.synchronize(other);
+      expect(holds(one, 3) && holds(two, 3), "round " + std::to_string(i));
+      const auto again = floats(1);
+      std::memcpy(one, again.data(), again.size());
+    }
+    expect(host == std::vector<float>(kCount, 3), "on the host");
+  });
+}
+
+TEST_CASE("groups have the device of the communicator that they come from") {
+  StreamJob job;
+  job.size = 4;
+  job.devices = 2;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    auto half = rank.communicator.split(rank.communicator.rank() / 2);
+    auto twin = rank.communicator.duplicate();
+    std::byte* const memory = rank.upload(floats(1));
+    half->all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
+                     on(rank.stream));
+    twin.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum, on(rank.stream));
+    Work last = twin.barrier_async(on(rank.stream));
+    last.wait();
+    rank.synchronize();
+    expect(holds(memory, 8), "wrong sums");
+  });
+}
+
+TEST_CASE("statistics count what streams carry, openings apart") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    CallOptions options = on(rank.stream);
+    options.algorithm = "ring";
+    const auto before = rank.communicator.statistics();
+    Work work = rank.communicator.all_reduce_async(memory, memory, 1000, ElementType::kFloat32,
+                                                   ReduceOp::kSum, options);
+    work.wait();
+    const auto after = rank.communicator.statistics();
+    expect(after.operations == before.operations + 1, "operations");
+    expect(after.payload_bytes_sent - before.payload_bytes_sent == 4000, "bytes sent");
+    expect(after.payload_bytes_received - before.payload_bytes_received == 4000, "bytes received");
+  });
+}
+
+TEST_CASE("memory in the wrong place and what no stream can do are refused, and nothing is sent") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    std::vector<float> host(kCount);
+    const auto call = [&](void* data, const CallOptions& options) {
+      return refusal([&] {
+        rank.communicator.all_reduce(data, data, kCount, ElementType::kFloat32, ReduceOp::kSum,
+                                     options);
+      });
+    };
+    expect_said(call(host.data(), on(rank.stream)),
+                "all_reduce: 'in' is host memory, and the call is on a device's stream");
+    expect_said(call(memory, {}),
+                "all_reduce: 'in' is device memory, and the call names no stream");
+    Reducer reducer;
+    reducer.element_bytes = sizeof(float);
+    reducer.combine = [](void*, const void*, const void*, std::size_t) {};
+    expect_said(
+        refusal([&] { rank.communicator.all_reduce(memory, memory, 1, reducer, on(rank.stream)); }),
+        "a user function runs on the host");
+    expect_said(refusal([&] {
+                  rank.communicator.push_pull(
+                      memory, memory, 8, ElementType::kFloat32, ReduceOp::kSum, {true, {}},
+                      [](std::size_t, std::span<std::byte>) {}, on(rank.stream));
+                }),
+                "an update runs on the host");
+    cuda::Stream const captured = rank.driver.make_stream();
+    rank.driver.capture(captured);
+    expect_said(call(memory, on(captured)), "is being captured into a graph");
+    cuda::Stream const gone = rank.driver.make_stream();
+    rank.driver.destroy_stream(gone);
+    expect_said(outcome_of([&] { sum(rank, memory, on(gone)); }).text, "was the stream destroyed");
+    sum(rank, memory, on(rank.stream));  // all is well
+    rank.synchronize();
+    expect(holds(memory, 2), "a wrong sum");
+  });
+}
+
+TEST_CASE("a communicator without a device refuses streams, and asks no driver") {
+  run_ranks(2, "auto", [](Communicator& communicator) {
+    std::vector<float> host(kCount);
+    expect_said(refusal([&] {
+                  communicator.all_reduce(host.data(), host.data(), kCount, ElementType::kFloat32,
+                                          ReduceOp::kSum, on(nullptr));
+                }),
+                "all_reduce: the call is on a device's stream, and this rank's communicator has no "
+                "device");
+  });
+}
+
+TEST_CASE("a rank whose device is not there says so on every rank") {
+  StreamJob job;
+  job.devices = 0;
+  for (const RankOutcome& outcome : try_stream_ranks({2,
+                                                      PlayedMachine::Runs::kAtOnce,
+                                                      1,
+                                                      {},
+                                                      {},
+                                                      [](int rank, PlayedDriver&driver) {
+                                                        if (rank == 1)
+                                                          driver.fail("init", cuda::kNoDevice, 0);
+                                                      }},
+                                                     [](const StreamRank&) {})) {
+    INFO(outcome.text);
+    CHECK(outcome.text.find("its device: the CUDA driver finds no device") != std::string::npos);
+  }
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,18 @@
+// Whether the ranks' devices reach one another.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "transports/cuda/device.h"
+
+namespace kolo::cuda {
+
+// A line for the other ranks: the device's uuid, and those of the devices that it reaches, itself
+// first. Error kSystem.
+std::string describe_reach(Driver& driver, const Device& device);
+
+// Of these lines, by rank: every rank has a device, and it reaches all the others.
+bool all_reach(std::span<const std::string> lines);
+
+}  // namespace kolo::cuda
