@@ -14,6 +14,7 @@
 #include "collectives/plan_cache.h"
 #include "transports/decorators/trace.h"
 #include "transports/error.h"
+#include "transports/expecting.h"
 #include "transports/registry.h"
 #include "transports/waiting.h"
 
@@ -69,6 +70,7 @@ class SegmentPipe final : public Pipe {
     wanted.local_ranks = kRanks;
     transport_ = make_transport(request.transport, wanted);
     channel_ = &transport_->channel(1 - rank_);
+    expecting_ = dynamic_cast<Expecting*>(channel_);
   }
 
   ~SegmentPipe() override {
@@ -91,6 +93,7 @@ class SegmentPipe final : public Pipe {
     Cursor receiving(in, segment_bytes(in.bytes));
     Deadline deadline{};
     policy_.moved();  // what was done since the last exchange is no waiting
+    has_looked_ahead_ = false;
     while (true) {
       const bool has_moved = move(sending, receiving);
       if (receiving.is_done() && sending.is_done() && (out.count == 0 || channel_->is_drained()))
@@ -123,9 +126,22 @@ class SegmentPipe final : public Pipe {
     }
     if (!receiving.is_done() && channel_->receive(receiving.segment())) {
       receiving.step();
+      has_looked_ahead_ = false;
       has_moved = true;
+    } else if (!has_looked_ahead_) {
+      look_ahead(receiving);
+      has_looked_ahead_ = true;
     }
     return has_moved;
+  }
+
+  // As an operation that is blocked does.
+  void look_ahead(Cursor receiving) const {
+    if (expecting_ == nullptr) return;
+    for (std::size_t ahead = 0; ahead <= expecting_->expected_segments(); ++ahead) {
+      if (receiving.is_done() || !expecting_->expect(ahead, receiving.segment())) return;
+      receiving.step();
+    }
   }
 
   Error late(const Cursor& sending, const Cursor& receiving) const {
@@ -146,7 +162,9 @@ class SegmentPipe final : public Pipe {
   std::shared_ptr<Store> store_;
   std::unique_ptr<Transport> transport_;
   Channel* channel_ = nullptr;
+  Expecting* expecting_ = nullptr;  // the same, where it wants to know what is to come
   WaitPolicy policy_;
+  bool has_looked_ahead_ = false;
 };
 
 class MessagePipe final : public Pipe {

@@ -30,25 +30,19 @@ bool Executor::advance_in_turns() {
     return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {
     for (; step_ < lines_.size(); ++step_) {
-      if (!run(lines_[step_], turn_)) return false;
+      if (run(lines_[step_], turn_)) continue;
+      if (has_expecting_ && looked_at_ != moves_) [[unlikely]]
+        look_ahead();
+      return false;
     }
   }
   return finish();
 }
 
 bool Executor::run(Line& line, std::size_t turn) {
-  if (turn < line.stage) return true;
-  const std::size_t round = turn - line.stage;
-  const std::size_t segment = round * static_cast<std::size_t>(schedule_.slices) + line.slice;
-  if (segment >= line.segments) return true;
   Piece piece;
-  piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
-  piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
-  piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
-  piece.is_cold = cold_ != nullptr && line.*cold_;
-  piece.opens_out = round == 0 && line.opens_out;
-  piece.opens_in = round == 0 && line.opens_in;
-  return run(line, piece, segment);
+  std::size_t segment = 0;
+  return !find_piece(line, turn, piece, segment) || run(line, piece, segment);
 }
 
 bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
@@ -101,11 +95,6 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
   }
   moves_ += is_done ? 1 : 0;
   return is_done;
-}
-
-std::byte* Executor::address(const Operand& operand, std::size_t offset) const {
-  std::byte* const place = places_[static_cast<std::size_t>(operand.place)];
-  return place == nullptr ? nullptr : place + offset;
 }
 
 // --- steps: each takes all that it needs before it does anything, so that it can be tried again

@@ -21,6 +21,7 @@
 // Threading: one thread at a time, the one that drives the transport.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,7 @@
 
 namespace kolo {
 
+class Expecting;
 class Recorder;
 
 // What step kUpdate calls: the index of the first element, and the elements.
@@ -128,6 +130,9 @@ class Executor {
     std::size_t payload = 0;   // bytes of payload that travel in the opening segment
     std::size_t elements = 0;  // of the operation, on this channel
     Line* first = nullptr;     // whose segment opens it; null: no segment at all
+    Expecting* expecting = nullptr;  // the same channel, where it wants to know what is to come
+    std::size_t ahead = 0;           // segments that look_ahead() has found to come on it
+    bool is_ahead_known = false;     // no more of them can be told
   };
 
   // A chunk of this operation.
@@ -228,6 +233,12 @@ class Executor {
   void reduce_cold(const Line& line, const Piece& piece, std::byte* slot, const std::byte* left,
                    const std::byte* right) const;
 
+  // What is to come: executor_ahead.cpp.
+  void look_ahead();
+  bool expect(const Line& line, const Piece& piece);
+  bool is_received(const Line& line, const Piece& piece) const;
+  bool is_touched(std::span<const std::byte> memory) const;
+
   // Brief operations: executor_brief.cpp.
   void find_actions();
   Action action_of(Line& line, std::size_t step);
@@ -239,6 +250,7 @@ class Executor {
   // Running it: executor.cpp.
   bool advance_in_turns();
   bool run(Line& line, std::size_t turn);
+  bool find_piece(const Line& line, std::size_t turn, Piece& piece, std::size_t& segment) const;
   bool run(Line& line, const Piece& piece, std::size_t segment);
   bool advance_recorded();  // executor_recorded.cpp
   std::size_t bytes_in(const Line& line, std::size_t turn) const;
@@ -339,6 +351,9 @@ class Executor {
   int awaited_peer_ = kNobody;
   std::size_t awaited_bytes_ = 0;
   std::uint64_t moves_ = 0;
+  bool has_expecting_ = false;   // channels that want to be told what is to come
+  std::uint64_t looked_at_ = 0;  // moves_ when it was looked ahead last
+  std::vector<std::span<const std::byte>> touched_;  // by pieces that are yet to run
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;
 };
@@ -363,6 +378,27 @@ inline bool Executor::start_again(const CallHeader& header, std::uint32_t sequen
   header_.set_sequence(sequence);
   begin(in, out);
   return true;
+}
+
+// What `line` has to do in this turn; false where that is nothing.
+inline bool Executor::find_piece(const Line& line, std::size_t turn, Piece& piece,
+                                 std::size_t& segment) const {
+  if (turn < line.stage) return false;
+  const std::size_t round = turn - line.stage;
+  segment = round * static_cast<std::size_t>(schedule_.slices) + line.slice;
+  if (segment >= line.segments) return false;
+  piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
+  piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
+  piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
+  piece.is_cold = cold_ != nullptr && line.*cold_;
+  piece.opens_out = round == 0 && line.opens_out;
+  piece.opens_in = round == 0 && line.opens_in;
+  return true;
+}
+
+inline std::byte* Executor::address(const Operand& operand, std::size_t offset) const {
+  std::byte* const place = places_[static_cast<std::size_t>(operand.place)];
+  return place == nullptr ? nullptr : place + offset;
 }
 
 inline bool Executor::is_drained() {

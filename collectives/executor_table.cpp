@@ -10,6 +10,7 @@
 #include "collectives/executor.h"
 #include "collectives/memory_in_use.h"
 #include "collectives/recorder.h"
+#include "transports/expecting.h"
 
 namespace kolo {
 namespace {
@@ -119,6 +120,10 @@ void Executor::compile(std::span<Channel* const> channels) {
     credit = std::min(credit, out.channel->capabilities().credit_segments);
   }
   brief_order_ = brief_order(schedule_, credit);
+  for (Direction& in : in_) {
+    in.expecting = dynamic_cast<Expecting*>(in.channel);
+    has_expecting_ |= in.expecting != nullptr;
+  }
 }
 
 // All of a line that follows from its step alone.

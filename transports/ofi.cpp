@@ -35,8 +35,8 @@ constexpr auto kLastPatience = 2s;
 // Receives that wait for messages that are no segments, from all ranks.
 constexpr std::size_t kControls = 8;
 
-// Receives posted ahead of what is asked for, where the provider's queue has room for as many.
-constexpr std::size_t kAhead = 3;
+// Buffers of a channel's that receives are posted into, where the provider's queue has room.
+constexpr std::size_t kBuffers = 4;
 
 class OfiTransport final : public Transport, private ofi::Owner {
  public:
@@ -206,7 +206,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
                            std::min(own.window, other.window),
                            own.token,
                            other.token,
-                           std::min(kAhead, room - 1)};
+                           std::min(ofi::kMostReceives, room),
+                           std::min(kBuffers, room)};
       channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
     }
   }

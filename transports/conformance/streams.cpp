@@ -4,6 +4,7 @@
 #include <set>
 
 #include "transports/conformance/ranks.h"
+#include "transports/expecting.h"
 
 namespace kolo::conformance {
 
@@ -48,6 +49,29 @@ void follow_as_receiver(Rank& rank, int peer, const std::vector<Plan>& plan, int
   }
 }
 
+// The same where the channel wants to know what is to come: of every fourth segment on it is told.
+void follow_as_teller(Rank& rank, int peer, const std::vector<Plan>& plan) {
+  auto* const channel = dynamic_cast<Expecting*>(&rank.to(peer));
+  std::vector<Bytes> places;
+  for (const Plan& step : plan) places.emplace_back(step.bytes);
+  const auto place = [&](std::size_t i) {
+    return plan[i].in == In::kView ? std::span<std::byte>() : std::span(places[i]);
+  };
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    for (std::size_t ahead = 0; i % 4 == 0 && ahead <= channel->expected_segments(); ++ahead) {
+      if (i + ahead >= plan.size() || !channel->expect(ahead, place(i + ahead))) break;
+    }
+    if (plan[i].in == In::kView) {
+      rank.expect_pattern(peer, static_cast<int>(i), plan[i].bytes, In::kView);
+      continue;
+    }
+    const unsigned flags = plan[i].in == In::kReceiveCold ? kCold : kPlain;
+    rank.until([&] { return rank.to(peer).receive(place(i), flags); });
+    expect_equal(places[i], pattern(peer, rank.rank(), static_cast<int>(i), plan[i].bytes),
+                 "what was expected");
+  }
+}
+
 }  // namespace
 
 void knows_itself(const Subject& subject) {
@@ -81,6 +105,13 @@ void one_way(const Subject& subject) {
         rank.drain(1);
       } else {
         follow_as_receiver(rank, 0, plan, 0, 100);
+      }
+      if (dynamic_cast<Expecting*>(&rank.to(1 - rank.rank())) == nullptr) return;
+      if (rank.rank() == 1) {
+        follow_as_sender(rank, 0, plan, 0, 100);
+        rank.drain(0);
+      } else {
+        follow_as_teller(rank, 1, plan);
       }
     });
   }

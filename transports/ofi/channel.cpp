@@ -32,17 +32,16 @@ constexpr unsigned kFruitless = 64;
 // message that comes unexpected.
 constexpr std::size_t kCopiedBytes = 4096;
 
+// Receives into buffers where the owner says what to expect, the one that is due among them.
+constexpr std::size_t kGuessed = 2;
+
 // What a receive of nothing points to: some providers take no null.
 std::byte nothing{};
 
 }  // namespace
 
 OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
-    : endpoint_(endpoint),
-      lifeline_(lifeline),
-      pair_(pair),
-      out_(pair.window),
-      in_(pair.ahead + 1) {
+    : endpoint_(endpoint), lifeline_(lifeline), pair_(pair), out_(pair.window), in_(pair.receives) {
   capabilities_.segment_bytes = pair.longest_bytes;
   capabilities_.straight_segment_bytes = pair.longest_bytes;
   capabilities_.preferred_segment_bytes = pair.segment_bytes;
@@ -119,7 +118,7 @@ bool OfiChannel::is_drained() {
     if (!has_peer_taken_all()) find_lost("send to");
     completed_ = sent_;
   }
-  if (completed_ < sent_ && ++fruitless_ > kFruitless) post_ahead();
+  if (completed_ < sent_ && ++fruitless_ > kFruitless) post_ahead(pair_.buffers);
   if (completed_ == sent_) fruitless_ = 0;
   return completed_ == sent_;
 }
@@ -198,8 +197,7 @@ const std::byte* OfiChannel::view(std::size_t bytes) {
 void OfiChannel::release() {
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
-  looks_ahead_ = true;
-  take(viewed_bytes_);
+  take(viewed_bytes_, true);
 }
 
 bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
@@ -215,9 +213,18 @@ bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
       std::memcpy(into.data(), segment.place.data(), into.size());
     }
   }
-  looks_ahead_ = is_short;
-  take(into.size());
+  take(into.size(), is_short);
   return true;
+}
+
+// Short ones go into a buffer, too, as receive() has it.
+bool OfiChannel::expect(std::size_t ahead, std::span<std::byte> into) {
+  throw_if_dead();
+  check(into.size() <= capabilities_.segment_bytes, kTooLong);
+  is_told_ = true;
+  const std::uint64_t segment = taken_ + ahead;
+  if (segment != asked_ || ahead >= in_.size()) return segment < asked_;
+  return post_next(into, into.size() <= kCopiedBytes);
 }
 
 // True once the next segment, of `bytes`, has come, be it into `into` or into a buffer.
@@ -228,8 +235,9 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
     endpoint_.poll();
     return false;
   }
-  if (looks_ahead_) post_ahead();
+  if (looks_ahead_) post_ahead(is_told_ ? kGuessed : pair_.buffers);
   const Incoming& segment = incoming(taken_);
+  check(!is_own || segment.is_own, "view() of a segment that was to be received");
   check(is_own || segment.is_own || segment.place.data() == into.data() || into.empty(),
         "receive() of a segment again, into other memory than before");
   if (!segment.has_come) endpoint_.poll();
@@ -250,9 +258,10 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
 bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   Incoming& segment = incoming(asked_);
   if (is_own) {
+    if (buffers_posted_ - buffers_free_ >= pair_.buffers) return false;
     const std::size_t stride = slot_stride(pair_.longest_bytes);
-    if (!buffers_) buffers_ = allocate_aligned(stride * in_.size());
-    into = {buffers_.get() + asked_ % in_.size() * stride, pair_.longest_bytes};
+    if (!buffers_) buffers_ = allocate_aligned(stride * pair_.buffers);
+    into = {buffers_.get() + buffers_posted_ % pair_.buffers * stride, pair_.longest_bytes};
   } else if (into.empty()) {
     into = {&nothing, 0};
   }
@@ -264,16 +273,21 @@ bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   if (posted == Posted::kNever) lose(ErrorCode::kPeerLost, cannot("receive from", endpoint_.why()));
   if (posted != Posted::kYes) return false;
   ++asked_;
+  buffers_posted_ += is_own ? 1 : 0;
   return true;
 }
 
-void OfiChannel::post_ahead() {
-  while (asked_ - taken_ <= pair_.ahead) {
+void OfiChannel::post_ahead(std::size_t receives) {
+  while (asked_ - taken_ < receives) {
     if (!post_next({}, true)) return;
   }
 }
 
-void OfiChannel::take(std::size_t bytes) {
+// `goes_on`: what comes next may be taken alike. Who says what to expect need not be guessed at,
+// but for short ones, which open what it does next.
+void OfiChannel::take(std::size_t bytes, bool goes_on) {
+  buffers_free_ += incoming(taken_).is_own ? 1 : 0;
+  looks_ahead_ = goes_on && (!is_told_ || bytes <= kCopiedBytes);
   ++taken_;
   statistics_.bytes_received += bytes;
   ++statistics_.segments_received;

@@ -5,8 +5,10 @@
 //
 // In: receives are posted in the order of the segments, which is how the provider matches them. A
 // segment that receive() asks for goes straight into the caller's memory; one that view() asks for
-// into a buffer of this channel's, and those after it have buffers posted as well, so that they
-// need not wait for this rank. receive() of what has come into such a buffer copies it.
+// into a buffer of this channel's. Those that are expected are posted as well, so that they need
+// not wait for this rank: a provider asks its peer for a long one, and it costs a turn of both.
+// Where nothing is expected, a guess: what was viewed last, or was short, is followed by more that
+// go into buffers. receive() of what has come into such a buffer copies it.
 //
 // Credit goes back with the segments of the other direction, or by itself once half of the window
 // is owed.
@@ -19,6 +21,7 @@
 
 #include "transports/aligned_memory.h"
 #include "transports/error.h"
+#include "transports/expecting.h"
 #include "transports/lifeline.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/tag.h"
@@ -33,6 +36,9 @@ inline constexpr std::size_t kLongestWindow = 32;
 // Slots that can be filled and under way at once.
 inline constexpr std::size_t kSlots = 8;
 
+// Receives posted at once, where the provider's queues have room.
+inline constexpr std::size_t kMostReceives = 8;
+
 // What both ends of a channel are made of.
 struct Pair {
   int rank = 0;
@@ -42,10 +48,11 @@ struct Pair {
   std::size_t window = kSlots;    // the same at both ends; at least kSlots
   std::uint32_t own_token = 0;
   std::uint32_t peer_token = 0;
-  std::size_t ahead = 0;  // receives posted beyond what was asked for
+  std::size_t receives = 1;  // posted at once
+  std::size_t buffers = 1;   // of them into buffers of the channel's; at most `receives`
 };
 
-class OfiChannel final : public Channel, private Owner {
+class OfiChannel final : public Channel, public Expecting, private Owner {
  public:
   OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair);
 
@@ -61,6 +68,9 @@ class OfiChannel final : public Channel, private Owner {
   const std::byte* view(std::size_t bytes) override;
   void release() override;
   bool receive(std::span<std::byte> into, unsigned flags) override;
+
+  std::size_t expected_segments() const override { return in_.size() - 1; }
+  bool expect(std::size_t ahead, std::span<std::byte> into) override;
 
   // A message of the peer's that is no segment.
   void hear(const Word& message);
@@ -123,8 +133,8 @@ class OfiChannel final : public Channel, private Owner {
 
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
   bool post_next(std::span<std::byte> into, bool is_own);
-  void post_ahead();
-  void take(std::size_t bytes);
+  void post_ahead(std::size_t receives);
+  void take(std::size_t bytes, bool goes_on);
 
   void throw_if_closed() const;
   void throw_if_dead() const;
@@ -163,7 +173,10 @@ class OfiChannel final : public Channel, private Owner {
   std::uint64_t told_ = 0;   // taken_, as the peer knows it
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
-  bool looks_ahead_ = false;
+  std::uint64_t buffers_posted_ = 0;  // of asked_
+  std::uint64_t buffers_free_ = 0;    // of those, taken
+  bool looks_ahead_ = false;          // what comes next is received into buffers, unasked
+  bool is_told_ = false;              // the owner says what to expect
 
   // The end.
   bool owes_control_ = false;           // credit or kHeard could not be sent
