@@ -64,7 +64,7 @@ int usage_error(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  kolo::open_standard_descriptors();
+  kolo::open_standard_descriptors(kolo::LostOutput::kIsAnError);
   CLI::App app{kAbout, "kolo-run -n N"};
   app.set_version_flag("--version", "kolo " KOLO_VERSION, "Print the version and end");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -90,7 +90,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(begin, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    const int code = app.exit(done);
+    if (std::cout.flush()) return code;
+    std::cerr << "kolo-run: cannot write to standard output\n";
+    return 1;
   } catch (const CLI::ParseError& error) {
     return usage_error(explain(error, app));
   }

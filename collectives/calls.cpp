@@ -81,6 +81,9 @@ void require_scale(const Call& call) {
 }
 
 void take_op(Call& call, ReduceOp op) {
+  if (op > ReduceOp::kUser) {
+    reject(call, fmt::format("{} is the number of no operation", static_cast<int>(op)));
+  }
   if (op == ReduceOp::kUser && call.reducer == nullptr) {
     reject(call, "a user function is given as a Reducer, in the place of type and operation");
   }

@@ -46,13 +46,13 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;
-  if (state_) state_->close();
+  if (state_) Engine::close(std::exchange(state_, nullptr));
   state_ = std::move(other.state_);
   return *this;
 }
 
 Communicator::~Communicator() {
-  if (state_) state_->close();
+  if (state_) Engine::close(std::move(state_));
 }
 
 int Communicator::rank() const { return state_->rank(); }
@@ -452,7 +452,10 @@ Work Communicator::push_async(const void* in, void* out, std::size_t count, cons
       std::move(update));
 }
 
-bool Communicator::progress() { return state_->progress(); }
+bool Communicator::progress() {
+  const std::shared_ptr<State> state = state_;  // a callback may destroy this
+  return state->progress();
+}
 
 void Communicator::abort(std::string_view reason) { state_->abort(reason); }
 

@@ -76,12 +76,13 @@ std::string_view to_string(Reproducibility mode);
 struct RankDevice;
 
 struct CommunicatorOptions {
-  std::string transport = "auto";             // a name of transport_names(), or "auto"
-  std::string name = "world";                 // keeps communicators of one job apart in the store
-  std::chrono::milliseconds timeout{30'000};  // of every operation, and of finding the others
-  std::size_t segment_bytes = 0;              // 0: the transport's preference
-  std::string host_id = {};      // as which host of its machine it counts; empty: KOLO_HOST_ID
-  bool progress_thread = false;  // a thread that drives asynchronous operations while nobody waits
+  std::string transport = "auto";  // a name of transport_names(), or "auto"
+  std::string name = "world";      // keeps communicators of one job apart in the store
+  // Of every operation, and of finding the others; 0: KOLO_TIMEOUT_MS, if set, or else 30 s.
+  std::chrono::milliseconds timeout{0};
+  std::size_t segment_bytes = 0;  // 0: the transport's preference
+  std::string host_id = {};       // as which host of its machine it counts; empty: KOLO_HOST_ID
+  bool progress_thread = false;   // a thread that drives asynchronous operations while nobody waits
   Reproducibility reproducibility = Reproducibility::kFast;  // the same on every rank
   // A table of measured choices (kolo-bench tune writes it): a file, read by rank 0 alone; empty:
   // KOLO_TUNING, if set.

@@ -53,6 +53,7 @@ std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
 }  // namespace
 
 CommunicatorOptions sensible(CommunicatorOptions options) {
+  if (options.timeout.count() == 0) options.timeout = read_settings().timeout;
   check(options.timeout.count() > 0,
         fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
   check(options.reproducibility <= Reproducibility::kInvariant,
@@ -105,12 +106,18 @@ void Engine::begin(const std::function<void()>& make_planner) {
     throw;
   }
   const bool streams_need_progress = streams_ && size_ > 1 && streams_->is_one_with_host();
-  if (options_.progress_thread || streams_need_progress) thread_ = std::thread([this] { serve(); });
+  if (options_.progress_thread || streams_need_progress) {
+    thread_ = std::thread([this] {
+      serve();
+      keep_.reset();  // the last of it, where a callback closed it
+    });
+  }
 }
 
 void Engine::connect(Deadline deadline) {
   // One rank alone meets nobody: who else is there in the store is no other rank of its job.
   store_->join(rank_, size_ > 1 ? options_.name : "");
+  if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
   make_streams();
   placement_ = find_placement(*store_, rank_, size_, deadline, host_id,
@@ -337,9 +344,30 @@ bool Engine::progress() {
 
 // --- the end ---
 
+void Engine::close(std::shared_ptr<Engine> engine) noexcept {
+  Engine& closing = *engine;
+  if (closing.thread_.get_id() == std::this_thread::get_id()) {
+    closing.thread_.detach();
+    closing.keep_ = std::move(engine);
+  }
+  closing.close();
+}
+
 void Engine::close() noexcept {
   if (is_closed_) return;
   is_closed_ = true;
+  say_goodbye();
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  is_closed_by_callback_ = is_driving();
+  if (!is_closed_by_callback_) finish_closing();
+}
+
+void Engine::say_goodbye() noexcept {
   try {
     progress();
     if (!poison_ && head_ == nullptr && sequence_ > 0) {
@@ -353,12 +381,9 @@ void Engine::close() noexcept {
   } catch (...) {
     // Whatever is wrong now has nobody left to hear it.
   }
-  {
-    const std::lock_guard lock(mutex_);
-    is_closing_ = true;
-    changed_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
+}
+
+void Engine::finish_closing() noexcept {
   try {
     write_timeline();
   } catch (const std::exception& error) {  // nobody is left to catch: it is said where people look

@@ -43,7 +43,7 @@
 
 namespace kolo {
 
-// The same, its timeout bounded; std::invalid_argument for what makes no sense.
+// The same, its timeout known and bounded; std::invalid_argument for what makes no sense.
 CommunicatorOptions sensible(CommunicatorOptions options);
 
 class Engine {
@@ -110,6 +110,9 @@ class Engine {
   // Ends what is in flight, says goodbye, closes the transport. Never throws, never waits for a
   // peer.
   void close() noexcept;
+  // The same for its last holder. Inside a callback, who drives sees to the end once it is back;
+  // the progress thread, which nobody can wait for then, keeps the engine until its own end.
+  static void close(std::shared_ptr<Engine> engine) noexcept;
 
   // Of the one who drives: each waits until it may look. engine_profile.cpp.
   CommunicatorStatistics statistics();
@@ -204,6 +207,8 @@ class Engine {
   Error in_group(const Error& error) const;
   void fail(const Error& own);
   void abort_what_is_left();
+  void say_goodbye() noexcept;
+  void finish_closing() noexcept;
   void leave() noexcept;
 
   const int rank_;
@@ -226,6 +231,7 @@ class Engine {
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
   std::optional<Error> aborted_;  // by an update or a callback
+  bool is_closed_by_callback_ = false;
   Operation* at_hand_ = nullptr;  // that a failure is of
   bool has_moved_ = false;        // anything, since the last pause
   std::uint64_t idle_rounds_ = 0;
@@ -258,6 +264,7 @@ class Engine {
   bool has_given_ = false;  // operations to streams that are not over
   std::optional<Error> poison_;
   std::thread thread_;
+  std::shared_ptr<Engine> keep_;  // by the progress thread, once nobody else does
 };
 
 }  // namespace kolo

@@ -58,6 +58,7 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   } catch (...) {
     fail(explain(at_hand_, std::current_exception()));
   }
+  if (std::exchange(is_closed_by_callback_, false)) finish_closing();
 }
 
 Operation* Engine::first_in_queue() {

@@ -28,6 +28,11 @@ bool receives_message(const Operation& operation) {
   return operation.direction != kNoDirection && operation.direction % 2 == 1;
 }
 
+std::string seconds(std::chrono::milliseconds timeout) {
+  if (timeout < 100ms) return fmt::format("{} ms", timeout.count());
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(timeout).count());
+}
+
 std::string_view as_text(const CallHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
@@ -82,7 +87,6 @@ std::string Engine::ask_after(const Operation& operation, int last) const {
 }
 
 Error Engine::timed_out(const Operation& operation) const {
-  const std::chrono::duration<double> timeout = operation.timeout;
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
   const int last = end_of_waiting(awaited);
@@ -94,8 +98,8 @@ Error Engine::timed_out(const Operation& operation) const {
       awaited == kNobody ? "" : channels_[static_cast<std::size_t>(awaited)]->why_unconnected();
   return {
       ErrorCode::kDeadline, last,
-      fmt::format("rank {} ({}): {} ({}) timed out after {:.1f} s in {} #{}, {}; {}{}{}{}", rank_,
-                  host_, describe_wait(operation), transport_->name(), timeout.count(),
+      fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
+                  describe_wait(operation), transport_->name(), seconds(operation.timeout),
                   to_string(header.collective), header.sequence, describe_place(operation), between,
                   unconnected, unconnected.empty() ? "" : "; ", ask_after(operation, last))};
 }

@@ -23,6 +23,11 @@ std::string name_of_group(std::span<const int> ranks) {
 void require_group(std::span<const int> ranks, int rank, int size) {
   const std::set<int> distinct(ranks.begin(), ranks.end());
   const std::string list = fmt::format("{}", fmt::join(ranks, ", "));
+  if (ranks.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "subset: rank {} calls for a group of no ranks: name those that are in it, itself too",
+        rank));
+  }
   if (distinct.size() != ranks.size()) {
     throw std::invalid_argument(fmt::format("subset: a rank is named twice: {}", list));
   }

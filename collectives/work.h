@@ -36,7 +36,8 @@ class Work {
 
   // Calls `callback` once this operation has ended: at once where it has, else on the thread whose
   // call makes it end. It may issue operations, but must not wait for any; what it throws ends the
-  // program.
+  // program. It may destroy the communicator, also on its progress thread, but where a blocking
+  // operation of that communicator may be what makes it end.
   void when_done(WorkCallback callback);
 
   // Issues a persistent operation (CallOptions::is_persistent) once more: the same call, of the

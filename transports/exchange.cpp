@@ -58,11 +58,11 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
           waited < kShort ? "; this rank itself had used up most of the time before" : "";
       const char* const way_out =
           missing.size() == 1 ? "start it, see why it stopped" : "start them, see why they stopped";
-      throw Error(
-          ErrorCode::kDeadline, missing.front(),
-          fmt::format(
-              "rank {}: waited {:.1f} s for {} of {} to {} ({}){}: {}, or raise the timeout", rank,
-              waited.count(), name_ranks(missing), size, purpose, store.describe(), hint, way_out));
+      throw Error(ErrorCode::kDeadline, missing.front(),
+                  fmt::format("rank {}: waited {:.1f} s for {} of {} to {} ({}){}: {}, or raise "
+                              "the timeout (KOLO_TIMEOUT_MS, if the program sets none)",
+                              rank, waited.count(), name_ranks(missing), size, purpose,
+                              store.describe(), hint, way_out));
     }
   }
   return values;

@@ -314,7 +314,14 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
     throw std::invalid_argument(
         fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
   }
-  resolve_transport("auto");  // what no rank could read is said once, here
+  // What no rank could read or use is said once, here.
+  const std::string transport = resolve_transport("auto");
+  if (request.ranks > 1 && !joins_processes(transport)) {
+    throw std::invalid_argument(
+        fmt::format("KOLO_TRANSPORT: {} joins threads of one process, and the launcher makes each "
+                    "rank a process of its own: unset it, or name another",
+                    transport));
+  }
   const bool is_ours = request.output == RankOutput::kRankZeroPlain;
   if (const auto why = why_too_few_descriptors(request, is_ours); !why.empty())
     throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
@@ -329,10 +336,12 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
   return result;
 }
 
-void open_standard_descriptors() {
+void open_standard_descriptors(LostOutput lost) {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (open("/dev/null", O_RDWR) < 0) return;  // the lowest number that is free: this one
+    const bool refuses = descriptor == STDOUT_FILENO && lost == LostOutput::kIsAnError;
+    // The lowest number that is free: this one.
+    if (open("/dev/null", refuses ? O_RDONLY : O_RDWR) < 0) return;
   }
 }
 

@@ -48,7 +48,9 @@ LaunchResult launch_ranks(const LaunchRequest& request);
 
 // Opens /dev/null in the place of standard input, output and error where a program was started
 // without them: the next socket would get the number, and the program's words. First thing in main.
-void open_standard_descriptors();
+// kIsAnError: writing to an output that is not there fails, as it would without this.
+enum class LostOutput { kIsFine, kIsAnError };
+void open_standard_descriptors(LostOutput lost = LostOutput::kIsFine);
 
 // The path of the running program, to start it again as a rank.
 std::string own_program();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "transports/error.h"
+#include "transports/posix/identity.h"
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
@@ -63,6 +64,25 @@ std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16
   }
 }
 
+// Rank 0 is what the others are told to start: what keeps it from its own server is the name.
+std::shared_ptr<Store> connect_to_own(const std::string& host, std::uint16_t port,
+                                      Deadline deadline) {
+  try {
+    return connect_tcp_store(host, port, deadline, 0);
+  } catch (const Error& error) {
+    std::string why;
+    if (error.code() != ErrorCode::kDeadline) throw;
+    const bool is_known = !posix::resolve(host, port, why).empty();
+    throw Error(
+        ErrorCode::kDeadline, 0,
+        fmt::format("rank 0 serves the store of the job, and does not reach it at {}{}: correct "
+                    "MASTER_ADDR, to a name or an address of this host, {}, by which all ranks "
+                    "reach it",
+                    posix::host_and_port(host, port), is_known ? "" : " (" + why + ")",
+                    posix::host_name()));
+  }
+}
+
 std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadline deadline) {
   const auto url = parse_store_url(text);
   if (!url) {
@@ -81,10 +101,11 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
   if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
   need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
   if (settings.master_port != 0) {
-    std::shared_ptr<TcpStoreServer> server;
-    if (who.rank == 0) server = serve_store(settings.master_host, settings.master_port);
-    auto client = connect_tcp_store(settings.master_host, settings.master_port, deadline, 0);
-    return server ? with_server(std::move(client), std::move(server)) : client;
+    const std::string& host = settings.master_host;
+    if (who.rank != 0) return connect_tcp_store(host, settings.master_port, deadline, 0);
+    auto server = serve_store(host, settings.master_port);
+    auto client = connect_to_own(host, settings.master_port, deadline);
+    return with_server(std::move(client), std::move(server));
   }
   if (who.size == 1) return make_local_store();
   throw std::invalid_argument(

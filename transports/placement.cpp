@@ -108,4 +108,20 @@ Placement find_placement(Store& store, int rank, int size, Deadline deadline,
                         rank);
 }
 
+// Who of several was the first, a counter knows; what it says stands under a key, a moment later.
+void require_one_size(Store& store, int rank, int size, Deadline deadline) {
+  if (store.add("sizes said", 1) == 1) return store.set("size", fmt::format("{} {}", rank, size));
+  std::istringstream said(store.get("size", deadline));
+  int first = 0;
+  int first_size = 0;
+  if (!(said >> first >> first_size)) {
+    throw Error(ErrorCode::kProtocol, kNoPeer,
+                "a rank published an unreadable size: is it another version of kolo?");
+  }
+  if (first_size == size) return;
+  throw Error(ErrorCode::kMismatch, first,
+              fmt::format("rank {} says WORLD_SIZE={}, rank {} says {}: give all ranks the same",
+                          rank, size, first, first_size));
+}
+
 }  // namespace kolo

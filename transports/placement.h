@@ -34,4 +34,8 @@ Placement find_placement(Store& store, int rank, int size, Deadline deadline,
 std::string describe_place(std::string_view host_id = {}, std::string_view device = {});
 Placement placement_from(const std::vector<std::string>& places, int rank);
 
+// Holds `size` against that of the first rank of the job that called this: Error kMismatch names
+// both where they differ. It waits for no rank but, for a moment, that first one.
+void require_one_size(Store& store, int rank, int size, Deadline deadline);
+
 }  // namespace kolo

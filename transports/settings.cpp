@@ -19,6 +19,7 @@ namespace kolo {
 namespace {
 
 constexpr long kMostTcpLanes = 16;
+constexpr long kMostTimeoutMs = std::numeric_limits<int>::max();  // 24 days
 constexpr std::string_view kPrefix = "KOLO_";
 
 // No settings of a job's: read by what builds, measures and tests.
@@ -176,6 +177,8 @@ Settings read_settings(const Variables& variables) {
   settings.master_host = reader.text("MASTER_ADDR").value_or("");
   settings.master_port =
       static_cast<std::uint16_t>(reader.number("MASTER_PORT", 1, 65535).value_or(0));
+  settings.timeout = std::chrono::milliseconds(
+      reader.number("KOLO_TIMEOUT_MS", 1, kMostTimeoutMs).value_or(settings.timeout.count()));
   settings.wait = read_wait(reader);
   settings.spin = std::chrono::microseconds(
       reader.number("KOLO_SPIN_US", 0, 60'000'000).value_or(settings.spin.count()));

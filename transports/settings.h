@@ -36,6 +36,8 @@ struct Settings {
   std::uint16_t master_port = 0;  // MASTER_PORT
 
   // --- waiting ---
+  // KOLO_TIMEOUT_MS: of every operation, and of finding the others, where the program gives none.
+  std::chrono::milliseconds timeout{30'000};
   WaitKind wait = WaitKind::kAuto;       // KOLO_WAIT: auto, spin, yield or block
   std::chrono::microseconds spin{2000};  // KOLO_SPIN_US: how long to spin or yield before sleeping
 

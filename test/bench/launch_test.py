@@ -12,7 +12,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from processes import PATIENCE_S, wait_until
+from processes import PATIENCE_S, guardian_of, wait_until
 
 KOLO_RUN = ""
 
@@ -23,8 +23,8 @@ def start(*words, **options):
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options)
 
 
-def run(*words):
-    process = start(*words)
+def run(*words, **options):
+    process = start(*words, **options)
     output, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, output, errors
 
@@ -66,6 +66,20 @@ class Output(unittest.TestCase):
                                   timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
         self.assertIn("No space left on device", done.stderr)
+
+    def test_output_that_is_closed_or_full_fails_whatever_would_have_been_said(self):
+        for words in ("--help", "--version", "-n 2 echo said"):
+            for output in (">&-", ">/dev/full"):
+                with self.subTest(words=words, output=output):
+                    done = subprocess.run(["sh", "-c", f'"{KOLO_RUN}" {words} {output}'], stderr=subprocess.PIPE, text=True,
+                                          timeout=PATIENCE_S, check=False)
+                    self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+                    self.assertIn("cannot write", done.stderr)
+
+    def test_a_short_stack_is_enough(self):
+        done = subprocess.run(["sh", "-c", f'ulimit -s 64; "{KOLO_RUN}" -n 1 echo said'], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0] said\n", ""))
 
     def test_it_knows_its_version(self):
         code, output, _ = run("--version")
@@ -164,6 +178,12 @@ class Endings(unittest.TestCase):
             _, _, errors = run(*words)
             self.assertIn(about, errors)
 
+    def test_a_transport_that_joins_no_processes_is_refused_once_before_anything_starts(self):
+        code, output, errors = run("-n", "2", "echo", "started", env=dict(os.environ, KOLO_TRANSPORT="inproc"))
+        self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+        self.assertIn("KOLO_TRANSPORT: inproc joins threads of one process", errors)
+        self.assertEqual(run("-n", "1", "echo", "alone", env=dict(os.environ, KOLO_TRANSPORT="inproc"))[1], "[0] alone\n")
+
     def test_options_behind_the_command_are_the_commands(self):
         self.assertEqual(run("-n", "1", "echo", "-n", "3", "--help")[1], "[0] 3 --help\n")
         self.assertEqual(run("-n", "1", "--", "echo", "--", "x")[1], "[0] -- x\n")
@@ -224,6 +244,15 @@ class Signals(unittest.TestCase):
         process, groups = self.start_waiting()
         process.kill()
         process.wait(PATIENCE_S)
+        self.assert_nothing_left(groups)
+
+    def test_a_guardian_that_was_stopped_is_killed_and_named(self):
+        process, groups = self.start_waiting()
+        guardian = wait_until(lambda: guardian_of(process), "the guardian to be there")
+        os.kill(guardian, signal.SIGSTOP)
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+        self.assertIn(f"the launcher's guardian, pid {guardian}, did not end", process.stderr.read())
         self.assert_nothing_left(groups)
 
     def test_background_processes_of_ranks_that_ended_well_are_ended(self):

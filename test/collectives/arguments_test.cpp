@@ -74,6 +74,10 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, ReduceOp::kBitXor); },
      "all_reduce: bit_xor is not defined for float32; it is for integers"},
     {[](Communicator& c, float* data) {
+       c.all_reduce(data, data, 4, kFloat, static_cast<ReduceOp>(77));
+     },
+     "all_reduce: 77 is the number of no operation"},
+    {[](Communicator& c, float* data) {
        c.reduce_scatter(data, data, 4, ElementType::kFloat8E4M3, ReduceOp::kBitAnd);
      },
      "reduce_scatter: bit_and is not defined for float8_e4m3"},

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -425,6 +426,36 @@ TEST_CASE("every asynchronous form, also persistent, gives what its blocking for
       expect(again == wanted, std::string(form.name) + " differs when persistent");
     }
   });
+}
+
+// With another operation in flight behind it, or none; on the progress thread, or the one that
+// polls.
+TEST_CASE("a callback may destroy its communicator") {
+  const auto has_thread = GENERATE(true, false);
+  const auto has_more = GENERATE(false, true);
+  run_ranks(
+      2, "shm",
+      [&](Communicator& communicator) {
+        std::optional<Communicator> own(communicator.duplicate());
+        std::vector<float> data(kCount, 1);
+        std::vector<float> more(kCount, 1);
+        std::atomic<bool> is_destroyed{false};
+        Work work = sum_async(*own, data);
+        Work behind = has_more ? sum_async(*own, more) : Work();
+        work.when_done([&](const Error*) {
+          own.reset();
+          is_destroyed = true;
+        });
+        while (!is_destroyed) {
+          if (has_thread) {
+            std::this_thread::yield();
+          } else {
+            work.test();
+          }
+        }
+        while (has_more && !behind.test()) std::this_thread::yield();
+      },
+      with_progress_thread(has_thread));
 }
 
 TEST_CASE("communicators over several transports run at once in one process") {

@@ -8,6 +8,7 @@
 
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
+#include "transports/settings.h"
 
 namespace kolo::test {
 namespace {
@@ -423,6 +424,30 @@ TEST_CASE("a communicator destroyed with work in flight ends the job with that c
     }
   });
   require_same_cause(outcomes, ErrorCode::kAborted, "destroyed with all_reduce #1");
+}
+
+TEST_CASE("where a program gives no timeout, KOLO_TIMEOUT_MS does, and the message names it") {
+  set_setting("KOLO_TIMEOUT_MS", "300");
+  const RankOutcome outcome = outcome_of([] { Communicator(0, 2, make_local_store()); });
+  set_setting("KOLO_TIMEOUT_MS", "");
+  INFO(outcome.text);
+  CHECK(outcome.code == ErrorCode::kDeadline);
+  CHECK_THAT(outcome.text, ContainsSubstring("rank 0: waited 0.3 s for rank 1 of 2") &&
+                               ContainsSubstring("raise the timeout (KOLO_TIMEOUT_MS"));
+}
+
+TEST_CASE("a timeout of a millisecond is said as one") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 2, store, options_for("shm", 20s));
+    if (rank == 1) {
+      while (!store->failure()) std::this_thread::yield();
+      return;
+    }
+    CallOptions call;
+    call.timeout = 1ms;
+    communicator.barrier(call);
+  });
+  CHECK_THAT(outcomes[0].text, ContainsSubstring(" timed out after 1 ms in barrier #0"));
 }
 
 }  // namespace kolo::test

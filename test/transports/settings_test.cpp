@@ -13,6 +13,7 @@
 #include "test/transports/store_table.h"
 #include "transports/error.h"
 #include "transports/posix/cores.h"
+#include "transports/posix/identity.h"
 #include "transports/posix/socket.h"
 #include "transports/settings.h"
 
@@ -70,6 +71,7 @@ std::string refusal_of(const std::function<void()>& call) {
 TEST_CASE("an empty environment gives the defaults") {
   const Settings settings = settings_of({});
   CHECK_FALSE(settings.rank);
+  CHECK(settings.timeout == std::chrono::seconds(30));
   CHECK(settings.wait == WaitKind::kAuto);
   CHECK(settings.tcp_port_low == 0);
   CHECK(settings.segment_bytes == 0);
@@ -85,6 +87,7 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_STORE", "tcp://a:1"},
                                          {"MASTER_ADDR", "node"},
                                          {"MASTER_PORT", "29500"},
+                                         {"KOLO_TIMEOUT_MS", "1500"},
                                          {"KOLO_WAIT", "block"},
                                          {"KOLO_SPIN_US", "7"},
                                          {"KOLO_TRANSPORT", "tcp"},
@@ -109,6 +112,7 @@ TEST_CASE("every setting is read") {
   CHECK(settings.store == "tcp://a:1");
   CHECK(settings.master_host == "node");
   CHECK(settings.master_port == 29500);
+  CHECK(settings.timeout == std::chrono::milliseconds(1500));
   CHECK(settings.wait == WaitKind::kBlock);
   CHECK(settings.spin == std::chrono::microseconds(7));
   CHECK(settings.transport == "tcp");
@@ -133,6 +137,7 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"RANK", {"-1", "x", "1x", "99999999999"}},
       {"WORLD_SIZE", {"0", "two"}},
       {"MASTER_PORT", {"0", "65536", "http"}},
+      {"KOLO_TIMEOUT_MS", {"0", "30s", "-1", "2147483648"}},
       {"KOLO_WAIT", {"sleep"}},
       {"KOLO_SPIN_US", {"-1"}},
       {"KOLO_HOST_ID", {"two words", "\n", std::string(65, 'x')}},
@@ -346,6 +351,23 @@ TEST_CASE("a rank 0 whose port is another program's is told so") {
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK_THAT(error.what(), ContainsSubstring("another program has it"));
+  }
+}
+
+TEST_CASE(
+    "a rank 0 that does not reach its own store is told of its address, not to start itself") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "no host is called so"}, {"MASTER_PORT", std::to_string(port)}});
+  try {
+    store_from_environment({0, 2, 0, 2}, in_seconds(0.2));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0 serves the store of the job") &&
+                                 ContainsSubstring("correct MASTER_ADDR, to a name or an address "
+                                                   "of this host, " +
+                                                   posix::host_name()) &&
+                                 !ContainsSubstring("start rank 0"));
   }
 }
 

@@ -48,13 +48,13 @@ struct kolo_transport {
   kolo_channel channels[];
 };
 
-enum { kClosed = -1 };  // in the place of errno: the peer has closed
+enum { kClosed = -1, kNoReason = 0 };  // in the place of errno: the peer has closed; all is said
 
 static kolo_status fail(kolo_error* error, int code, int peer, const char* what, int number) {
   error->code = code;
   error->peer = peer;
   const char* reason = number == kClosed ? "it has closed its socket" : strerror(number);
-  snprintf(error->text, sizeof error->text, "%s: %s", what, reason);
+  snprintf(error->text, sizeof error->text, number == kNoReason ? "%s" : "%s: %s", what, reason);
   return KOLO_FAILED;
 }
 
@@ -258,7 +258,7 @@ static kolo_status make(const kolo_plugin_request* request, kolo_transport** mad
   const size_t ranks = (size_t)request->ranks;
   if (*request->options != '\0')  // a misspelt option must not be a silent default
     return fail(error, KOLO_UNAVAILABLE, -1, "it has no options, leave out the ? and the rest",
-                EINVAL);
+                kNoReason);
   kolo_transport* transport = calloc(1, sizeof *transport + ranks * sizeof(kolo_channel));
   if (transport == NULL) return fail(error, KOLO_SYSTEM, -1, "a transport", ENOMEM);
   transport->rank = request->rank;

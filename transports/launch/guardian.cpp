@@ -1,6 +1,7 @@
 #include "transports/launch/guardian.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,12 +9,14 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <vector>
 
 namespace kolo::launch {
 namespace {
 
 constexpr pid_t kGoodbye = 0;
+constexpr int kPatienceMs = 3000;  // for an answer to it; a busy machine needs a part of that
 
 // Runs in the guardian. The memory was allocated before the fork: nothing here may allocate.
 [[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
@@ -55,6 +58,19 @@ Guardian::Guardian(int ranks) {
 
 Guardian::~Guardian() {
   report(kGoodbye);
+  // Its end of the line closes as it ends.
+  pollfd end{line_.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = poll(&end, 1, kPatienceMs)) < 0 && errno == EINTR) {
+  }
+  if (ready == 0) {
+    std::fprintf(
+        stderr,
+        "kolo: the launcher's guardian, pid %d, did not end within %d s, as if somebody had "
+        "stopped it: it was killed\n",
+        pid_, kPatienceMs / 1000);
+    kill(pid_, SIGKILL);
+  }
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -15,7 +15,7 @@ namespace kolo::launch {
 class Guardian {
  public:
   explicit Guardian(int ranks);
-  ~Guardian();  // says goodbye
+  ~Guardian();  // says goodbye; one that does not answer, as it was stopped, is killed, and named
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 

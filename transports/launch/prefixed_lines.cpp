@@ -10,7 +10,7 @@
 namespace kolo::launch {
 namespace {
 
-constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::size_t kReadBytes = 16 * 1024;  // on the stack, which may be a short one
 constexpr std::size_t kLongestLine =
     256 * 1024;  // longer ones are cut, so that memory stays bounded
 

@@ -1,6 +1,8 @@
 #include "transports/launch/rank_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,8 +13,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "transports/error.h"
+
 namespace kolo::launch {
 namespace {
+
+constexpr int kLookEveryMs = 200;
+constexpr int kLongestStopMs = 3000;
 
 struct Pipe {
   Pipe() {
@@ -78,8 +85,26 @@ struct ChildPlan {
   _exit(127);
 }
 
-// Blocks until the child has become its program, or says why not.
-int start_error(int pipe) {
+bool is_stopped(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
+}
+
+// Blocks until the child has become its program, or says why not. Whoever stopped it before that
+// may let it go on for a while; then it is killed.
+int start_error(int pipe, pid_t child) {
+  pollfd news{pipe, POLLIN, 0};
+  for (int stopped_for_ms = 0; poll(&news, 1, kLookEveryMs) <= 0;) {
+    stopped_for_ms = is_stopped(child) ? stopped_for_ms + kLookEveryMs : 0;
+    if (stopped_for_ms < kLongestStopMs) continue;
+    kill(-child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    throw Error(ErrorCode::kSystem, kNoPeer,
+                fmt::format("launcher: the process of a rank, pid {}, was stopped before it could "
+                            "start its program, and did not go on for {} s: it was killed",
+                            child, kLongestStopMs / 1000));
+  }
   int error = 0;
   ssize_t got = 0;
   while ((got = read(pipe, &error, sizeof error)) < 0 && errno == EINTR) {
@@ -111,7 +136,7 @@ RankProcess::RankProcess(const RankProgram& program, const Guardian& guardian) {
   if (pid_ < 0) posix::throw_system("launcher: fork");
   setpgid(pid_, pid_);  // as the child does: whoever comes first
   failure.to.close();
-  if (const int error = start_error(failure.from.get()); error != 0) {
+  if (const int error = start_error(failure.from.get(), pid_); error != 0) {
     waitpid(pid_, nullptr, 0);
     throw CannotStart{error};
   }

@@ -36,7 +36,8 @@ struct RankProgram {
 
 class RankProcess {
  public:
-  // Starts it. Throws CannotStart, or Error kSystem where processes or descriptors run out.
+  // Starts it. Throws CannotStart, or Error kSystem where processes or descriptors run out,
+  // or somebody stops the process before it has become the program.
   RankProcess(const RankProgram& program, const Guardian& guardian);
   ~RankProcess();  // ends the whole group, and reaps
   RankProcess(RankProcess&& other) noexcept;

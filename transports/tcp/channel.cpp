@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cerrno>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -172,7 +173,7 @@ void TcpChannel::close() noexcept {
 }
 
 void TcpChannel::throw_if_dead() const {
-  if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, peer_, lost_);
+  if (!lost_.empty()) throw Error(lost_code_, peer_, lost_);
   if (is_closed_) {
     throw Error(ErrorCode::kAborted, kNoPeer,
                 fmt::format("rank {}: this transport was closed", door_.rank()));
@@ -180,6 +181,12 @@ void TcpChannel::throw_if_dead() const {
 }
 
 void TcpChannel::lose(const char* operation, int error) noexcept {
+  if (error == EFAULT) {
+    lost_code_ = ErrorCode::kSystem;
+    return lose(operation, fmt::format("{}; memory that this rank gave to the operation is not "
+                                       "there: look at its buffers",
+                                       posix::error_text(error)));
+  }
   lose(operation, fmt::format("{}; most likely its process has ended: look at its last output",
                               error == 0 ? "it closed the connection" : posix::error_text(error)));
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/error.h"
 #include "transports/tcp/door.h"
 #include "transports/tcp/segment_memory.h"
 #include "transports/transport.h"
@@ -114,6 +115,7 @@ class TcpChannel : public Channel, public Tenant {
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::string lost_;  // why every call fails, if it does
+  ErrorCode lost_code_ = ErrorCode::kPeerLost;
   bool is_closed_ = false;
   Clock::time_point ended_{};  // the last connection; zero while there is one
 

@@ -43,7 +43,8 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
       throw Error(
           error.code(), kNoPeer,
           fmt::format("rank {}: no port from {} to {} (KOLO_TCP_PORTS) is left to listen on: "
-                      "{}; every rank of a host takes one for each of its communicators",
+                      "{}; the range must hold a port for each rank of a host, and for each of its "
+                      "communicators",
                       rank, settings.port_low, settings.port_high, error.what()));
     }
   }
