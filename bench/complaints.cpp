@@ -27,8 +27,7 @@ std::string guess(const CLI::App& command, const std::string& name) {
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& word : option->get_lnames()) known.push_back("--" + word);
   }
-  constexpr std::size_t kDashes = 2;
-  const std::string nearest = nearest_word(name, known, kDashes);
+  const std::string nearest = nearest_word(name, known);
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
