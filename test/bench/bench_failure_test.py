@@ -216,6 +216,24 @@ class Ranks(unittest.TestCase):
                 self.assertEqual((code, len(lines)), (1, 1), lines)
                 self.assertRegex(lines[0], r"rank 0.* rank 1.*(alive|stopped)")
 
+    def test_who_interrupts_is_not_told_by_what_signal(self):
+        process, ranks = self.start_running("--transport", "shm")
+        process.send_signal(signal.SIGINT)
+        code, lines = self.end_of(process, ranks)
+        self.assertEqual((code, lines), (130, ["kolo-bench: interrupted"]))
+
+    def test_a_rank_0_that_is_stopped_while_it_measures_the_limit_is_named(self):
+        process = start(["allreduce", "--transport", "shm", "--max-bytes", "64M", "--min-bytes", "64M", "--passes", "1", "--seconds", "60",
+                         "--timeout", "2"])
+        for line in process.stdout:
+            if "bytes" in line:
+                break
+        ranks = wait_until(lambda: len(ranks_of(process)) == 2 and ranks_of(process), "both ranks to be there")
+        os.kill(ranks[0], signal.SIGSTOP)
+        code, lines = self.end_of(process, ranks)
+        self.assertEqual((code, len(lines)), (1, 1), lines)
+        self.assertRegex(lines[0], "rank 1: .*rank 0")
+
     def test_closed_standard_descriptors_are_not_given_to_sockets(self):
         for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):  # the rows of --json are there in each case
             for transport in ("inproc", "shm", "tcp"):
