@@ -96,7 +96,7 @@ def new_plot(title, note, size=(7.2, 4.2), panels=(1, 1)):
 def draw_throughput(report, folder):
     arms = arms_of(report)
     most = max(map(len, arms.values()))
-    bars = f"\nnumbers: means over {most} seeds; bars: from the slowest to the fastest of them" if most > 1 else ""
+    bars = f"\nnumbers: means over {most} seeds; black lines: from the slowest to the fastest of them" if most > 1 else ""
     figure, axes = new_plot("Images per second: each worker a block, all together on top", subtitle(report) + bars,
                             size=(max(5.0, 1.8 + 1.3 * len(arms)), 4.2))
     axis = axes[0][0]
