@@ -140,6 +140,7 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
 // Every rank would refuse the same: settings that cannot be read, a transport that is not there.
 void take_transport(int launched, Arguments& result) {
   use_decorators(result);
+  require_settings(result);
   const std::string& name = result.transport;
   const auto names = transport_names();
   if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end()) {
@@ -267,7 +268,9 @@ void take_transports(int launched, Arguments& result) {
   result.is_over_all = result.transport == "all";
   require(!result.is_over_all || launched == 0,
           "--transport all starts the ranks of each transport itself: run it without a launcher");
-  if (!result.is_over_all) take_transport(launched, result);
+  if (!result.is_over_all) return take_transport(launched, result);
+  use_decorators(result);
+  require_settings(result);
 }
 
 void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/commands.h"
+#include "transports/nearest_word.h"
 
 namespace kolo::bench {
 namespace {
@@ -18,6 +19,16 @@ std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   return names;
+}
+
+// "; did you mean --model?"; nothing where no option is like it.
+std::string guess(const CLI::App& command, const std::string& name) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& word : option->get_lnames()) known.push_back("--" + word);
+  }
+  const std::string nearest = nearest_word(name, known);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
 // CLI11 lists everything from the first unknown word on, backwards. This finds that word, behind
@@ -34,7 +45,7 @@ std::string first_unexpected(const CLI::App& command, int first, int argc,
     const bool is_long = word[1] == '-';
     const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
     const CLI::Option* option = command.get_option_no_throw(name);
-    if (option == nullptr) return fmt::format("has no option '{}'", name);
+    if (option == nullptr) return fmt::format("has no option '{}'{}", name, guess(command, name));
     if (option->get_items_expected_max() > 0 && name == word) ++i;  // its value
   }
   return fmt::format("does not expect '{}'", stray);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "bench/forms.h"
 #include "bench/sizes.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
+#include "transports/posix/whole_file.h"
 #include "transports/settings.h"
 
 namespace kolo::bench {
@@ -35,20 +37,60 @@ void add_decorators(CLI::App& command, Arguments& result) {
                      "Write a timeline of every rank's segments to PATH-rankN.json");
 }
 
+namespace {
+
+// Every rank would refuse one that it does not have.
+void require_ranks(const FaultPlan& plan, int ranks) {
+  for (const Fault& fault : plan.faults) {
+    const int highest = std::max(fault.rank, fault.peer);
+    require(highest < ranks, fmt::format("there is no rank {}: this job has {}", highest, ranks));
+    require(fault.rank < 0 || fault.rank != fault.peer,
+            fmt::format("rank {} is no peer of its own", fault.rank));
+  }
+}
+
+// `name`: the flag, or the variable.
+template <typename Check>
+void named(const std::string& name, const std::string& value, const Check& check) {
+  if (value.empty()) return;
+  try {
+    check(value);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{} {}: {}", name, value, error.what()));
+  }
+}
+
+// Where every rank writes a file of its own, beside this one.
+void require_writable(const std::string& file) {
+  const std::string why = posix::why_unwritable(file);
+  require(why.empty(), fmt::format("cannot be written: {}", why));
+}
+
+}  // namespace
+
 void use_decorators(const Arguments& result) {
-  try {
-    if (!result.shape.empty()) check_shape(parse_shape(result.shape), result.ranks);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("--shape {}: {}", result.shape, error.what()));
-  }
-  try {
-    if (!result.fault.empty()) parse_faults(result.fault);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("--fault {}: {}", result.fault, error.what()));
-  }
+  const auto check_shape_text = [&](const std::string& text) {
+    check_shape(parse_shape(text), result.ranks);
+  };
+  const auto check_fault_text = [&](const std::string& text) {
+    require_ranks(parse_faults(text), result.ranks);
+  };
+  named("--shape", result.shape, check_shape_text);
+  named("--fault", result.fault, check_fault_text);
+  named("--trace", result.trace, require_writable);
   if (!result.shape.empty()) set_setting("KOLO_SHAPE", result.shape);
   if (!result.fault.empty()) set_setting("KOLO_FAULT", result.fault);
   if (!result.trace.empty()) set_setting("KOLO_TRACE", result.trace);
+}
+
+void require_settings(const Arguments& arguments) {
+  const Settings settings = read_settings();
+  named("KOLO_SHAPE", settings.shape,
+        [&](const std::string& text) { check_shape(parse_shape(text), arguments.ranks); });
+  named("KOLO_FAULT", settings.fault,
+        [&](const std::string& text) { require_ranks(parse_faults(text), arguments.ranks); });
+  named("KOLO_TRACE", settings.trace, require_writable);
+  named("KOLO_TIMELINE", settings.timeline, require_writable);
 }
 
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {

@@ -48,6 +48,8 @@ void add_ranks(CLI::App& command, Arguments& result);
 void add_decorators(CLI::App& command, Arguments& result);
 // Makes settings of them, for this process and the ranks that it starts.
 void use_decorators(const Arguments& result);
+// Refuses, before a rank is started, what every rank would refuse or could not write.
+void require_settings(const Arguments& arguments);
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);

@@ -1,4 +1,5 @@
 // kolo-bench: how fast are the collectives, and how fast could they be?
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,21 @@ int plot(const Arguments& arguments) {
   return 1;
 }
 
+// Of a closed one /dev/null takes the place, and what is printed would be lost without a word.
+void require_standard_output(bool is_open) {
+  if (is_open) return;
+  throw std::runtime_error(
+      "standard output is closed, and what belongs there would be lost; give it a file, or "
+      "/dev/null");
+}
+
+// Whether what was measured or drawn is in a file as well.
+bool leaves_a_file(const Arguments& arguments) {
+  if (!arguments.json.empty()) return arguments.json != "-";
+  return arguments.command == "plot" || arguments.command == "draw" ||
+         arguments.command == "timeline" || arguments.command == "tune";
+}
+
 int list_peers() {
   for (const std::string& name : kolo::bench::peer_variants()) std::cout << name << '\n';
   kolo::bench::flush_or_throw(std::cout, "standard output");
@@ -80,21 +96,30 @@ int run(const Arguments& arguments, int argc, const char* const* argv) {
   return kolo::bench::run_collective(arguments, argc, argv);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  kolo::open_standard_descriptors();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file, or shared memory, longer than ulimit -f is an error
+int parse_and_run(int argc, const char* const* argv, bool is_output_open) {
   Arguments arguments;
+  bool is_all_said = false;
   try {
-    if (!kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks()))
-      return 0;
+    is_all_said =
+        !kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks());
   } catch (const std::invalid_argument& error) {
     kolo::bench::say_refusal(error.what());
     return kBadArguments;
   }
+  require_standard_output(is_output_open || (!is_all_said && leaves_a_file(arguments)));
+  if (!is_all_said) return run(arguments, argc, argv);
+  kolo::bench::flush_or_throw(std::cout, "standard output");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+  kolo::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file, or shared memory, longer than ulimit -f is an error
   try {
-    return run(arguments, argc, argv);
+    return parse_and_run(argc, argv, is_output_open);
   } catch (const std::invalid_argument& error) {
     std::cerr << "kolo-bench: " << error.what() << '\n';
     return kBadArguments;

@@ -93,12 +93,13 @@ double share_of(const OverlapRow& row) {
 }
 
 void print(const OverlapRow& row, std::ostream& table) {
-  table << fmt::format(" {:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
-                       row.together.bytes, row.together.transport, row.together.algorithm,
-                       to_string(row.progress), time_text(row.alone.time_us.median),
-                       time_text(row.compute_us), time_text(row.together.time_us.median),
-                       time_text(row.together.time_us.median - row.compute_us),
-                       percent(share_of(row)), wrong_text(row.together), row.together.iterations);
+  table << fmt::format(
+      " {:>11} {:>{}} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n",
+      row.together.bytes, row.together.transport, over_width({row.together.transport}),
+      row.together.algorithm, to_string(row.progress), time_text(row.alone.time_us.median),
+      time_text(row.compute_us), time_text(row.together.time_us.median),
+      time_text(row.together.time_us.median - row.compute_us), percent(share_of(row)),
+      wrong_text(row.together), row.together.iterations, line_text(row.together.distance));
 }
 
 void print_heading(const Arguments& arguments, const Library& own, double cache_line_us,
@@ -107,9 +108,12 @@ void print_heading(const Arguments& arguments, const Library& own, double cache_
                        ranks_text(arguments.ranks, own.transport(), own.carrier()),
                        servers_text(arguments.problem), to_string(arguments.form),
                        describe_machine(), surroundings_text(cache_line_us), own_version());
-  table << fmt::format("#{:>11} {:>6} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5}\n",
-                       "bytes", "over", "by", "progress", "alone", "compute", "together", "exposed",
-                       "hidden", "wrong", "iters");
+  if (const std::string text = iterations_text(arguments); !text.empty())
+    table << "# " << text << '\n';
+  table << fmt::format(
+      "#{:>11} {:>{}} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n", "bytes",
+      "over", over_width({own.transport()}), "by", "progress", "alone", "compute", "together",
+      "exposed", "hidden", "wrong", "iter", "line");
 }
 
 }  // namespace
@@ -199,10 +203,12 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
   const bool prints = meeting.rank() == 0;
   if (prints) print_heading(arguments, *libraries.front(), cache_line_us, table);
   std::uint64_t wrong = 0;
+  LineNotes line_notes;
   for (const std::size_t bytes : sizes) {
     const std::vector<OverlapRow> rows = measure_overlap(meeting, bench, libraries, bytes);
     wrong += count_wrong(rows);
     for (const OverlapRow& row : rows) {
+      line_notes.add(row.together.distance);
       if (!prints) continue;
       print(row, table);
       flush_or_throw(table, kTable);
@@ -212,6 +218,7 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
   if (prints) {
     table << "# times in us, medians; compute: the computation by itself; exposed: together - "
              "compute\n# hidden: (alone + compute - together) / min(alone, compute)\n";
+    for (const std::string& text : line_notes.texts()) table << "# " << text << '\n';
     flush_or_throw(table, kTable);
   }
   return wrong;

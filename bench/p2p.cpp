@@ -69,6 +69,12 @@ std::string wrong_text(const P2pRow& row) {
   return row.wrong ? fmt::format("{}", *row.wrong) : "-";
 }
 
+std::size_t over_width(const std::vector<Pipe*>& pipes) {
+  std::vector<std::string> transports;
+  for (const Pipe* pipe : pipes) transports.push_back(pipe->transport());
+  return bench::over_width(transports);
+}
+
 // What takes part, its releases, and who of those asked for does not.
 void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
                    double cache_line_us, std::ostream& table) {
@@ -87,23 +93,25 @@ void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
                        fmt::join(versions, "; "));
   for (const std::string& peer : arguments.no_peers)
     table << fmt::format("# {} left out: {}\n", peer, why_no_peer(peer));
+  if (const std::string text = iterations_text(arguments); !text.empty())
+    table << "# " << text << '\n';
   table << fmt::format(
-      "#{:>10} {:>7} {:>12} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} {:>6} "
+      "#{:>10} {:>7} {:>12} {:>9} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} {:>6} "
       "{:>9}\n",
-      "bytes", "window", "by", "level", "over", "time", "p10", "p90", "p99", "GB/s", "Mmsg/s",
-      "wrong", "samples", "ratio", "line");
+      "bytes", "window", "by", "level", "over", over_width(pipes), "time", "p10", "p90", "p99",
+      "GB/s", "Mmsg/s", "wrong", "samples", "ratio", "line");
 }
 
 // `first`: of the same size, by the first pipe.
-void print(const P2pRow& row, const P2pRow& first, std::ostream& table) {
+void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::ostream& table) {
   const bool is_first = &row == &first || first.time_us.median <= 0;
   table << fmt::format(
-      " {:>10} {:>7} {:>12} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} "
+      " {:>10} {:>7} {:>12} {:>9} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} "
       "{:>6} {:>9}\n",
       row.bytes, row.window, row.peer.empty() ? row.library : row.peer, row.level, row.transport,
-      time_text(row.time_us.median), time_text(row.time_us.p10), time_text(row.time_us.p90),
-      p99_text(row.time_us.p99, row.samples), bandwidth(row), messages_per_second(row) / 1e6,
-      wrong_text(row), row.samples,
+      over_width, time_text(row.time_us.median), time_text(row.time_us.p10),
+      time_text(row.time_us.p90), p99_text(row.time_us.p99, row.samples), bandwidth(row),
+      messages_per_second(row) / 1e6, wrong_text(row), row.samples,
       is_first ? "" : fmt::format("{:.2f}", row.time_us.median / first.time_us.median),
       line_text(row.distance));
 }
@@ -250,7 +258,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
       wrong += row.wrong.value_or(0);
       line_notes.add(row.distance);
       if (!prints) continue;
-      print(row, rows.front(), table);
+      print(row, rows.front(), over_width(all), table);
       flush_or_throw(table, kTable);
       json.add(json_line(row));
     }

@@ -20,12 +20,13 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
 from plot_colors import colors_of
 from plot_lines import (ALONE, COMPUTATION, LIMITS, is_known, is_no_floor, is_overlap, is_unsure, known, pages_of, series_of)
-from rows import bandwidth, count_text, has_bandwidth, has_message_rate, message_rate, size_text, what_is_wrong
+from rows import bandwidth, count_text, has_bandwidth, has_message_rate, key_of, message_rate, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
@@ -34,25 +35,49 @@ HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
+BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
-LEAST_HIDDEN = -1.0  # what is slower yet is drawn there
+LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
+MOST_TITLE, MOST_TICK, MOST_PATH = 90, 60, 100  # letters of a name there
+LABELLED_DECADES = 3.5  # an axis over more has numbers at powers of ten, and above the last of them
 POINTS_PER_INCH = 72
 LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY = 1.5, 0.62, 4.5  # a line's height, a letter's width, and a key's, in font sizes
 
 
-def fail(message):
-    sys.exit(f"kolo-bench plot: {message}")
+def say(message):
+    print(f"kolo-bench plot: {message}", file=sys.stderr)
+
+
+def fail(message, code=1):
+    say(message)
+    sys.exit(code)
+
+
+def refuse(message):
+    """What was asked for cannot be: nothing has been drawn."""
+    fail(message, 2)
+
+
+def escaped(value):
+    """A dollar is no formula; in a row's texts, and in those of its run."""
+    if isinstance(value, dict):
+        return {name: escaped(inner) for name, inner in value.items()}
+    return value.replace("$", r"\$") if isinstance(value, str) else value
+
+
+def cut(text, most):
+    return text if len(text) <= most else text[:most - 3].rstrip("\\") + "..."
 
 
 def read_lines(path):
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        fail(f"{path}: {error.strerror}")
+        refuse(f"{path}: {error.strerror}")
     except UnicodeDecodeError:
-        fail(f"{path} is no text: it takes JSON lines, as --json writes them")
+        refuse(f"{path} is no text: it takes JSON lines, as --json writes them")
 
 
 def read_rows(paths, least_bytes):
@@ -62,17 +87,25 @@ def read_rows(paths, least_bytes):
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                fail(f"{path}:{number}: is no JSON line: {error}")
+                refuse(f"{path}:{number}: is no JSON line: {error}")
             if not isinstance(row, dict) or "library" not in row:
                 continue  # a limit, perhaps
             wrong = what_is_wrong(row)
             if wrong:
-                fail(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
+                refuse(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
             if row["bytes"] >= least_bytes:
-                rows.append({**row, **UNKNOWN} if is_no_floor(row) else row)
+                rows.append(escaped({**row, **UNKNOWN} if is_no_floor(row) else row))
     if not known(rows):
-        fail(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size, and no disturbed floors")
+        refuse(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size, and no disturbed floors")
     return rows
+
+
+def say_what_is_unknown(rows):
+    """Floors that were disturbed, and not measured again."""
+    there = {key_of(row) for row in known(rows)}
+    gone = {key_of(row) for row in rows if not is_known(row)} - there
+    if gone:
+        say(f"left out: {count_text(len(gone), 'floor')} that another program disturbed; measure again (kolo-bench limits)")
 
 
 def where_text(rows):
@@ -82,7 +115,8 @@ def where_text(rows):
     if len(places) != 1 or None in next(iter(places)):
         return ""
     machine, cores, kernel, commit = next(iter(places))
-    return f"{machine}, {count_text(cores, 'core')}, {kernel}, kolo at {str(commit)[:20]}"
+    text = f"{machine}, {count_text(cores, 'core')}, {kernel}, kolo at {str(commit)[:20]}"
+    return cut("".join(letter if letter.isprintable() else "?" for letter in text), 2 * MOST_TITLE)
 
 
 def number_text(value, _position=None):
@@ -95,12 +129,19 @@ def time_text(value):
 
 
 def number_ticks(plt, axis):
-    """Numbers at the ticks between the powers of ten too, where an axis has few of these."""
+    """Numbers at the ticks between the powers of ten too, where an axis has few of these; and above the last of them."""
     class Between(plt.LogFormatter):
         def __call__(self, x, pos=None):
-            return number_text(x) if super().__call__(x, pos) else ""
+            low, high = sorted(axis.get_view_interval())
+            if math.log10(high / low) < 1:
+                return number_text(x) if super().__call__(x, pos) else ""
+            is_above = x > 10 ** math.floor(math.log10(high))
+            digit = round(x / 10 ** math.floor(math.log10(x) + 1e-9))
+            return number_text(x) if digit in (2, 5) and (is_above or math.log10(high / low) < LABELLED_DECADES) else ""
     axis.set_major_formatter(plt.FuncFormatter(number_text))
+    axis.set_minor_locator(plt.LogLocator(subs=range(2, 10), numticks=99))
     axis.set_minor_formatter(Between())
+    axis.set_tick_params(which="minor", labelsize=8)
 
 
 def lonely(points):
@@ -118,8 +159,8 @@ def draw_line(axes, name, points, quantity, color):
     if is_limit:
         dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
         alone = lonely(points)
-        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name, marker=marker if alone else None,
-                  markevery=alone or None, markersize=4.5)
+        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name)
+        axes.plot([sizes[i] for i in alone], [medians[i] for i in alone], marker, markersize=4.5, color=color)
     else:
         width = 2.2 if first["library"] == "kolo" else 1.4
         axes.plot(sizes, medians, marker=marker, markersize=4.5, linewidth=width, color=color, label=name)
@@ -127,6 +168,13 @@ def draw_line(axes, name, points, quantity, color):
     unsure = [row for row in known(points) if is_unsure(row)]
     axes.plot([row["bytes"] for row in unsure], [quantity(row, "median_us") for row in unsure], marker, markersize=4.5,
               markerfacecolor="white", markeredgecolor=color)
+    beyond = [row for row in points if quantity is QUANTITIES["hidden"] and is_beyond(row)]
+    axes.plot([row["bytes"] for row in beyond], [quantity(row, "median_us") for row in beyond], "x", markersize=9,
+              markeredgecolor=color, markeredgewidth=1.6)
+
+
+def is_beyond(row):
+    return not LEAST_HIDDEN <= row["hidden"] <= MOST_HIDDEN
 
 
 def draw_band(axes, points, quantity, color):
@@ -145,9 +193,22 @@ def hollow_key(plt, charts):
     return {HOLLOW: plt.Line2D([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=HOLLOW_COLOR)}
 
 
+def beyond_key(plt, lines):
+    """{label: handle} of what is drawn at the edge of an axis; empty where nothing is."""
+    beyond = [row for points in lines.values() for row in points if is_overlap(row) and is_beyond(row)]
+    if not beyond:
+        return {}
+    say(f"{count_text(len(beyond), 'share')} of what is hidden {'is' if len(beyond) == 1 else 'are'} beyond the axis "
+        f"({100 * LEAST_HIDDEN:.0f} to {100 * MOST_HIDDEN:.0f} %), and drawn at its edge")
+    return {BEYOND: plt.Line2D([], [], linestyle="none", marker="x", markersize=9, markeredgecolor=HOLLOW_COLOR)}
+
+
 def legend_below(figure, keys, font_points):
     """{label: handle} below the axes, over nothing, in as many columns as there is room for; the figure grows by that."""
     inches = font_points / POINTS_PER_INCH
+    room = int((figure.get_figwidth() / inches - LEGEND_KEY) / LEGEND_LETTER)
+    keys = {label if len(label) <= room else f"{number}: {cut(label, room - 5)}": handle
+            for number, (label, handle) in enumerate(keys.items(), 1)}
     widest = (LEGEND_KEY + LEGEND_LETTER * max(map(len, keys), default=0)) * inches
     lines = -(-len(keys) // max(1, int(figure.get_figwidth() / widest)))
     figure.legend(keys.values(), keys.keys(), loc="lower center", ncols=-(-len(keys) // lines) if keys else 1, frameon=False,
@@ -165,12 +226,13 @@ def keys_of(axes):
 def draw(plt, lines, what, colors):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
     fill_axes(plt, axes, lines, what, colors, most_ticks=13)
-    legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines])}, 9)
+    beyond = beyond_key(plt, lines) if what == "hidden" else {}
+    legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines]), **beyond}, 9)
     return figure, axes
 
 
 QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
-              "hidden": lambda row, _: max(row["hidden"], LEAST_HIDDEN)}
+              "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
 # Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
 HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
        "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
@@ -206,13 +268,13 @@ def unit_of(lines, what):
 
 
 def apart(sizes, most):
-    """About that many of them, none nearer to the one before than an even spread allows."""
+    """About that many of them, the first and the last among these, none nearer to another than an even spread allows."""
     least = (sizes[-1] / sizes[0]) ** (0.999 / most)
     kept = sizes[:1]
-    for size in sizes[1:]:
-        if size >= kept[-1] * least:
+    for size in sizes[1:-1]:
+        if size >= kept[-1] * least and size * least <= sizes[-1]:
             kept.append(size)
-    return kept
+    return kept + sizes[1:][-1:]
 
 
 def fill_axes(plt, axes, lines, what, colors, most_ticks):
@@ -224,7 +286,8 @@ def fill_axes(plt, axes, lines, what, colors, most_ticks):
     axes.set_xscale("log", base=2)
     if what == "hidden":
         axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
-        axes.set_ylim(min(-0.1, axes.get_ylim()[0]), 1.05)
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(-0.1, low), max(1.05, high))
         axes.axhline(0, color=HOLLOW_COLOR, linewidth=0.8)
     else:
         axes.set_yscale("log")
@@ -248,7 +311,7 @@ def fill_without_sizes(plt, axes, lines, colors):
         axes.plot([times[place]], [place], LIMIT_MARKER if limit else "o", markersize=6 if limit else 8, color=colors[name],
                   label=name, markerfacecolor="white" if is_unsure(points[0]) else colors[name])
         axes.annotate(time_text(times[place]), (times[place], place), xytext=(8, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(order)), [name for name, _ in order])
+    axes.set_yticks(range(len(order)), [cut(name, MOST_TICK) for name, _ in order])
     axes.margins(y=0.15)
     axes.set_xscale("log")
     axes.set_xlim(min(times) / 3, max(times) * 10)  # room for the numbers
@@ -292,9 +355,10 @@ def few(sizes):
 
 def draw_bars(plt, lines, colors):
     """A group per size, in it a bar per library with its time above it."""
-    order = sorted(lines.items(), key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
-    rows = {name: {row["bytes"]: row for row in known(points)} for name, points in order}
+    rows = {name: {row["bytes"]: row for row in known(points)} for name, points in lines.items()}
     sizes = few(sorted({size for of_line in rows.values() for size in of_line}))
+    order = [(name, points) for name, points in lines.items() if any(size in rows[name] for size in sizes)]
+    order.sort(key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
     width = 0.86 / len(order)
     figure, axes = plt.subplots(figsize=(max(10, BAR_INCHES * len(sizes) / width), 4.6), layout="constrained")
     keys = {}
@@ -305,13 +369,17 @@ def draw_bars(plt, lines, colors):
         at = [place + (number - (len(order) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
         bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name])
+        hollow = {"facecolor": "white", "edgecolor": colors[name], "linewidth": 1.2}
         for bar in (bar for bar, row in zip(bars, shown) if is_unsure(row)):
-            bar.set(facecolor="white", edgecolor=colors[name], linewidth=1.2)
-        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, facecolor=colors[name])
+            bar.set(**hollow)
+        look = hollow if all(map(is_unsure, shown)) else {"facecolor": colors[name]}
+        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, **look)
         axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=2)
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** 0.12)  # room for the numbers
+    times = [row["median_us"] for of_line in rows.values() for size, row in of_line.items() if size in sizes]
+    # A bar has no beginning on such an axis: there is a decade at least below the shortest.
+    low, high = 10 ** math.floor(math.log10(min(times)) - 0.3), max(times)
+    axes.set_ylim(low, high * (high / low) ** 0.15)  # room for the numbers
     axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes])
     number_ticks(plt, axes.yaxis)
     axes.set_ylabel(unit_of(lines, "time") + " (median)")
@@ -328,8 +396,9 @@ def title_of(picture):
 
 def save(plt, figure, path, suffixes=("png", "svg")):
     for suffix in suffixes:
-        figure.savefig(path.with_suffix(f".{suffix}"), dpi=130 if len(suffixes) > 1 else 100)
-        print(path.with_suffix(f".{suffix}"))
+        file = path.with_name(f"{path.name}.{suffix}")  # a transport's name may have a dot
+        figure.savefig(file, dpi=130 if len(suffixes) > 1 else 100)
+        print(file)
     plt.close(figure)
 
 
@@ -339,7 +408,7 @@ def draw_pictures(plt, rows, folder):
     bare = [key for key, lines in charts.items() if all(points[0]["library"] == "floor" for points in lines.values())]
     if 0 < len(bare) < len(charts):
         said = ", ".join(f"{picture} of {count_text(ranks, 'rank')}" for picture, ranks in bare)
-        print(f"kolo-bench plot: left out, there are floors alone: {said}", file=sys.stderr)
+        say(f"left out, there are floors alone: {said}")
         charts = {key: lines for key, lines in charts.items() if key not in bare}
     elif len(bare) > 1:
         return draw_floors(plt, charts, folder, where)
@@ -380,11 +449,22 @@ def draw_overviews(plt, rows, folder):
     where = where_text(rows)
     pages = pages_of(rows)
     if not pages:
-        fail("nothing to draw: an overview takes rows of kolo's or of peers; floors alone are drawn without --overview")
+        refuse("nothing to draw: an overview takes rows of kolo's or of peers; floors alone are drawn without --overview")
     colors = colors_of(lines for panels in pages.values() for lines in panels.values())
+    taken = set()
     for (transport, ranks), panels in pages.items():
-        draw_pages(plt, panels, colors, f"{transport}, {count_text(ranks, 'rank')}", where,
-                   folder / f"{transport.replace('/', '_')}_{ranks}_ranks")
+        name = file_name(f"{transport}_{ranks}_ranks", taken)
+        draw_pages(plt, panels, colors, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, folder / name)
+
+
+def file_name(text, taken):
+    """One that is nobody else's, and leads to no other folder."""
+    name = re.sub(r"^\.|[^\w.,+@=:-]", "_", text)
+    name = name if len(name) <= MOST_PATH else name[-MOST_PATH:]
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def main():
@@ -403,6 +483,8 @@ def main():
         fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    if not arguments.overview:  # which has no floors
+        say_what_is_unknown(rows)
     folder = Path(arguments.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -33,13 +33,13 @@ def farthest_from(taken):
 
 
 def colors_of(charts):
-    """{name: its colour}, the same in all charts of a set. Of several lines of a library over a transport the plain one has the
-    library's colour, the others what is left: none that is another line's."""
+    """{name: its colour}, the same in all charts of a set. Of several lines of a library over a transport the plain one, or
+    the first, has the library's colour, the others what is left: none that is another line's."""
     firsts = {name: points[0] for lines in charts for name, points in lines.items()}
     colors = {}
-    for name, first in sorted(firsts.items(), key=lambda item: item[0]):
+    for name, first in sorted(firsts.items(), key=lambda item: item[0]):  # the plain one is the shortest, and so before others
         own = (name_of(first), first["transport"])
-        if name == f"{own[0]} over {own[1]}" and own in COLORS:
+        if own in COLORS and COLORS[own] not in colors.values():
             colors[name] = COLORS[own]
     left = defaultdict(list, {kind: list(others) for kind, others in OTHER_COLORS.items()})
     for name in sorted(set(firsts) - set(colors)):

@@ -28,6 +28,10 @@ def is_unsure(row):
     return row.get("regime") in UNSURE
 
 
+def is_between_two(row):
+    return row["collective"].startswith("p2p_")
+
+
 def limit_of(row):
     """What the run measured as the machine's limit, as a row of its own; one whose times are not known where it did not."""
     limit = row.get("limit_us") or math.nan
@@ -82,7 +86,8 @@ def lines_of(rows):
 
 
 def line_name(row):
-    setting = setting_text(row)
+    level = row["algorithm"] if is_between_two(row) else ""  # who sends: a channel, the communicator, ...
+    setting = ", ".join(filter(None, (level, setting_text(row))))
     return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
 
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <mutex>
@@ -93,7 +94,11 @@ int run_as_processes(const Arguments& arguments, int argc, const char* const* ar
   // A rank that ends by itself has said why, or another has.
   const bool is_said = result.exit_code == kFailed || result.exit_code == kBadArguments ||
                        result.exit_code == kWrongResults;
-  if (!result.message.empty() && !is_said) std::cerr << "kolo-bench: " << result.message << '\n';
+  // Who pressed Ctrl-C knows what ended the ranks.
+  const bool is_interrupted =
+      result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on");
+  if (!result.message.empty() && !is_said)
+    std::cerr << "kolo-bench: " << (is_interrupted ? "interrupted" : result.message) << '\n';
   return result.exit_code;
 }
 

@@ -56,20 +56,20 @@ std::string figures_text(const Row& row) {
                      bandwidth_text(bus_bandwidth(row)), wrong_text(row), row.iterations);
 }
 
-std::string own_line(const Row& row, const char* mark) {
+std::string own_line(const Row& row, std::size_t over_width, const char* mark) {
   return fmt::format(
-      "{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
-      row.problem.count, type_text(row), op_text(row), row.transport, row.algorithm,
+      "{:>11} {:>10} {:>8} {:>7} {:>{}} {:>18} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
+      row.problem.count, type_text(row), op_text(row), row.transport, over_width, row.algorithm,
       figures_text(row), row.limit_us ? time_text(*row.limit_us) : "-",
       row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
       line_text(row.distance), mark);
 }
 
 // Below kolo's of the same size; in the place of the limit there is the ratio.
-std::string peer_line(const Row& own, const Row& row, bool is_best) {
-  return fmt::format("{:>11} {:>10} {:>8} {:>7} {:>6} {:>18} {} | {:>7} {:>8}{}\n", "", "", "", "",
-                     row.transport, row.peer, figures_text(row), ratio_text(own, row), "ratio",
-                     is_best ? " best peer" : "");
+std::string peer_line(const Row& own, const Row& row, std::size_t over_width, bool is_best) {
+  return fmt::format("{:>11} {:>10} {:>8} {:>7} {:>{}} {:>18} {} | {:>7} {:>8}{}\n", "", "", "", "",
+                     row.transport, over_width, row.peer, figures_text(row), ratio_text(own, row),
+                     "ratio", is_best ? " best peer" : "");
 }
 
 }  // namespace
@@ -157,6 +157,20 @@ std::string servers_text(const Problem& problem) {
 std::string mode_text(Reproducibility mode) {
   return mode == Reproducibility::kFast ? ""
                                         : fmt::format(", results that are {}", to_string(mode));
+}
+
+std::string iterations_text(const Arguments& arguments) {
+  const int each = std::max(1, arguments.iterations / arguments.passes);
+  const int all = each * arguments.passes;
+  if (arguments.iterations == 0 || all == arguments.iterations) return "";
+  return fmt::format("--iterations {}: {} in each of {} passes, {} in all", arguments.iterations,
+                     each, arguments.passes, all);
+}
+
+std::size_t over_width(const std::vector<std::string>& transports) {
+  std::size_t width = 6;
+  for (const std::string& transport : transports) width = std::max(width, transport.size());
+  return width;
 }
 
 // How kolo was called; nothing for the plain way.
@@ -264,20 +278,22 @@ void Report::begin(const Library& own, double cache_line_us,
     note(fmt::format("{} has no use for {}", arguments_.command,
                      fmt::join(arguments_.without_meaning, ", ")));
   }
+  if (const std::string text = iterations_text(arguments_); !text.empty()) note(text);
   for (const std::string& peer : arguments_.no_peers)
     leave_out(peer, std::string(why_no_peer(peer)));
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
             "percentile of the iterations; first: the first call\n";
+  over_width_ = over_width({own.transport()});
   table_ << heading();
   flush_or_throw(table_, kTable);
 }
 
-std::string Report::heading() {
+std::string Report::heading() const {
   return fmt::format(
-      "#{:>10} {:>10} {:>8} {:>7} {:>6} {:>18} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
+      "#{:>10} {:>10} {:>8} {:>7} {:>{}} {:>18} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
       "{:>5} | {:>7} {:>8} {:>9}\n",
-      "bytes", "count", "type", "op", "over", "by", "time", "p10", "p90", "p99", "first", "algbw",
-      "busbw", "wrong", "iter", "limit", "of limit", "line");
+      "bytes", "count", "type", "op", "over", over_width_, "by", "time", "p10", "p90", "p99",
+      "first", "algbw", "busbw", "wrong", "iter", "limit", "of limit", "line");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -290,11 +306,11 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
-  table_ << own_line(own, mark);
+  table_ << own_line(own, over_width_, mark);
   const Row* best = best_peer(rows);
   for (const Row& row : rows) {
     if (row.peer.empty()) continue;
-    table_ << peer_line(own, row, &row == best);
+    table_ << peer_line(own, row, over_width_, &row == best);
     has_ratios_ = true;
   }
   has_limits_ = has_limits_ || own.limit_us;
@@ -346,7 +362,10 @@ std::uint64_t Report::end() {
   note(fmt::format(
       "{}; {} wrong",
       moving_rows_ > 0
-          ? fmt::format("average bus bandwidth {:.3f} GB/s", bus_sum_ / moving_rows_)
+          ? fmt::format("average bus bandwidth of kolo's {}: {:.3f} GB/s",
+                        format_count(static_cast<std::size_t>(moving_rows_),
+                                     arguments_.is_by_all ? "fastest row" : "row"),
+                        bus_sum_ / moving_rows_)
           : fmt::format("no bandwidth: {}", arguments_.ranks == 1 ? "one rank has nobody to send to"
                                                                   : "no bytes are moved"),
       arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, nobody knows how many"));

@@ -53,6 +53,13 @@ std::string ranks_text(int ranks, std::string_view transport, const std::string&
 // ", 1 server among them", of a parameter server's collectives; nothing for others.
 std::string servers_text(const Problem& problem);
 
+// "--iterations 5: 1 in each of 4 passes, 4 in all", where that is not what was asked for; else
+// nothing.
+std::string iterations_text(const Arguments& arguments);
+
+// How wide the column `over` is that holds such names: "tcp,1Gbit,1ms" is longer than its heading.
+std::size_t over_width(const std::vector<std::string>& transports);
+
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);
 
@@ -106,7 +113,7 @@ class Report {
   std::uint64_t end();
 
  private:
-  static std::string heading();
+  std::string heading() const;
 
   const Arguments& arguments_;
   std::ostream& table_;
@@ -117,6 +124,7 @@ class Report {
   bool has_ratios_ = false;
   bool has_limits_ = false;
   bool has_beaten_limits_ = false;
+  std::size_t over_width_ = 0;
   double bus_sum_ = 0;
   int moving_rows_ = 0;  // that have a bandwidth
 };

@@ -6,6 +6,7 @@ the value that it stood for. `kolo-bench diff` does the same (diff.cpp).
 
 import json
 import math
+import re
 
 SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progress": "", "network": "", "segment_bytes": 0, "servers": 0}
 USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is that of p2p
@@ -13,10 +14,21 @@ USUAL_OPS = ("sum", "-", "")
 UNITS = ["B", "KiB", "MiB", "GiB"]
 ALMOST = 1023.95  # would be written 1024.0
 MOST_BYTES = 2**63 - 1
+MOST_LETTERS = 200
 
 
 def is_text(value):
     return isinstance(value, str)
+
+
+def is_word(value):
+    """What stands in a legend or a title."""
+    return is_text(value) and len(value) <= MOST_LETTERS and value.isprintable()
+
+
+def is_name(value):
+    """What becomes a part of a file's name, and of nothing else: no way to another folder."""
+    return is_text(value) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value) is not None
 
 
 def is_count(value):
@@ -39,14 +51,16 @@ def is_time(value):
 
 # What a row must have, and what it may have: the field, whether a value will do, and what will.
 TEXT = (is_text, "a text")
+WORD = (is_word, f"a text of at most {MOST_LETTERS} printable letters")
+NAME = (is_name, "a name of letters, digits, - and _")
 COUNT = (is_count, "a whole number from 0")
 NUMBER = (is_number, "a number from 0")
 TIME = (is_time, "a time from 1e-6 to 1e15")
-NEEDED = {"library": TEXT, "transport": TEXT, "collective": TEXT, "algorithm": TEXT, "ranks": COUNT, "bytes": COUNT,
+NEEDED = {"library": WORD, "transport": WORD, "collective": NAME, "algorithm": WORD, "ranks": COUNT, "bytes": COUNT,
           "median_us": TIME, "p10_us": TIME, "p90_us": TIME}
 BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
-OPTIONAL = {"peer": TEXT, "type": TEXT, "op": TEXT, "form": TEXT, "memory": TEXT, "reproducibility": TEXT, "progress": TEXT,
-            "network": TEXT, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
+OPTIONAL = {"peer": WORD, "type": WORD, "op": WORD, "form": WORD, "memory": WORD, "reproducibility": WORD, "progress": WORD,
+            "network": WORD, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
             "wrong": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
             "carrier": TEXT, "alone_us": NUMBER, "compute_us": NUMBER, "hidden": (is_share, "a number")}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "bench/cores.h"
 #include "bench/facts.h"
 #include "bench/limits/limits.h"
+#include "transports/error.h"
 
 namespace kolo::bench {
 namespace {
@@ -16,6 +21,8 @@ constexpr double kMostSeconds = 0.3;
 constexpr double kFewestIterations = 100;  // where --iterations asks for fewer, it is a trial
 constexpr double kTrialSeconds = 0.001;
 constexpr std::chrono::minutes kLongest{10};  // of the largest size
+constexpr int kBeats = 8;                     // of rank 0's in a --timeout
+constexpr std::string_view kBeat = "limit/beats";
 
 // Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
 // it.
@@ -27,6 +34,32 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
          (transport == "shm" || transport == "tcp") && network_between_ranks().empty() &&
          available_cores().size() > 1;
 }
+
+// Says in the store, as long as it lives, that this process is not stopped: the floor of a large
+// size takes longer than the others wait. So seldom that it costs the floor nothing.
+class Heart {
+ public:
+  Heart(Store& store, std::chrono::milliseconds every)
+      : thread_([&store, every](const std::stop_token& stop) { beat(store, every, stop); }) {}
+
+ private:
+  static void beat(Store& store, std::chrono::milliseconds every, const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    const auto end = Clock::now() + kLongest;
+    while (!stop.stop_requested() && Clock::now() < end) {
+      stopped.wait_for(lock, stop, every, [] { return false; });
+      try {
+        store.add(kBeat, 1);
+      } catch (const Error&) {
+        return;  // rank 0 meets the same, and says it
+      }
+    }
+  }
+
+  std::jthread thread_;
+};
 
 }  // namespace
 
@@ -45,16 +78,42 @@ std::optional<double> RunLimit::measure(std::size_t bytes) {
   if (!is_like_ || !has_floor(request)) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
-    store_->get(key, Clock::now() + arguments_.timeout + kLongest);
+    wait_for_rank_0(key);
     return std::nullopt;
   }
   const bool is_trial = arguments_.iterations > 0 && arguments_.iterations < kFewestIterations;
   const double seconds =
       is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
+  const Heart heart(*store_, arguments_.timeout / kBeats);
   const Row found =
       transport_ == "shm" ? shared_memory_floor(request, seconds) : tcp_floor(request, seconds);
   store_->set(key, "");
   return found.time_us.median;
+}
+
+void RunLimit::wait_for_rank_0(const std::string& key) {
+  std::int64_t beats = store_->add(kBeat, 0);
+  auto heard = Clock::now();
+  while (true) {
+    try {
+      store_->get(key, Clock::now() + arguments_.timeout / kBeats);
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadline) throw;
+    }
+    const auto now = Clock::now();
+    if (const std::int64_t found = store_->add(kBeat, 0); found != beats) {
+      beats = found;
+      heard = now;
+    } else if (now - heard >= arguments_.timeout) {
+      const double waited_s = std::chrono::duration<double>(arguments_.timeout).count();
+      throw Error(ErrorCode::kDeadline, 0,
+                  fmt::format("rank {}: waited {} s for rank 0, which measures what the machine "
+                              "allows (the column limit) and does not get on: see whether it has "
+                              "stopped, or raise --timeout",
+                              rank_, waited_s));
+    }
+  }
 }
 
 }  // namespace kolo::bench

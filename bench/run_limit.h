@@ -24,9 +24,12 @@ class RunLimit {
   // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
   // or more, without a network between the ranks (which all ranks have to know); of reductions
   // those of float32, and in place where kolo-bench has a choice.
+  // Error kDeadline, at the others, where rank 0 has not said for --timeout that it is at work.
   std::optional<double> measure(std::size_t bytes);
 
  private:
+  void wait_for_rank_0(const std::string& key);
+
   const Arguments& arguments_;
   int rank_;
   std::string transport_;

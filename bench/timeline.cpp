@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "bench/report.h"
 #include "bench/whole_file.h"
 
 namespace kolo::bench {
@@ -17,15 +18,15 @@ namespace {
 nlohmann::ordered_json read_events(const std::string& file) {
   std::ifstream stream(file);
   if (!stream)
-    throw std::runtime_error(fmt::format("timeline {}: there is no such file to read", file));
+    throw std::invalid_argument(fmt::format("timeline {}: there is no such file to read", file));
   nlohmann::ordered_json text;
   try {
     text = nlohmann::ordered_json::parse(stream, nullptr, false);
   } catch (const std::ios_base::failure&) {  // a folder opens, and cannot be read
-    throw std::runtime_error(fmt::format("timeline {}: it cannot be read", file));
+    throw std::invalid_argument(fmt::format("timeline {}: it cannot be read", file));
   }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
-    throw std::runtime_error(fmt::format(
+    throw std::invalid_argument(fmt::format(
         "timeline {}: this is no timeline, as KOLO_TIMELINE leaves one (a trace's files, one of "
         "each rank, are opened as they are)",
         file));
@@ -67,6 +68,7 @@ int run_timeline(const TimelineRequest& request) {
   write_whole(request.out, all.dump(), "--out");
   std::cout << fmt::format("{}: {} events of {} files; open it in chrome://tracing or Perfetto\n",
                            request.out, all["traceEvents"].size(), request.files.size());
+  flush_or_throw(std::cout, "standard output");
   return 0;
 }
 

@@ -36,6 +36,16 @@ std::vector<std::string> collective_names() {
   return names;
 }
 
+// What of a file's line a message has room for: a wrong file may be of one line, and no text.
+std::string shown(std::string_view line) {
+  constexpr std::size_t kMost = 60;
+  std::string text(line.substr(0, kMost));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return line.size() > kMost ? text + "..." : text;
+}
+
 TuningPoint parse_point(const std::string& line) {
   std::istringstream words(line);
   std::string collective;
@@ -46,11 +56,13 @@ TuningPoint parse_point(const std::string& line) {
   if (!(words >> collective >> ranks >> point.transport >> bytes >> point.algorithm) ||
       words >> rest || ranks < 1 || ranks > 1'000'000 || bytes < 0) {
     throw std::invalid_argument(
-        fmt::format("'{}' is not 'COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM'", line));
+        fmt::format("'{}' is not 'COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM'; kolo-bench tune "
+                    "--out FILE writes such a table",
+                    shown(line)));
   }
   const auto found = collective_of(collective);
   if (!found) {
-    throw std::invalid_argument(fmt::format("no collective '{}'; there are: {}", collective,
+    throw std::invalid_argument(fmt::format("no collective '{}'; there are: {}", shown(collective),
                                             fmt::join(collective_names(), ", ")));
   }
   point.collective = *found;

@@ -19,17 +19,83 @@ for word in "$@"; do
   exit 0
 done
 
+# What kolo-train would refuse after the whole build. A test holds these against its --help.
+with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
+  --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
+  --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
+  --transport --shape --backend --threads --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
+  --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
+without_value='--progress-thread --no-progress-thread --no-report'
+models='resnet50 small'
+stems='imagenet cifar'
+schedules='constant cosine'
+
+refuse() {
+  echo "kolo: $1; train/compare.sh --help lists the options" >&2
+  exit 2
+}
+
+# is_in WORD LIST
+is_in() {
+  case " $(echo $2) " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+# require_one_of NAME VALUE LIST
+require_one_of() {
+  is_in "$2" "$3" || refuse "$1: unknown '$2'; there are $3"
+}
+
+check_words() {
+  while [ $# -gt 0 ]; do
+    word=$1
+    shift
+    case "$word" in --?*) ;; *) continue ;; esac
+    name=${word%%=*}
+    if is_in "$name" "$without_value"; then continue; fi
+    is_in "$name" "$with_value" || refuse "there is no option '$name'"
+    case "$word" in
+      *=*) value=${word#*=} ;;
+      *)
+        [ $# -gt 0 ] || refuse "$name needs a value"
+        value=$1
+        shift
+        ;;
+    esac
+    case "$name" in
+      --model) require_one_of "$name" "$value" "$models" ;;
+      --stem) require_one_of "$name" "$value" "$stems" ;;
+      --lr-schedule | --lr_schedule) require_one_of "$name" "$value" "$schedules" ;;
+    esac
+  done
+}
+check_words "$@"
+
 "$root/cmake/setup.sh" --with plots
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
 fi
 
-# What it reads goes into the log; how far ninja has come is shown in one line that is replaced.
+# How far ninja has come, of a line "[12/340] ...": on a terminal in one line that is replaced, else at each tenth.
+show() {
+  place=${1%%]*}
+  if [ -t 2 ]; then
+    printf '\rkolo: building %s] ' "$place" >&2
+    return
+  fi
+  place=${place#?}
+  case "${place%/*}${place#*/}" in '' | *[!0-9]*) return ;; esac
+  if [ "${place#*/}" -eq 0 ] || [ $((10 * ${place%/*} / ${place#*/})) -le "$tenths" ]; then return; fi
+  tenths=$((10 * ${place%/*} / ${place#*/}))
+  echo "kolo: building, $place" >&2
+}
+
+# What it reads goes into the log.
 log_and_show() {
+  tenths=0
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s\n' "$line" >>"$log"
     case "$line" in
-      "["*/*"]"*) [ ! -t 2 ] || printf '\rkolo: building %s] ' "${line%%]*}" >&2 ;;
+      "["*/*"]"*) show "$line" ;;
     esac
   done
   [ ! -t 2 ] || printf '\r\033[K' >&2

@@ -115,6 +115,9 @@ LaunchResult launch(const Run& run, const Options& options,
 
 std::string why_it_failed(const LaunchResult& result, int workers) {
   if (result.message.empty()) return "its ranks ended without a result";
+  // Who pressed Ctrl-C knows what ended the ranks.
+  if (result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on"))
+    return "interrupted";
   const bool is_of_server = result.failed.value_or(0) >= workers;
   return result.message +
          (is_of_server ? fmt::format("; rank {} was a dedicated server", *result.failed) : "");

@@ -2,6 +2,9 @@
 //
 // Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag, a
 // variable or a data set that is wrong, and nothing was started.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -34,9 +37,14 @@ void publish_what_there_is(Options options, const std::vector<std::string>& argu
   publish(options, arguments, performance.runs, performance.message);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& arguments, bool is_output_open) {
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;
+  if (!is_output_open && options.report.empty()) {
+    throw std::runtime_error(
+        "standard output is closed, and what belongs there would be lost; give it a file, or "
+        "/dev/null");
+  }
   if (parsed.is_text) {
     if (std::fputs(parsed.text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
       throw std::runtime_error(std::string("cannot write to standard output: ") +
@@ -63,10 +71,11 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int count, char** words) {
+  const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   kolo::open_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file longer than ulimit -f is an error
   try {
-    return run(std::vector<std::string>(words + 1, words + count));
+    return run(std::vector<std::string>(words + 1, words + count), is_output_open);
   } catch (const std::invalid_argument& error) {  // UsageError among them
     std::fprintf(stderr, "kolo-train: %s\n", error.what());
     return 2;

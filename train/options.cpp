@@ -13,6 +13,7 @@
 #include "train/flag_values.h"
 #include "train/models/model.h"
 #include "transports/decorators/shape.h"
+#include "transports/nearest_word.h"
 #include "transports/plugins.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
@@ -51,10 +52,9 @@ std::vector<std::string> names_between_processes() {
 void add_comparison_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "What is compared";
-  app.add_option("--strategies,--strategy", raw.strategies,
-                 "arms, separated by commas: " + list_of_strategies() +
-                     "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-                     "ps:optimizer=server [compare: ring,ps; train: ring]")
+  app.add_option(
+         "--strategies,--strategy", raw.strategies,
+         "arms, separated by commas: " + list_of_strategies() + " [compare: ring,ps; train: ring]")
       ->group(group);
   app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")
       ->check(whole_number(1, 1024))
@@ -96,13 +96,14 @@ void add_work_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_option(
          "--global-batch,--global_batch", o.global_batch,
-         "samples of all ranks together per iteration; which --batch-size then does not say")
+         "samples of all ranks together per iteration, which --batch-size then does not say "
+         "[--ranks times --batch-size]")
       ->check(whole_number(1, 1 << 24))
       ->group(group);
   app.add_option("--epochs", o.epochs, "passes over the training data [8]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs")
+  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs [0]")
       ->check(whole_number(0))
       ->group(group);
   app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")
@@ -148,18 +149,21 @@ void add_running_flags(CLI::App& app, Raw& raw) {
   app.add_option("--backend", o.backend, "what computes: auto, or one of this build's [auto]")
       ->check(one_of("backend", with_auto(tensor::backend_names())))
       ->group(group);
-  app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks")
+  app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
       ->check(whole_number(0, 4096))
       ->group(group);
-  app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes, "gradients sent together")
+  app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes,
+                 fmt::format("gradients sent together [{}]", BucketSizes{}.bytes))
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--first-bucket-bytes,--first_bucket_bytes", o.first_bucket_bytes,
-                 "size of the first bucket of each iteration")
+                 fmt::format("size of the first bucket of each iteration [{}, at most "
+                             "--bucket-bytes]",
+                             BucketSizes{}.first_bytes))
       ->check(whole_number(1))
       ->group(group);
   app.add_flag("--progress-thread,!--no-progress-thread", o.progress_thread,
-               "drive communication from a thread of its own")
+               "drive communication from a thread of its own [no]")
       ->group(group);
   app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")
       ->check(real_number(0, Least::excluded, 1e6))
@@ -248,6 +252,26 @@ Command parse_command(const std::string& word) {
   refuse(fmt::format("unknown command '{}'; there are train and compare", word));
 }
 
+// CLI11 shows what the second of a flag's names stands for.
+std::string help_of(const CLI::App& app) {
+  constexpr std::string_view kShown = "{false}";
+  std::string text = app.help();
+  for (auto at = text.find(kShown); at != std::string::npos; at = text.find(kShown))
+    text.erase(at, kShown.size());
+  return text;
+}
+
+// "; did you mean --model?"; nothing where no flag is like it.
+std::string guess(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // not shown
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string nearest = nearest_word(word.substr(0, word.find('=')), known);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
 // CLI11 names them all, the last first.
 std::string first_unexpected(const CLI::App& app, const std::vector<std::string>& arguments) {
   const std::vector<std::string> unexpected = app.remaining();
@@ -288,12 +312,14 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
     app.parse(rest);  // CLI11 takes them in reverse
   } catch (const CLI::CallForHelp&) {
-    parsed.text = app.help();
+    parsed.text = help_of(app);
     parsed.is_text = true;
     return parsed;
   } catch (const CLI::ExtrasError&) {
-    refuse(fmt::format("{} does not expect '{}'; see kolo-train {} --help", arguments[0],
-                       first_unexpected(app, arguments), arguments[0]));
+    const std::string word = first_unexpected(app, arguments);
+    const std::string guessed = word.starts_with("--") ? guess(app, word) : "";
+    refuse(fmt::format("{} does not expect '{}'{}; see kolo-train {} --help", arguments[0], word,
+                       guessed, arguments[0]));
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }

@@ -95,7 +95,9 @@ def new_plot(title, note, size=(7.2, 4.2), panels=(1, 1)):
 
 def draw_throughput(report, folder):
     arms = arms_of(report)
-    figure, axes = new_plot("Images per second: each worker a block, all together on top", subtitle(report),
+    most = max(map(len, arms.values()))
+    bars = f"\nnumbers: means over {most} seeds; black lines: from the slowest to the fastest of them" if most > 1 else ""
+    figure, axes = new_plot("Images per second: each worker a block, all together on top", subtitle(report) + bars,
                             size=(max(5.0, 1.8 + 1.3 * len(arms)), 4.2))
     axis = axes[0][0]
     for x, (arm, runs) in enumerate(arms.items()):
@@ -112,7 +114,7 @@ def draw_throughput(report, folder):
         if len(runs) > 1:
             ends = spread(totals)
             top += ends[1][0]
-            axis.errorbar(x, bottom, yerr=ends, color="black", capsize=5)
+            axis.errorbar(x + 0.22, bottom, yerr=ends, color="black", capsize=4)  # beside the numbers
         axis.annotate(f"{mean(totals):.1f}", (x, top), xytext=(0, 3), textcoords="offset points", ha="center", va="bottom",
                       fontweight="bold")
     axis.set_xticks(range(len(arms)), [tick_name(arm) for arm in arms])
@@ -175,7 +177,7 @@ def draw_learning(report, folder):
                 axis.set_xlim(left=0)
     if any(len(runs) > 1 for runs in arms.values()):
         axes[0][0].plot([], [], color="black", alpha=0.4, marker="o", markersize=4, label="faded: other seeds")
-    axes[0][0].legend(fontsize=9, frameon=False)
+    axes[0][0].legend(fontsize=9, framealpha=0.85, edgecolor="none")  # over the curves where there is no room beside them
     finish(figure, folder, "learning")
 
 

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "train/machine.h"
 #include "train/plots.h"
@@ -17,6 +19,12 @@ void check_report_folder(const Options& options) {
     require_writable(options.report);
   } catch (const ReportError& error) {
     throw UsageError(error.what());
+  }
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(options.report) / "report.json", ignored)) {
+    std::fprintf(stderr,
+                 "kolo-train: --report %s: holds a report already, which this one replaces\n",
+                 options.report.c_str());
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "collectives/communicator.h"
+#include "train/count_text.h"
 #include "train/events.h"
 #include "train/progress.h"
 #include "train/publish.h"
@@ -54,8 +55,9 @@ void check_size(const Options& options, int size) {
   const Arm& arm = options.arms.front();
   if (size == options.ranks + arm.servers) return;
   throw UsageError(fmt::format(
-      "--ranks {}: {} needs {} ranks ({} workers and {} dedicated servers), and {} were started",
-      options.ranks, arm.name(), options.ranks + arm.servers, options.ranks, arm.servers, size));
+      "--ranks {}: {} needs {} ({} and {}), and {} {} started", options.ranks, arm.name(),
+      count_text(options.ranks + arm.servers, "rank"), count_text(options.ranks, "worker"),
+      count_text(arm.servers, "dedicated server"), size, size == 1 ? "was" : "were"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "train/count_text.h"
 #include "train/metrics.h"
 
 namespace kolo::train {
@@ -250,9 +251,9 @@ std::vector<std::string> findings(const Report& report) {
   std::vector<std::string> sentences;
   constexpr std::int64_t kFew = 20;
   if (report.runs.front().counted_iterations < kFew) {
-    sentences.push_back(fmt::format(
-        "WARNING: speeds and times are those of {} counted iterations, too few to compare by.",
-        report.runs.front().counted_iterations));
+    sentences.push_back(
+        fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
+                    count_text(report.runs.front().counted_iterations, "counted iteration")));
   } else {
     for (const RunRecord& run : report.runs) {
       if (std::string sentence = finding_on_times(run); !sentence.empty())

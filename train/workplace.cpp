@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "train/agreement.h"
+#include "train/count_text.h"
 #include "train/gather.h"
 #include "train/hash.h"
 #include "train/models/model.h"
@@ -109,16 +110,19 @@ std::map<std::string, std::string> Workplace::terms() const {
                                o.model == "small" ? "" : ", stem " + o.stem,
                                network_->parameters().count(), classes_);
   terms["initial weights"] = fmt::format("seed {}, hash {}", o.seed, initial_hash_);
-  terms["data"] = fmt::format("{}: {} training samples of {} x {} x {}, {} test samples",
-                              train_data_->description(), train_samples_, image_.height,
-                              image_.width, image_.channels, test_samples_);
-  terms["batch"] = fmt::format("{} samples over {} workers", train_plan_->global_batch(), o.ranks);
-  terms["iterations"] = fmt::format("{} in {} epochs", iterations_, epochs_);
+  terms["data"] =
+      fmt::format("{}: {} of {} x {} x {}, {}", train_data_->description(),
+                  count_text(train_samples_, "training sample"), image_.height, image_.width,
+                  image_.channels, count_text(test_samples_, "test sample"));
+  terms["batch"] = fmt::format("{} over {}", count_text(train_plan_->global_batch(), "sample"),
+                               count_text(o.ranks, "worker"));
+  terms["iterations"] = fmt::format("{} in {}", iterations_, count_text(epochs_, "epoch"));
   terms["optimizer"] =
       fmt::format("SGD, momentum {:g}, weight decay {:g}", o.momentum, o.weight_decay);
-  terms["learning rate"] = fmt::format(
-      "{:g} per {} samples, peak {:g}, {} warm-up iterations, then {}", o.lr, rate.reference_batch,
-      learning_rate_->peak(), rate.warmup_iterations, o.lr_schedule);
+  terms["learning rate"] =
+      fmt::format("{:g} per {} samples, peak {:g}, {}, then {}", o.lr, rate.reference_batch,
+                  learning_rate_->peak(), count_text(rate.warmup_iterations, "warm-up iteration"),
+                  o.lr_schedule);
   terms["precision"] = "float32";
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
   terms["buckets"] = fmt::format("{} bytes, the first {}", o.bucket_bytes, o.first_bucket_bytes);

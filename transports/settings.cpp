@@ -7,12 +7,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
-#include <utility>
 
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
+#include "transports/nearest_word.h"
 
 namespace kolo {
 
@@ -118,33 +117,6 @@ std::vector<std::string> known_names() {
   return names;
 }
 
-// How many letters are to be put in, left out or replaced (Levenshtein's distance).
-std::size_t edits_between(std::string_view one, std::string_view other) {
-  std::vector<std::size_t> edits(other.size() + 1);  // from what was read of `one` to j of `other`
-  std::iota(edits.begin(), edits.end(), std::size_t{0});
-  for (const char letter : one) {
-    std::size_t before = std::exchange(edits[0], edits[0] + 1);
-    for (std::size_t j = 1; j < edits.size(); ++j) {
-      const std::size_t replaced = before + (letter == other[j - 1] ? 0 : 1);
-      before = std::exchange(edits[j], std::min({replaced, edits[j] + 1, edits[j - 1] + 1}));
-    }
-  }
-  return edits.back();
-}
-
-// The nearest of `known`, where two thirds of what follows KOLO_ are as they should be.
-std::string nearest(std::string_view name, std::span<const std::string> known) {
-  std::string_view found;
-  std::size_t least = (name.size() - kPrefix.size()) / 3 + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t edits = edits_between(name, candidate);
-    if (edits >= least) continue;
-    least = edits;
-    found = candidate;
-  }
-  return std::string(found);
-}
-
 }  // namespace
 
 bool is_host_id(std::string_view text) {
@@ -229,7 +201,7 @@ std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variab
     if (end + 1 == variable.size()) continue;  // empty: as good as not set
     if (std::ranges::find(known, name) != known.end()) continue;
     if (std::ranges::find(kReadElsewhere, name) != kReadElsewhere.end()) continue;
-    unknown.push_back({std::string(name), nearest(name, known)});
+    unknown.push_back({std::string(name), nearest_word(name, known, kPrefix.size())});
   }
   std::ranges::sort(unknown, {}, &UnknownSetting::name);
   return unknown;

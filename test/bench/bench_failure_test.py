@@ -5,6 +5,7 @@
 """
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -67,11 +68,36 @@ class Mistakes(Complaint):
             "--iterations 32769: at most 32768, which is 16384 in each of 2 passes":
                 ["allreduce", "--iterations", "32769", "--passes", "2"],
             "ps needs push, pull or push-pull": ["ps"],
-            "ps push has no option '--zeal'": ["ps", "push", "--zeal"],
+            "allreduce has no option '--min-byte'; did you mean --min-bytes?; see": ["allreduce", "--min-byte", "8"],
+            "ps push has no option '--zeal'; see": ["ps", "push", "--zeal"],
             "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)
+
+    def test_help_that_nobody_gets_is_a_failure(self):
+        for words in ("--help", "--version", "allreduce --help", "transports", f"allreduce {' '.join(FEW)}"):
+            for where, about in ((">&-", "standard output is closed"), (">/dev/full", "cannot write: ")):
+                with self.subTest(words=words, where=where):
+                    done = subprocess.run(["sh", "-c", f'"{BENCH}" {words} {where}'], capture_output=True, text=True,
+                                          timeout=PATIENCE_S, check=False)
+                    self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+                    self.assertIn(about, done.stderr)
+
+    def test_iterations_that_no_passes_can_share_are_said(self):
+        for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):
+            _, output, errors = run(*words, "--transport", "inproc", *FEW, "--iterations", "5", "--passes", "4")
+            self.assertIn("# --iterations 5: 1 in each of 4 passes, 4 in all", output, errors)
+            self.assertNotIn("--iterations", "".join(run(*words, "--transport", "inproc", *FEW, "--iterations", "8", "--passes", "4")[1:]))
+
+    def test_a_long_transport_leaves_the_columns_below_their_headings(self):
+        for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):
+            with self.subTest(words=words):
+                _, output, errors = run(*words, "--transport", "tcp", "--shape", "1Gbit,1us", *FEW)
+                head, line = ([line for line in output.splitlines() if re.match(start, line)][0] for start in ("# +bytes", " +8 "))
+                ends = {match.end() for match in re.finditer(r"\S+", line)}
+                self.assertTrue(any(head.index(" over") + 5 == end for end in ends), output + errors)
+                self.assertEqual(len(head), len(line.rstrip()), output)
 
     def test_it_knows_its_version(self):
         code, output, _ = run("--version")
@@ -111,16 +137,19 @@ class Mistakes(Complaint):
                 path = Path(folder) / "lines.jsonl"
                 path.write_bytes(text)
                 with self.subTest(text=text):
-                    self.assert_complains(1, about, "plot", str(path), "--out", folder + "/plots")
-            self.assert_complains(1, "absent: No such file or directory", "plot", folder + "/absent")
+                    self.assert_complains(2, about, "plot", str(path), "--out", folder + "/plots")
+            self.assert_complains(2, "absent: No such file or directory", "plot", folder + "/absent")
 
 
 class Settings(Complaint):
     BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64k",
            "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_CONGESTION": "nonesuch"}
 
+    # What kolo-run does not know of its program.
+    BAD_HERE = {"KOLO_TIMELINE": "/no/such/folder/t.json", "KOLO_TRACE": "/no/such/folder/t", "KOLO_FAULT": "die@rank=99"}
+
     def test_a_variable_that_is_wrong_is_refused_once_before_ranks_start(self):
-        for name, value in self.BAD.items():
+        for name, value in {**self.BAD, **self.BAD_HERE}.items():
             with self.subTest(name=name):
                 self.assert_complains(2, name, "allreduce", *FEW, **{name: value})
 
@@ -187,8 +216,26 @@ class Ranks(unittest.TestCase):
                 self.assertEqual((code, len(lines)), (1, 1), lines)
                 self.assertRegex(lines[0], r"rank 0.* rank 1.*(alive|stopped)")
 
+    def test_who_interrupts_is_not_told_by_what_signal(self):
+        process, ranks = self.start_running("--transport", "shm")
+        process.send_signal(signal.SIGINT)
+        code, lines = self.end_of(process, ranks)
+        self.assertEqual((code, lines), (130, ["kolo-bench: interrupted"]))
+
+    def test_a_rank_0_that_is_stopped_while_it_measures_the_limit_is_named(self):
+        process = start(["allreduce", "--transport", "shm", "--max-bytes", "64M", "--min-bytes", "64M", "--passes", "1", "--seconds", "60",
+                         "--timeout", "2"])
+        for line in process.stdout:
+            if "bytes" in line:
+                break
+        ranks = wait_until(lambda: len(ranks_of(process)) == 2 and ranks_of(process), "both ranks to be there")
+        os.kill(ranks[0], signal.SIGSTOP)
+        code, lines = self.end_of(process, ranks)
+        self.assertEqual((code, len(lines)), (1, 1), lines)
+        self.assertRegex(lines[0], "rank 1: .*rank 0")
+
     def test_closed_standard_descriptors_are_not_given_to_sockets(self):
-        for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):
+        for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):  # the rows of --json are there in each case
             for transport in ("inproc", "shm", "tcp"):
                 with self.subTest(closed=closed, transport=transport), tempfile.TemporaryDirectory() as folder:
                     words = f'"{BENCH}" allreduce {" ".join(FEW)} --transport {transport} --json {folder}/lines.jsonl {closed}'

@@ -174,7 +174,9 @@ class Wrong(Comparison):
         for name, value in (("bytes", -8), ("bytes", 1.5), ("ranks", 1 << 40), ("ranks", (1 << 64) - 1), ("ranks", "2"), ("wrong", -1), ("window", True)):
             self.assert_refused(f"'{name}' is no count", good, [row(10, **{name: value})])
         self.assert_refused("new: holds no rows", good, [{"limit": "cache line"}])
-        self.assert_refused("no row in common", good, [row(10, bytes=8)])
+        code, output, errors = self.diff(good, [row(10, bytes=8)])
+        self.assertEqual((code, output, len(errors.splitlines())), (4, "", 1), errors)
+        self.assertIn("no row in common", errors)
         self.assert_refused("--least -1", good, good, "--least", "-1")
 
     def test_a_file_that_is_not_there_is_named(self):

@@ -4,9 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <initializer_list>
+#include <string>
+#include <thread>
 
 #include "bench/cores.h"
+#include "bench/run_limit.h"
 #include "test/support/catch.h"
+#include "transports/error.h"
 
 namespace kolo::bench {
 namespace {
@@ -119,6 +123,31 @@ TEST_CASE("floors over loopback are measured for every collective") {
       }
     }
   }
+}
+
+TEST_CASE("rank 0 is named by who waited for its limit as long as --timeout says") {
+  if (available_cores().size() < 2) return;  // no limit is measured there
+  Arguments arguments;
+  arguments.timeout = std::chrono::milliseconds(80);
+  RunLimit limit(arguments, 1, "shm", make_local_store());  // and no rank 0, as if it were stopped
+  try {
+    limit.measure(4096);
+    FAIL("it waited for nobody");
+  } catch (const Error& error) {
+    INFO(error.what());
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK(error.peer() == 0);
+    CHECK(std::string(error.what()).starts_with("rank 1: waited 0.08 s for rank 0"));
+  }
+}
+
+TEST_CASE("a limit that rank 0 measures is waited for") {
+  if (available_cores().size() < 2) return;
+  Arguments arguments;
+  arguments.timeout = std::chrono::seconds(60);
+  const auto store = make_local_store();
+  std::jthread waiting([&] { RunLimit(arguments, 1, "shm", store).measure(4096); });
+  CHECK(RunLimit(arguments, 0, "shm", store).measure(4096).value_or(0) > 0);
 }
 
 }  // namespace kolo::bench

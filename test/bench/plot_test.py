@@ -53,6 +53,8 @@ def height_of(picture, text):
 
 
 class Plot(unittest.TestCase):
+    errors = ""  # of the last plot
+
     def files(self, rows, *more):
         """{name: bytes}"""
         with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +65,7 @@ class Plot(unittest.TestCase):
             if "matplotlib is missing" in done.stderr:
                 self.skipTest("matplotlib is not installed")
             self.assertEqual(done.returncode, 0, done.stderr)
+            self.errors = done.stderr
             return {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
 
     def plot(self, rows):
@@ -229,7 +232,7 @@ class Plot(unittest.TestCase):
             path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in rows))
             done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots"], capture_output=True, text=True,
                                   timeout=PATIENCE_S, check=False)
-            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertTrue(done.stderr.startswith(f"kolo-bench plot: {path}:{len(rows)}: "), done.stderr)
             self.assertFalse((Path(folder) / "plots").exists())
             return done.stderr
@@ -241,10 +244,64 @@ class Plot(unittest.TestCase):
                                    ("bytes", [8], "'bytes' is [8], where a whole number from 0 belongs"),
                                    ("ranks", None, "'ranks' is null, where a whole number from 0 belongs"),
                                    ("run", 7, "'run' is 7, where an object belongs"),
-                                   ("type", {"a": 1}, "'type' is {\"a\": 1}, where a text belongs")):
+                                   ("type", {"a": 1}, "'type' is {\"a\": 1}, where a text of at most 200")):
             self.assertIn(about, self.complaint([right, {**right, name: value}]))
         self.assertIn("is no JSON line", self.complaint([right, "[" * 100000]))
         self.assertIn("'median_us' is Infinity", self.complaint([json.dumps(right).replace('"median_us": 5', '"median_us": 1e999')]))
+
+    def test_no_field_of_a_row_leads_out_of_the_folder(self):
+        right = row("kolo", "shm", 8, 5)
+        for name in ("../../x", "..", "a/b", "/x", "", "x" * 65):
+            self.assertIn("'collective' is ", self.complaint([right, {**right, "collective": name}]))
+        for name in ("transport", "library", "peer", "network"):
+            self.assertIn(f"'{name}' is ", self.complaint([right, {**right, name: "x" * 5000}]))
+            self.assertIn(f"'{name}' is ", self.complaint([right, {**right, name: "a\0b"}]))
+        names = self.files([row("kolo", transport, 8, 5) for transport in ("../../x", "..", "a/b", "a b", "x" * 200, "tcp,0.5ms")], "--overview")
+        self.assertEqual(len(names), 12)
+        self.assertLessEqual({f"tcp,0.5ms_2_ranks_{what}.png" for what in ("time", "bandwidth")}, set(names))
+
+    def test_a_dollar_is_no_formula(self):
+        odd = r"$\frac{$_^"
+        for name in ("transport", "library", "peer", "algorithm", "form", "network", "type"):
+            with self.subTest(name=name):
+                rows = [row("kolo", "shm", 8, 6), {**row("kolo", "shm", 8, 5), name: odd}]
+                self.assertTrue(self.files(rows))
+        run = {"machine": "M$a$" * 300, "cores": 2, "kernel": "K\n", "commit": "$c$"}
+        self.assertTrue(self.files([row("kolo", "$x$", 0, 5, collective="barrier", busbw_GBps=None, run=run)], "--overview"))
+
+    def test_disturbed_floors_that_are_left_out_are_said(self):
+        floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]
+        self.plot(floors)
+        self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)
+        self.plot([*floors, {**floors[1], "regime": "near"}])
+        self.assertEqual(self.errors, "")
+
+    def test_what_is_hidden_beyond_the_axis_is_marked_and_said(self):
+        rows = [row("kolo", "tcp", 8 << i, 9, form="async", progress="thread", hidden=hidden, alone_us=9, compute_us=9)
+                for i, hidden in enumerate((0.5, 6.72, -459.1))]
+        self.assertIn("<!-- beyond the axis -->", self.plot(rows)["allreduce_overlap_2_ranks_hidden.svg"])
+        self.assertIn("2 shares of what is hidden are beyond the axis", self.errors)
+        self.assertNotIn("<!-- beyond", self.plot(rows[:1])["allreduce_overlap_2_ranks_hidden.svg"])
+        self.assertEqual(self.errors, "")
+
+    def test_the_last_size_has_its_number(self):
+        sizes = [8 << 2 * i for i in range(13)] + [256 << 20]
+        for what in ("time", "bandwidth"):
+            self.assertIn("<!-- 256 MiB -->", self.plot([row("kolo", "shm", size, 5 + size) for size in sizes])[f"allreduce_2_ranks_{what}.svg"])
+
+    def test_a_legend_of_bars_has_what_is_drawn_as_it_is_drawn(self):
+        sizes = [8 << i for i in range(8)]
+        rows = [row("kolo", "shm", size, 5, limit_us=1 if size == 32 else None, regime="moved") for size in sizes]  # 32 B has no bar
+        picture = self.plot(rows)["allreduce_2_ranks_bars.svg"]
+        self.assertNotIn("limit", picture)
+        self.assertNotIn(f"fill: {KOLO}", picture)
+
+    def test_messages_of_two_ranks_say_who_sends(self):
+        rows = [row("kolo", "shm", size, 20000 + size, collective="p2p_bandwidth", algorithm="segments", window=64, messages_per_s=1e6)
+                for size in (8, 64)]
+        pictures = self.plot(rows)
+        self.assertIn("<!-- kolo over shm, segments -->", pictures["p2p_bandwidth_2_ranks_bars.svg"])
+        self.assertIn("<!-- 10,000 -->", pictures["p2p_bandwidth_2_ranks_bars.svg"])
 
     def test_no_field_of_a_row_takes_what_is_not_its_own(self):
         right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
@@ -283,7 +340,7 @@ class Plot(unittest.TestCase):
             path.write_text(json.dumps(row("floor", "shm", 8, 1.0)) + "\n")
             done = subprocess.run([BENCH, "plot", "--overview", str(path), "--out", folder + "/plots"], capture_output=True, text=True,
                                   timeout=PATIENCE_S, check=False)
-            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertIn("an overview takes rows of kolo's or of peers", done.stderr)
 
     def test_what_moves_nothing_has_no_bandwidth(self):

@@ -19,7 +19,7 @@ case "$1" in
   --build) ;;
   *) exit 64 ;;
 esac
-for step in 1 2 3; do echo "[$step/3] Building part $step"; done
+for step in $(seq "${STEPS:-3}"); do echo "[$step/${STEPS:-3}] Building part $step"; done
 [ "${BUILD_STATUS:-0}" -eq 0 ] || for line in $(seq 40); do echo "error $line of 40" >&2; done
 mkdir -p "$2/bin"
 [ "${BUILD_STATUS:-0}" -ne 0 ] || cp "$STAND_IN" "$2/bin/kolo-train"
@@ -89,7 +89,28 @@ class CompareScript(unittest.TestCase):
 
     def test_the_exit_code_is_that_of_kolo_train(self):
         for status in (2, 130):
-            self.assert_trained(self.run_script("--frobnicate", TRAIN_STATUS=str(status)), "--frobnicate", status=status)
+            self.assert_trained(self.run_script("--ranks", "0", TRAIN_STATUS=str(status)), "--ranks", "0", status=status)
+
+    def test_what_kolo_train_would_refuse_is_refused_before_anything_is_built(self):
+        for words, about in ((["--modle", "small"], "there is no option '--modle'"), (["--frobnicate=1"], "there is no option '--frobnicate'"),
+                             (["--model", "vgg"], "--model: unknown 'vgg'; there are resnet50 small"), (["--stem=x"], "--stem: unknown 'x'"),
+                             (["--lr_schedule", "step"], "there are constant cosine"), (["--report"], "--report needs a value")):
+            with self.subTest(words=words):
+                ended = self.run_script("--no-report", *words)
+                self.assert_refused(ended, status=2)
+                self.assertEqual(len(ended.stderr.splitlines()), 1, ended.stderr)
+                self.assertIn(about, ended.stderr)
+                self.assertFalse(self.calls.exists())
+
+    def test_the_values_of_options_are_no_options(self):
+        words = ["--report", "--modle", "--strategies=ring,ps", "--no-progress-thread", "--model", "small"]
+        self.assert_trained(self.run_script(*words), *words)
+
+    def test_without_a_terminal_each_tenth_of_the_build_is_a_line(self):
+        ended = self.run_script(STEPS="40")
+        self.assert_trained(ended)
+        lines = [line for line in ended.stderr.splitlines() if line.startswith("kolo: building, ")]
+        self.assertEqual(lines, [f"kolo: building, {4 * tenth}/40" for tenth in range(1, 11)])
 
     def test_a_good_build_is_one_whatever_its_last_words_are(self):
         for last_words in ("", "\n", "status 1\n", "no end of the line", "trailing backslash \\", "  ", "%s %d\n"):

@@ -21,6 +21,7 @@ constexpr std::array<StrategyName, 2> kStrategies{{
 }};
 
 constexpr int kMaxServers = 64;
+constexpr int kUsualShards = 2;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -40,21 +41,22 @@ std::string find_strategy(std::string_view word) {
       fmt::format("--strategies: unknown strategy '{}'; there are {}", word, list_of_strategies()));
 }
 
-int parse_servers(std::string_view text) {
+int parse_servers(std::string_view arm, std::string_view text) {
   int value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > kMaxServers) {
-    throw std::invalid_argument(
-        fmt::format("servers={}: expected a number from 1 to {}", text, kMaxServers));
+    throw std::invalid_argument(fmt::format(
+        "--strategies: '{}': servers={}: expected a number from 1 to {}", arm, text, kMaxServers));
   }
   return value;
 }
 
-UpdateAt parse_update_at(std::string_view text) {
+// `where`: the flag, or the arm whose word it is.
+UpdateAt parse_update_at(std::string_view where, std::string_view text) {
   if (text == "worker") return UpdateAt::worker;
   if (text == "server") return UpdateAt::server;
   throw std::invalid_argument(
-      fmt::format("--ps-optimizer: unknown place '{}'; there are worker and server", text));
+      fmt::format("{}: unknown place '{}'; there are worker and server", where, text));
 }
 
 struct Words {
@@ -68,9 +70,10 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
     words.mode = word;
     words.servers = 0;
   } else if (word.starts_with("servers=")) {
-    words.servers = parse_servers(word.substr(8));
+    words.servers = parse_servers(arm, word.substr(8));
   } else if (word.starts_with("optimizer=")) {
-    words.update_at = parse_update_at(word.substr(10));
+    words.update_at =
+        parse_update_at(fmt::format("--strategies: '{}': optimizer", arm), word.substr(10));
   } else if (word.find('=') != std::string_view::npos) {
     throw std::invalid_argument(fmt::format(
         "--strategies: the arm '{}' sets {}, but arms must not differ in anything but the "
@@ -99,8 +102,9 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
     return arm;
   }
   arm.placement = Placement::dedicated;
-  arm.servers = words.servers > 0 ? words.servers : (words.mode == "sharded" ? 2 : 1);
-  if (words.mode == "sharded" && arm.servers < 2) {
+  arm.is_called_sharded = words.mode == "sharded";
+  arm.servers = words.servers > 0 ? words.servers : (arm.is_called_sharded ? kUsualShards : 1);
+  if (arm.is_called_sharded && arm.servers < 2) {
     throw std::invalid_argument(
         fmt::format("--strategies: '{}': sharded needs at least two servers", text));
   }
@@ -113,7 +117,7 @@ Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   Words words;
   words.mode = defaults.ps_mode;
   words.servers = defaults.ps_mode == "everywhere" ? 0 : defaults.servers;
-  words.update_at = parse_update_at(defaults.ps_optimizer);
+  words.update_at = parse_update_at("--ps-optimizer", defaults.ps_optimizer);
   for (std::size_t i = 1; i < parts.size(); ++i) read_word(text, parts[i], words);
   if (strategy == "ps") return parameter_server_arm(text, words);
   if (parts.size() > 1) {
@@ -130,15 +134,18 @@ std::string list_of_strategies() {
   for (const StrategyName& known : kStrategies) {
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", known.name, known.synonym);
   }
-  return text;
+  return text +
+         "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
+         "ps:optimizer=server";
 }
 
 std::string Arm::name() const {
   std::string text = strategy;
   if (placement == Placement::everywhere) text += ":everywhere";
-  if (placement == Placement::dedicated && servers > 1) {
-    text += servers == 2 ? ":sharded" : fmt::format(":sharded:servers={}", servers);
-  }
+  if (is_called_sharded) text += ":sharded";
+  const int usual = is_called_sharded ? kUsualShards : 1;
+  if (placement == Placement::dedicated && servers != usual)
+    text += fmt::format(":servers={}", servers);
   if (update_at == UpdateAt::server) text += ":optimizer=server";
   return text;
 }
@@ -147,7 +154,8 @@ std::string Arm::full_name() const {
   if (placement == Placement::none) return strategy;
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";
   if (placement == Placement::everywhere) return strategy + ":everywhere:optimizer=" + update;
-  return fmt::format("{}:dedicated:servers={}:optimizer={}", strategy, servers, update);
+  return fmt::format("{}:{}:servers={}:optimizer={}", strategy,
+                     is_called_sharded ? "sharded" : "dedicated", servers, update);
 }
 
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {

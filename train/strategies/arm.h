@@ -28,12 +28,17 @@ struct Arm {
   Placement placement = Placement::none;
   int servers = 0;  ///< dedicated server processes; their ranks follow the workers'
   UpdateAt update_at = UpdateAt::worker;
+  bool is_called_sharded = false;  ///< "ps:sharded", which is "ps:servers=2" in another word
 
-  /// As it is written on the command line, in its shortest form: equal arms have equal names.
+  /// As it is written on the command line, in its shortest form.
   std::string name() const;
   /// With every word written out: parses to this arm whatever the defaults are.
   std::string full_name() const;
-  friend bool operator==(const Arm&, const Arm&) = default;
+  /// Whether they train alike, whatever they are called.
+  friend bool operator==(const Arm& one, const Arm& other) {
+    return one.strategy == other.strategy && one.placement == other.placement &&
+           one.servers == other.servers && one.update_at == other.update_at;
+  }
 };
 
 /// What an arm gets where its own words say nothing: --ps-mode, --servers, --ps-optimizer.
@@ -47,7 +52,7 @@ struct ArmDefaults {
 /// message lists those that exist), a word that belongs to the experiment, or the same arm twice.
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults);
 
-/// "ring (ring_all_reduce), ps (param_server)": for messages and --help.
+/// "ring (ring_all_reduce), ps (param_server); ps takes words: ...": for messages and --help.
 std::string list_of_strategies();
 
 }  // namespace kolo::train

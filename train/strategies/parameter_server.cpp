@@ -29,6 +29,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "train/count_text.h"
+
 namespace kolo::train {
 namespace {
 
@@ -42,9 +44,9 @@ class ParameterServer final : public Strategy {
   ParameterServer(const Arm& arm, Seat seat) : arm_(arm), seat_(std::move(seat)) {
     const int size = seat_.communicator.size();
     if (size != seat_.workers + arm.servers) {
-      throw std::invalid_argument(
-          fmt::format("{}: {} workers and {} dedicated servers need {} ranks, and there are {}",
-                      arm.name(), seat_.workers, arm.servers, seat_.workers + arm.servers, size));
+      throw std::invalid_argument(fmt::format(
+          "{}: {} and {} need {} ranks, not {}", arm.name(), count_text(seat_.workers, "worker"),
+          count_text(arm.servers, "dedicated server"), seat_.workers + arm.servers, size));
     }
     plan_.everywhere = arm.placement == Placement::everywhere;
     if (!plan_.everywhere) {

@@ -92,6 +92,7 @@ TEST_CASE(
     const Options options = parse(arguments_of_rank(given, arm, 77, 9));
     CHECK(options.command == Command::train);
     CHECK(options.arms == std::vector<Arm>{arm});
+    CHECK(names_of(options.arms) == Names{text});
     CHECK(options.seed == 77);
     CHECK(options.events_fd == 9);
     CHECK(options.report.empty());
@@ -118,8 +119,30 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
-  refuses({"compare", "--rank", "2"}, "compare does not expect '--rank'; see kolo-train compare");
+  refuses({"compare", "--rank", "2"},
+          "compare does not expect '--rank'; did you mean --ranks?; see kolo-train");
+  refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
+  refuses({"train", "--strategies", "psx"}, "ps takes words: ps:dedicated, ps:sharded");
+  refuses({"train", "--strategies", "ring,ps:servers=0"},
+          "--strategies: 'ps:servers=0': servers=0: expected a number from 1 to 64");
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
+}
+
+TEST_CASE("an arm has the name that it was given") {
+  for (const char* text : {"ps:sharded", "ps:servers=2", "ps:servers=2:optimizer=server",
+                           "ps:sharded:optimizer=server", "ps:sharded:servers=3"}) {
+    CHECK(names_of(parse_arms(text, {})) == Names{text});
+  }
+  CHECK_THROWS_WITH(parse_arms("ps:sharded,ps:servers=2", {}), ContainsSubstring("twice"));
+}
+
+TEST_CASE("the flags' help says what holds without them") {
+  const std::string help = parse_options({"compare", "--help"}).text;
+  CHECK(help.find("{false}") == std::string::npos);
+  for (const char* said : {"[26214400]", "[1048576, at most --bucket-bytes]", "[no]",
+                           "cores / ranks [0]", "whole epochs [0]"}) {
+    CHECK_THAT(help, ContainsSubstring(said));
+  }
 }
 
 TEST_CASE("numbers that make no sense are refused by the name of their flag") {

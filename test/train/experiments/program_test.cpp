@@ -5,7 +5,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
 
 #include "test/support/catch.h"
 #include "test/train/experiments/small_run.h"
@@ -94,6 +99,67 @@ TEST_CASE("what is wrong from the start is said once, before anything runs") {
   refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
 }
 
+TEST_CASE("compare.sh knows the options and the fixed values of compare") {
+  const Folder folder;
+  const std::string help = run_program({"compare", "--help"}, folder.text()).output;
+  const std::regex option("\\n  (--[^ \n]*)");
+  std::string shown;
+  for (std::sregex_iterator at(help.begin(), help.end(), option); at != std::sregex_iterator();
+       ++at)
+    shown += (*at)[1].str() + ",";
+  std::ostringstream text;
+  text << std::ifstream(fs::path(KOLO_SOURCE_DIR) / "train/compare.sh").rdbuf();
+  const std::string script = text.str();
+  const auto list = [&](const std::string& name) {
+    const auto begin = script.find("\n" + name + "='") + name.size() + 3;
+    std::istringstream words(script.substr(begin, script.find('\'', begin) - begin));
+    return std::set<std::string>(std::istream_iterator<std::string>(words), {});
+  };
+  std::set<std::string> in_script = list("with_value");
+  in_script.merge(list("without_value"));
+  std::set<std::string> in_help;
+  std::istringstream words(shown);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (!word.empty()) in_help.insert(word);
+  }
+  CHECK(in_script == in_help);
+  for (const auto& [flag, name] : {std::pair{"--model", "models"}, std::pair{"--stem", "stems"},
+                                   std::pair{"--lr-schedule", "schedules"}}) {
+    const Ended ended =
+        run_program({"compare", "--no-report", flag, "no such value"}, folder.text());
+    const auto there = ended.output.find("there are ") + 10;
+    std::string said = ended.output.substr(there, ended.output.find('\n', there) - there);
+    std::set<std::string> known;
+    std::istringstream values(said);
+    for (std::string value; values >> value;) {
+      if (value.ends_with(',')) value.pop_back();
+      known.insert(value);
+    }
+    INFO(flag << ": " << said);
+    CHECK(known == list(name));
+  }
+}
+
+TEST_CASE("a report that is there already is replaced, and a line says so") {
+  const Folder folder;
+  const Words words = small({"compare", "--report=out", "--strategies=ring"});
+  const Ended first = run_program(words, folder.text());
+  const Ended second = run_program(words, folder.text());
+  CHECK((first.exit_code == 0 && second.exit_code == 0));
+  const std::string line = "--report out: holds a report already, which this one replaces";
+  CHECK(first.output.find(line) == std::string::npos);
+  CHECK_THAT(second.output, ContainsSubstring(line));
+}
+
+TEST_CASE("help that nobody gets is a failure") {
+  const Folder folder;
+  const std::string program = KOLO_TRAIN;
+  for (const char* where : {">&-", ">/dev/full"}) {
+    for (const char* words : {" --version ", " compare --help "})
+      CHECK(std::system((program + words + where + " 2>/dev/null").c_str()) != 0);
+  }
+}
+
 TEST_CASE("ranks that another launcher started are checked against the flags") {
   const Folder folder;
   setenv("RANK", "0", 1);
@@ -105,7 +171,7 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
   CHECK(three.exit_code == 2);
   CHECK_THAT(
       three.output,
-      ContainsSubstring("needs 3 ranks (2 workers and 1 dedicated servers), and 2 were started"));
+      ContainsSubstring("needs 3 ranks (2 workers and 1 dedicated server), and 2 were started"));
   CHECK(compare.exit_code == 2);
   CHECK_THAT(compare.output, ContainsSubstring("compare starts its ranks itself"));
 }
