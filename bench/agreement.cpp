@@ -40,6 +40,7 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
           {"--seconds", text(arguments.seconds)},
           {"--no-check", yes(!arguments.is_checked)},
           {"--allocated", yes(arguments.is_memory_its_own)},
+          {"--device", arguments.device},
           {"--reproducibility", text(to_string(arguments.reproducibility))},
           {"--form", text(to_string(arguments.form))},
           {"--overlap", yes(arguments.is_overlapped)},

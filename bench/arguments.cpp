@@ -103,6 +103,7 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.problem.op = by_name(typed.op, kReduceOps, "--op");
   result.problem.is_in_place = !typed.is_out_of_place;
   result.is_memory_its_own = typed.is_memory_its_own;
+  result.device = typed.device;
   result.reproducibility = by_name(typed.reproducibility, kReproducibilities, "--reproducibility");
   result.form = by_name(typed.form, kForms, "--form");
   result.is_checked = !typed.is_unchecked;
@@ -230,6 +231,10 @@ void require_sense(const Arguments& arguments) {
               (arguments.segment_bytes >= kLeastSegment && arguments.segment_bytes <= kMostSegment),
           fmt::format("--segment-bytes {}: expected 0 or {} to {}", arguments.segment_bytes,
                       kLeastSegment, kMostSegment));
+  require(arguments.device.empty() || arguments.device == "cuda",
+          fmt::format("--device {}: there is cuda", arguments.device));
+  require(arguments.device.empty() || (!arguments.is_memory_its_own && !arguments.is_overlapped),
+          "--device cuda: buffers are the device's; leave --allocated and --overlap out");
   require(!arguments.is_by_all || arguments.against.empty(),
           "--algorithm all takes turns among kolo's own; leave --against out");
   if (!arguments.algorithm.empty()) {

@@ -39,6 +39,7 @@ struct Arguments {
   double seconds = 0.5;
   bool is_checked = true;
   bool is_memory_its_own = false;  // kolo's buffers are those of Communicator::allocate
+  std::string device;              // "cuda": buffers are a device's memory; empty: the host's
   Reproducibility reproducibility = Reproducibility::kFast;
   Form form = Form::kBlocking;
   bool is_profiled = false;

@@ -35,6 +35,7 @@ struct Typed {
   double timeout_s = 60;
   bool is_out_of_place = false;
   bool is_memory_its_own = false;
+  std::string device;
   bool is_unchecked = false;
 };
 

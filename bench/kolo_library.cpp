@@ -1,6 +1,7 @@
 // kolo itself, as one of the libraries under test.
 #include <utility>
 
+#include "bench/device/memory.h"
 #include "bench/forms.h"
 #include "bench/library.h"
 #include "collectives/communicator.h"
@@ -10,12 +11,13 @@ namespace {
 
 class Kolo : public Library {
  public:
-  Kolo(std::shared_ptr<Communicator> communicator, std::string algorithm, Form form)
+  Kolo(std::shared_ptr<Communicator> communicator, std::string algorithm,
+       const LibraryRequest& request)
       : algorithm_(std::move(algorithm)),
         communicator_(std::move(communicator)),
-        form_(form),
-        call_(by(algorithm_)),
-        caller_(communicator_, form, call_) {}
+        form_(request.form),
+        call_(by(algorithm_, request.device.get())),
+        caller_(communicator_, form_, call_) {}
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
@@ -27,21 +29,26 @@ class Kolo : public Library {
         communicator_->algorithm(problem.collective, bytes, problem.type, problem.op));
   }
   std::string objection(const Problem&) const override { return {}; }
+  bool enqueues() const override { return call_.stream.has_value(); }
   const Communicator* communicator() const override { return communicator_.get(); }
   void write_records() override { communicator_->write_records(); }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return communicator_->allocate(bytes);
   }
 
+  // On a stream an asynchronous one is given there, and not waited for: the stream is.
   void run(const Problem& problem, const void* in, void* out) override {
     if (form_ == Form::kBlocking) return run_blocking(problem, in, out);
-    caller_.begin(problem, in, out).wait();
+    if (given_.is_valid()) given_.wait();
+    given_ = caller_.begin(problem, in, out);
+    if (!enqueues()) std::exchange(given_, {}).wait();
   }
 
  private:
-  static CallOptions by(const std::string& algorithm) {
+  static CallOptions by(const std::string& algorithm, const DeviceMemory* device) {
     CallOptions call;
     call.algorithm = algorithm;
+    if (device != nullptr) call.stream = DeviceStream{device->stream()};
     return call;
   }
 
@@ -88,6 +95,7 @@ class Kolo : public Library {
   Form form_;
   CallOptions call_;
   Caller caller_;
+  Work given_;  // to the stream, last
 };
 
 }  // namespace
@@ -101,20 +109,22 @@ std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request) {
   options.reproducibility = request.reproducibility;
   options.progress_thread = request.has_progress_thread;
   options.profile = request.is_profiled;
+  if (request.device != nullptr) options.device = request.device->rank_device();
   return std::make_shared<Communicator>(request.rank, request.size, request.store, options);
 }
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request) {
-  return std::make_unique<Kolo>(connect_kolo(request), request.algorithm, request.form);
+  return std::make_unique<Kolo>(connect_kolo(request), request.algorithm, request);
 }
 
 std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
-                                                       const Problem& problem, Form form) {
+                                                       const Problem& problem,
+                                                       const LibraryRequest& request) {
   std::vector<std::unique_ptr<Library>> libraries;
   for (const Prediction& candidate :
        communicator->predict(problem.collective, 0, problem.type, problem.op)) {
     libraries.push_back(
-        std::make_unique<Kolo>(communicator, std::string(candidate.algorithm), form));
+        std::make_unique<Kolo>(communicator, std::string(candidate.algorithm), request));
   }
   return libraries;
 }

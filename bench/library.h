@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,7 @@ enum class Form : std::uint8_t { kBlocking, kAsync, kPersistent };
 inline constexpr int kRoot = 0;
 
 class Buffer;
+class DeviceMemory;
 struct Turn;
 struct TurnResult;
 
@@ -83,6 +86,19 @@ class Library {
   // Memory that suits it best for buffers; null where it has no such.
   virtual std::shared_ptr<std::byte[]> allocate(std::size_t) { return nullptr; }
 
+  // Of memory that is not the player's: see device/on_device.h. What `in` and `out` will be parts
+  // of; before and after each run(), untimed: what they hold goes to where the library works, and
+  // what it has done comes back.
+  virtual void place(std::span<std::byte> /*data*/, std::span<std::byte> /*input*/) {}
+  virtual void bring(const Problem&) {}
+  virtual void fetch(const Problem&) {}
+  // Which device that is; empty: the host's memory.
+  virtual std::string device() const { return {}; }
+  // Whether run() takes a device's memory, and returns when the work has been given to its stream.
+  virtual bool enqueues() const { return false; }
+  // The median of what run() took to give it there, since this was last asked; none: it did not.
+  virtual std::optional<double> take_enqueue_us() { return std::nullopt; }
+
   // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
   // Null for ranks that give or get nothing.
   virtual void run(const Problem& problem, const void* in, void* out) = 0;
@@ -100,6 +116,7 @@ struct LibraryRequest {
   Form form = Form::kBlocking;                               // kolo's
   bool has_progress_thread = false;                          // kolo's
   bool is_profiled = false;                                  // kolo's
+  std::shared_ptr<DeviceMemory> device = {};  // where buffers are; null: the host's memory
 };
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request);
@@ -110,6 +127,6 @@ std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request);
 // One for every algorithm that it could run the problem by, over the same channels.
 std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
                                                        const Problem& problem,
-                                                       Form form = Form::kBlocking);
+                                                       const LibraryRequest& request = {});
 
 }  // namespace kolo::bench

@@ -87,6 +87,8 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     if (arguments_.is_checked) row.wrong = played[i].wrong;
     row.distance = distance;
     row.pass_us = played[i].medians_us;
+    row.device = library.device();
+    row.enqueue_us = libraries[i]->take_enqueue_us();
     if (row.library == "kolo") {
       row.form = arguments_.form;
       row.is_memory_its_own = arguments_.is_memory_its_own;
@@ -117,6 +119,7 @@ void Bench::play(Library& library, Turn turn, int pass, Played& played) {
     data = allocated_data_.get();
     input = allocated_input_.get();
   }
+  library.place({data, data_.bytes()}, {input, input_.bytes()});
   Player player(meeting_, data, input);
   const TurnResult result =
       library.is_elsewhere() ? library.play(turn, data_, input_) : player.play(library, turn);

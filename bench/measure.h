@@ -42,6 +42,9 @@ struct Row {
   std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
   Form form = Form::kBlocking;          // of kolo's calls
   bool is_memory_its_own = false;       // of kolo's buffers: Communicator::allocate
+  std::string device = {};              // whose memory the buffers are; empty: the host's
+  // What the call took that gave the work to the device's stream, on rank 0; none: nothing did.
+  std::optional<double> enqueue_us = {};
   Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
   std::size_t segment_bytes = 0;                             // kolo's; 0: its choice
   std::vector<Profile> profiles = {};                        // of its ranks, where asked for

@@ -96,12 +96,14 @@ Player::Timed Player::iterate(Library& library) {
   const auto begin = Clock::now();
   ++turn_.iteration;
   give();
+  library.bring(turn_.problem);
   meeting_.wait();
   const auto before = Clock::now();
   library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
   const auto after = Clock::now();
   // Who is done first would else check its result on the core of another that is still at work.
   meeting_.wait();
+  library.fetch(turn_.problem);
   if (turn_.is_checked) wrong_ += count_wrong();
   return {Microseconds(after - before).count(), Microseconds(Clock::now() - begin).count()};
 }

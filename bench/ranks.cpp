@@ -14,6 +14,8 @@
 #include "bench/agreement.h"
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/device/memory.h"
+#include "bench/device/on_device.h"
 #include "bench/explain.h"
 #include "bench/facts.h"
 #include "bench/measure.h"
@@ -103,31 +105,38 @@ int run_as_processes(const Arguments& arguments, int argc, const char* const* ar
 }
 
 LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<Store> store) {
-  return {rank,
-          arguments.ranks,
-          store,
-          arguments.transport,
-          arguments.algorithm,
-          arguments.segment_bytes,
-          arguments.timeout,
-          arguments.reproducibility,
-          arguments.form,
-          false,
-          arguments.is_profiled};
+  return {
+      rank,
+      arguments.ranks,
+      store,
+      arguments.transport,
+      arguments.algorithm,
+      arguments.segment_bytes,
+      arguments.timeout,
+      arguments.reproducibility,
+      arguments.form,
+      false,
+      arguments.is_profiled,
+      arguments.device.empty() ? nullptr : open_device(read_settings().local_rank.value_or(rank))};
 }
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
                                                      std::shared_ptr<Store> store) {
   LibraryRequest request = request_of(rank, arguments, store);
-  if (arguments.is_by_all)
-    return make_kolo_by_all(connect_kolo(request), arguments.problem, arguments.form);
   std::vector<std::unique_ptr<Library>> libraries;
-  libraries.push_back(make_kolo(request));
-  request.transport = libraries.front()->transport();  // which "auto" has become
-  for (const std::string& peer : arguments.against) {
-    request.store = prefixed(store, fmt::format("peer/{}/", peer));
-    libraries.push_back(make_peer(peer, request));
+  if (arguments.is_by_all) {
+    libraries = make_kolo_by_all(connect_kolo(request), arguments.problem, request);
+  } else {
+    libraries.push_back(make_kolo(request));
+    request.transport = libraries.front()->transport();  // which "auto" has become
+    for (const std::string& peer : arguments.against) {
+      request.store = prefixed(store, fmt::format("peer/{}/", peer));
+      libraries.push_back(make_peer(peer, request));
+    }
   }
+  if (request.device == nullptr) return libraries;
+  for (auto& library : libraries)
+    library = std::make_unique<OnDevice>(std::move(library), request.device, rank, arguments.ranks);
   return libraries;
 }
 
@@ -235,6 +244,7 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
       rows.front().profiles = profiles;
       report.add(rows);
     }
+    for (const std::string& line : enqueue_lines(rows)) report.note(line);
     for (const std::string& line : profile_lines(profiles)) report.note(line);
   }
   return rank == 0 ? report.end() : 0;
@@ -390,6 +400,8 @@ int run_collective(const Arguments& arguments, int argc, const char* const* argv
   const LaunchEnvironment who = launch_environment();
   if (who.size > 1) return run_launched(arguments, who);
   require_memory(arguments);
+  if (const std::string why = arguments.device.empty() ? "" : why_no_device(); !why.empty())
+    throw Error(ErrorCode::kUnavailable, kNoPeer, "--device cuda: " + why);
   if (arguments.ranks == 1 || !joins_processes(arguments.transport))
     return run_as_threads(arguments);
   JsonLines{arguments.json};  // a file that cannot be written is said once, not by a rank

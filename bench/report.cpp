@@ -187,6 +187,17 @@ std::string op_text(const Row& row) {
   return is_reduction(row.problem.collective) ? std::string(to_string(row.problem.op)) : "-";
 }
 
+std::vector<std::string> enqueue_lines(const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    if (!row.enqueue_us) continue;
+    lines.push_back(
+        fmt::format("{} of {} bytes: rank 0's host has given it to the stream after {} us",
+                    name_of(row), row.bytes, time_text(*row.enqueue_us)));
+  }
+  return lines;
+}
+
 void flush_or_throw(std::ostream& out, const std::string& where) {
   errno = 0;
   out << std::flush;
@@ -218,6 +229,11 @@ std::string json_line(const Row& row) {
   line["reproducibility"] = to_string(row.reproducibility);
   line["segment_bytes"] = row.segment_bytes;
   if (row.is_memory_its_own) line["memory"] = "allocated";
+  if (!row.device.empty()) {
+    line["memory"] = "cuda";
+    line["device"] = row.device;
+    line["enqueue_us"] = or_null(row.enqueue_us);
+  }
   if (!row.peer.empty()) line["peer"] = row.peer;
   if (!row.carrier.empty()) line["carrier"] = row.carrier;
   if (const std::string network = network_between_ranks(); !network.empty())
@@ -274,6 +290,9 @@ void Report::begin(const Library& own, double cache_line_us,
       peers.empty() ? "" : fmt::format(", in turn with {}", fmt::join(peers, ", ")));
   table_ << fmt::format("# {}; {}\n", describe_machine(), surroundings_text(cache_line_us));
   note(fmt::format("{}", fmt::join(versions, "; ")));
+  if (const std::string device = own.device(); !device.empty())
+    note("buffers are memory of " + device +
+         "; a call's time is until the host sees its stream's end");
   if (!arguments_.without_meaning.empty()) {
     note(fmt::format("{} has no use for {}", arguments_.command,
                      fmt::join(arguments_.without_meaning, ", ")));

@@ -16,6 +16,8 @@ namespace kolo::bench {
 
 // Words of a row; "-" for what it does not have.
 std::string wrong_text(const Row& row);
+// Of rows that were given to a device's stream: what that took the host.
+std::vector<std::string> enqueue_lines(const std::vector<Row>& rows);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);

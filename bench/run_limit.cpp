@@ -30,7 +30,7 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
   const bool is_apart = problem.collective == Collective::kAllToAll;
   const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
-  return has_adder && problem.is_in_place != is_apart &&
+  return arguments.device.empty() && has_adder && problem.is_in_place != is_apart &&
          (transport == "shm" || transport == "tcp") && network_between_ranks().empty() &&
          available_cores().size() > 1;
 }

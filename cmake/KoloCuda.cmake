@@ -61,3 +61,26 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 message(STATUS "kolo: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for compute capabilities ${CMAKE_CUDA_ARCHITECTURES}")
+
+# kolo_find_in_python(VARIABLE FOLDER FILE): a library beside the toolkit, among the system's, or as PyPI's packages of NVIDIA carry it
+# (FOLDER under site-packages): its path, or nothing.
+function(kolo_find_in_python variable folder file)
+  find_package(Python3 QUIET COMPONENTS Interpreter)
+  set(where)
+  if(Python3_Interpreter_FOUND)
+    execute_process(COMMAND ${Python3_EXECUTABLE} -c "import site, sys; print(';'.join(site.getsitepackages() + [site.getusersitepackages()]))"
+                    OUTPUT_VARIABLE sites OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    foreach(site IN LISTS sites)
+      list(APPEND where ${site}/${folder})
+    endforeach()
+  endif()
+  get_filename_component(beside "${CMAKE_CUDA_COMPILER}" DIRECTORY)
+  find_file(${variable} ${file} HINTS ${beside}/../lib64 ${beside}/../lib PATHS /usr/local/lib /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib64
+            ${where} DOC "${file}, to be loaded when it is wanted")
+  mark_as_advanced(${variable})
+  if(${variable})
+    set(${variable} "${${variable}}" PARENT_SCOPE)
+  else()
+    set(${variable} "" PARENT_SCOPE)
+  endif()
+endfunction()

@@ -10,7 +10,8 @@
 #
 # Needs nvcc, CMake and ninja, a driver and a device; no network. Builds the preset cuda without train/, runs the tests of the label gpu
 # (one that is skipped here is a failure), runs them once more under compute-sanitizer's memcheck and racecheck where that is
-# installed, and measures with kolo-device-bench. Writes OUT/DATE-gpu-NAME.md and .jsonl, both or neither: command, device, driver,
+# installed, and measures with kolo-device-bench and kolo-bench --device cuda, the latter with two ranks that share the device, and beside
+# gloo and NCCL as far as they are there. Writes OUT/DATE-gpu-NAME.md and .jsonl, both or neither: command, device, driver,
 # versions, commit, what ran, the table. No step takes longer than 10 minutes.
 #
 # CMAKE_CUDA_ARCHITECTURES comes from the environment (CUDAARCHS) or is that of the device found.
@@ -28,6 +29,8 @@ out=bench/results
 jobs=$(nproc)
 sizes=64M,256M,1G
 iterations=21
+largest=256M
+seconds=0.5
 while [ $# -gt 0 ]; do
   case "$1" in
     --deps | --out | --jobs)
@@ -35,8 +38,8 @@ while [ $# -gt 0 ]; do
       case "$1:$2" in --jobs:* | *:/*) value=$2 ;; *) value=$here/$2 ;; esac
       case "$1" in --deps) deps=$value ;; --out) out=$value ;; --jobs) jobs=$value ;; esac
       shift 2 ;;
-    --quick) sizes=4M iterations=5; shift ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --quick) sizes=4M iterations=5 largest=1M seconds=0.1; shift ;;
+    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) refuse "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -82,7 +85,7 @@ fi
 step configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
   -D "CMAKE_CUDA_COMPILER=$nvcc" ${deps:+-D "KOLO_DEPS=$deps"}
 step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
-  collectives_device_pass kolo-device-bench
+  collectives_device_pass kolo-device-bench kolo-bench
 
 # The tests of the label gpu are programs of Catch2; here they run whole, so that CUDA starts once for each.
 programs="collectives_device_kernels collectives_device_streams"
@@ -115,8 +118,16 @@ fi
 step benchmark "$build/bin/kolo-device-bench" --bytes "$sizes" --iterations "$iterations" --json "$scratch/rows.jsonl"
 cp "$scratch/output" "$scratch/table"
 
+# Two ranks: with one device they share it, which NCCL leaves out by itself, saying so.
+peers=$("$build/bin/kolo-bench" peers | grep -x -e gloo -e nccl | paste -s -d , -)
+for transport in cuda_ipc shm; do
+  step "collectives over $transport" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport "$transport" --max-bytes "$largest" \
+    --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
+  cat "$scratch/output" >>"$scratch/collectives"
+done
+
 {
-  echo "# $(echo "$device" | cut -d, -f1): device kernels, $(date -u +%Y-%m-%d)"
+  echo "# $(echo "$device" | cut -d, -f1): device kernels and collectives, $(date -u +%Y-%m-%d)"
   echo
   echo "Made by \`$asked\`, commit $commit."
   echo
@@ -137,6 +148,10 @@ cp "$scratch/output" "$scratch/table"
   echo "Kernels beside the device's own copy, in turn in one stream (\`bench/README.md\`: kolo-device-bench):"
   echo
   sed 's/^/    /' "$scratch/table"
+  echo
+  echo "All-reduce of two ranks on the memory of the device, over cuda_ipc and staged through shm (\`bench/README.md\`: on the memory of devices):"
+  echo
+  sed 's/^/    /' "$scratch/collectives"
 } >"$scratch/page.md"
 mv "$scratch/rows.jsonl" "$result.jsonl"
 mv "$scratch/page.md" "$result.md"

@@ -48,6 +48,7 @@ constexpr Absent kAbsent[] = {
     {"mpich_ofi",
      "it is an MPICH that can go over libfabric, as PyPI's package mpich: python3 -m venv DIR, "
      "DIR/bin/pip install mpich, then configure with -DKOLO_MPICH_OFI=DIR and build again"},
+    {"nccl", "it is in builds with CUDA, where nvcc is found"},
     {"openmpi",
      "Debian's packages are openmpi-bin and libopenmpi-dev: cmake/setup.sh --with peers installs "
      "them, then configure and build again"},
@@ -57,8 +58,7 @@ constexpr Absent kAbsent[] = {
 constexpr Absent kNoPeers[] = {
     {"ucx",
      "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well; p2p has bare "
-     "UCX beside kolo by --transport ucx --level library"},
-    {"nccl", "NCCL reduces in the memory of GPUs, and these buffers are the host's"}};
+     "UCX beside kolo by --transport ucx --level library"}};
 
 const Row& find_peer(std::string_view name) {
   const std::string_view base = name.substr(0, name.find(':'));

@@ -70,10 +70,19 @@ class Mistakes(Complaint):
             "ps needs push, pull or push-pull": ["ps"],
             "allreduce has no option '--min-byte'; did you mean --min-bytes?; see": ["allreduce", "--min-byte", "8"],
             "ps push has no option '--zeal'; see": ["ps", "push", "--zeal"],
+            "--device tpu: there is cuda": ["allreduce", "--device", "tpu"],
+            "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
             "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)
+
+    def test_a_machine_without_a_device_says_so(self):
+        code, output, errors = run("allreduce", "--device", "cuda", *FEW)
+        if code == 0:
+            self.skipTest("there is a device here")
+        self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1), errors)
+        self.assertIn("--device cuda: ", errors)
 
     def test_help_that_nobody_gets_is_a_failure(self):
         for words in ("--help", "--version", "allreduce --help", "transports", f"allreduce {' '.join(FEW)}"):

@@ -87,6 +87,18 @@ int count() {
   return why_unusable().empty() && cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
 }
 
+void use(int number) {
+  if (!why_unusable().empty()) throw Error(ErrorCode::kUnavailable, kNoPeer, why_unusable());
+  check(cudaSetDevice(number), "using device " + std::to_string(number));
+}
+
+Pinned::Pinned(void* memory, std::size_t bytes) : memory_(memory) {
+  check(cudaHostRegister(memory, bytes, cudaHostRegisterDefault),
+        "pinning " + std::to_string(bytes) + " bytes of the host's memory (see ulimit -l)");
+}
+
+Pinned::~Pinned() { cudaHostUnregister(memory_); }
+
 void check(int error, const std::string& what) {
   const auto code = static_cast<cudaError_t>(error);
   if (code == cudaSuccess) return;

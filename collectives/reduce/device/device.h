@@ -23,6 +23,9 @@ const std::string& why_unusable();
 
 int count();
 
+// Makes it the calling thread's current device.
+void use(int number);
+
 // "NVIDIA H200, compute capability 9.0, 139.8 GiB, driver 580.82 for CUDA 13.0, runtime 13.0".
 std::string description();
 
@@ -62,6 +65,18 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+};
+
+// Memory of the host that stays where it is meanwhile, so that copies go at full speed.
+class Pinned {
+ public:
+  Pinned(void* memory, std::size_t bytes);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  void* memory_;
 };
 
 // A stream that does not wait for the default one.

@@ -1,0 +1,54 @@
+// One of NVIDIA's devices, by CUDA's runtime.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "bench/device/memory.h"
+#include "collectives/reduce/device/device.h"
+#include "collectives/reduce/device/on_device.h"
+
+namespace kolo::bench {
+namespace {
+
+class CudaMemory final : public DeviceMemory {
+ public:
+  // The stream is of the device that is in use when it is made.
+  explicit CudaMemory(int number) : number_((device::use(number), number)) {}
+
+  std::string describe() const override {
+    return fmt::format("device {} ({})", number_, device::description());
+  }
+  std::shared_ptr<const RankDevice> rank_device() const override {
+    return device::on_device(number_);
+  }
+  int number() const override { return number_; }
+  int count() const override { return device::count(); }
+  void* stream() const override { return static_cast<device::Stream>(stream_); }
+
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    const auto buffer = std::make_shared<device::Buffer>(bytes);
+    return {buffer, buffer->data()};
+  }
+  std::shared_ptr<void> pin(std::span<std::byte> memory) override {
+    return std::make_shared<device::Pinned>(memory.data(), memory.size());
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    device::copy(to, from, bytes, stream_);
+  }
+  void wait() override { device::wait(stream_); }
+
+ private:
+  int number_;
+  device::OwnStream stream_;
+};
+
+}  // namespace
+
+std::string why_no_device() { return device::why_unusable(); }
+
+std::shared_ptr<DeviceMemory> open_device(int local) {
+  const int count = device::count();
+  return std::make_shared<CudaMemory>(count == 0 ? 0 : local % count);  // 0: which says why not
+}
+
+}  // namespace kolo::bench

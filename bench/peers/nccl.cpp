@@ -1,0 +1,282 @@
+// NCCL, on the memory of devices (--device cuda): one GPU for each rank, as it wants it.
+//
+// libnccl.so.2 is opened when it is first wanted: it is large, and a table without it shall not
+// wait for it. What is called is declared here by NCCL's binary interface of version 2, so that no
+// header of it is needed to build.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/device/memory.h"
+#include "bench/library.h"
+#include "bench/pipe.h"
+#include "transports/error.h"
+
+namespace kolo::bench {
+
+std::unique_ptr<Library> make_nccl(const LibraryRequest& request);
+std::unique_ptr<Pipe> make_nccl_pipe(const LibraryRequest& request);
+std::vector<std::string_view> algorithms_of_nccl(Collective collective);
+
+namespace {
+
+using Comm = void*;
+struct UniqueId {
+  std::array<char, 128> bytes;
+};
+
+// Of ncclDataType_t and ncclRedOp_t; -1: it has no such.
+int type_number(ElementType type) {
+  switch (type) {
+    case ElementType::kInt8:
+      return 0;
+    case ElementType::kUint8:
+      return 1;
+    case ElementType::kInt32:
+      return 2;
+    case ElementType::kUint32:
+      return 3;
+    case ElementType::kInt64:
+      return 4;
+    case ElementType::kUint64:
+      return 5;
+    case ElementType::kFloat16:
+      return 6;
+    case ElementType::kFloat32:
+      return 7;
+    case ElementType::kFloat64:
+      return 8;
+    case ElementType::kBFloat16:
+      return 9;
+    case ElementType::kFloat8E4M3:
+      return 10;
+    case ElementType::kFloat8E5M2:
+      return 11;
+    default:
+      return -1;
+  }
+}
+
+int operation_number(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return 0;
+    case ReduceOp::kProduct:
+      return 1;
+    case ReduceOp::kMax:
+      return 2;
+    case ReduceOp::kMin:
+      return 3;
+    case ReduceOp::kAverage:
+      return 4;
+    default:
+      return -1;
+  }
+}
+
+class Nccl {
+ public:
+  Nccl() {
+    for (const char* name : {"libnccl.so.2", KOLO_NCCL_LIBRARY}) {
+      if (handle_ == nullptr && *name != '\0') handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (handle_ == nullptr) {
+      why_absent_ =
+          "libnccl.so.2 was not found: install NCCL, or name its folder in "
+          "LD_LIBRARY_PATH";
+      return;
+    }
+    find(get_version, "ncclGetVersion");
+    find(get_unique_id, "ncclGetUniqueId");
+    find(init_rank, "ncclCommInitRank");
+    find(destroy, "ncclCommDestroy");
+    find(error_string, "ncclGetErrorString");
+    find(group_start, "ncclGroupStart");
+    find(group_end, "ncclGroupEnd");
+    find(all_reduce, "ncclAllReduce");
+    find(reduce_scatter, "ncclReduceScatter");
+    find(all_gather, "ncclAllGather");
+    find(broadcast, "ncclBroadcast");
+    find(reduce, "ncclReduce");
+    find(send, "ncclSend");
+    find(receive, "ncclRecv");
+  }
+
+  const std::string& why_absent() const { return why_absent_; }
+
+  void check(int code, const char* call) const {
+    if (code == 0) return;
+    throw Error(ErrorCode::kSystem, kNoPeer,
+                fmt::format("{}: {}; NCCL_DEBUG=WARN tells more, and NCCL refuses ranks that share "
+                            "a GPU",
+                            call, error_string(code)));
+  }
+
+  int (*get_version)(int*) = nullptr;
+  int (*get_unique_id)(UniqueId*) = nullptr;
+  int (*init_rank)(Comm*, int, UniqueId, int) = nullptr;
+  int (*destroy)(Comm) = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
+  int (*all_reduce)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*reduce_scatter)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*all_gather)(const void*, void*, std::size_t, int, Comm, void*) = nullptr;
+  int (*broadcast)(const void*, void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*reduce)(const void*, void*, std::size_t, int, int, int, Comm, void*) = nullptr;
+  int (*send)(const void*, std::size_t, int, int, Comm, void*) = nullptr;
+  int (*receive)(void*, std::size_t, int, int, Comm, void*) = nullptr;
+
+ private:
+  template <typename Function>
+  void find(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(handle_, name));
+    if (function == nullptr)
+      why_absent_ = fmt::format("libnccl.so.2 has no {}: it is too old", name);
+  }
+
+  void* handle_ = nullptr;  // open until the end: NCCL has threads
+  std::string why_absent_;
+};
+
+class NcclLibrary final : public Library {
+ public:
+  explicit NcclLibrary(const LibraryRequest& request)
+      : rank_(request.rank), size_(request.size), device_(request.device) {
+    if (device_ == nullptr || !why_not().empty()) return;
+    UniqueId id{};
+    if (rank_ == 0) {
+      nccl_.check(nccl_.get_unique_id(&id), "ncclGetUniqueId");
+      request.store->set("id", std::string_view(id.bytes.data(), id.bytes.size()));
+    } else {
+      const std::string text = request.store->get("id", Clock::now() + request.timeout);
+      if (text.size() != id.bytes.size())
+        throw std::runtime_error("nccl: rank 0 has published no unique id");
+      std::memcpy(id.bytes.data(), text.data(), text.size());
+    }
+    nccl_.check(nccl_.init_rank(&comm_, size_, id, rank_), "ncclCommInitRank");
+  }
+
+  ~NcclLibrary() override {
+    if (comm_ != nullptr) nccl_.destroy(comm_);
+  }
+
+  std::string name() const override { return "nccl"; }
+  std::string transport() const override { return "nccl"; }
+  std::string algorithm(const Problem&) const override { return "its choice"; }
+  std::string version() const override {
+    int number = 0;  // 22703 is 2.27.3
+    if (!nccl_.why_absent().empty() || nccl_.get_version(&number) != 0) return {};
+    return fmt::format("NCCL {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  }
+  bool enqueues() const override { return true; }
+
+  std::string objection(const Problem& problem) const override {
+    if (const std::string why = why_not(); !why.empty()) return why;
+    const bool is_even = problem.count % static_cast<std::size_t>(size_) == 0;
+    if (type_number(problem.type) < 0) return fmt::format("no {}", to_string(problem.type));
+    if (is_reduction(problem.collective) && operation_number(problem.op) < 0)
+      return fmt::format("no {}", to_string(problem.op));
+    switch (problem.collective) {
+      case Collective::kAllReduce:
+      case Collective::kReduce:
+      case Collective::kBroadcast:
+        return {};
+      case Collective::kReduceScatter:
+      case Collective::kAllGather:
+      case Collective::kGather:
+      case Collective::kScatter:
+      case Collective::kAllToAll:
+        return is_even ? "" : "it takes equal chunks only";
+      default:
+        return "no such collective";
+    }
+  }
+
+  // Enqueues.
+  void run(const Problem& problem, const void* in, void* out) override {
+    const int type = type_number(problem.type);
+    const int op = operation_number(problem.op);
+    const std::size_t count = problem.count;
+    const std::size_t share = count / static_cast<std::size_t>(size_);
+    void* const stream = device_->stream();
+    switch (problem.collective) {
+      case Collective::kAllReduce:
+        return nccl_.check(nccl_.all_reduce(in, out, count, type, op, comm_, stream),
+                           "ncclAllReduce");
+      case Collective::kReduceScatter:
+        return nccl_.check(nccl_.reduce_scatter(in, out, share, type, op, comm_, stream),
+                           "ncclReduceScatter");
+      case Collective::kAllGather:
+        return nccl_.check(nccl_.all_gather(in, out, share, type, comm_, stream), "ncclAllGather");
+      case Collective::kBroadcast:
+        return nccl_.check(nccl_.broadcast(out, out, count, type, kRoot, comm_, stream),
+                           "ncclBroadcast");
+      case Collective::kReduce:
+        return nccl_.check(nccl_.reduce(in, out, count, type, op, kRoot, comm_, stream),
+                           "ncclReduce");
+      default:
+        return exchange(problem, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
+    }
+  }
+
+ private:
+  std::string why_not() const {
+    if (device_ == nullptr) return "it reduces in the memory of GPUs: --device cuda";
+    if (!nccl_.why_absent().empty()) return nccl_.why_absent();
+    if (device_->count() < size_) {
+      return fmt::format("it wants a GPU for each rank: {} ranks have {}", size_, device_->count());
+    }
+    return {};
+  }
+
+  // As nccl-tests do what NCCL has no call for: messages in one group.
+  void exchange(const Problem& problem, const std::byte* in, std::byte* out) {
+    const std::size_t count = problem.count / static_cast<std::size_t>(size_);
+    const std::size_t bytes = count * element_bytes(problem.type);
+    const int type = type_number(problem.type);
+    const bool is_gather = problem.collective == Collective::kGather;
+    const bool is_scatter = problem.collective == Collective::kScatter;
+    void* const stream = device_->stream();
+    nccl_.check(nccl_.group_start(), "ncclGroupStart");
+    for (int peer = 0; peer < size_; ++peer) {
+      const auto offset = bytes * static_cast<std::size_t>(peer);
+      const bool sends = is_gather ? peer == kRoot : !is_scatter || rank_ == kRoot;
+      const bool receives = is_gather ? rank_ == kRoot : !is_scatter || peer == kRoot;
+      if (sends)
+        nccl_.check(nccl_.send(in + (is_gather ? 0 : offset), count, type, peer, comm_, stream),
+                    "ncclSend");
+      if (receives)
+        nccl_.check(
+            nccl_.receive(out + (is_scatter ? 0 : offset), count, type, peer, comm_, stream),
+            "ncclRecv");
+    }
+    nccl_.check(nccl_.group_end(), "ncclGroupEnd");
+  }
+
+  Nccl nccl_;
+  int rank_;
+  int size_;
+  std::shared_ptr<DeviceMemory> device_;
+  Comm comm_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<std::string_view> algorithms_of_nccl(Collective) { return {}; }
+
+std::unique_ptr<Library> make_nccl(const LibraryRequest& request) {
+  return std::make_unique<NcclLibrary>(request);
+}
+
+std::unique_ptr<Pipe> make_nccl_pipe(const LibraryRequest&) {
+  throw std::invalid_argument("p2p --against nccl: messages are measured in the host's memory");
+}
+
+}  // namespace kolo::bench

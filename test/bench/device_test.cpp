@@ -1,0 +1,187 @@
+// Measuring on a device's memory: plain memory plays the device, and libraries that know only one
+// of the two memories run there. Ranks are threads.
+#include <algorithm>
+#include <barrier>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/device/on_device.h"
+#include "bench/measure.h"
+#include "bench/report.h"
+#include "test/support/catch.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+constexpr int kRanks = 2;
+
+// Copies are made when the stream is waited for: who does not wait finds old bytes.
+class PlayedMemory final : public DeviceMemory {
+ public:
+  std::string describe() const override { return "a played device"; }
+  std::shared_ptr<const RankDevice> rank_device() const override { return nullptr; }
+  int number() const override { return 0; }
+  int count() const override { return 1; }
+  void* stream() const override { return nullptr; }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    auto memory = std::make_shared<std::byte[]>(bytes);
+    given_.push_back({memory.get(), bytes});
+    return memory;
+  }
+  std::shared_ptr<void> pin(std::span<std::byte> memory) override {
+    ++pins;
+    return {memory.data(), [this](void*) { --pins; }};
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    copies_.push_back({to, from, bytes});
+    copied_bytes += bytes;
+  }
+  void wait() override {
+    for (const Copy& copy : copies_) std::memcpy(copy.to, copy.from, copy.bytes);
+    copies_.clear();
+  }
+  bool holds(const void* pointer) const {
+    return std::ranges::any_of(given_, [pointer](std::span<const std::byte> memory) {
+      return pointer >= memory.data() && pointer < memory.data() + memory.size();
+    });
+  }
+
+  int pins = 0;
+  std::size_t copied_bytes = 0;
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  std::vector<Copy> copies_;
+  std::vector<std::span<const std::byte>> given_;
+};
+
+// All ranks' inputs, and a place for them to meet.
+struct Table {
+  std::vector<std::vector<float>> inputs{kRanks};
+  std::barrier<> barrier{kRanks};
+};
+
+// Sums of all ranks, by a library that enqueues or by one that runs in the host's memory.
+class Sums final : public Library {
+ public:
+  Sums(Table& table, int rank, bool enqueues, const PlayedMemory& memory)
+      : table_(table),
+        rank_(static_cast<std::size_t>(rank)),
+        enqueues_(enqueues),
+        memory_(memory) {}
+
+  std::string name() const override { return "sums"; }
+  std::string transport() const override { return "table"; }
+  std::string algorithm(const Problem&) const override { return "gather"; }
+  std::string objection(const Problem&) const override { return {}; }
+  bool enqueues() const override { return enqueues_; }
+
+  void run(const Problem& problem, const void* in, void* out) override {
+    if (memory_.holds(in) != enqueues_ || memory_.holds(out) != enqueues_)
+      throw std::logic_error("a buffer of the other memory");
+    const auto* mine = static_cast<const float*>(in);
+    table_.inputs[rank_].assign(mine, mine + problem.count);
+    table_.barrier.arrive_and_wait();
+    auto* sums = static_cast<float*>(out);
+    for (std::size_t i = 0; i < problem.count; ++i)
+      sums[i] = table_.inputs[0][i] + table_.inputs[1][i];
+    table_.barrier.arrive_and_wait();
+  }
+
+ private:
+  Table& table_;
+  std::size_t rank_;
+  bool enqueues_;
+  const PlayedMemory& memory_;
+};
+
+struct Found {
+  Row row;
+  std::size_t copied_bytes = 0;  // of rank 0
+  int pins = 0;
+};
+
+Found measure(bool enqueues, bool is_in_place) {
+  Arguments arguments;
+  arguments.command = "allreduce";
+  arguments.problem.is_in_place = is_in_place;
+  arguments.device = "cuda";
+  arguments.max_bytes = 4096;
+  arguments.iterations = 3;
+  arguments.warmup = 1;
+  arguments.passes = 1;
+  Table table;
+  const auto store = make_local_store();
+  Found found;
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Meeting meeting(rank, kRanks, *store, arguments.timeout);
+      const auto memory = std::make_shared<PlayedMemory>();
+      {
+        Bench bench(meeting, arguments);
+        OnDevice library(std::make_unique<Sums>(table, rank, enqueues, *memory), memory, rank,
+                         kRanks);
+        const auto rows = bench.measure({&library}, 4096);
+        if (rank == 0) found.row = rows.front();
+      }
+      if (rank == 0) found.copied_bytes = memory->copied_bytes;
+      if (rank == 0) found.pins = memory->pins;
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("who enqueues gets the device's memory, and its results are fetched and checked") {
+  const bool is_in_place = GENERATE(true, false);
+  const Found found = measure(true, is_in_place);
+  CHECK(found.row.wrong == 0U);
+  CHECK(found.row.device == "a played device");
+  REQUIRE(found.row.enqueue_us);
+  CHECK(*found.row.enqueue_us > 0);
+  CHECK(found.row.time_us.median >= 0);
+  const std::size_t buffers = is_in_place ? 1 : 2;
+  CHECK(found.copied_bytes == buffers * 4 * 2 * 4096);  // there and back, in 4 iterations
+  CHECK(found.pins == 0);
+  const auto line = nlohmann::json::parse(json_line(found.row));
+  CHECK(line["memory"] == "cuda");
+  CHECK(line["enqueue_us"] == *found.row.enqueue_us);
+}
+
+TEST_CASE("who knows the host's memory alone gets that, and pays for both copies") {
+  const Found found = measure(false, true);
+  CHECK(found.row.wrong == 0U);
+  CHECK_FALSE(found.row.enqueue_us);
+  CHECK(found.copied_bytes == 4 * 3 * 4096);  // there, untimed; down and up again
+}
+
+TEST_CASE("what a rank moves between memories is its part of the problem") {
+  Problem problem;
+  problem.count = 10;
+  const auto moved = [&problem](Collective collective, int rank) {
+    problem.collective = collective;
+    const Moved found = moved_by(problem, rank, 3);
+    return std::pair(found.in_bytes / 4, found.out_bytes / 4);
+  };
+  CHECK(moved(Collective::kAllReduce, 1) == std::pair<std::size_t, std::size_t>(10, 10));
+  CHECK(moved(Collective::kReduceScatter, 0) == std::pair<std::size_t, std::size_t>(10, 4));
+  CHECK(moved(Collective::kAllGather, 2) == std::pair<std::size_t, std::size_t>(3, 10));
+  CHECK(moved(Collective::kBroadcast, 0) == std::pair<std::size_t, std::size_t>(10, 0));
+  CHECK(moved(Collective::kBroadcast, 1) == std::pair<std::size_t, std::size_t>(0, 10));
+  CHECK(moved(Collective::kReduce, 1) == std::pair<std::size_t, std::size_t>(10, 0));
+  CHECK(moved(Collective::kScatter, 1) == std::pair<std::size_t, std::size_t>(0, 3));
+  CHECK(moved(Collective::kGather, 1) == std::pair<std::size_t, std::size_t>(3, 0));
+  CHECK(moved(Collective::kBarrier, 1) == std::pair<std::size_t, std::size_t>(0, 0));
+}
