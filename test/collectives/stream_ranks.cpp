@@ -1,7 +1,6 @@
 #include "test/collectives/stream_ranks.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <thread>
 
@@ -31,7 +30,7 @@ std::shared_ptr<const RankDevice> played_device(PlayedMachine& machine,
 std::byte* StreamRank::upload(const std::vector<std::byte>& bytes) const {
   std::byte* const memory = driver.make_memory(std::max<std::size_t>(bytes.size(), 1),
                                                PlayedDriver::Kind::kDevice, device);
-  std::memcpy(memory, bytes.data(), bytes.size());
+  std::ranges::copy(bytes, memory);
   uploads.push_back(memory);
   return memory;
 }

@@ -1,5 +1,6 @@
 // Calls on device streams, over a played machine: what every collective gives there, by every
 // algorithm, is what the same communicator gives on the host.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -132,13 +133,13 @@ void compare(const StreamRank& rank, const Places& places, const Case& c) {
   if (!rank.has_device()) {
     call(rank.communicator, c, in.data(), out.data(), options);
   } else {
-    std::memcpy(places.in, in.data(), in.size());
-    std::memcpy(places.out, out.data(), out.size());
+    std::ranges::copy(in, places.in);
+    std::ranges::copy(out, places.out);
     options.stream = DeviceStream{rank.stream};
     call(rank.communicator, c, places.in, places.out, options);
     rank.synchronize();
-    std::memcpy(in.data(), places.in, in.size());
-    std::memcpy(out.data(), places.out, out.size());
+    std::copy_n(places.in, in.size(), in.data());
+    std::copy_n(places.out, out.size(), out.data());
   }
   const std::string what = describe(c, rank.communicator.size());
   expect(in == host_in, what + difference("in", in, host_in));
