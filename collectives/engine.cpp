@@ -363,8 +363,11 @@ void Engine::close() noexcept {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  is_closed_by_callback_ = is_driving();
-  if (!is_closed_by_callback_) finish_closing();
+  if (is_driving()) {
+    closer_ = std::this_thread::get_id();
+  } else {
+    finish_closing();
+  }
 }
 
 void Engine::say_goodbye() noexcept {

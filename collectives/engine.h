@@ -15,6 +15,7 @@
 // engine is poisoned from then on.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -230,10 +231,10 @@ class Engine {
   bool is_timeline_written_ = false;
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
-  std::optional<Error> aborted_;  // by an update or a callback
-  bool is_closed_by_callback_ = false;
-  Operation* at_hand_ = nullptr;  // that a failure is of
-  bool has_moved_ = false;        // anything, since the last pause
+  std::optional<Error> aborted_;           // by an update or a callback
+  std::atomic<std::thread::id> closer_{};  // who drives, and has closed it from a callback
+  Operation* at_hand_ = nullptr;           // that a failure is of
+  bool has_moved_ = false;                 // anything, since the last pause
   std::uint64_t idle_rounds_ = 0;
   // The messages of the queue before its first collective, as far as the driver has seen them.
   std::vector<Operation*> running_;        // the first of each direction; never more than reserved

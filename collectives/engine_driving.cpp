@@ -31,7 +31,7 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
     while (head != nullptr || is_following(awaited)) {
       if (aborted_) throw Error(*aborted_);
       has_moved_ = false;
-      if (streams_ != nullptr && follow_streams(awaited)) return;
+      if (streams_ != nullptr && follow_streams(awaited)) break;
       if (head == nullptr) head = first_in_queue();
       const bool has_messages = head != nullptr && is_message(*head);
       if (head != nullptr) {
@@ -58,7 +58,10 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   } catch (...) {
     fail(explain(at_hand_, std::current_exception()));
   }
-  if (std::exchange(is_closed_by_callback_, false)) finish_closing();
+  if (closer_ != std::this_thread::get_id()) [[likely]]
+    return;
+  closer_ = std::thread::id();
+  finish_closing();
 }
 
 Operation* Engine::first_in_queue() {
