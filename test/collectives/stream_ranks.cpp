@@ -77,7 +77,11 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
 }
 
 void run_stream_ranks(const StreamJob& job, const StreamBody& body) {
-  const auto outcomes = try_stream_ranks(job, body);
+  // A rank that ends keeps what its peers may still have mapped, and waits for them half a second.
+  const auto outcomes = try_stream_ranks(job, [&body](const StreamRank& rank) {
+    body(rank);
+    rank.communicator.barrier();
+  });
   for (const bool is_fate : {false, true}) {
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (outcomes[rank].text.empty() || outcomes[rank].code.has_value() != is_fate) continue;
