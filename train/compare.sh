@@ -37,6 +37,7 @@ refuse() {
 
 # is_in WORD LIST
 is_in() {
+  # shellcheck disable=SC2086,SC2116 # of words on several lines it makes one line
   case " $(echo $2) " in *" $1 "*) ;; *) return 1 ;; esac
 }
 

@@ -187,9 +187,9 @@ TEST_CASE("a refusal says what was expected and what there is") {
 }
 
 TEST_CASE("a transport between threads cannot join kolo-train's ranks") {
-  CHECK_THROWS_WITH(check_transport(parse({"train", "--transport=inproc"})),
-                    Catch::Matchers::StartsWith("--transport inproc: ") &&
-                        ContainsSubstring("there are shm, "));
+  CHECK_THROWS_WITH(
+      check_transport(parse({"train", "--transport=inproc"})),
+      Catch::Matchers::StartsWith("--transport inproc: ") && ContainsSubstring("there are shm, "));
   CHECK_NOTHROW(check_transport(parse({"train", "--transport=tcp"})));
 }
 
