@@ -32,8 +32,12 @@ if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
   # Without it ccache compiles anew what begins with a precompiled header.
   export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS-pch_defines,time_macros}"
+  # What was compiled in one clone of this tree is found by all others of this machine.
+  export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}"
 fi
 jobs=$(nproc)
+# Many tests wait for deadlines and for sockets most of their time, and leave their core to others.
+tests=$((jobs * 2))
 
 # g++ 12's thread sanitizer cannot live with as much randomness of addresses as recent kernels have by default.
 run=""
@@ -46,7 +50,7 @@ $run cmake --build --preset "$preset" --parallel "$jobs"
 
 log=build/$preset/ctest.log
 status=0
-$run ctest --preset "$preset" --parallel "$jobs" --no-tests=error --output-log "$log" "$@" || status=$?
+$run ctest --preset "$preset" --parallel "$tests" --no-tests=error --output-log "$log" "$@" || status=$?
 results=build/$preset/Testing/Temporary/LastTest.log
 if grep -q 'skipped: ' "$results" 2>/dev/null; then
   echo "Skipped, and why:"

@@ -342,10 +342,11 @@ TEST_CASE(
       driver->fail(function, 999, nth);
       const auto error = error_of([&] {
         // An event that could not be recorded is never seen to be done: the end waits this long.
-        auto own = stage(std::move(hosts[0]), driver, [](StagedSettings& settings) {
-          settings.patience = std::chrono::milliseconds(500);
-        });
-        auto peer = stage(std::move(hosts[1]), other);
+        const auto hasty = [](StagedSettings& settings) {
+          settings.patience = std::chrono::milliseconds(200);
+        };
+        auto own = stage(std::move(hosts[0]), driver, hasty);
+        auto peer = stage(std::move(hosts[1]), other, hasty);
         const cuda::Stream streams[] = {driver->make_stream(), other->make_stream()};
         std::byte* const memory[] = {driver->make_memory(100'000, PlayedDriver::Kind::kDevice),
                                      other->make_memory(100'000, PlayedDriver::Kind::kDevice)};
