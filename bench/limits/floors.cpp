@@ -25,6 +25,11 @@ bool has_floor(const FloorRequest& request) {
     case Collective::kAllGather:
     case Collective::kAllToAll:
     case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kScan:
+    case Collective::kExclusiveScan:
       return request.bytes >= ranks * sizeof(float) &&
              (request.ranks == 2 || request.bytes <= kMostBytes / ranks);
     default:

@@ -112,7 +112,9 @@ void add_floors(LimitReport& report, bool is_quick) {
   for (const int ranks : {2, kMoreRanks}) {
     for (const Collective collective :
          {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
-          Collective::kAllToAll, Collective::kBroadcast, Collective::kBarrier}) {
+          Collective::kAllToAll, Collective::kBroadcast, Collective::kReduce, Collective::kGather,
+          Collective::kScatter, Collective::kScan, Collective::kExclusiveScan,
+          Collective::kBarrier}) {
       const bool has_size = collective != Collective::kBarrier;
       const std::size_t most = ranks == 2 ? largest : largest / 4;
       for (const std::size_t bytes :

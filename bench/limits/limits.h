@@ -45,9 +45,9 @@ struct FloorRequest {
   Pages pages = Pages::kOwn;
 };
 
-// Known are all_reduce, reduce_scatter, all_gather, all_to_all and broadcast, where every rank has
-// an element or `bytes` of two; the barrier of two ranks; and of more ranks nothing of more than 4
-// GiB in all.
+// Known are those of all collectives but a parameter server's, where every rank has an element or
+// `bytes` of two; the barrier of two ranks; and of more ranks nothing of more than 4 GiB in all.
+// Where there is a root it is rank 0.
 bool has_floor(const FloorRequest& request);
 
 // In about that many seconds, as a row of library "floor"; `algorithm` says which way was the

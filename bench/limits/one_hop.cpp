@@ -1,6 +1,6 @@
-// Floors of two ranks in shared memory where what one gives goes one hop: broadcast, all-gather,
-// all-to-all, reduce-scatter; the barrier, which gives nothing; and an all-reduce of so little that
-// each rank gives all of it. Three ways, of which the quickest counts:
+// Floors of two ranks in shared memory where what one gives goes one hop: all but the all-reduce;
+// the barrier, which gives nothing; and an all-reduce of so little that each rank gives all of it.
+// Three ways, of which the quickest counts:
 //
 //   in one line     up to 56 bytes travel in the cache line of the flag that announces them
 //
@@ -8,8 +8,8 @@
 //                   them from there: two passes, the second from cache
 //
 //   copied once     the taker takes from the giver's memory, as where that is mapped, or where the
-//                   kernel could copy between processes at no cost; of a broadcast the root copies
-//                   the second half, so that both cores work
+//                   kernel could copy between processes at no cost; where only one gives, it brings
+//                   the second half itself, so that both cores work
 //
 // What is given was just rewritten by its owner, and what came was checked (see floor.cpp).
 #include <algorithm>
@@ -62,9 +62,9 @@ class Pair {
   }
 
   void prepare(int rank) {
-    const bool gives_all =
-        collective_ != Collective::kAllGather && collective_ != Collective::kBroadcast;
-    const Range given = gives_all ? Range{0, 2 * half_} : gives(rank);
+    const bool is_sum = is_reduction(collective_) && collective_ != Collective::kExclusiveScan;
+    const bool has_own = is_sum || collective_ == Collective::kAllToAll;
+    const Range given = has_own ? Range{0, 2 * half_} : gives(rank);
     checks_[rank].next([&](const Pattern& pattern) { return count_wrong(rank, pattern); });
     fill(data_[rank].data() + given.begin, given.begin, given.count, rank, checks_[rank].pattern());
   }
@@ -122,11 +122,13 @@ class Pair {
     mine.ready.publish(round);
     theirs.ready.wait_for(round);
     const Range taken = gives(1 - rank);
+    const Range given = gives(rank);
+    const std::size_t first = given.count / 2;
     const float* source = data_[1 - rank].data() + taken.begin;
-    if (collective_ == Collective::kBroadcast) {
-      const float* whole = data_[0].data();
-      if (rank == 0) take(1, whole + half_, half_, count_ - half_);
-      if (rank == 1) take(1, whole, 0, half_);
+    if (given.count == 0) {
+      take(rank, source, 0, taken.count / 2);
+    } else if (taken.count == 0) {
+      take(1 - rank, data_[rank].data() + given.begin + first, first, given.count - first);
     } else {
       take(rank, source, 0, taken.count);
     }
@@ -149,7 +151,15 @@ class Pair {
       case Collective::kAllReduce:
         return {0, count_};
       case Collective::kBroadcast:
+      case Collective::kScan:
+      case Collective::kExclusiveScan:
         return rank == 0 ? Range{0, count_} : Range{};
+      case Collective::kReduce:
+        return rank == 1 ? Range{0, count_} : Range{};
+      case Collective::kGather:
+        return rank == 1 ? Range{half_, half_} : Range{};
+      case Collective::kScatter:
+        return rank == 0 ? Range{half_, half_} : Range{};
       case Collective::kAllGather:
         return {own, half_};
       case Collective::kAllToAll:
@@ -166,11 +176,18 @@ class Pair {
     float* data = data_[rank].data();
     switch (collective_) {
       case Collective::kAllReduce:
+      case Collective::kReduce:
+      case Collective::kScan:
         return add_to(data + first, source, count);
       case Collective::kReduceScatter:
         return add_to(data + own + first, source, count);
       case Collective::kBroadcast:
+      case Collective::kExclusiveScan:
         std::memcpy(data + first, source, count * sizeof(float));
+        return;
+      case Collective::kGather:
+      case Collective::kScatter:
+        std::memcpy(data + half_ + first, source, count * sizeof(float));
         return;
       case Collective::kAllGather:
         std::memcpy(data + (half_ - own) + first, source, count * sizeof(float));
@@ -196,6 +213,16 @@ class Pair {
     switch (collective_) {
       case Collective::kAllReduce:
         return count_wrong_reductions(data, 0, 2 * half_, 0, pattern);
+      case Collective::kReduce:
+        return rank == 0 ? count_wrong_reductions(data, 0, 2 * half_, 0, pattern) : 0;
+      case Collective::kScan:
+        return rank == 1 ? count_wrong_reductions(data, 0, 2 * half_, 0, pattern) : 0;
+      case Collective::kExclusiveScan:
+        return rank == 1 ? count_wrong_copies(data, 0, 2 * half_, 0, pattern) : 0;
+      case Collective::kGather:
+        return rank == 0 ? count_wrong_copies(data + half_, half_, half_, 1, pattern) : 0;
+      case Collective::kScatter:
+        return rank == 1 ? count_wrong_copies(data + half_, half_, half_, 0, pattern) : 0;
       case Collective::kReduceScatter:
         return count_wrong_reductions(data + own, own, half_, 0, pattern);
       case Collective::kBroadcast:
@@ -223,9 +250,16 @@ class Pair {
 
 // By the rank that gives more.
 std::size_t given_bytes(const FloorRequest& request) {
-  const bool is_whole =
-      request.collective == Collective::kAllReduce || request.collective == Collective::kBroadcast;
-  return is_whole ? request.bytes : request.bytes / 2;
+  switch (request.collective) {
+    case Collective::kAllReduce:
+    case Collective::kBroadcast:
+    case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExclusiveScan:
+      return request.bytes;
+    default:
+      return request.bytes / 2;
+  }
 }
 
 using Way = void (Pair::*)(int rank);

@@ -19,6 +19,16 @@ namespace {
 
 constexpr std::size_t kPiece = 64 * 1024 / sizeof(float);
 
+bool is_scan(Collective collective) {
+  return collective == Collective::kScan || collective == Collective::kExclusiveScan;
+}
+
+// Whether ranks have to do with all of each other's data, and not with shares.
+bool is_whole(Collective collective) {
+  return collective == Collective::kAllReduce || collective == Collective::kBroadcast ||
+         collective == Collective::kReduce || is_scan(collective);
+}
+
 class Passes {
  public:
   Passes(const FloorRequest& request, int threads)
@@ -46,7 +56,8 @@ class Passes {
         scale_in_place(of(data_, rank) + begin, end - begin, 1.0F);
       return;
     }
-    if (collective_ == Collective::kBroadcast) return move_pieces(share(0, count_, thread), 0);
+    if (is_scan(collective_)) return scan_pieces(share(0, count_, thread));
+    if (is_whole(collective_)) return move_pieces(share(0, count_, thread), 0);
     for (int owner = 0; owner < ranks_; ++owner) move_pieces(share_of(owner, thread), owner);
   }
 
@@ -96,10 +107,9 @@ class Passes {
   std::uint64_t count_wrong(int thread, const Pattern& pattern) {
     std::uint64_t wrong = 0;
     for (int owner = 0; owner < ranks_; ++owner) {
-      const auto [begin, end] =
-          collective_ == Collective::kAllReduce || collective_ == Collective::kBroadcast
-              ? share_in(chunk_of(owner), share(0, count_, thread))
-              : share_of(owner, thread);
+      const auto [begin, end] = is_whole(collective_)
+                                    ? share_in(chunk_of(owner), share(0, count_, thread))
+                                    : share_of(owner, thread);
       for (int rank = 0; rank < ranks_ && begin < end; ++rank)
         wrong += count_wrong(rank, owner, {begin, end}, pattern);
     }
@@ -112,8 +122,18 @@ class Passes {
     switch (collective_) {
       case Collective::kReduceScatter:
         return owner == rank ? count_wrong_reductions(data, range.begin, count, 0, pattern) : 0;
+      case Collective::kReduce:
+        return rank == 0 ? count_wrong_reductions(data, range.begin, count, 0, pattern) : 0;
+      case Collective::kScan:
+        return count_wrong_reductions(data, range.begin, count, 0, rank + 1, pattern);
+      case Collective::kExclusiveScan:
+        return rank == 0 ? 0 : count_wrong_reductions(data, range.begin, count, 0, rank, pattern);
       case Collective::kBroadcast:
         return count_wrong_copies(data, range.begin, count, 0, pattern);
+      case Collective::kGather:
+        return rank == 0 ? count_wrong_copies(data, range.begin, count, owner, pattern) : 0;
+      case Collective::kScatter:
+        return rank == owner ? count_wrong_copies(data, range.begin, count, 0, pattern) : 0;
       case Collective::kAllGather:
         return count_wrong_copies(data, range.begin, count, owner, pattern);
       case Collective::kAllToAll:
@@ -132,7 +152,11 @@ class Passes {
     };
     switch (collective_) {
       case Collective::kAllGather:
+      case Collective::kGather:
         return rewrite(share_of(rank, thread));
+      case Collective::kScatter:
+        if (rank != 0) return;
+        [[fallthrough]];
       case Collective::kReduceScatter:
         for (int owner = 0; owner < ranks_; ++owner) rewrite(share_of(owner, thread));
         return;
@@ -152,14 +176,38 @@ class Passes {
     }
   }
 
+  // Every rank's result from that of the rank before it.
+  void scan_pieces(Share range) {
+    std::vector<float> before(kPiece);  // the sum of all ranks so far
+    std::vector<float> own(kPiece);
+    for (std::size_t begin = range.begin; begin < range.end; begin += kPiece) {
+      const std::size_t count = std::min(kPiece, range.end - begin);
+      const std::size_t bytes = count * sizeof(float);
+      if (collective_ == Collective::kExclusiveScan)
+        std::memcpy(before.data(), of(data_, 0) + begin, bytes);
+      for (int rank = 1; rank < ranks_; ++rank) {
+        float* data = of(data_, rank) + begin;
+        if (collective_ == Collective::kScan) {
+          add_to(data, of(data_, rank - 1) + begin, count);
+          continue;
+        }
+        std::memcpy(own.data(), data, bytes);
+        std::memcpy(data, before.data(), bytes);
+        if (rank + 1 < ranks_) add_to(before.data(), own.data(), count);
+      }
+    }
+  }
+
   void move(int rank, int owner, std::size_t begin, std::size_t count) {
     float* own = of(data_, owner) + begin;
     float* other = of(data_, rank) + begin;
     if (collective_ == Collective::kAllToAll) {  // a share of every rank's for the owner
       std::memcpy(of(results_, rank) + begin, other, count * sizeof(float));
-    } else if (rank != owner && collective_ == Collective::kReduceScatter) {
+    } else if (collective_ == Collective::kScatter) {
+      if (rank == 0 && owner != 0) std::memcpy(own, other, count * sizeof(float));
+    } else if (rank != owner && is_reduction(collective_)) {
       add_to(own, other, count);
-    } else if (rank != owner) {
+    } else if (rank != owner && (rank == 0 || collective_ != Collective::kGather)) {
       std::memcpy(other, own, count * sizeof(float));
     }
   }

@@ -113,21 +113,30 @@ struct Traffic {
   std::size_t from(int side) const { return side == 0 ? from_first : from_second; }
 };
 
+// Between two ranks, all of one rank's data.
+bool goes_one_way(Collective collective) {
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kScan || collective == Collective::kExclusiveScan;
+}
+
 Traffic traffic_of(const FloorRequest& request) {
   constexpr std::size_t kBarrierBytes = 8;
   const std::size_t bytes = request.bytes;
   if (request.collective == Collective::kBarrier)
     return {1, kBarrierBytes, kBarrierBytes, kBarrierBytes};
   const bool is_all_reduce = request.collective == Collective::kAllReduce;
+  const bool has_shares =
+      request.collective == Collective::kGather || request.collective == Collective::kScatter;
   if (request.ranks == 2) {
     if (is_all_reduce) return {1, bytes, bytes, bytes};
-    if (request.collective == Collective::kBroadcast) return {1, bytes, 0, bytes};
-    return {1, bytes / 2, bytes / 2, bytes / 2};
+    if (goes_one_way(request.collective)) return {1, bytes, 0, bytes};
+    return {1, bytes / 2, has_shares ? 0 : bytes / 2, bytes / 2};
   }
   const int cores = static_cast<int>(available_cores().size());
   const int pairs = std::max(1, std::min(cores, request.ranks) / 2);
   const auto others = static_cast<std::size_t>(request.ranks - 1);
-  const std::size_t all = (is_all_reduce ? 2 : 1) * others * bytes;
+  const std::size_t all = (is_all_reduce ? 2 : 1) * others *
+                          (has_shares ? bytes / static_cast<std::size_t>(request.ranks) : bytes);
   const std::size_t each_way = std::max<std::size_t>(1, all / 2 / static_cast<std::size_t>(pairs));
   return {pairs, each_way, each_way, std::min(each_way, bytes)};
 }

@@ -13,7 +13,7 @@
 #
 # all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks, and, of
 # fewer sizes, reduce, gather, scatter, the scans and a parameter server's push-pull; messages between 2 ranks; all_reduce also of
-# 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside openmpi alone; four of them over shm from
+# 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside Open MPI alone; four of them over shm from
 # buffers of the communicator's, kolo alone: some 20 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times
 # and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what
 # kolo-bench printed.
@@ -88,7 +88,7 @@ peers_of() {
   list=$all
   ! has openmpi:ucx || list="$list openmpi:ucx"
   case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi:ring || list="$list openmpi:ring" ;; esac
-  case "$1" in 2 | 4) ;; *) if has openmpi; then list=openmpi; else list=; fi ;; esac
+  case "$1" in 2 | 4) ;; *) list=$(echo "$list" | tr ' ' '\n' | grep '^openmpi' | tr '\n' ' ') ;; esac
   case "$2" in push-pull) list= ;; esac # which no peer has
   # shellcheck disable=SC2086  # words
   set -- $list
@@ -101,7 +101,7 @@ effort() {
     yes-barrier-*) echo "--iterations 4 --passes 1 --warmup 1" ;;
     yes-*) echo "--min-bytes 64 --max-bytes 64K --factor 32 --iterations 4 --passes 1 --warmup 1" ;;
     no-barrier-*) echo "--seconds 0.5 --passes 3" ;;
-    no-allreduce-2) echo "--max-bytes 256M --seconds 0.15 --passes 3 --warmup 2" ;;
+    no-allreduce-2) echo "--max-bytes 256M --factor 2 --seconds 0.15 --passes 3 --warmup 2" ;;
     no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.4 --passes 3 --warmup 5" ;;
     no-reduce-* | no-gather-* | no-scatter-* | no-*scan-* | no-push-pull-*)
       echo "--max-bytes 32M --factor 64 --seconds 0.12 --passes 3 --warmup 2" ;;

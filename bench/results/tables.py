@@ -71,21 +71,30 @@ def best_ratio(own, peers):
     return min(times) / own["median_us"] if times else None
 
 
+def over_limit(own, _):
+    return own["median_us"] / own["limit_us"] if own.get("limit_us") else None
+
+
 def line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def summary(points, collectives, sizes):
-    """The best peer's time over kolo's, a line per collective."""
+def summary(points, collectives, what, ratio_of, text_of):
+    """A line per size."""
     moved = {(own["collective"], own["bytes"]) for own, _ in points if own.get("regime") not in ("near", "far")}
-    print("The best peer's time over kolo's" + (" (in brackets where the cores did not stay near or far)" if moved else "") + ":\n")
-    print(line(["collective", *(size_text(size) if size else "no size" for size in sizes)]))
-    print("|---" * (len(sizes) + 1) + "|")
-    for collective in collectives:
-        ratios = {own["bytes"]: best_ratio(own, peers) for own, peers in points if own["collective"] == collective}
-        cells = [ratio_text(ratios[size]) if ratios.get(size) else "" for size in sizes]
-        cells = [f"({cell})" if cell and (collective, size) in moved else cell for cell, size in zip(cells, sizes)]
-        print(line([collective, *cells]))
+    ratios = {(own["collective"], own["bytes"]): ratio_of(own, peers) for own, peers in points}
+    with_ratios = [name for name in collectives if any(ratio and key[0] == name for key, ratio in ratios.items())]
+    if not with_ratios:
+        return
+    print(what + (" (in brackets where the cores did not stay near or far)" if moved else "") + ":\n")
+    print(line(["bytes", *with_ratios]))
+    print("|---" * (len(with_ratios) + 1) + "|")
+    for size in sorted({own["bytes"] for own, _ in points}):
+        keys = [(collective, size) for collective in with_ratios]
+        cells = [text_of(ratios[key]) if ratios.get(key) else "" for key in keys]
+        cells = [f"({cell})" if cell and key in moved else cell for cell, key in zip(cells, keys)]
+        if any(cells):
+            print(line([size_text(size) if size else "no size", *cells]))
     print()
 
 
@@ -189,8 +198,8 @@ def crowds(points):
 
 def tables(points):
     collectives = list(dict.fromkeys(own["collective"] for own, _ in points))
-    if any(peers for _, peers in points):
-        summary(points, collectives, sorted({own["bytes"] for own, _ in points}))
+    summary(points, collectives, "The best peer's time over kolo's", best_ratio, ratio_text)
+    summary(points, collectives, "kolo's time over the limit's", over_limit, lambda ratio: f"{ratio:.2f}")
     for collective in collectives:
         table(points, collective)
 

@@ -18,7 +18,7 @@ void kill_one(const std::string& transport, int victim, int operation, int polls
   const auto start = std::chrono::steady_clock::now();
   const auto outcomes = run_processes(kSize, {KOLO_MORTAL_RANK, transport, std::to_string(victim),
                                               std::to_string(operation), std::to_string(polls)});
-  REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));  // of 60
   std::string cause;
   for (int rank = 0; rank < kSize; ++rank) {
     const ProcessOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];

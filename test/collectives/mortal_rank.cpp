@@ -42,7 +42,7 @@ kolo::Work issue(kolo::Communicator& communicator, int number, std::vector<float
 int run(const std::string& transport, int victim, int operation, int polls) {
   kolo::CommunicatorOptions options;
   options.transport = transport;
-  options.timeout = std::chrono::seconds(20);
+  options.timeout = std::chrono::seconds(60);
   options.segment_bytes = 4096;  // many turns to die in
   auto communicator = kolo::Communicator::from_environment(options);
   std::vector<float> in(kCount, 1.0F);
