@@ -18,6 +18,7 @@
 #include "collectives/algorithms/knomial_tree.h"
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/recursive_doubling.h"
+#include "collectives/algorithms/recursive_multiplying.h"
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/scatter_allgather.h"
 #include "collectives/communicator.h"
@@ -76,6 +77,8 @@ const std::vector<Algorithm>& algorithms() {
       {Collective::kAllReduce, "double_tree", over_ranks<double_tree_all_reduce>},
       rank_ordered({Collective::kAllReduce, "two_shot", over_ranks<two_shot_all_reduce>}),
       rank_ordered({Collective::kAllReduce, "one_shot", over_ranks<one_shot_all_reduce>}),
+      in_order({Collective::kAllReduce, "recursive_multiplying",
+                over_ranks<recursive_multiplying_all_reduce>}),
       for_hosts({Collective::kAllReduce, "hierarchical", over_ranks<hierarchical_all_reduce>}),
       {Collective::kReduceScatter, "ring", over_ranks<ring_reduce_scatter>},
       {Collective::kReduceScatter, "bidirectional_ring",

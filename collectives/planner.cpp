@@ -17,9 +17,9 @@
 namespace kolo {
 namespace {
 
-// What is played; beyond it prices are extrapolated. Ranks that share cores take longer to play.
-constexpr std::size_t kMostRanks = 8;
-constexpr std::size_t kMostRanksOnCores = 8;
+// What is played; beyond it prices are extrapolated from those of 1, 4 and 16 ranks. (Of 8, and by
+// doublings, what takes its rounds by fours would go up in steps that tell nothing.)
+constexpr std::size_t kMostRanks = 16;
 constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kElementBytes = sizeof(float);
 
@@ -28,7 +28,8 @@ constexpr std::size_t kElementBytes = sizeof(float);
 constexpr double kLeastGrowth = 0.5;
 constexpr double kMostGrowth = 4;
 constexpr double kMostGrowthOfBytes = 2;
-constexpr std::size_t kSizes = 3;  // of ranks that are played to see the growth
+constexpr std::size_t kSizes = 3;  // of ranks that are played to see the growth, each 4 times
+constexpr std::size_t kApart = 4;  // the one before
 
 constexpr double kDoubtPerHop = 0.02;  // where ranks share cores
 constexpr std::size_t kRankOrders = 3;
@@ -56,14 +57,16 @@ bool has_price(Collective collective) {
   return !has_servers(collective) && collective != Collective::kMessage;
 }
 
-// The value after some more doublings, where these were one doubling apart.
+// The value after some more doublings, where these were two doublings apart.
 double extrapolated(const std::array<double, kSizes>& values, double doublings,
                     double most_growth) {
   double value = values[2];
   double added = values[2] - values[1];
   const double before = values[1] - values[0];
-  const double growth =
-      before > 0 && added > 0 ? std::clamp(added / before, kLeastGrowth, most_growth) : 1;
+  const double growth = before > 0 && added > 0
+                            ? std::clamp(std::sqrt(added / before), kLeastGrowth, most_growth)
+                            : 1;
+  added *= growth / (1 + growth);  // by the second of them
   for (; doublings > 0; --doublings) {
     added *= growth;
     value += added * std::min(doublings, 1.0);
@@ -139,7 +142,7 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
 double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
   if (costs_.cores == 0) return 0;
   const auto size = static_cast<std::size_t>(situation_.size);
-  const std::vector<int> hosts = thinned(situation_.hosts, std::min(size, kMostRanksOnCores));
+  const std::vector<int> hosts = thinned(situation_.hosts, std::min(size, kMostRanks));
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   Costs hops;
   hops.local = hops.remote = Link{.latency_us = 1};
@@ -163,20 +166,19 @@ std::optional<std::uint8_t> Planner::measured(Collective collective, std::size_t
 
 double Planner::price(std::uint8_t row, std::size_t bytes) const {
   if (!has_price(algorithms()[row].collective)) return 0;
-  const std::size_t most = costs_.cores > 0 ? kMostRanksOnCores : kMostRanks;
   const auto size = static_cast<std::size_t>(situation_.size);
-  if (size <= most) return price_of(row, bytes, size);
+  if (size <= kMostRanks) return price_of(row, bytes, size);
   // What messages cost grows otherwise than what bytes do: rounds in a ring double where the bytes
   // hardly grow.
   std::array<double, kSizes> of_messages{};
   std::array<double, kSizes> of_bytes{};
-  for (std::size_t i = 0; i < kSizes; ++i) {
-    const std::size_t ranks = most >> (kSizes - 1 - i);
+  std::size_t ranks = kMostRanks;
+  for (std::size_t i = kSizes; i-- > 0; ranks /= kApart) {
     const double whole = price_of(row, bytes, ranks);
     of_messages[i] = std::min(whole, price_of(row, 0, ranks));
     of_bytes[i] = whole - of_messages[i];
   }
-  const double doublings = std::log2(static_cast<double>(size) / static_cast<double>(most));
+  const double doublings = std::log2(static_cast<double>(size) / static_cast<double>(kMostRanks));
   return extrapolated(of_messages, doublings, kMostGrowth) +
          extrapolated(of_bytes, doublings, kMostGrowthOfBytes);
 }

@@ -1,10 +1,8 @@
 // Recursive doubling: all-reduce in log2(n) exchanges of everything.
 //
 // In exchange k partners whose numbers differ in bit k give each other what they have, and both
-// combine the two; after it, 2^k neighbours hold the same sum. Where n is no power of two, the
-// first ranks stand in pairs: the upper of a pair, a *surplus* rank, gives its data to the lower
-// beforehand, and has the result from it afterwards. The others have numbers in the order of their
-// ranks.
+// combine the two; after it, 2^(k + 1) neighbours hold the same sum. Where n is no power of two,
+// surplus ranks have others who take part for them (participants.h).
 //
 // Both partners combine lower number op higher number, so the tree of sums, and its bits, are the
 // same on every rank. (A sum commutes, but NaNs with different bits do not, nor do zeros of
@@ -21,6 +19,7 @@
 
 #include <bit>
 
+#include "collectives/algorithms/participants.h"
 #include "collectives/algorithms/steps.h"
 
 namespace kolo {
@@ -28,25 +27,12 @@ namespace {
 
 using namespace steps;
 
-// Who takes part in the exchanges. The first 2 * surplus() ranks stand in pairs.
-class Numbers {
- public:
-  explicit Numbers(int size)
-      : exchanges_(static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1),
-        surplus_(size - participants()) {}
+// So many exchanges have all ranks but the surplus ones.
+int exchanges_of(int size) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1;
+}
 
-  int exchanges() const { return exchanges_; }
-  int participants() const { return 1 << exchanges_; }
-  int surplus() const { return surplus_; }
-  bool is_paired(int rank) const { return rank < 2 * surplus_; }
-  bool is_surplus(int rank) const { return is_paired(rank) && rank % 2 == 1; }
-  int number(int rank) const { return is_paired(rank) ? rank / 2 : rank - surplus_; }
-  int rank(int number) const { return number < surplus_ ? 2 * number : number + surplus_; }
-
- private:
-  int exchanges_;
-  int surplus_;
-};
+Participants participants_of(int size) { return {size, 1 << exchanges_of(size)}; }
 
 }  // namespace
 
@@ -63,9 +49,10 @@ Schedule recursive_doubling_all_reduce(const ScheduleRequest& request) {
     program.push_back(final(copy(input(0), output(0))));
     return schedule;
   }
-  const Numbers numbers(request.size);
+  const Participants numbers = participants_of(request.size);
+  const int exchanges = exchanges_of(request.size);
   const int first = numbers.surplus() > 0 ? 1 : 0;
-  const int last = first + numbers.exchanges();
+  const int last = first + exchanges;
   if (numbers.is_surplus(request.rank)) {
     program.push_back(send(request.rank - 1, input(0)));
     program.push_back(at_stage(last + 1, receive(request.rank - 1, output(0))));
@@ -77,7 +64,7 @@ Schedule recursive_doubling_all_reduce(const ScheduleRequest& request) {
     partial = output(0);
   }
   const int mine = numbers.number(request.rank);
-  for (int k = 0; k < numbers.exchanges(); ++k) {
+  for (int k = 0; k < exchanges; ++k) {
     const int theirs = mine ^ (1 << k);
     const int partner = numbers.rank(theirs);
     const Step take = in_last_if(theirs < mine, receive_reduce(partner, partial, output(0)));
@@ -92,9 +79,9 @@ Schedule recursive_doubling_all_reduce(const ScheduleRequest& request) {
 }
 
 std::size_t recursive_doubling_all_reduce_sent(int rank, int size, std::size_t count) {
-  const Numbers numbers(size);
+  const Participants numbers = participants_of(size);
   if (numbers.is_surplus(rank)) return count;
-  const int times = numbers.exchanges() + (numbers.is_paired(rank) ? 1 : 0);
+  const int times = exchanges_of(size) + (numbers.is_paired(rank) ? 1 : 0);
   return static_cast<std::size_t>(times) * count;
 }
 

@@ -1,5 +1,7 @@
 // The algorithms that a call may name beside the first of its collective (checker_test.cpp has
 // those), proved for every size from 1 to 64.
+#include <algorithm>
+#include <bit>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "collectives/algorithms/knomial_tree.h"
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/recursive_doubling.h"
+#include "collectives/algorithms/recursive_multiplying.h"
 #include "collectives/algorithms/scatter_allgather.h"
 #include "collectives/algorithms/steps.h"
 #include "test/collectives/proof.h"
@@ -27,6 +30,32 @@ using namespace test;
 
 TEST_CASE("recursive doubling is proved for 1 to 64 ranks") {
   prove_whole_sizes(recursive_doubling_all_reduce, recursive_doubling_all_reduce_sent);
+}
+
+TEST_CASE("recursive multiplying is proved for 1 to 64 ranks") {
+  prove_whole_sizes(recursive_multiplying_all_reduce, recursive_multiplying_all_reduce_sent);
+}
+
+TEST_CASE("recursive multiplying takes few rounds and few messages, for any size") {
+  constexpr std::size_t kMessages[] = {0, 1, 2, 3, 4, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6};
+  for (int size = 1; size <= 16; ++size) {
+    std::size_t most = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      most = std::max(most, recursive_multiplying_all_reduce_sent(rank, size, 1));
+    }
+    INFO(size);
+    CHECK(most == kMessages[size - 1]);
+  }
+  CHECK(recursive_multiplying_all_reduce_hops(12) == 2);
+  CHECK(recursive_multiplying_all_reduce_hops(16) == 2);
+  CHECK(recursive_multiplying_all_reduce_hops(18) == 3);
+  CHECK(recursive_multiplying_all_reduce_hops(64) == 3);
+  for (int size = 2; size <= 1024; ++size) {
+    const int exchanges = std::bit_width(static_cast<unsigned>(size)) - 1;
+    const bool is_even = std::has_single_bit(static_cast<unsigned>(size));
+    INFO(size);
+    CHECK(recursive_multiplying_all_reduce_hops(size) <= (exchanges + 1) / 2 + (is_even ? 0 : 2));
+  }
 }
 
 TEST_CASE("halving and doubling are proved for 1 to 64 ranks") {
@@ -308,7 +337,7 @@ TEST_CASE("a contribution that a scaled sum would scale twice, or never, is foun
     REQUIRE(fault_of_taking(Collective::kAllReduce, row.name, Place::kInput, Place::kOutput)
                 .find("leaves a contribution unscaled") != std::string::npos);
   }
-  for (const std::string_view name : {"recursive_doubling", "two_shot"}) {
+  for (const std::string_view name : {"recursive_doubling", "recursive_multiplying", "two_shot"}) {
     INFO(name);
     REQUIRE(fault_of_taking(Collective::kAllReduce, name, Place::kOutput, Place::kInput)
                 .find("scales a contribution twice") != std::string::npos);

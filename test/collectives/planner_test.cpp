@@ -130,6 +130,18 @@ TEST_CASE("where ranks share cores, prices that are nearly the same are told apa
   CHECK(chosen(planner, Collective::kReduceScatter, kBytes) != "bidirectional_ring");
 }
 
+TEST_CASE("where ranks share cores, few rounds of few messages win for short data") {
+  Costs costs{{0.7, 0.04, 0.04, 0.01, 6e-5, 6e-5}, {}, 0.02, 1.8e-5, 1.8e-5};
+  costs.switch_us = 1.1;
+  costs.cores = 2;
+  Planner planner(of_ranks(16), costs, {});
+  CHECK(chosen(planner, Collective::kAllReduce, 2048) == "recursive_multiplying");
+  CHECK(chosen(planner, Collective::kAllReduce, 1 << 20) != "recursive_multiplying");
+  costs.local.send_us = costs.local.receive_us = 5;  // where messages are dear
+  Planner dear(of_ranks(16), costs, {});
+  CHECK(chosen(dear, Collective::kAllReduce, 2048) == "recursive_doubling");
+}
+
 TEST_CASE("what goes inside hosts first is not chosen on one host") {
   Situation one = of_ranks(4);
   Situation two = of_ranks(4);
@@ -181,9 +193,12 @@ TEST_CASE("prices of many ranks are near those that are played in full") {
   const auto price = [&](int size, std::uint8_t row) {
     return Planner(of_ranks(size), costs, {}).price(row, 64);
   };
-  // 2 (n - 1) rounds, and log2(n).
+  const auto multiplying = find_algorithm(Collective::kAllReduce, "recursive_multiplying");
+  // 2 (n - 1) rounds, log2(n), and log4(n).
   CHECK(price(256, ring) / price(16, ring) == Approx(255.0 / 15).epsilon(0.1));
   CHECK(price(256, doubling) / price(16, doubling) == Approx(2).epsilon(0.1));
+  CHECK(price(64, multiplying) / price(16, multiplying) == Approx(1.5).epsilon(0.1));
+  CHECK(price(256, multiplying) / price(16, multiplying) == Approx(2).epsilon(0.1));
 }
 
 TEST_CASE("a measured choice stands before a price, where it is a candidate") {

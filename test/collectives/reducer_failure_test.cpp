@@ -50,7 +50,8 @@ std::vector<Mistake> mistakes() {
           {left_of(70'000), "", "elements have 70000 bytes; 1 to 65535"},
           {left_of(4), "ring",
            "algorithm 'ring' does not keep the operands in the order of the ranks, as a reducer "
-           "that does not commute needs it; these do: recursive_doubling, two_shot, one_shot"},
+           "that does not commute needs it; these do: recursive_doubling, two_shot, one_shot, "
+           "recursive_multiplying"},
           {left_of(4), "rnig", "no algorithm 'rnig'"}};
 }
 

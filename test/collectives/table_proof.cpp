@@ -16,6 +16,7 @@
 #include "collectives/algorithms/knomial_tree.h"
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/recursive_doubling.h"
+#include "collectives/algorithms/recursive_multiplying.h"
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/scatter_allgather.h"
 #include "collectives/brief_order.h"
@@ -118,6 +119,7 @@ constexpr Row kFormulas[] = {
     {Collective::kAllReduce, "double_tree", even<double_tree_all_reduce_sent>},
     {Collective::kAllReduce, "two_shot", even<two_shot_all_reduce_sent>},
     {Collective::kAllReduce, "one_shot", even<one_shot_all_reduce_sent>},
+    {Collective::kAllReduce, "recursive_multiplying", even<recursive_multiplying_all_reduce_sent>},
     {Collective::kAllReduce, "hierarchical", over_hosts<hierarchical_all_reduce_traffic>},
     {Collective::kReduceScatter, "ring", even<ring_reduce_scatter_sent>},
     {Collective::kReduceScatter, "bidirectional_ring",

@@ -1,0 +1,19 @@
+// All-reduce by recursive multiplying: see recursive_multiplying.cpp for the idea.
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/schedule.h"
+
+namespace kolo {
+
+// Input and output: `count` elements, one chunk.
+Schedule recursive_multiplying_all_reduce(const ScheduleRequest& request);
+
+// The elements that one rank sends.
+std::size_t recursive_multiplying_all_reduce_sent(int rank, int size, std::size_t count);
+
+// From the first message to the last result: the messages that wait for another, in a row.
+int recursive_multiplying_all_reduce_hops(int size);
+
+}  // namespace kolo
