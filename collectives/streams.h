@@ -113,6 +113,10 @@ class Streams {
   // The first that the device is yet to do; null where there is none.
   const CallHeader* first_at_work() const;
 
+  // What calls on streams have given for this peer and from it: payload, counted as it is given.
+  const ChannelStatistics& given_to(int peer) const {
+    return counts_[static_cast<std::size_t>(peer)];
+  }
   std::uint64_t header_bytes_sent() const { return header_bytes_sent_; }
   std::uint64_t header_bytes_received() const { return header_bytes_received_; }
 
@@ -134,6 +138,7 @@ class Streams {
   struct Given {
     CallHeader header;
     bool has_own_lengths = false;
+    std::size_t recorded = 0;  // its number there, where somebody wants to know
     const StreamExecutor* executor = nullptr;
     Deadline deadline{};
     std::chrono::milliseconds timeout{};
@@ -195,6 +200,7 @@ class Streams {
   std::vector<cuda::Event> idle_events_;
   std::vector<Cell> idle_cells_;
 
+  std::vector<ChannelStatistics> counts_;  // by rank
   std::uint64_t moves_ = 0;
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;
