@@ -12,7 +12,7 @@
 // operation is over. Elsewhere it goes over the host's channel, at once, and is looked at when it
 // comes; it says that the data are on a stream, so that a host call that meets it is told.
 //
-// Threading: prepare() and require_places() under the engine's lock, the rest by who drives.
+// Threading: require_places() and is_plain() under the engine's lock, the rest by who drives.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,10 @@ class Streams {
   // std::invalid_argument for buffers that are not where the call says, or a stream that is being
   // captured; Error kSystem for one that is none. Nothing is sent.
   void require_places(const Call& call);
+  // Memory that the driver does not know: the host's, and neither pinned nor managed.
+  bool is_plain(const void* memory) const {
+    return memory == nullptr || own_->at->buffer_at(memory) == 0;
+  }
 
   // What a stream may send before the peer's has received any of it.
   std::size_t held_bytes() const;
