@@ -19,14 +19,17 @@ struct Counter {
   const char* name;
   std::uint64_t ChannelStatistics::*of_channel;
   std::uint64_t WaitStatistics::*of_waits;
+  ChannelStatistics PeerStatistics::*which = &PeerStatistics::channel;
 
   std::uint64_t& of(PeerStatistics& peer) const {
-    return of_channel != nullptr ? peer.channel.*of_channel : peer.waits.*of_waits;
+    return of_channel != nullptr ? (peer.*which).*of_channel : peer.waits.*of_waits;
   }
   std::uint64_t of(const PeerStatistics& peer) const {
-    return of_channel != nullptr ? peer.channel.*of_channel : peer.waits.*of_waits;
+    return of_channel != nullptr ? (peer.*which).*of_channel : peer.waits.*of_waits;
   }
 };
+
+constexpr auto kOnStreams = &PeerStatistics::on_streams;
 
 constexpr Counter kCounters[] = {
     {"segments_sent", &ChannelStatistics::segments_sent, nullptr},
@@ -38,10 +41,19 @@ constexpr Counter kCounters[] = {
     {"spins", nullptr, &WaitStatistics::spins},
     {"yields", nullptr, &WaitStatistics::yields},
     {"sleeps", nullptr, &WaitStatistics::sleeps},
+    {"segments_enqueued_to", &ChannelStatistics::segments_sent, nullptr, kOnStreams},
+    {"bytes_enqueued_to", &ChannelStatistics::bytes_sent, nullptr, kOnStreams},
+    {"segments_enqueued_from", &ChannelStatistics::segments_received, nullptr, kOnStreams},
+    {"bytes_enqueued_from", &ChannelStatistics::bytes_received, nullptr, kOnStreams},
 };
 
+bool has_streams(const PeerStatistics& peer) {
+  return peer.on_streams.segments_sent + peer.on_streams.segments_received > 0;
+}
+
 bool is_used(const PeerStatistics& peer) {
-  return peer.channel.segments_sent + peer.channel.segments_received + peer.waits.waits > 0;
+  return peer.channel.segments_sent + peer.channel.segments_received + peer.waits.waits > 0 ||
+         has_streams(peer);
 }
 
 double worked_us(const Profile& profile) {
@@ -106,22 +118,37 @@ void add_rank_lines(const std::vector<Profile>& profiles, const std::vector<Mark
                                 profiles.size() - marked.size(), profiles.size()));
 }
 
-std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_us) {
-  return fmt::format("{:>24} {:>11} {:>11} {:>13} {:>11.1f} {:>11.1f} {:>6.1f} {:>7.2f}", one.kind,
-                     rank, one.segments, one.bytes, one.worked_us, one.waited_us,
+// On streams a step's work is to be given to one: bytes by that time would be no bandwidth.
+std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_us,
+                      std::size_t width) {
+  const bool is_enqueue = one.kind.starts_with("enqueue ");
+  const double speed = gigabytes_per_second(one.bytes, one.worked_us);
+  return fmt::format("{:>{}} {:>11} {:>11} {:>13} {:>11.1f} {:>11.1f} {:>6.1f} {:>7}", one.kind,
+                     width, rank, one.segments, one.bytes, one.worked_us, one.waited_us,
                      whole_us > 0 ? 100 * (one.worked_us + one.waited_us) / whole_us : 0,
-                     gigabytes_per_second(one.bytes, one.worked_us));
+                     is_enqueue ? "-" : fmt::format("{:.2f}", speed));
+}
+
+// Names of what goes to streams are longer, and rows stay below their heads.
+std::size_t step_width(const std::vector<Profile>& profiles) {
+  std::size_t width = 24;
+  for (const Profile& profile : profiles) {
+    for (const Profile::Steps& step : profile.steps) width = std::max(width, step.kind.size());
+  }
+  return width;
 }
 
 void add_step_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
                     std::vector<std::string>& lines) {
-  lines.push_back(fmt::format("{:>24} {:>11} {:>11} {:>13} {:>11} {:>11} {:>6} {:>7}", "step",
-                              "of rank", "segments", "bytes", "work us", "wait us", "%", "GB/s"));
+  const std::size_t width = step_width(profiles);
+  lines.push_back(fmt::format("{:>{}} {:>11} {:>11} {:>13} {:>11} {:>11} {:>6} {:>7}", "step",
+                              width, "of rank", "segments", "bytes", "work us", "wait us", "%",
+                              "GB/s"));
   for (const Marked& one : marked) {
     const Profile& profile = profiles[one.rank];
     const double whole_us = worked_us(profile) + waited_us(profile);
     for (const Profile::Steps& step : profile.steps)
-      lines.push_back(step_line(step, one.rank, whole_us));
+      lines.push_back(step_line(step, one.rank, whole_us, width));
   }
 }
 
@@ -134,6 +161,13 @@ std::string channel_line(const PeerStatistics& peer, std::size_t from, std::size
                      peer.waits.sleeps);
 }
 
+// What of it was given to streams.
+std::string stream_line(const PeerStatistics& peer) {
+  const ChannelStatistics& given = peer.on_streams;
+  return fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13}", "on streams", given.segments_sent,
+                     given.bytes_sent, given.segments_received, given.bytes_received);
+}
+
 void add_channel_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
                        std::vector<std::string>& lines) {
   lines.push_back(fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
@@ -143,6 +177,7 @@ void add_channel_lines(const std::vector<Profile>& profiles, const std::vector<M
     const std::vector<PeerStatistics>& peers = profiles[one.rank].peers;
     for (std::size_t peer = 0; peer < peers.size(); ++peer) {
       if (is_used(peers[peer])) lines.push_back(channel_line(peers[peer], one.rank, peer));
+      if (has_streams(peers[peer])) lines.push_back(stream_line(peers[peer]));
     }
   }
 }
@@ -160,8 +195,10 @@ nlohmann::ordered_json as_json(const Profile& profile) {
   for (std::size_t peer = 0; peer < profile.peers.size(); ++peer) {
     if (!is_used(profile.peers[peer])) continue;
     nlohmann::ordered_json channel = {{"peer", peer}};
-    for (const Counter& counter : kCounters)
+    for (const Counter& counter : kCounters) {
+      if (counter.which == kOnStreams && !has_streams(profile.peers[peer])) continue;
       channel[counter.name] = counter.of(profile.peers[peer]);
+    }
     channels.push_back(std::move(channel));
   }
   return {{"steps", std::move(steps)}, {"channels", std::move(channels)}};
@@ -176,7 +213,8 @@ Profile from_json(const nlohmann::ordered_json& text, std::size_t size) {
   profile.peers.resize(size);
   for (const auto& channel : text["channels"]) {
     PeerStatistics& peer = profile.peers[channel["peer"].get<std::size_t>()];
-    for (const Counter& counter : kCounters) counter.of(peer) = channel[counter.name];
+    for (const Counter& counter : kCounters)
+      counter.of(peer) = channel.value(counter.name, std::uint64_t{0});
   }
   return profile;
 }

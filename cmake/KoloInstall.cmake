@@ -4,6 +4,9 @@
 # The consumer needs nothing that built them. Beside these libraries kolo-run, kolo-bench, kolo-conformance and kolo-train
 # are installed (bench/, transports/conformance/ and train/, component "programs"); the tests run from the build folder.
 
+#
+# kolo::device is in an export of its own: it links CUDA's runtime, which nobody must have who does not link it.
+
 include(CMakePackageConfigHelpers)
 
 function(kolo_install)
@@ -11,6 +14,8 @@ function(kolo_install)
     return()
   endif()
   set(targets "")
+  set(kolo_components ${ARGN})
+  set(kolo_cuda_version "")
   foreach(name IN LISTS ARGN)
     if(TARGET kolo_${name})
       list(APPEND targets kolo_${name})
@@ -19,7 +24,13 @@ function(kolo_install)
       if(sets)
         set(headers FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo COMPONENT development)
       endif()
-      install(TARGETS kolo_${name} EXPORT koloTargets
+      set(export koloTargets)
+      if(name STREQUAL device)
+        set(export koloDeviceTargets)
+        set(kolo_cuda_version ${CMAKE_CUDA_COMPILER_VERSION})
+        install(EXPORT ${export} NAMESPACE kolo:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kolo COMPONENT development)
+      endif()
+      install(TARGETS kolo_${name} EXPORT ${export}
               ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development ${headers})
     endif()
   endforeach()

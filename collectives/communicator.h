@@ -124,6 +124,10 @@ struct CommunicatorStatistics {
 struct PeerStatistics {
   ChannelStatistics channel;
   WaitStatistics waits;
+  // Of that, what this rank's calls on streams had to do with the peer: bytes and segments of
+  // payload, counted when they are given to a stream, be they moved yet or not. (`channel` counts
+  // them too, some transports when they have moved.)
+  ChannelStatistics on_streams = {};
 };
 
 // A stream of the rank's device, as its runtime has it (cudaStream_t, CUstream); null: the default

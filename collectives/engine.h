@@ -155,6 +155,7 @@ class Engine {
   std::uint32_t next_sequence(std::size_t direction);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
   bool is_next(std::size_t direction);
+  bool is_apart_from_streams(const void* in, const void* out) const;
   bool start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
                      const void* in, void* out);
   bool finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock);

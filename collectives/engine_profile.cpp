@@ -58,6 +58,7 @@ PeerStatistics Engine::peer_statistics(int peer) {
   look([&] {
     if (channels_[index] != nullptr) result.channel = channels_[index]->statistics();
     result.waits = waits_[index];
+    if (streams_ != nullptr && peer != rank_) result.on_streams = streams_->given_to(peer);
   });
   return result;
 }

@@ -56,11 +56,10 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
 }
 
 bool Engine::repeat(CallKey key, const void* in, void* out) {
-  if (streams_ != nullptr) return false;  // where the buffers are has to be seen to
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
   if (known == nullptr || has_driver_ || poison_ || is_closing_ || !known->extents.fit(in, out) ||
-      !is_next(known->direction)) {
+      !is_apart_from_streams(in, out) || !is_next(known->direction)) {
     return false;
   }
   Executor& executor = *known->executor;
@@ -90,10 +89,12 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
 // messages finds most of them done.
 bool Engine::reissue(CallKey key, const void* in, void* out,
                      const std::shared_ptr<Operation>& operation) {
-  if (streams_ != nullptr) return false;
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
-  if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out)) return false;
+  if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out) ||
+      !is_apart_from_streams(in, out)) {
+    return false;
+  }
   Executor& executor = *known->executor;
   const bool is_first = !has_driver_ && is_next(known->direction);
   const std::uint32_t sequence = next_sequence(known->direction);
@@ -120,6 +121,15 @@ bool Engine::reissue(CallKey key, const void* in, void* out,
   put_in_queue(operation);
   if (failure) fail_in_queue(*operation, failure, lock);
   return true;
+}
+
+// Needs the lock. What was given to streams has to be looked after, openings among it that come
+// before this call's; and where a device's driver knows of the memory, what it is has to be seen
+// to: neither is for the short way.
+bool Engine::is_apart_from_streams(const void* in, const void* out) const {
+  if (streams_ == nullptr) [[likely]]
+    return true;
+  return !has_given_ && streams_->is_plain(in) && (out == in || streams_->is_plain(out));
 }
 
 // Needs the lock; nobody drives. A small message at the head of the queue that is waited for, and

@@ -1,5 +1,8 @@
 // What steps cost: sums for every kind of step, and the steps themselves on a timeline.
 //
+// Of calls on streams it is what the host does to give a step to its stream, under names of their
+// own ("enqueue send"): when the device does it, and for how long, no clock of the host's says.
+//
 // Off by default, and then the executor asks one pointer for every advance(), nothing for a
 // segment. On, a step costs two more readings of the clock (some 50 ns), so that the shares are
 // right and the whole is a little slower.
@@ -17,11 +20,14 @@ namespace kolo {
 
 // All steps of one kind so far, each one segment long.
 struct StepProfile {
-  std::string_view kind;    // to_string(StepKind), or "drain": the wait for the last sends
+  // to_string(StepKind), or "drain": the wait for the last sends. On streams "enqueue " and that.
+  std::string_view kind;
   std::uint64_t steps = 0;  // segments
   std::uint64_t bytes = 0;  // of those segments
   double worked_us = 0;     // in the call that did it: copying, reducing, the transport's part
-  double waited_us = 0;     // between the first try, which found no segment or no credit, and it
+  // Between the first try, which found no segment or no credit, and it. On streams: between the
+  // first try, which found that a peer's host has yet to give its part, and it.
+  double waited_us = 0;
 };
 
 }  // namespace kolo

@@ -1,7 +1,7 @@
 // The device that a rank brings to its communicators, for calls on its streams.
 //
-// kolo::device::on_device(), of the library kolo::device in this tree, gives one of NVIDIA's.
-// Whoever has other kernels, or plays a device, fills it in.
+// kolo::device::on_device(), of the library kolo::device, gives one of NVIDIA's (on builds with
+// CUDA). Whoever has other kernels, or plays a device, fills it in.
 #pragma once
 
 #include <functional>

@@ -30,6 +30,21 @@ std::string_view kind_name(std::uint8_t kind) {
   return kind == StepRecord::kDrain ? "drain" : to_string(static_cast<StepKind>(kind));
 }
 
+// "enqueue send": what is told of calls on streams says so in each name, too, as a row of a table
+// and a slice stand by themselves.
+std::string enqueue_name(std::string_view name) { return fmt::format("enqueue {}", name); }
+
+// The same, for as long as the process runs.
+std::string_view enqueue_kind_name(std::uint8_t kind) {
+  static const std::array<std::string, 256> names = [] {
+    std::array<std::string, 256> all;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = enqueue_name(kind_name(static_cast<std::uint8_t>(i)));
+    return all;
+  }();
+  return names[kind];
+}
+
 // A complete event ("X"). `args`: the members of an object, without braces.
 void append_event(std::string& text, std::string_view name, int rank, int thread,
                   Clock::time_point begin, Clock::time_point end, std::string_view args) {
@@ -49,7 +64,9 @@ void append_name(std::string& text, std::string_view what, int rank, int thread,
 
 void append_thread_names(std::string& text, int rank, std::uint16_t track) {
   std::string whose;
-  if (track != kCollectiveTrack) {
+  if (track == kStreamTrack) {
+    whose = "calls on streams (the host's time to enqueue, not the device's), ";
+  } else if (track != kCollectiveTrack) {
     const int peer = (track - 1) / 2;
     whose = fmt::format("messages {} rank {}, ", track % 2 == 1 ? "to" : "from", peer);
   }
@@ -64,7 +81,9 @@ void append_step(std::string& text, const StepRecord& step, int rank) {
   std::string args = fmt::format("\"bytes\":{},\"chunk\":{}", step.bytes, step.chunk);
   if (step.to != kNobody) args += fmt::format(",\"to\":{}", step.to);
   if (step.from != kNobody) args += fmt::format(",\"from\":{}", step.from);
-  append_event(text, kind_name(step.kind), rank, thread, step.begin, step.end, args);
+  const bool is_enqueue = step.track == kStreamTrack;
+  const std::string_view name = is_enqueue ? enqueue_kind_name(step.kind) : kind_name(step.kind);
+  append_event(text, name, rank, thread, step.begin, step.end, args);
   if (step.worked > step.begin)
     append_event(text, "wait", rank, thread, step.begin, step.worked, {});
 }
@@ -94,7 +113,8 @@ void Recorder::end_operation(std::size_t number) {
 }
 
 void Recorder::add(const StepRecord& step) {
-  Sum& sum = sums_[std::min<std::size_t>(step.kind, kKinds)];
+  Sums& sums = step.track == kStreamTrack ? enqueued_ : sums_;
+  Sum& sum = sums[std::min<std::size_t>(step.kind, kKinds)];
   ++sum.steps;
   sum.bytes += step.bytes;
   sum.worked += step.end - step.worked;
@@ -109,14 +129,18 @@ void Recorder::add(const StepRecord& step) {
 
 std::vector<StepProfile> Recorder::profile() const {
   std::vector<StepProfile> result;
-  for (std::size_t kind = 0; kind < sums_.size(); ++kind) {
-    const Sum& sum = sums_[kind];
-    if (sum.steps == 0) continue;
-    const std::uint8_t number =
-        kind == kKinds ? StepRecord::kDrain : static_cast<std::uint8_t>(kind);
-    result.push_back({kind_name(number), sum.steps, sum.bytes, Microseconds(sum.worked).count(),
-                      Microseconds(sum.waited).count()});
-  }
+  const auto append = [&result](const Sums& sums, std::string_view (*name_of)(std::uint8_t)) {
+    for (std::size_t kind = 0; kind < sums.size(); ++kind) {
+      const Sum& sum = sums[kind];
+      if (sum.steps == 0) continue;
+      const std::uint8_t number =
+          kind == kKinds ? StepRecord::kDrain : static_cast<std::uint8_t>(kind);
+      result.push_back({name_of(number), sum.steps, sum.bytes, Microseconds(sum.worked).count(),
+                        Microseconds(sum.waited).count()});
+    }
+  };
+  append(sums_, kind_name);
+  append(enqueued_, enqueue_kind_name);
   return result;
 }
 
@@ -128,8 +152,9 @@ std::string Recorder::json() const {
   for (const std::uint16_t track : tracks) append_thread_names(text, rank_, track);
   for (const OperationRecord& one : operations_) {
     if (one.end == Clock::time_point{}) continue;
-    append_event(text, to_string(one.header.collective), rank_, operation_thread(one.track),
-                 one.begin, one.end,
+    const std::string_view called = to_string(one.header.collective);
+    const std::string name = one.track == kStreamTrack ? enqueue_name(called) : std::string(called);
+    append_event(text, name, rank_, operation_thread(one.track), one.begin, one.end,
                  fmt::format("\"operation\":\"{}\",\"algorithm\":\"{}\"", describe(one.header),
                              one.algorithm));
   }

@@ -32,9 +32,14 @@ inline constexpr std::size_t kTimelineOperations = std::size_t{1} << 14;
 // this one; messages to rank p on 1 + 2 p, those from it on 2 + 2 p.
 inline constexpr std::uint16_t kCollectiveTrack = 0;
 
+// Calls on streams, while the host gives them to theirs: what is told there is the host's time to
+// enqueue, and nothing of the device's. Its kinds of steps have sums of their own.
+inline constexpr std::uint16_t kStreamTrack = 0xffff;
+
 // A segment of a step, done.
 struct StepRecord {
-  static constexpr std::uint8_t kDrain = 255;  // no step: the wait for the last sends
+  // No step: the wait for the last sends, which on a stream is the stream's.
+  static constexpr std::uint8_t kDrain = 255;
 
   std::uint8_t kind = 0;  // a StepKind
   std::uint16_t chunk = 0;
@@ -89,7 +94,10 @@ class Recorder {
 
   int rank_;
   std::string file_;
-  std::array<Sum, kKinds + 1> sums_{};  // the last is kDrain's
+  using Sums = std::array<Sum, kKinds + 1>;  // the last is kDrain's
+
+  Sums sums_{};
+  Sums enqueued_{};  // those of kStreamTrack
   std::vector<StepRecord> steps_;
   std::vector<OperationRecord> operations_;
   std::uint64_t left_out_ = 0;

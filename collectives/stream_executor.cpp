@@ -102,6 +102,7 @@ void StreamExecutor::start(const StreamBinding& binding) {
   is_half_done_ = false;
   awaited_peer_ = kNobody;
   is_begun_ = true;
+  first_tried_ = {};
   unheard_.clear();
   if (binding.before_receiving) unheard_ = receives_from_;
   for (StreamChannel* const channel : used_) channel->begin(binding.stream);
@@ -171,9 +172,13 @@ std::byte* StreamExecutor::address(const Operand& operand, std::size_t begin,
 
 bool StreamExecutor::advance() {
   check(is_begun_, "advance() before an operation was begun");
+  if (binding_.recorder != nullptr) [[unlikely]]
+    return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {
     for (; step_ < lines_.size(); ++step_) {
-      if (!run(lines_[step_], turn_)) return false;
+      const Line& line = lines_[step_];
+      Piece piece;
+      if (find_piece(line, turn_, piece) && !give(line, piece)) return false;
     }
   }
   return finish();
@@ -201,23 +206,41 @@ bool StreamExecutor::finish() {
   return true;
 }
 
-bool StreamExecutor::run(const Line& line, std::size_t turn) {
+// What `line` has in this turn; false where that is nothing.
+bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece) const {
   const Step& step = line.step;
-  if (turn < step.stage) return true;
+  if (turn < step.stage) return false;
   const std::size_t segment =
       (turn - step.stage) * static_cast<std::size_t>(schedule_.slices) + step.slice;
   const Part& part = parts_[step.chunk];
-  if (segment >= part.segments) return true;
-  if (!unheard_.empty() && line.from != nullptr && !may_receive(line.step.from)) return false;
-  Piece piece;
+  if (segment >= part.segments) return false;
   piece.bytes = std::min(segment_bytes_, part.bytes - segment * segment_bytes_);
   piece.count = piece.bytes / element_bytes_;
   piece.in = address(step.in, line.in_begin, segment);
   piece.out = address(step.out, line.out_begin, segment);
   piece.is_straight = piece.bytes > slot_bytes_;
+  return true;
+}
+
+bool StreamExecutor::give(const Line& line, const Piece& piece) {
+  if (!unheard_.empty() && line.from != nullptr && !may_receive(line.step.from)) return false;
   if (!run(line, piece)) return false;
+  if (!binding_.counts.empty()) count(line, piece);
   ++moves_;
   return true;
+}
+
+void StreamExecutor::count(const Line& line, const Piece& piece) {
+  if (sends_segment(line.step.kind)) {
+    ChannelStatistics& to = binding_.counts[static_cast<std::size_t>(line.step.to)];
+    to.bytes_sent += piece.bytes;
+    ++to.segments_sent;
+  }
+  if (receives_segment(line.step.kind)) {
+    ChannelStatistics& from = binding_.counts[static_cast<std::size_t>(line.step.from)];
+    from.bytes_received += piece.bytes;
+    ++from.segments_received;
+  }
 }
 
 bool StreamExecutor::run(const Line& line, const Piece& piece) {

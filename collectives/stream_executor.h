@@ -36,6 +36,8 @@
 
 namespace kolo {
 
+class Recorder;
+
 // What an operation on a stream runs a schedule on.
 struct StreamBinding {
   void* stream = nullptr;
@@ -52,6 +54,9 @@ struct StreamBinding {
   // Called once for each peer that is received from: before its first segment is, or at the end
   // where it sends none. False: not now. Empty: nothing comes before the segments.
   std::function<bool(int peer)> before_receiving = {};
+  // By rank: what goes to it and comes from it, counted as it is given. Empty: nobody counts.
+  std::span<ChannelStatistics> counts = {};
+  Recorder* recorder = nullptr;  // leaves word of every step that is given; null: of none
 };
 
 class StreamExecutor {
@@ -131,7 +136,9 @@ class StreamExecutor {
   std::size_t begin_of(const Line& line, const Operand& operand) const;
   std::byte* address(const Operand& operand, std::size_t begin, std::size_t segment) const;
 
-  bool run(const Line& line, std::size_t turn);
+  bool find_piece(const Line& line, std::size_t turn, Piece& piece) const;
+  bool give(const Line& line, const Piece& piece);
+  bool advance_recorded();
   bool run(const Line& line, const Piece& piece);
   bool send(const Line& line, const Piece& piece);
   bool receive(const Line& line, const Piece& piece);
@@ -145,6 +152,7 @@ class StreamExecutor {
   void take(const Line& line, const Piece& piece, std::byte* out);
   void reduce(const Line& line, const Piece& piece, void* out, void* copy,
               const std::byte* incoming);
+  void count(const Line& line, const Piece& piece);
   bool wait_for(int peer);
   bool may_receive(int peer);
   bool scales(const Line& line) const {
@@ -180,6 +188,7 @@ class StreamExecutor {
   std::size_t step_ = 0;
   std::uint64_t moves_ = 0;
   int awaited_peer_ = kNobody;
+  Clock::time_point first_tried_{};  // the step at hand, where somebody wants to know
 };
 
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/recorder.h"
 #include "transports/check.h"
 #include "transports/cuda/chosen_device.h"
 #include "transports/cuda/installed_driver.h"
@@ -103,6 +104,7 @@ std::string Streams::describe_reach() const {
 void Streams::meet(std::span<Channel* const> channels) {
   channels_ = channels;
   expected_.resize(channels.size());
+  counts_.resize(channels.size());
   slot_bytes_ = std::numeric_limits<std::size_t>::max();
   for (Channel* const channel : channels) {
     streams_.push_back(channel == nullptr ? nullptr : channel->stream());
@@ -199,6 +201,8 @@ void Streams::start(const Operation& operation) {
   binding.op = said.header.op;
   binding.lengths = said.lengths;
   binding.scale = said.scale;
+  binding.counts = counts_;
+  binding.recorder = said.recorder;
   if (is_one_with_host_) {
     binding.segment_bytes = said.header.segment_bytes();
     binding.before_receiving = [this](int peer) { return hear_through_stream(peer); };
@@ -214,6 +218,10 @@ void Streams::start(const Operation& operation) {
   given.deadline = operation.deadline;
   given.timeout = operation.timeout;
   given.stream = operation.stream;
+  if (said.recorder != nullptr) {
+    given.recorded =
+        said.recorder->begin_operation(said.header, executor.schedule().algorithm, kStreamTrack);
+  }
   to_open_.assign(executor.sends_to().begin(), executor.sends_to().end());
   if (!is_one_with_host_) expect_openings();
 }
@@ -233,6 +241,8 @@ bool Streams::advance(const Operation& operation) {
   given.event = idle_events_.back();
   idle_events_.pop_back();
   given.is_given = true;
+  if (Recorder* const recorder = operation.binding.recorder)
+    recorder->end_operation(given.recorded);
   ++moves_;
   return true;
 }

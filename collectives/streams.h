@@ -12,7 +12,7 @@
 // operation is over. Elsewhere it goes over the host's channel, at once, and is looked at when it
 // comes; it says that the data are on a stream, so that a host call that meets it is told.
 //
-// Threading: prepare() and require_places() under the engine's lock, the rest by who drives.
+// Threading: require_places() and is_plain() under the engine's lock, the rest by who drives.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,10 @@ class Streams {
   // std::invalid_argument for buffers that are not where the call says, or a stream that is being
   // captured; Error kSystem for one that is none. Nothing is sent.
   void require_places(const Call& call);
+  // Memory that the driver does not know: the host's, and neither pinned nor managed.
+  bool is_plain(const void* memory) const {
+    return memory == nullptr || own_->at->buffer_at(memory) == 0;
+  }
 
   // What a stream may send before the peer's has received any of it.
   std::size_t held_bytes() const;
@@ -113,6 +117,10 @@ class Streams {
   // The first that the device is yet to do; null where there is none.
   const CallHeader* first_at_work() const;
 
+  // What calls on streams have given for this peer and from it: payload, counted as it is given.
+  const ChannelStatistics& given_to(int peer) const {
+    return counts_[static_cast<std::size_t>(peer)];
+  }
   std::uint64_t header_bytes_sent() const { return header_bytes_sent_; }
   std::uint64_t header_bytes_received() const { return header_bytes_received_; }
 
@@ -134,6 +142,7 @@ class Streams {
   struct Given {
     CallHeader header;
     bool has_own_lengths = false;
+    std::size_t recorded = 0;  // its number there, where somebody wants to know
     const StreamExecutor* executor = nullptr;
     Deadline deadline{};
     std::chrono::milliseconds timeout{};
@@ -195,6 +204,7 @@ class Streams {
   std::vector<cuda::Event> idle_events_;
   std::vector<Cell> idle_cells_;
 
+  std::vector<ChannelStatistics> counts_;  // by rank
   std::uint64_t moves_ = 0;
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;

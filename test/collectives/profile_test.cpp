@@ -1,64 +1,19 @@
 // What an operation leaves word of: sums per kind of step, channels and waits, and a timeline.
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "collectives/recorder.h"
 #include "test/collectives/ranks.h"
+#include "test/collectives/timelines.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// An empty folder that is gone afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "kolo-timeline-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  std::set<std::string> names() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(path_)) names.insert(entry.path().filename());
-    return names;
-  }
-
- private:
-  fs::path path_;
-};
-
-nlohmann::json read(const std::string& file) {
-  std::ifstream stream(file);
-  return nlohmann::json::parse(stream);
-}
-
-// Bytes of the steps that send payload.
-std::uint64_t bytes_sent(const std::vector<StepProfile>& profile) {
-  const std::set<std::string_view> sends = {to_string(StepKind::kSend),
-                                            to_string(StepKind::kReceiveSend),
-                                            to_string(StepKind::kReceiveReduceSend),
-                                            to_string(StepKind::kReceiveReduceCopySend),
-                                            to_string(StepKind::kSendForAnswer),
-                                            to_string(StepKind::kReceiveReduceAnswer),
-                                            to_string(StepKind::kAnswer),
-                                            to_string(StepKind::kReduceSend)};
-  std::uint64_t bytes = 0;
-  for (const StepProfile& one : profile) bytes += sends.contains(one.kind) ? one.bytes : 0;
-  return bytes;
-}
 
 void sum_ranks(Communicator& communicator, std::size_t count, std::string_view algorithm = {}) {
   std::vector<float> data(count, static_cast<float>(communicator.rank() + 1));
@@ -110,10 +65,10 @@ TEST_CASE("the bytes of the steps that send are those that the formula speaks of
       [](Communicator& communicator) {
         for (const std::string_view algorithm : algorithm_names(Collective::kAllReduce)) {
           const auto payload = communicator.statistics().payload_bytes_sent;
-          const auto before = bytes_sent(communicator.step_profile());
+          const auto before = sent_by(communicator.step_profile()).bytes;
           sum_ranks(communicator, kCount, algorithm);
           const auto moved = communicator.statistics().payload_bytes_sent - payload;
-          expect(bytes_sent(communicator.step_profile()) - before == moved,
+          expect(sent_by(communicator.step_profile()).bytes - before == moved,
                  std::string(algorithm) + ": steps and channels differ");
         }
         for (const StepProfile& one : communicator.step_profile()) {
@@ -137,7 +92,7 @@ TEST_CASE("every rank leaves a timeline whose steps lie within their operations"
       options);
   CHECK(folder.names() == std::set<std::string>{"t.0.json", "t.1.json"});
   for (int rank = 0; rank < 2; ++rank) {
-    const auto text = read(folder.file("t." + std::to_string(rank) + ".json"));
+    const auto text = read_timeline(folder.file("t." + std::to_string(rank) + ".json"));
     CHECK(text["otherData"]["steps_left_out"] == "0");
     std::vector<std::pair<double, double>> operations;
     std::uint64_t bytes = 0;
@@ -184,7 +139,7 @@ TEST_CASE("messages that run side by side have tracks of their own, and end as t
         work.wait();
       },
       options);
-  const auto text = read(folder.file("t.0.json"));
+  const auto text = read_timeline(folder.file("t.0.json"));
   std::map<std::string, int> threads;
   std::map<int, int> operations;
   for (const auto& event : text["traceEvents"]) {
@@ -236,7 +191,7 @@ TEST_CASE("a job that fails leaves its timelines as well") {
   CHECK(outcomes[0].code.has_value());
   CHECK(outcomes[1].code.has_value());
   for (const char* name : {"t.0.json", "t.1.json"}) {
-    const auto text = read(folder.file(name));
+    const auto text = read_timeline(folder.file(name));
     CHECK(std::any_of(text["traceEvents"].begin(), text["traceEvents"].end(),
                       [](const auto& event) { return event["name"] == "all_reduce"; }));
   }
@@ -289,7 +244,7 @@ TEST_CASE("steps beyond the memory set aside are counted and left out") {
   for (std::size_t i = 0; i < kTimelineSteps + 5; ++i) recorder.add(step);
   recorder.end_operation(number);
   recorder.write();
-  const auto text = read(folder.file("t.json"));
+  const auto text = read_timeline(folder.file("t.json"));
   CHECK(text["otherData"]["steps_left_out"] == "5");
   REQUIRE(recorder.profile().size() == 1);
   CHECK(recorder.profile()[0].steps == kTimelineSteps + 5);

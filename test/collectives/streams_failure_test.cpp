@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,9 @@ TEST_CASE("a call on a stream and one on none do not take each other's data") {
 
 TEST_CASE("a rank that ends while streams wait for it is named, and the streams go on") {
   for (const int size : {2, 3}) {
-    const auto outcomes = try_stream_ranks(job_of(size), [](const StreamRank& rank) {
+    std::latch are_made(size);  // who is still being made would throw the cause there
+    const auto outcomes = try_stream_ranks(job_of(size), [&](const StreamRank& rank) {
+      are_made.arrive_and_wait();
       if (rank.communicator.rank() == 1) {
         rank.communicator.abort("enough");
         throw std::runtime_error("ended");

@@ -132,6 +132,81 @@ TEST_CASE("operations on two streams, on the host and messages keep the order of
   });
 }
 
+TEST_CASE(
+    "host calls of a rank with a device take the short way, but not while streams are at work") {
+  StreamJob job;
+  job.size = 1;
+  job.runs = PlayedMachine::Runs::kWhenTold;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    std::vector<float> host(8, 1);
+    // Whether it has ended where it was issued, which no operation does that goes into the queue.
+    const auto ends_at_once = [&] {
+      bool has_ended = false;
+      Work work = rank.communicator.all_reduce_async(host.data(), host.data(), host.size(),
+                                                     ElementType::kFloat32, ReduceOp::kSum);
+      work.when_done([&has_ended](const Error*) { has_ended = true; });
+      const bool did = has_ended;
+      work.wait();
+      return did;
+    };
+    expect(!ends_at_once(), "the first call");
+    expect(ends_at_once(), "a repeat");
+    std::byte* const memory = rank.upload(floats(1));
+    Work work = sum_async(rank, memory, on(rank.stream));
+    rank.communicator.barrier();  // behind it: it is given
+    expect(!ends_at_once(), "a repeat beside a stream at work");
+    rank.machine.run_at_once();
+    work.wait();
+    expect(ends_at_once(), "a repeat once the stream is done");
+  });
+}
+
+TEST_CASE("device memory is refused in a repeat of a host call, as in the first") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    std::vector<float> host(kCount, 1);
+    const auto sum_into = [&](void* out) {
+      rank.communicator.all_reduce(host.data(), out, kCount, ElementType::kFloat32, ReduceOp::kSum);
+    };
+    std::vector<float> out(kCount);
+    for (int i = 0; i < 3; ++i) sum_into(out.data());
+    std::byte* const memory = rank.upload(floats(1));
+    expect_said(refusal([&] { sum_into(memory); }), "'out' is device memory");
+    sum_into(out.data());
+    expect(out == std::vector<float>(kCount, 2), "the sum after it");
+  });
+}
+
+TEST_CASE("repeated host calls and calls on streams take turns, by any transport") {
+  for (const char* const transport : {"auto", "shm"}) {
+    StreamJob job;
+    job.size = 3;
+    job.hosts = {2};
+    job.options.transport = transport;
+    run_stream_ranks(job, [](const StreamRank& rank) {
+      std::vector<float> host(5, 1);
+      const auto sum_on_host = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+          std::ranges::fill(host, 1.0F);
+          rank.communicator.all_reduce(std::span(host));
+          expect(host == std::vector<float>(5, 3), "a sum on the host");
+        }
+      };
+      std::vector<float> third(kCount);
+      std::byte* const memory =
+          rank.has_device() ? rank.upload(floats(1)) : reinterpret_cast<std::byte*>(third.data());
+      for (int round = 0; round < 5; ++round) {
+        sum_on_host(3);
+        const auto ones = floats(1);
+        std::memcpy(memory, ones.data(), ones.size());
+        sum(rank, memory, rank.has_device() ? on(rank.stream) : CallOptions{});
+        sum_on_host(round);
+        if (rank.has_device()) rank.synchronize();
+        expect(holds(memory, 3), "a sum on streams");
+      }
+    });
+  }
+}
+
 TEST_CASE("groups have the device of the communicator that they come from") {
   StreamJob job;
   job.size = 4;

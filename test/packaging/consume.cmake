@@ -17,14 +17,4 @@ run("building" ${CMAKE_COMMAND} --build ${directory}/build)
 run("the program" ${directory}/build/consumer)
 message("${output}")
 
-# Nothing but the C++ runtime, and what sanitizers add to any program.
-if(NOT flags MATCHES sanitize)
-  run("ldd" ldd ${directory}/build/consumer)
-  string(REGEX MATCHALL "[^\n]+" libraries "${output}")
-  foreach(library IN LISTS libraries)
-    if(NOT library MATCHES "(linux-vdso|libstdc[+][+]|libc[+][+]|libm|libgcc_s|libc|libpthread|ld-linux[^ ]*)[.]so")
-      message(FATAL_ERROR "a program that links kolo::collectives also needs:${library}\n"
-                          "The library links nothing but the C++ runtime.")
-    endif()
-  endforeach()
-endif()
+links_only_the_runtime(${directory}/build/consumer kolo::collectives)

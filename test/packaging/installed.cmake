@@ -1,4 +1,5 @@
-# What the scripts of this folder share: a command that must succeed, and a project built against kolo.
+# What the scripts of this folder share: a command that must succeed, a project built against kolo, and what a
+# program may need where it runs.
 
 # run(WHAT COMMAND...)   leaves its words in `output`
 function(run what)
@@ -7,6 +8,21 @@ function(run what)
     message(FATAL_ERROR "${what} failed (${status}):\n${output}")
   endif()
   set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# Nothing but the C++ runtime, and what sanitizers add to any program.
+function(links_only_the_runtime program library)
+  if(flags MATCHES sanitize)
+    return()
+  endif()
+  run("ldd" ldd ${program})
+  string(REGEX MATCHALL "[^\n]+" needed "${output}")
+  foreach(file IN LISTS needed)
+    if(NOT file MATCHES "(linux-vdso|libstdc[+][+]|libc[+][+]|libm|libgcc_s|libc|libpthread|libdl|librt|ld-linux[^ ]*)[.]so")
+      message(FATAL_ERROR "a program that links ${library} also needs:${file}\n"
+                          "The library links nothing but the C++ runtime.")
+    endif()
+  endforeach()
 endfunction()
 
 # Debug is quicker to build, and nothing need be fast here.

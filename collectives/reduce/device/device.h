@@ -1,5 +1,5 @@
-// What tests, benchmarks and the launches of kernels need of CUDA, without its headers: whether
-// there is a device, memory on it, streams and events.
+// What tests, benchmarks, examples and the launches of kernels need of CUDA, without its headers:
+// whether there is a device, memory on it, streams and events.
 //
 // All of it is of the calling thread's current device, which is device 0 unless somebody chose
 // another. Failures are kolo::Error with CUDA's name for them: kUnavailable where the machine lacks

@@ -40,6 +40,26 @@ void PlayedMachine::run_at_once() {
   runs_ = Runs::kAtOnce;
 }
 
+void PlayedMachine::run_when_told() {
+  const std::lock_guard lock(mutex_);
+  runs_ = Runs::kWhenTold;
+}
+
+std::size_t PlayedMachine::run_some(std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  std::size_t ran = 0;
+  for (bool has_moved = true; has_moved;) {
+    has_moved = false;
+    for (const auto& stream : streams_) {
+      if (ran == most || stream->queue.empty() || !stream->queue.front().try_run()) continue;
+      stream->queue.pop_front();
+      has_moved = true;
+      ++ran;
+    }
+  }
+  return ran;
+}
+
 bool PlayedMachine::run_locked() {
   bool has_moved = true;
   while (has_moved) {

@@ -5,6 +5,10 @@
 // a word blocks what comes after it until the word is there. The machine runs queues when it is
 // told to (run), or whenever a driver is called (Runs::kAtOnce).
 //
+// A handle can also be opened in another process that plays a machine of its own: the two then
+// share the memory as they would a device's, and neither sees what the other does wrong with it. So
+// a rank on streams can be killed.
+//
 // It is stricter than a device: an address that is not the process's own, memory freed while a peer
 // has it open, a handle opened in the process that made it, a stream used after its end: each is a
 // violation with a text, where a device would give garbage.
@@ -51,8 +55,11 @@ class PlayedMachine {
 
   // Runs what can run on all streams. True if nothing is left.
   bool run();
-  // From now on whenever a driver is called.
+  // At most so many pieces of work, a stream's after that of the stream before it. How many ran.
+  std::size_t run_some(std::size_t most);
+  // From now on whenever a driver is called; or when told.
   void run_at_once();
+  void run_when_told();
 
   // What nobody may do, and somebody did.
   std::vector<std::string> violations() const;

@@ -1,5 +1,7 @@
 // The played driver's memory: allocations, host memory, pointers, handles.
 #include <fcntl.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "test/transports/cuda/played_parts.h"
@@ -9,6 +11,32 @@ namespace kolo::test {
 using cuda::Address;
 using played::address_of;
 using played::kSeenByDevices;
+
+namespace {
+
+// What a handle holds: a number of the machine's, and where another process finds the memory.
+struct Handle {
+  std::uint64_t number = 0;
+  std::int32_t process = 0;
+  std::int32_t descriptor = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(Handle) <= sizeof(cuda::IpcHandle));
+
+// Null where it is gone, with its process or before.
+std::unique_ptr<posix::SharedMemory> open_in_process(const Handle& handle) {
+  const std::string path =
+      "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.descriptor);
+  posix::Descriptor found(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!found.is_open()) return nullptr;
+  try {
+    return std::make_unique<posix::SharedMemory>(std::move(found), handle.bytes);
+  } catch (const std::exception&) {
+    return nullptr;  // another file has that number now
+  }
+}
+
+}  // namespace
 
 std::byte* PlayedDriver::make_memory(std::size_t bytes, Kind kind, int device) {
   const std::lock_guard lock(machine_.mutex_);
@@ -170,32 +198,40 @@ int PlayedDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
   if (found == ranges_.end() || found->second.kind != Kind::kDevice || found->second.is_import ||
       found->second.is_host)
     return cuda::kInvalidValue;
-  const std::uint64_t number = ++machine_.last_handle_;
-  machine_.handles_[number] = found->second.backing;
-  std::memcpy(handle->bytes.data(), &number, sizeof(number));
+  const PlayedMachine::Backing& backing = *found->second.backing;
+  const Handle made{++machine_.last_handle_, ::getpid(), backing.memory->descriptor(),
+                    backing.bytes};
+  machine_.handles_[made.number] = found->second.backing;
+  std::memcpy(handle->bytes.data(), &made, sizeof(made));
   return 0;
 }
 
 int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsigned) {
   KOLO_ENTER("ipc_open")
-  std::uint64_t number = 0;
-  std::memcpy(&number, handle.bytes.data(), sizeof(number));
-  const auto found = machine_.handles_.find(number);
-  if (found == machine_.handles_.end() || found->second->is_freed) return cuda::kMapFailed;
-  const auto backing = found->second;
-  if (backing->owner == this) {
-    violate("a handle opened in the process that made it");
-    return cuda::kInvalidContext;
-  }
+  Handle said;
+  std::memcpy(&said, handle.bytes.data(), sizeof(said));
   Range range;
-  range.bytes = backing->bytes;
+  if (said.process == ::getpid()) {
+    const auto found = machine_.handles_.find(said.number);
+    if (found == machine_.handles_.end() || found->second->is_freed) return cuda::kMapFailed;
+    range.backing = found->second;
+    if (range.backing->owner == this) {
+      violate("a handle opened in the process that made it");
+      return cuda::kInvalidContext;
+    }
+    range.mapping = std::make_unique<posix::SharedMemory>(
+        posix::Descriptor(::fcntl(range.backing->memory->descriptor(), F_DUPFD_CLOEXEC, 0)),
+        range.backing->bytes);
+  } else {
+    range.mapping = open_in_process(said);
+    if (range.mapping == nullptr) return cuda::kMapFailed;
+    range.backing = std::make_shared<PlayedMachine::Backing>();
+    range.backing->bytes = said.bytes;
+  }
+  range.bytes = range.backing->bytes;
   range.buffer = ++last_buffer_;
   range.is_import = true;
-  range.backing = backing;
-  range.mapping = std::make_unique<posix::SharedMemory>(
-      posix::Descriptor(::fcntl(backing->memory->descriptor(), F_DUPFD_CLOEXEC, 0)),
-      backing->bytes);
-  ++backing->times_open;
+  ++range.backing->times_open;
   *memory = address_of(range.mapping->bytes().data());
   ranges_.emplace(*memory, std::move(range));
   return 0;
