@@ -16,6 +16,7 @@
 #include "transports/transport_kind.h"
 #include "transports/ucx/carriers.h"
 #include "transports/ucx/channel.h"
+#include "transports/ucx/pieces.h"
 #include "transports/waiting.h"
 
 namespace kolo {
@@ -39,6 +40,9 @@ constexpr auto kLastPatience = std::chrono::seconds(2);
 // calls of UCX: hence the second.
 constexpr auto kLookEvery = std::chrono::milliseconds(1);
 constexpr unsigned kProgressPerClock = 64;
+
+static_assert(UcxSettings{}.segment_bytes <= ucx::kTcpPiece);
+static_assert(UcxSettings{}.queued_segment_bytes <= ucx::kQueuePiece);
 
 class UcxTransport final : public Transport {
  public:

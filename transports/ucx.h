@@ -21,9 +21,8 @@ namespace kolo {
 struct UcxSettings {
   std::size_t segment_bytes = 256 * 1024;  // a multiple of kSegmentAlignment, alike on every rank
 
-  // Preferred where all ranks are on one host and UCX has queues in shared memory: of longer ones
-  // it gathers the pieces in memory that it asks the system for anew each time (all-reduce of 2 MiB
-  // between 2 ranks: three times as long). It is as good where the kernel copies long ones (cma).
+  // Preferred where all ranks are on one host and UCX has queues in shared memory: such fit into
+  // the queue's buffers (ucx/pieces.h). It is as good where the kernel copies long ones (cma).
   std::size_t queued_segment_bytes = 16 * 1024;
 
   bool asks_as_told = false;  // UCX decides for itself which segments it only announces at first

@@ -162,7 +162,7 @@ void UcxChannel::throw_if_cannot_send() {
 
 void UcxChannel::wait_for_place() {
   send_held();
-  station_.worker.progress();
+  station_.worker.bring([this] { return outbox_.has_place(); });
 }
 
 std::byte* UcxChannel::reserve(std::size_t bytes) {
@@ -238,7 +238,7 @@ void UcxChannel::send_held() {
 bool UcxChannel::is_drained() {
   throw_if_closed();
   send_held();
-  if (!outbox_.is_drained()) station_.worker.progress();
+  if (!outbox_.is_drained()) station_.worker.bring([this] { return outbox_.is_drained(); });
   if (outbox_.is_drained() && outbox_.failure() == UCS_OK) return true;
   // UCX may not have heard yet what the peer, who is done, has said of it.
   if (!(last_ && outbox_.is_all_taken())) throw_if_cannot_send();
@@ -256,7 +256,7 @@ const std::byte* UcxChannel::view(std::size_t bytes) {
   if (taken == Inbox::Taken::kNotYet) {
     connect();
     send_held();
-    station_.worker.progress();
+    station_.worker.bring([&] { return inbox_.has_next(); });
     taken = inbox_.view(bytes);
   }
   if (!settle(taken)) return nullptr;
@@ -281,7 +281,7 @@ bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   if (taken == Inbox::Taken::kNotYet) {
     connect();
     send_held();
-    station_.worker.progress();
+    station_.worker.bring([&] { return inbox_.has_next(); });
     taken = inbox_.receive(into);
   }
   if (!settle(taken)) return false;

@@ -32,6 +32,7 @@ class Inbox {
   // that is shorter than was asked for ends in zeros, of a longer one the beginning is there: ranks
   // that call different things find out by what they read.
   Taken view(std::size_t bytes);
+
   const std::byte* data() const { return next().data; }
   void release();
 
@@ -44,6 +45,11 @@ class Inbox {
 
   // Whether all segments before `end` are there, or have been.
   bool has_all(std::uint32_t end) const;
+
+  // Whether view() or receive() gets on with the next segment.
+  bool has_next() const {
+    return next().state != State::kEmpty && next().state != State::kFetching;
+  }
 
   // The caller's memory is not waited with any more.
   void forget_place() { place_ = {}; }

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "transports/error.h"
-#include "transports/settings.h"
 #include "transports/transport.h"
 #include "transports/ucx/carriers.h"
+#include "transports/ucx/pieces.h"
 
 namespace kolo::ucx {
 
@@ -36,15 +36,6 @@ std::string resources_of(const Library& ucp, ucp_context_h context) {
   return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
 }
 
-// Shared memory makes buffers for what comes by 512 at once, 4 MiB of /dev/shm for each rank; a
-// container has 64 in all.
-constexpr const char* kGrowth = "64";
-
-bool has_user_set_growth() {
-  return is_in_environment("UCX_MM_RX_BUFS_GROW") || is_in_environment("UCX_POSIX_RX_BUFS_GROW") ||
-         is_in_environment("UCX_SYSV_RX_BUFS_GROW");
-}
-
 ucp_context_h make_context(const Library& ucp, int size) {
   // Holds what the user's UCX_* variables say.
   ucp_config_t* config = nullptr;
@@ -63,10 +54,7 @@ ucp_context_h make_context(const Library& ucp, int size) {
     return ucp.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
   };
   auto status = init();
-  // Only where its queues are used: UCX warns of what is set in vain.
-  if (status == UCS_OK && !has_user_set_growth() &&
-      has_queues(resources_in(resources_of(ucp, context))) &&
-      ucp.config_modify(config, "MM_RX_BUFS_GROW", kGrowth) == UCS_OK) {
+  if (status == UCS_OK && set_pieces(ucp, config, resources_in(resources_of(ucp, context)))) {
     ucp.cleanup(context);
     status = init();
   }

@@ -44,6 +44,15 @@ class Worker {
   // How much has happened; 0: nothing.
   unsigned progress() { return ucp_.worker_progress(worker_); }
 
+  // progress() until `is_there()`, or nothing more has come. After a wait UCX's shared memory
+  // brings one message a call, whoever sent it: what is awaited may lie behind others'.
+  template <typename Condition>
+  void bring(const Condition& is_there) {
+    constexpr int kMost = 64;  // others may go on sending
+    for (int i = 0; i < kMost && progress() > 0 && !is_there(); ++i) {
+    }
+  }
+
   // Readable, once armed, when progress() has something to do.
   int descriptor() const { return descriptor_; }
 
