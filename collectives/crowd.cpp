@@ -10,11 +10,6 @@ namespace kolo {
 namespace {
 
 constexpr double kMostBusier = 4;
-// Of what bytes take of a pair, which counts as work of both ranks what they do at the same time,
-// and of whose bytes none stays within a core.
-constexpr double kLeastOfBytes = 0.25;
-constexpr double kMostOfBytes = 2;
-constexpr std::size_t kShortBytes = 4;  // of a message that is not long
 
 Step send_to(int peer) {
   Step step;
@@ -56,12 +51,9 @@ std::vector<Schedule> program_of(const CrowdRound& round, int size) {
   return program;
 }
 
-double takes(std::span<const Schedule> program, const Costs& costs, std::span<const int> hosts,
-             std::size_t bytes = 0) {
+double takes(std::span<const Schedule> program, const Costs& costs, std::span<const int> hosts) {
   SimulationOptions options;
-  options.element_bytes = 1;
-  options.count = 2 * std::max(bytes, kShortBytes);
-  options.segment_bytes = options.count;
+  options.count = 2;
   options.keeps_events = false;
   options.hosts = hosts;
   return simulate(program, costs, options).total_us / kCrowdRounds;
@@ -78,13 +70,6 @@ double solved(double low, double high, double us, const Takes& takes) {
   return (low + high) / 2;
 }
 
-// Within a host: between hosts it is the wire that bytes take their time on.
-Costs with_bytes(Costs costs, double factor) {
-  costs.local.send_us_per_byte *= factor;
-  costs.local.receive_us_per_byte *= factor;
-  return costs;
-}
-
 Link busier(Link link, double factor) {
   const double more = (factor - 1) * (link.send_us + link.receive_us);
   link.send_us *= factor;
@@ -98,9 +83,8 @@ Link busier(Link link, double factor) {
 
 Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts) {
   const auto size = static_cast<int>(hosts.size());
-  const auto at_once = program_of(kAtOnce, size);
-  return {takes(program_of(kInTurn, size), costs, hosts), takes(at_once, costs, hosts),
-          takes(at_once, costs, hosts, kCrowdBytes), kCrowdBytes};
+  return {takes(program_of(kInTurn, size), costs, hosts),
+          takes(program_of(kAtOnce, size), costs, hosts)};
 }
 
 Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int> hosts) {
@@ -116,13 +100,9 @@ Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int>
     });
     return costs;
   };
-  const Costs found = with_factor(solved(1, kMostBusier, measured.at_once_us, [&](double factor) {
+  return with_factor(solved(1, kMostBusier, measured.at_once_us, [&](double factor) {
     return takes(at_once, with_factor(factor), hosts);
   }));
-  const auto long_takes = [&](double factor) {
-    return takes(at_once, with_bytes(found, factor), hosts, measured.long_bytes);
-  };
-  return with_bytes(found, solved(kLeastOfBytes, kMostOfBytes, measured.long_us, long_takes));
 }
 
 }  // namespace kolo

@@ -140,27 +140,14 @@ void wait_until(const ProbeRequest& request, int peer, const Attempt& attempt) {
   request.policy->moved();
 }
 
-// One segment, by itself as short as what opens an operation.
-void say_to(const ProbeRequest& request, int peer, unsigned flags = kPlain,
-            std::size_t bytes = kOpeningBytes) {
+// One small segment, as long as what opens an operation.
+void say_to(const ProbeRequest& request, int peer, unsigned flags = kPlain) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   wait_until(request, peer, [&] {
-    std::byte* slot = channel.reserve(bytes);
+    std::byte* slot = channel.reserve(kOpeningBytes);
     if (slot == nullptr) return false;
-    std::memset(slot, 0, bytes);
+    std::memset(slot, 0, kOpeningBytes);
     channel.commit(flags);
-    return true;
-  });
-}
-
-// A long one, as far as the channel carries it, is read as a step would: to `memory`.
-void hear_long(const ProbeRequest& request, int peer, std::span<std::byte> memory) {
-  Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
-  wait_until(request, peer, [&] {
-    const std::byte* view = channel.view(memory.size());
-    if (view == nullptr) return false;
-    std::memcpy(memory.data(), view, memory.size());
-    channel.release();
     return true;
   });
 }
@@ -218,34 +205,20 @@ void measure_passes(Costs& costs) {
       shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
 }
 
-// The length of a long message over the channel to that peer.
-std::size_t long_bytes(const ProbeRequest& request, int peer) {
-  return std::min(kCrowdBytes,
-                  request.channels[static_cast<std::size_t>(peer)]->capabilities().segment_bytes);
-}
-
 // Microseconds of a round.
-double measure_rounds(const ProbeRequest& request, const CrowdRound& round, bool is_long) {
+double measure_rounds(const ProbeRequest& request, const CrowdRound& round) {
   const int right = (request.rank + 1) % request.size;
   const int left = (request.rank + request.size - 1) % request.size;
-  std::vector<std::byte> memory(kCrowdBytes);
-  const auto say = [&](int peer) {
-    say_to(request, peer, kPlain, is_long ? long_bytes(request, peer) : kOpeningBytes);
-  };
-  const auto hear = [&](int peer) {
-    if (!is_long) return hear_from(request, peer);
-    hear_long(request, peer, std::span(memory).first(long_bytes(request, peer)));
-  };
   const auto play = [&](CrowdMove move) {
     switch (move) {
       case CrowdMove::kSayRight:
-        return say(right);
+        return say_to(request, right);
       case CrowdMove::kSayLeft:
-        return say(left);
+        return say_to(request, left);
       case CrowdMove::kHearRight:
-        return hear(right);
+        return hear_from(request, right);
       case CrowdMove::kHearLeft:
-        return hear(left);
+        return hear_from(request, left);
     }
   };
   const double rounds_us = shortest([&] {
@@ -317,10 +290,7 @@ Costs measure_costs(const ProbeRequest& request) {
     request.store->set("probe/crowd", has_crowd ? "yes" : "no");
   }
   if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
-    const Crowd crowd{measure_rounds(request, kInTurn, false),
-                      measure_rounds(request, kAtOnce, false),
-                      measure_rounds(request, kAtOnce, true),
-                      long_bytes(request, (request.rank + 1) % request.size)};
+    const Crowd crowd{measure_rounds(request, kInTurn), measure_rounds(request, kAtOnce)};
     if (request.rank == 0) costs = fitted(costs, crowd, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
