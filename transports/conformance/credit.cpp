@@ -61,6 +61,26 @@ void back_pressure(const Subject& subject) {
   });
 }
 
+void credit_behind_segments(const Subject& subject) {
+  for (const int between : {1, 2, 3, 5, 7, 10, 13}) {
+    run_ranks(subject, 2, [between](Rank& rank) {
+      constexpr int kSegments = 300;
+      if (rank.rank() == 0) {
+        for (int i = 0; i < kSegments; ++i) rank.send_pattern(1, i, 300);
+        for (int i = 0; i < kMinimumCredit; ++i) rank.expect_pattern(1, i, 300);
+        rank.drain(1);
+        return;
+      }
+      // What credit comes back with these segments comes to a peer that does not look at them.
+      for (int i = 0, sent = 0; i < kSegments; ++i) {
+        rank.expect_pattern(0, i, 300);
+        if ((i + 1) % between == 0 && sent < kMinimumCredit) rank.send_pattern(0, sent++, 300);
+      }
+      rank.drain(0);
+    });
+  }
+}
+
 void unread_stream(const Subject& subject) {
   run_ranks(subject, 3, [](Rank& rank) {
     const std::size_t bytes = rank.segment_bytes();

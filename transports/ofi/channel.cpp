@@ -135,8 +135,7 @@ void OfiChannel::push() {
     if (posted == Posted::kNotNow) break;
     if (posted == Posted::kNever)
       return lose(ErrorCode::kPeerLost, cannot("send to", endpoint_.why()));
-    ++posted_;
-    told_ = taken_;
+    outgoing(posted_++).says_taken = taken_;
   }
   while (completed_ < posted_ && outgoing(completed_).is_done) ++completed_;
   push_control();
@@ -151,6 +150,15 @@ Posted OfiChannel::post(Outgoing& segment) {
   const Posted posted = endpoint_.inject(pair_.peer, data, tag, word);
   segment.is_done = posted == Posted::kYes;
   return posted;
+}
+
+// `low` are the last bits of how many segments the peer has taken. What those told it, it knows;
+// not what lies behind them, unread: told_ counts that only from here on.
+void OfiChannel::hear_taken(std::uint64_t low) {
+  const std::uint64_t taken = whole_count(low, taken_there_);
+  if (taken == taken_there_) return;
+  taken_there_ = taken;
+  told_ = std::max(told_, outgoing(taken - 1).says_taken);
 }
 
 std::uint64_t OfiChannel::word_of(WordKind kind, std::uint64_t count) const {
@@ -307,7 +315,7 @@ void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t wor
   Incoming& segment = in_[static_cast<std::size_t>(place)];
   segment.has_come = true;
   segment.bytes = bytes;
-  taken_there_ = whole_count(word_from_bits(word).count, taken_there_);
+  hear_taken(word_from_bits(word).count);
 }
 
 void OfiChannel::failed(Operation& operation, const std::string& why) {
@@ -317,7 +325,7 @@ void OfiChannel::failed(Operation& operation, const std::string& why) {
 void OfiChannel::hear(const Word& message) {
   switch (message.kind) {
     case WordKind::kCredit:
-      taken_there_ = whole_count(message.count, taken_there_);
+      hear_taken(message.count);
       break;
     case WordKind::kEnd:
       total_ = whole_count(message.count, taken_);

@@ -11,7 +11,8 @@
 // go into buffers. receive() of what has come into such a buffer copies it.
 //
 // Credit goes back with the segments of the other direction, or by itself once half of the window
-// is owed.
+// is owed. It is owed until it has surely been heard: a peer that takes nothing meanwhile does not
+// hear what its unread segments say, and may wait for nothing else than credit.
 #pragma once
 
 #include <array>
@@ -104,6 +105,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
     Operation operation;
     std::span<const std::byte> data;
     bool is_done = false;
+    std::uint64_t says_taken = 0;  // taken_, as it tells the peer
   };
   struct Incoming {
     Operation operation;
@@ -129,6 +131,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   Posted post(Outgoing& segment);
   void push_control();
   Posted say(WordKind kind, std::uint64_t count);
+  void hear_taken(std::uint64_t low);
   std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
 
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
@@ -170,7 +173,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   AlignedMemory buffers_;
   std::uint64_t taken_ = 0;
   std::uint64_t asked_ = 0;  // receives posted
-  std::uint64_t told_ = 0;   // taken_, as the peer knows it
+  std::uint64_t told_ = 0;   // taken_, as the peer surely knows it
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
   std::uint64_t buffers_posted_ = 0;  // of asked_
