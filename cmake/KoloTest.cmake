@@ -1,19 +1,24 @@
-# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...])
+# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...] [COST seconds])
 #                                              one Catch2 program, each of its cases a ctest of its own: NAME.case
 #
 # A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
-# The label `slow` keeps a program out of the sanitizers' runs.
+# The label `slow` keeps a program out of the sanitizers' runs; `one_thread` out of KOLO_THREADS_ONLY's build.
+# ctest begins with what has the highest COST, here some seconds under a sanitizer, so that no long case is alone at the end.
 #
 # Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
 
 if(NOT KOLO_BUILD_TESTS)
   return()
 endif()
+option(KOLO_THREADS_ONLY "Leave out the tests that have one thread, where the thread sanitizer has nothing to see" OFF)
 find_package(Catch2 REQUIRED)
 include(Catch)
 
 function(kolo_test name)
-  cmake_parse_arguments(arg "" "" "LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "COST" "LIBS;LABELS" ${ARGN})
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
   if(NOT TARGET kolo_catch)
     if(TARGET Catch2::Catch2WithMain)
       add_library(kolo_catch INTERFACE)
@@ -26,6 +31,10 @@ function(kolo_test name)
   kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
   kolo_precompiled(${name} FOR tests)
+  if(KOLO_THREADS_ONLY AND one_thread IN_LIST arg_LABELS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}."
-                       PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
+                       PROPERTIES TIMEOUT 600 COST ${arg_COST} SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
 endfunction()

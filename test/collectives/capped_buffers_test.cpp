@@ -72,7 +72,7 @@ void run_one(Communicator& c, Collective collective, const CallOptions& options)
 TEST_CASE("every algorithm ends where sockets take next to nothing") {
   set_setting("KOLO_TCP_BUFFERS", "4096");
   REQUIRE(read_settings().tcp_buffer_bytes == 4096);
-  const auto size = GENERATE(2, 4, 5);
+  const auto size = GENERATE(from_range(all_or_few({2, 4, 5}, {2, 5})));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.is_for_hosts || has_servers(algorithm.collective)) continue;
     INFO(to_string(algorithm.collective) << " " << algorithm.name << ", " << size << " ranks");

@@ -64,7 +64,9 @@ TEMPLATE_TEST_CASE("a pass that scales has the bits of the host's scale and mult
     auto task = make_task<TestType>(out.data() + 1, nullptr, in.data() + 1, nullptr, in.size() - 1);
     prepare(task);
     run_blocks<TestType, Scale>(task);
-    for (std::size_t i = 1; i < in.size(); ++i) REQUIRE(test::is_same(out[i], expected[i]));
+    std::size_t right = 1;
+    while (right < in.size() && test::is_same(out[right], expected[right])) ++right;
+    REQUIRE(right == in.size());  // else the number of the first that is wrong
   };
   for (const int divisor : {2, 3, 7, 64, 1000}) {
     scale_kernel(kType)(expected.data(), in.data(), in.size(), divisor);

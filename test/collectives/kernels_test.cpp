@@ -258,8 +258,8 @@ TEMPLATE_TEST_CASE("averages divide as the type does, by any number of ranks", "
       table->scale(kElementTypeOf<TestType>)(out.data(), a.data(), a.size(), divisor);
       for (std::size_t i = 0; i < a.size(); ++i) {
         const TestType expected = reduced(ReduceOp::kAverage, a[i], TestType{}, divisor);
-        INFO(table->name << " " << +opened(a[i]) << " / " << divisor);
-        if (opened(a[i]) != 0 && !is_same(out[i], expected)) FAIL(+opened(out[i]));
+        if (opened(a[i]) == 0 || is_same(out[i], expected)) continue;
+        FAIL(table->name << " " << +opened(a[i]) << " / " << divisor << ": " << +opened(out[i]));
       }
     }
   }
@@ -324,7 +324,9 @@ TEMPLATE_TEST_CASE("all vector widths give the same bits", "", KOLO_EVERY_TYPE) 
       table->reduce(kElementTypeOf<TestType>, op)(out.data(), nullptr, a.data(), b.data(), a.size(),
                                                   divisor);
       if (table == &reduce::baseline()) first = out;
-      for (std::size_t i = 0; i < a.size(); ++i) REQUIRE(is_same(out[i], first[i]));
+      std::size_t right = 0;
+      while (right < a.size() && is_same(out[right], first[right])) ++right;
+      REQUIRE(right == a.size());  // else the number of the first that is wrong
     }
   }
 }

@@ -1,7 +1,9 @@
 // What an operation leaves word of: sums per kind of step, channels and waits, and a timeline.
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -244,8 +246,9 @@ TEST_CASE("steps beyond the memory set aside are counted and left out") {
   for (std::size_t i = 0; i < kTimelineSteps + 5; ++i) recorder.add(step);
   recorder.end_operation(number);
   recorder.write();
-  const auto text = read_timeline(folder.file("t.json"));
-  CHECK(text["otherData"]["steps_left_out"] == "5");
+  std::ostringstream text;  // a tree of its quarter of a million events takes a sanitizer minutes
+  text << std::ifstream(folder.file("t.json")).rdbuf();
+  CHECK(text.view().ends_with("\"otherData\":{\"steps_left_out\":\"5\"}}\n"));
   REQUIRE(recorder.profile().size() == 1);
   CHECK(recorder.profile()[0].steps == kTimelineSteps + 5);
   CHECK(recorder.profile()[0].bytes == 10 * (kTimelineSteps + 5));

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "test/support/sanitizers.h"
 #include "transports/registry.h"
 
 namespace kolo::test {
@@ -11,14 +12,6 @@ namespace {
 
 // Over libraries that are not ours.
 bool is_borrowed(std::string_view transport) { return transport == "ucx" || transport == "ofi"; }
-
-// There the conformance suite goes over borrowed libraries as well, and the collectives, which know
-// no transport, do not: most of the time would be theirs, and they are not instrumented.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 }  // namespace
 
@@ -69,6 +62,9 @@ void expect(bool holds, std::string_view what) {
   if (!holds) throw std::runtime_error(std::string(what));
 }
 
+// Under a sanitizer the conformance suite goes over borrowed libraries as well, and the
+// collectives, which know no transport, do not: most of the time would be theirs, and they are not
+// instrumented.
 std::vector<std::string> transports_under_test() {
   std::vector<std::string> names;
   for (const std::string_view name : transport_names()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "test/support/sanitizers.h"
 #include "transports/error.h"
 
 namespace kolo::test {
@@ -53,9 +54,10 @@ std::vector<std::string> transports_under_test();
 
 // The job sizes of a long grid over `transport`: `all` over our own, `few` over those that borrow
 // somebody's library (ucx, ofi). A job over these starts slowly, and what is proved for our own
-// code need not be proved again.
+// code need not be proved again. Under a sanitizer, alone, two, odd, and a power of two.
 std::vector<int> sizes_over(const std::string& transport,
-                            std::vector<int> all = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16},
+                            std::vector<int> all = all_or_few({1, 2, 3, 4, 5, 6, 7, 8, 9, 16},
+                                                              {1, 2, 3, 5, 8}),
                             std::vector<int> few = {3, 8});
 
 }  // namespace kolo::test

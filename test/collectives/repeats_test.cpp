@@ -260,7 +260,7 @@ std::vector<RankOutcome> run_after_repeats(int size, const std::string& transpor
 TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the new data", "",
                    std::uint8_t, std::int16_t, float, double) {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 4, 5);
+  const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 4, 5}, {1, 2, 5})));
   run_ranks(size, transport, [](Communicator& communicator) {
     for (int round = 0; round < kRounds; ++round) {
       for (const std::size_t count : {1, 2, 3, 5, 7, 8, 9, 16, 31, 33, 600}) {

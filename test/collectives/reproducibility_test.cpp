@@ -167,7 +167,7 @@ void check_others(Communicator& communicator, const Case& of, const Bytes& wante
 
 TEST_CASE("invariant: the same bits by any algorithm, segment, transport and number of buckets") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 5, 8);
+  const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 5, 8}, {1, 2, 5})));
   INFO("seed " << kSeed);
   for (const Case& of : kCases) {
     const Bytes wanted = folded(size, of.type, of.op);

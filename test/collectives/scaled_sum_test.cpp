@@ -159,7 +159,7 @@ void run_rows(Communicator& communicator) {
 TEMPLATE_TEST_CASE("a scaled sum has the bits of scaling first, by every algorithm", "", float,
                    double, BFloat16, Float16, Float8E4M3, Float8E5M2) {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 5, 8);
+  const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 5, 8}, {1, 2, 5})));
   CommunicatorOptions options;
   options.segment_bytes = 256;
   run_ranks(size, transport, run_rows<TestType>, options);
