@@ -21,6 +21,8 @@ std::string detail(const CallHeader& mine, const CallHeader& theirs) {
   }
   if (mine.is_on_stream() != theirs.is_on_stream()) {
     text += mine.is_on_stream() ? " on a stream" : " on no stream";
+  } else if (mine.is_captured() != theirs.is_captured()) {
+    text += mine.is_captured() ? " into a graph" : " into no graph";
   } else if (mine.segment_units != theirs.segment_units) {
     text += fmt::format(" in segments of {} bytes", mine.segment_bytes());
   }

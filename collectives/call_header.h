@@ -28,7 +28,7 @@ struct CallHeader {
   ReduceOp op = ReduceOp::kSum;
   std::uint16_t root = 0;
   std::uint32_t sequence = 0;        // operations of this communicator before it
-  std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment, and kOnStream
+  std::uint32_t segment_units = 0;   // segment bytes / kSegmentAlignment, kOnStream, kCaptured
   std::uint64_t count_and_plan = 0;  // elements << 16 | hash of the server plan
 
   friend bool operator==(const CallHeader& one, const CallHeader& other) {
@@ -66,12 +66,18 @@ struct CallHeader {
   static constexpr std::uint32_t kOnStream = std::uint32_t{1} << 31;
   bool is_on_stream() const { return !is_user() && (segment_units & kOnStream) != 0; }
 
+  // Beside it, where the call is captured into a graph.
+  static constexpr std::uint32_t kCaptured = std::uint32_t{1} << 30;
+  bool is_captured() const { return !is_user() && (segment_units & kCaptured) != 0; }
+
   // Of a user function, whose elements no type describes: `type` says nothing, segment_units has
   // the element's bytes in its upper half (a segment is 4 MiB at most, then), count_and_plan the
   // function's tag where the hash is, and `root` the hash, as no call with a root has one.
   bool is_user() const { return op == ReduceOp::kUser; }
   std::uint16_t tag() const { return static_cast<std::uint16_t>(count_and_plan & 0xffff); }
-  std::uint32_t units() const { return segment_units & (is_user() ? 0xffffU : ~kOnStream); }
+  std::uint32_t units() const {
+    return segment_units & (is_user() ? 0xffffU : ~(kOnStream | kCaptured));
+  }
   std::size_t bytes_of_element() const {
     return is_user() ? segment_units >> 16 : element_bytes(type);
   }

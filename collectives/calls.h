@@ -69,6 +69,7 @@ struct Call {
   double scale = 1;                      // of a scaled sum
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
   std::optional<DeviceStream> stream;    // where it is enqueued; none: it runs on the host
+  bool is_captured = false;              // into a graph, as the stream is found to be
 };
 
 namespace calls {

@@ -35,8 +35,15 @@
 // thread. Where the host carries the data (a transport without streams of its own), streams move
 // only while there is progress, and a progress thread is started unasked.
 //
-// Not on streams: user functions and servers' updates, which run on the host. A stream that is
-// being captured into a graph is refused.
+// A collective on a stream that is being captured into a CUDA graph is captured, over cuda_ipc: the
+// call returns when this rank has captured it, its Work is done when all ranks have, and the graph
+// can then be launched again and again. The launches of a rank follow one another, in the same
+// order on all ranks, as nobody sees to that; live calls may stand anywhere between. Launches count
+// in no statistics, and no timeout is theirs: progress(), calls, or a progress thread see that a
+// rank is lost that a launch waits for. No launch after the communicator's end. Refused by name:
+// messages, and captures where hosts carry the data.
+//
+// Not on streams: user functions and servers' updates, which run on the host.
 #pragma once
 
 #include <chrono>

@@ -89,7 +89,10 @@ Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
   const std::shared_ptr<Store> store = parent.store_;
   key_prefix_ = key_prefix(*store, options.name, rank);
   store_ = prefixed(joined_once(store), key_prefix_);
-  begin([&] { planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table()); });
+  begin([&] {
+    planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table());
+    if (parent.stream_planner_) plan_streams(parent.stream_planner_->costs());
+  });
 }
 
 // Joins the job and connects; where that fails, the job hears of it.
@@ -182,6 +185,7 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   header.count_and_plan = static_cast<std::uint64_t>(call.count) << 16 | plan;
   if (call.reducer != nullptr) describe_user(header, *call.reducer, plan);
   if (call.stream && !streams_->is_one_with_host()) header.segment_units |= CallHeader::kOnStream;
+  if (call.is_captured) header.segment_units |= CallHeader::kCaptured;
   return header;
 }
 
@@ -194,8 +198,9 @@ void Engine::find_executor(const Call& call, Operation& operation) {
   if (!call.stream) {
     operation.executor = &plans_->find(key);
   } else {
-    operation.on_stream = &streams_->find(key, *plans_);
+    operation.on_stream = &streams_->find(key, call.is_captured, *plans_);
     operation.stream = call.stream->handle;
+    operation.is_captured = call.is_captured;
   }
 }
 
@@ -279,7 +284,7 @@ void Engine::plan(const Call& call, Operation& operation) {
   operation.is_done = true;
   const std::lock_guard lock(mutex_);
   if (poison_) throw Error(*poison_);
-  if (streams_ != nullptr || call.stream) require_places(call);
+  if (streams_ != nullptr || call.stream) require_places(operation.plan->call);
   choose(operation.plan->call);
   find_executor(operation.plan->call, operation);
 }
@@ -335,7 +340,8 @@ void Engine::wait(Operation& operation, Deadline limit) {
 
 bool Engine::progress() {
   std::unique_lock lock(mutex_);
-  if ((head_ == nullptr && !has_given_) || has_driver_) return head_ != nullptr || has_given_;
+  const bool has_nothing = head_ == nullptr && !has_given_ && !may_replay_;
+  if (has_nothing || has_driver_) return head_ != nullptr || has_given_;
   has_driver_ = true;
   lock.unlock();
   drive(nullptr, kNever, Until::kBlocked);

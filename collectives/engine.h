@@ -128,6 +128,7 @@ class Engine {
   void begin(const std::function<void()>& make_planner);
   void connect(Deadline deadline);
   Situation situation() const;
+  void plan_streams(const Costs& costs);
   void agree_on_planner(Store& job, Deadline deadline);
   std::string publish_plan(Store& job);
   std::string hear_plan(Deadline deadline);
@@ -170,10 +171,10 @@ class Engine {
   // Operations on streams: engine_streams.cpp.
   void make_streams();
   void join_devices();
-  void require_places(const Call& call);
+  void require_places(Call& call);
   bool give(Operation& operation);
   Operation* hand_over(Operation& operation, const Operation* awaited);
-  bool is_following(const Operation* awaited) const;
+  bool is_following(const Operation* awaited, Until until) const;
   bool follow_streams(const Operation* awaited);
   bool wait_beside_streams(Deadline until);
   int awaited_peer(const Operation& operation) const;
@@ -251,7 +252,8 @@ class Engine {
   Repeats repeats_;
   std::shared_ptr<Operation> spare_;  // for the next one that is issued again
   Planner planner_;
-  CommunicatorStatistics probed_;  // what the probe moved
+  std::optional<Planner> stream_planner_;  // none: calls on streams go by the other
+  CommunicatorStatistics probed_;          // what the probe moved
   Operation* head_ = nullptr;
   Operation* tail_ = nullptr;
   bool has_driver_ = false;
@@ -267,7 +269,8 @@ class Engine {
   std::vector<std::uint32_t> queued_messages_;
   std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
   std::uint64_t finished_ = 0;
-  bool has_given_ = false;  // operations to streams that are not over
+  bool has_given_ = false;   // operations to streams that are not over
+  bool may_replay_ = false;  // operations that were captured
   std::optional<Error> poison_;
   std::thread thread_;
   std::shared_ptr<Engine> keep_;  // by the progress thread, once nobody else does

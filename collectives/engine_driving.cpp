@@ -18,6 +18,9 @@ constexpr std::uint64_t kRoundsBeforeLook = 64;
 // A wait this long is worth telling the others for whom, and asking what they called.
 constexpr auto kPatience = std::chrono::seconds(1);
 
+// Between two looks of the progress thread whether replays wait for a rank that is lost.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
+
 constexpr auto kNever = Deadline::max();
 
 bool is_message(const Operation& operation) { return operation.direction != kNoDirection; }
@@ -28,7 +31,7 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   driver_ = std::this_thread::get_id();
   try {
     Operation* head = first_in_queue();
-    while (head != nullptr || is_following(awaited)) {
+    while (head != nullptr || is_following(awaited, until)) {
       if (aborted_) throw Error(*aborted_);
       has_moved_ = false;
       if (streams_ != nullptr && follow_streams(awaited)) break;
@@ -265,18 +268,23 @@ WaitStatistics& Engine::waits_for(int awaited) {
   return awaited == kNobody ? waits_.back() : waits_[static_cast<std::size_t>(awaited)];
 }
 
-// The progress thread.
+// The progress thread. Of replays nobody tells it: it looks now and then, once each time.
 void Engine::serve() {
   std::unique_lock lock(mutex_);
   while (!is_closing_) {
     const bool has_nothing = head_ == nullptr && !has_given_;
-    if (has_nothing || has_driver_ || waiters_ > 0) {
+    const bool looks = has_nothing && may_replay_ && !has_driver_ && waiters_ == 0;
+    if (looks) {
+      const bool is_quiet = changed_.wait_for(lock, kBetweenLooks) == std::cv_status::timeout;
+      // What has changed meanwhile, be it said or not, is seen to first.
+      if (!is_quiet || is_closing_ || has_driver_ || waiters_ > 0 || !may_replay_) continue;
+    } else if (has_nothing || has_driver_ || waiters_ > 0) {
       changed_.wait(lock);
       continue;
     }
     has_driver_ = true;
     lock.unlock();
-    drive(nullptr, kNever, Until::kWanted);
+    drive(nullptr, kNever, looks ? Until::kBlocked : Until::kWanted);
     lock.lock();
   }
 }

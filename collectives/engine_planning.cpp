@@ -92,7 +92,19 @@ Situation Engine::situation() const {
           options_.segment_bytes};
 }
 
-// Rank 0's words: the mode, how far it is, the costs (nothing: to be measured), the table.
+// Where hosts carry the data, their costs are what counts, and a rank without a device chooses,
+// too.
+void Engine::plan_streams(const Costs& costs) {
+  if (streams_ == nullptr || size_ == 1 || streams_->is_one_with_host()) return;
+  Situation on_streams = situation();
+  streams_->suit(on_streams);
+  Costs own = costs;
+  own.cores = streams_->costs(placement_.devices).cores;  // a group's devices may be fewer
+  stream_planner_.emplace(std::move(on_streams), own, TuningTable());
+}
+
+// Rank 0's words: the mode, how far it is, the costs (nothing: to be measured), those of its device
+// (nothing: it has none), the table.
 std::string Engine::publish_plan(Store& job) {
   const std::string path = options_.tuning.empty() ? read_settings().tuning : options_.tuning;
   TuningTable table;
@@ -110,8 +122,9 @@ std::string Engine::publish_plan(Store& job) {
     costs = to_text(estimated_costs(channels_));
   }
   std::string text =
-      fmt::format("{}\n{}\n{}\n{}", to_string(options_.reproducibility),
-                  is_far(placement_, channels_) ? kFar : kNear, costs, table.format());
+      fmt::format("{}\n{}\n{}\n{}\n{}", to_string(options_.reproducibility),
+                  is_far(placement_, channels_) ? kFar : kNear, costs,
+                  streams_ ? to_text(streams_->costs(placement_.devices)) : "", table.format());
   store_->set("plan", text);
   return text;
 }
@@ -144,10 +157,12 @@ void Engine::agree_on_planner(Store& job, Deadline deadline) {
   }
   const bool is_long_way = take_line(rest) == kFar;
   const std::string_view known = take_line(rest);
+  const std::string_view of_device = take_line(rest);
   const Costs costs = known.empty() ? probe(deadline) : costs_from(known);
   if (known.empty() && rank_ == 0) job.set(costs_key(transport_->name(), size_), to_text(costs));
   if (is_long_way) plans_->suit(costs);
   planner_ = Planner(situation(), costs, TuningTable::parse(rest, "rank 0's tuning table"));
+  if (!of_device.empty()) plan_streams(costs_from(of_device));
 }
 
 Costs Engine::probe(Deadline deadline) {
@@ -179,7 +194,8 @@ RankOrder Engine::order_of(const Call& call) const {
 void Engine::choose(Call& call) {
   const RankOrder order = order_of(call);
   if (call.algorithm == kToBeChosen) {
-    call.algorithm = planner_.choose(call.collective, call.count * call.element_bytes, order);
+    Planner& planner = call.stream && stream_planner_ ? *stream_planner_ : planner_;
+    call.algorithm = planner.choose(call.collective, call.count * call.element_bytes, order);
   } else if (order == RankOrder::kFold && !algorithms()[call.algorithm].is_rank_ordered) {
     throw std::invalid_argument(fmt::format(
         "{}: algorithm '{}' does not combine in the order of ranks, which invariant results need; "

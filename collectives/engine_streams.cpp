@@ -46,7 +46,7 @@ void Engine::join_devices() {
 }
 
 // Needs the lock.
-void Engine::require_places(const Call& call) {
+void Engine::require_places(Call& call) {
   if (streams_ == nullptr) {
     throw std::invalid_argument(
         fmt::format("{}: the call is on a device's stream, and this rank's communicator has no "
@@ -103,6 +103,7 @@ Operation* Engine::hand_over(Operation& operation, const Operation* awaited) {
   {
     const std::lock_guard lock(mutex_);
     has_given_ = true;
+    may_replay_ |= operation.is_captured;
     changed_.notify_all();
     if (operation.self != nullptr) {
       streams_->hand_over(operation, take_out(operation));
@@ -114,9 +115,10 @@ Operation* Engine::hand_over(Operation& operation, const Operation* awaited) {
 }
 
 // Beyond the queue's end: for the awaited operation, or for who drives for all.
-bool Engine::is_following(const Operation* awaited) const {
+bool Engine::is_following(const Operation* awaited, Until until) const {
   if (streams_ == nullptr) return false;
-  return awaited == nullptr ? streams_->has_unfinished() : is_driving();
+  if (awaited != nullptr) return is_driving();
+  return streams_->has_unfinished() || (until == Until::kBlocked && streams_->has_captured());
 }
 
 // Ends what is over. True where that was the awaited one, and the role was given back.
@@ -192,7 +194,7 @@ Error Engine::timed_out(const Streams::Pending& pending) const {
 
 // Needs the lock, and has it again at the end.
 void Engine::fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock) {
-  has_given_ = false;
+  has_given_ = may_replay_ = false;
   for (const std::shared_ptr<Operation>& operation : streams_->take_all()) {
     operation->failure = cause;
     end(*operation, lock);

@@ -40,6 +40,7 @@ class Operation {
   Executor* executor = nullptr;         // null where it is for a device's stream:
   StreamExecutor* on_stream = nullptr;  // which is given what this says
   void* stream = nullptr;
+  bool is_captured = false;  // into a graph
   Binding binding;
   Update update;
   std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it

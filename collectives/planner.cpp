@@ -140,7 +140,7 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
 // others', took up to twice as long. So every message that waits for another counts a little; more
 // than that would wrong the rings of 8 ranks, which are kind to caches.
 double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
-  if (costs_.cores == 0) return 0;
+  if (costs_.cores == 0 || situation_.is_on_streams) return 0;
   const auto size = static_cast<std::size_t>(situation_.size);
   const std::vector<int> hosts = thinned(situation_.hosts, std::min(size, kMostRanks));
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
@@ -196,14 +196,20 @@ std::vector<Schedule> Planner::program_of(std::uint8_t row, std::size_t bytes,
   return program;
 }
 
+std::size_t Planner::segment_of(const Schedule& schedule, std::size_t chunk_bytes) const {
+  const SegmentRule& rule = situation_.segments;
+  if (!situation_.is_on_streams)
+    return rule.bytes(schedule, chunk_bytes, situation_.asked_segment_bytes);
+  return schedule.leaves_from_memory ? std::max(rule.longest, rule.straight) : rule.longest;
+}
+
 // Among so many of the ranks.
 double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const {
   const std::vector<int> hosts = thinned(situation_.hosts, ranks);
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   const auto chunks = static_cast<std::size_t>(program[0].chunks / program[0].spans);
   const std::size_t chunk_bytes = std::max(ceil_divide(bytes, chunks), kElementBytes);
-  const std::size_t segment =
-      situation_.segments.bytes(program[0], chunk_bytes, situation_.asked_segment_bytes);
+  const std::size_t segment = segment_of(program[0], chunk_bytes);
   const std::size_t turns = ceil_divide(chunk_bytes, segment);
   SimulationOptions options;
   options.element_bytes = kElementBytes;

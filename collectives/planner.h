@@ -5,7 +5,8 @@
 // two of bytes, and remembered. Long messages are priced by a short one and the slope from there,
 // more than 16 ranks by the growth from 1, 4 and 16: so a choice takes about a millisecond among 8
 // ranks, and no more than some milliseconds, whatever the job.
-// Where a measured table (tuning.h) has a point, its choice stands instead.
+// Where a measured table (tuning.h) has a point, its choice stands instead. Calls on streams whose
+// data no host carries have a planner of their own, with the costs of devices (device_costs.h).
 //
 // All ranks must choose alike. So they have the same costs and the same table (rank 0's), and the
 // arithmetic is IEEE's to the bit, without contraction.
@@ -38,6 +39,9 @@ struct Situation {
   int credit = 4;  // segments in flight per channel and direction
   SegmentRule segments;
   std::size_t asked_segment_bytes = 0;  // CommunicatorOptions::segment_bytes
+  // Of calls on streams whose data no host carries, with device_costs.h's costs: segments are as
+  // long as slots (segments.longest), or, where all sends leave from memory, as segments.straight.
+  bool is_on_streams = false;
 };
 
 // What a reduction asks of the order of its operands.
@@ -79,6 +83,7 @@ class Planner {
   std::optional<std::uint8_t> measured(Collective collective, std::size_t bytes,
                                        RankOrder order) const;
   double price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const;
+  std::size_t segment_of(const Schedule& schedule, std::size_t chunk_bytes) const;
   double doubt_of(std::uint8_t row, std::size_t bytes) const;
   std::vector<Schedule> program_of(std::uint8_t row, std::size_t bytes,
                                    const std::vector<int>& hosts) const;

@@ -20,13 +20,18 @@ namespace kolo {
 
 // All steps of one kind so far, each one segment long.
 struct StepProfile {
-  // to_string(StepKind), or "drain": the wait for the last sends. On streams "enqueue " and that.
+  // to_string(StepKind), or "drain": the wait for the last sends. On streams "enqueue " and that;
+  // and "enqueue opening": the words with which an operation opens a channel, given to a peer or
+  // heard of it.
   std::string_view kind;
   std::uint64_t steps = 0;  // segments
   std::uint64_t bytes = 0;  // of those segments
   double worked_us = 0;     // in the call that did it: copying, reducing, the transport's part
   // Between the first try, which found no segment or no credit, and it. On streams: between the
-  // first try, which found that a peer's host has yet to give its part, and it.
+  // first try, which found that a peer's host has yet to give its part, or to read what was said
+  // before, and it. Openings over the host's channels are heard beside the calls, which wait for
+  // them only where this rank is too far ahead: of these the time between the start of their
+  // operation and their coming is no wait, and is not counted.
   double waited_us = 0;
 };
 

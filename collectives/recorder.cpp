@@ -27,7 +27,18 @@ double since_boot_us(Clock::time_point time) {
 }
 
 std::string_view kind_name(std::uint8_t kind) {
+  if (kind == StepRecord::kOpening) return "opening";
   return kind == StepRecord::kDrain ? "drain" : to_string(static_cast<StepKind>(kind));
+}
+
+// What is no step has the last places in sums.
+std::size_t place_of(std::uint8_t kind, std::size_t kinds) {
+  if (kind == StepRecord::kOpening) return kinds;
+  return kind == StepRecord::kDrain ? kinds + 1 : kind;
+}
+std::uint8_t kind_at(std::size_t place, std::size_t kinds) {
+  if (place == kinds) return StepRecord::kOpening;
+  return place > kinds ? StepRecord::kDrain : static_cast<std::uint8_t>(place);
 }
 
 // "enqueue send": what is told of calls on streams says so in each name, too, as a row of a table
@@ -114,7 +125,7 @@ void Recorder::end_operation(std::size_t number) {
 
 void Recorder::add(const StepRecord& step) {
   Sums& sums = step.track == kStreamTrack ? enqueued_ : sums_;
-  Sum& sum = sums[std::min<std::size_t>(step.kind, kKinds)];
+  Sum& sum = sums[place_of(step.kind, kKinds)];
   ++sum.steps;
   sum.bytes += step.bytes;
   sum.worked += step.end - step.worked;
@@ -130,13 +141,11 @@ void Recorder::add(const StepRecord& step) {
 std::vector<StepProfile> Recorder::profile() const {
   std::vector<StepProfile> result;
   const auto append = [&result](const Sums& sums, std::string_view (*name_of)(std::uint8_t)) {
-    for (std::size_t kind = 0; kind < sums.size(); ++kind) {
-      const Sum& sum = sums[kind];
+    for (std::size_t place = 0; place < sums.size(); ++place) {
+      const Sum& sum = sums[place];
       if (sum.steps == 0) continue;
-      const std::uint8_t number =
-          kind == kKinds ? StepRecord::kDrain : static_cast<std::uint8_t>(kind);
-      result.push_back({name_of(number), sum.steps, sum.bytes, Microseconds(sum.worked).count(),
-                        Microseconds(sum.waited).count()});
+      result.push_back({name_of(kind_at(place, kKinds)), sum.steps, sum.bytes,
+                        Microseconds(sum.worked).count(), Microseconds(sum.waited).count()});
     }
   };
   append(sums_, kind_name);

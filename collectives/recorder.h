@@ -40,6 +40,8 @@ inline constexpr std::uint16_t kStreamTrack = 0xffff;
 struct StepRecord {
   // No step: the wait for the last sends, which on a stream is the stream's.
   static constexpr std::uint8_t kDrain = 255;
+  // None either, on streams: an opening (streams.h), given to a rank, or heard of one.
+  static constexpr std::uint8_t kOpening = 254;
 
   std::uint8_t kind = 0;  // a StepKind
   std::uint16_t chunk = 0;
@@ -94,7 +96,7 @@ class Recorder {
 
   int rank_;
   std::string file_;
-  using Sums = std::array<Sum, kKinds + 1>;  // the last is kDrain's
+  using Sums = std::array<Sum, kKinds + 2>;  // the last two are kOpening's and kDrain's
 
   Sums sums_{};
   Sums enqueued_{};  // those of kStreamTrack

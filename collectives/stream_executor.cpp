@@ -193,15 +193,14 @@ bool StreamExecutor::may_receive(int peer) {
   return true;
 }
 
-// Memory that was lent is the caller's again for what the stream does next.
+// Memory that was lent is the caller's again for what the stream does next. All are drained before
+// any ends, which captured work needs.
 bool StreamExecutor::finish() {
   while (!unheard_.empty()) {
     if (!may_receive(unheard_.back())) return false;
   }
-  for (StreamChannel* const channel : used_) {
-    channel->drain(binding_.stream);
-    channel->end(binding_.stream);
-  }
+  for (StreamChannel* const channel : used_) channel->drain(binding_.stream);
+  for (StreamChannel* const channel : used_) channel->end(binding_.stream);
   is_begun_ = false;
   return true;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/device_costs.h"
 #include "collectives/recorder.h"
 #include "transports/check.h"
 #include "transports/cuda/chosen_device.h"
@@ -74,6 +75,7 @@ Streams::~Streams() {
 // Whether its stream has done what it was given, be it all of the operation or not.
 bool Streams::has_left(Given& given) noexcept {
   try {
+    if (given.is_captured) return true;  // nothing of it is in any stream
     if (given.event == nullptr) {
       given.event = own_->at->make_event();
       own_->at->record(given.event, given.stream);
@@ -121,13 +123,55 @@ void Streams::meet(std::span<Channel* const> channels) {
   }
 }
 
+Costs Streams::costs(std::span<const std::string> devices) const {
+  const auto uuid = [](const std::string& device) { return device.substr(0, device.find(' ')); };
+  DeviceSpeed speed;
+  speed.memory_GBps = own_->at->memory_GBps();
+  speed.is_one_device = std::ranges::all_of(
+      devices, [&](const std::string& device) { return uuid(device) == uuid(devices.front()); });
+  for (const StreamChannel* const channel : streams_) {
+    if (channel != nullptr) speed.link_GBps = channel->capabilities().bandwidth_GBps;
+  }
+  return device_costs(speed);
+}
+
+void Streams::suit(Situation& situation) const {
+  situation.is_on_streams = true;
+  situation.can_answer = false;
+  situation.segments.longest = situation.segments.straight = slot_bytes_;
+  for (const StreamChannel* const channel : streams_) {
+    if (channel == nullptr) continue;
+    const Capabilities& can = channel->capabilities();
+    situation.credit = can.credit_segments;
+    situation.segments.straight = channel->can_send() ? can.straight_segment_bytes : slot_bytes_;
+  }
+}
+
 // --- before anything is sent ---
 
-void Streams::require_places(const Call& call) {
-  if (call.stream) own_->at->refuse_capture(call.stream->handle);
+void Streams::require_places(Call& call) {
+  call.is_captured = call.stream && own_->at->capture_of(call.stream->handle) != 0;
+  if (call.is_captured) require_replays(call);
   require_place(call, "in", call.in, call.extents.in_bytes);
   if (call.out != call.in || call.extents.in_bytes == 0)
     require_place(call, "out", call.out, call.extents.out_bytes);
+}
+
+// A graph is launched again without any host's knowing.
+void Streams::require_replays(const Call& call) const {
+  const auto refuse = [&call](const std::string& why) {
+    throw std::invalid_argument(
+        fmt::format("{}: the stream is being captured into a graph, and {}; call it outside of the "
+                    "capture",
+                    to_string(call.collective), why));
+  };
+  if (call.collective == Collective::kMessage)
+    refuse("a message has no part in replays: its two ranks alone cannot keep them apart");
+  for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
+    if (streams_[peer] == nullptr) continue;
+    const std::string why = streams_[peer]->why_not_captured();
+    if (!why.empty()) refuse(fmt::format("the channel to rank {} cannot: {}", peer, why));
+  }
 }
 
 void Streams::require_place(const Call& call, const char* name, const void* data,
@@ -173,17 +217,18 @@ void Streams::copy(const Call& call) {
   if (bytes > 0) own_->math->copy(call.out, call.in, bytes, call.stream->handle);
 }
 
-StreamExecutor& Streams::find(const PlanCache::Key& key, const PlanCache& plans) {
+StreamExecutor& Streams::find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans) {
   static const ServerPlan kNoServers;
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
   for (const Plan& plan : own_->plans) {
     if (plan.key.algorithm == key.algorithm && plan.key.root == key.root &&
-        plan.key.peer == key.peer && is_same(plan.servers, servers)) {
+        plan.key.peer == key.peer && plan.is_captured == is_captured &&
+        is_same(plan.servers, servers)) {
       return *plan.executor;
     }
   }
   auto executor = std::make_unique<StreamExecutor>(plans.write(key), streams_, *own_->math);
-  own_->plans.push_back({key, servers, std::move(executor)});
+  own_->plans.push_back({key, is_captured, servers, std::move(executor)});
   return *own_->plans.back().executor;
 }
 
@@ -206,11 +251,15 @@ void Streams::start(const Operation& operation) {
   if (is_one_with_host_) {
     binding.segment_bytes = said.header.segment_bytes();
     binding.before_receiving = [this](int peer) { return hear_through_stream(peer); };
-  } else if (said.header.collective == Collective::kMessage) {
-    // Through slots, so that ranks that all send before they receive do not wait for each other.
+  } else if (operation.is_captured || said.header.collective == Collective::kMessage) {
+    // Through slots, so that ranks that all send before they receive do not wait for each other,
+    // and that no replay reads memory of a peer's that is gone.
     binding.segment_bytes = slot_bytes_;
   }
+  const cuda::Device::BesideCapture beside(*own_->at);  // scratch is allocated
   executor.start(binding);
+  recorder_ = said.recorder;
+  opening_tried_ = {};
   Given& given = given_[++number_];
   given.header = said.header;
   given.has_own_lengths = said.has_own_lengths;
@@ -218,6 +267,8 @@ void Streams::start(const Operation& operation) {
   given.deadline = operation.deadline;
   given.timeout = operation.timeout;
   given.stream = operation.stream;
+  given.is_captured = operation.is_captured;
+  has_captured_ |= operation.is_captured;
   if (said.recorder != nullptr) {
     given.recorded =
         said.recorder->begin_operation(said.header, executor.schedule().algorithm, kStreamTrack);
@@ -236,10 +287,12 @@ bool Streams::advance(const Operation& operation) {
   moves_ += executor.moves() - moves;
   if (!is_given) return wait_for(executor.awaited_peer(), executor.describe_wait());
   Given& given = current();
-  if (idle_events_.empty()) idle_events_.push_back(own_->at->make_event());
-  own_->at->record(idle_events_.back(), operation.stream);
-  given.event = idle_events_.back();
-  idle_events_.pop_back();
+  if (!given.is_captured) {
+    if (idle_events_.empty()) idle_events_.push_back(own_->at->make_event());
+    own_->at->record(idle_events_.back(), operation.stream);
+    given.event = idle_events_.back();
+    idle_events_.pop_back();
+  }
   given.is_given = true;
   if (Recorder* const recorder = operation.binding.recorder)
     recorder->end_operation(given.recorded);

@@ -12,6 +12,11 @@
 // operation is over. Elsewhere it goes over the host's channel, at once, and is looked at when it
 // comes; it says that the data are on a stream, so that a host call that meets it is told.
 //
+// Captured work. A call on a stream that is being captured into a graph is given like all others,
+// through slots and by executors of its own, whose scratch no live call shares. Its openings go
+// once, with the capture: ranks are known then to have captured the same, and no host has a part in
+// the replays. So it is over when they have come; of replays nothing is followed here.
+//
 // Threading: require_places() and is_plain() under the engine's lock, the rest by who drives.
 #pragma once
 
@@ -27,6 +32,7 @@
 #include "collectives/calls.h"
 #include "collectives/operation.h"
 #include "collectives/plan_cache.h"
+#include "collectives/planner.h"
 #include "collectives/rank_device.h"
 #include "collectives/stream_executor.h"
 #include "transports/cuda/device.h"
@@ -59,12 +65,15 @@ class Streams {
   void meet(std::span<Channel* const> channels);
   // The streams' segments are the host channels': streams move while hosts make progress.
   bool is_one_with_host() const { return is_one_with_host_; }
-  // The longest segment that all channels' streams take.
-  std::size_t slot_bytes() const { return slot_bytes_; }
+  // What the planner of calls on streams goes by, where no host carries their data. `devices`: of
+  // all ranks, as describe_reach() says them.
+  Costs costs(std::span<const std::string> devices) const;
+  void suit(Situation& situation) const;
 
-  // std::invalid_argument for buffers that are not where the call says, or a stream that is being
-  // captured; Error kSystem for one that is none. Nothing is sent.
-  void require_places(const Call& call);
+  // Finds out whether the call is captured. std::invalid_argument for buffers that are not where
+  // the call says, or a capture of what cannot be replayed; Error kSystem for a stream that is
+  // none. Nothing is sent.
+  void require_places(Call& call);
   // Memory that the driver does not know: the host's, and neither pinned nor managed.
   bool is_plain(const void* memory) const {
     return memory == nullptr || own_->at->buffer_at(memory) == 0;
@@ -74,8 +83,8 @@ class Streams {
   std::size_t held_bytes() const;
   void copy(const Call& call);
 
-  // The executor of a schedule; `write` makes it where it is not known yet.
-  StreamExecutor& find(const PlanCache::Key& key, const PlanCache& plans);
+  // The executor of a schedule, made where there is none yet.
+  StreamExecutor& find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans);
 
   // Begins to give one; the one before has been given.
   void start(const Operation& operation);
@@ -114,6 +123,8 @@ class Streams {
   int unheard_peer(const CallHeader& header) const;
   // Given, and not over.
   bool has_unfinished() const { return !given_.empty(); }
+  // Something was captured: a replay may be at work, of which nobody knows.
+  bool has_captured() const { return has_captured_; }
   // The first that the device is yet to do; null where there is none.
   const CallHeader* first_at_work() const;
 
@@ -127,6 +138,7 @@ class Streams {
  private:
   struct Plan {
     PlanCache::Key key;
+    bool is_captured = false;
     ServerPlan servers;
     std::unique_ptr<StreamExecutor> executor;
   };
@@ -148,6 +160,7 @@ class Streams {
     std::chrono::milliseconds timeout{};
     void* stream = nullptr;
     bool is_given = false;
+    bool is_captured = false;  // then there is no event
     cuda::Event event = nullptr;
     std::size_t unread = 0;  // openings that have not come
     std::vector<Cell> cells;
@@ -172,7 +185,10 @@ class Streams {
   };
   static void keep(std::unique_ptr<Own> stuck) noexcept;
 
+  void require_replays(const Call& call) const;
   void require_place(const Call& call, const char* name, const void* data, std::size_t bytes);
+  void try_opening();
+  void leave_word(int to, int from);
   bool open_through_stream(void* stream);
   bool hear_through_stream(int peer);
   bool open_through_host();
@@ -196,10 +212,14 @@ class Streams {
   std::vector<std::uint64_t> known_buffers_;  // on the device, by number, the last ones
   std::size_t next_known_ = 0;
 
-  std::map<std::uint64_t, Given> given_;        // by number, in the order of issue
-  std::uint64_t number_ = 0;                    // of the one that is being given, or was last
+  std::map<std::uint64_t, Given> given_;  // by number, in the order of issue
+  std::uint64_t number_ = 0;              // of the one that is being given, or was last
+  bool has_captured_ = false;
   std::size_t waited_for_ = 0;                  // of them, those with somebody who waits
   std::vector<int> to_open_;                    // peers that the current one is yet to open
+  Recorder* recorder_ = nullptr;                // of all operations; null: nobody wants to know
+  Clock::time_point opening_tried_{};           // first, of the opening that is to be given next
+  Clock::time_point opening_worked_{};          // last
   std::vector<std::deque<Expected>> expected_;  // by rank
   std::vector<cuda::Event> idle_events_;
   std::vector<Cell> idle_cells_;

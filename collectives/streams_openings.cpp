@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collectives/recorder.h"
 #include "collectives/streams.h"
 #include "transports/error.h"
 
@@ -29,11 +30,37 @@ CallHeader Streams::header_for(const Given& given, std::size_t elements) const {
   return header;
 }
 
+// An opening was tried: from now on its time counts, or its wait.
+void Streams::try_opening() {
+  if (recorder_ == nullptr) [[likely]]
+    return;
+  opening_worked_ = Clock::now();
+  if (opening_tried_ == Clock::time_point{}) opening_tried_ = opening_worked_;
+}
+
+// It was given, or heard.
+void Streams::leave_word(int to, int from) {
+  if (recorder_ == nullptr) [[likely]]
+    return;
+  StepRecord record;
+  record.kind = StepRecord::kOpening;
+  record.track = kStreamTrack;
+  record.to = static_cast<std::int16_t>(to);
+  record.from = static_cast<std::int16_t>(from);
+  record.bytes = kOpeningBytes;
+  record.begin = opening_tried_;
+  record.worked = opening_worked_;
+  record.end = Clock::now();
+  recorder_->add(record);
+  opening_tried_ = {};
+}
+
 // --- openings over the host's channels ---
 
 bool Streams::open_through_host() {
   Given& given = current();
   for (; !to_open_.empty(); to_open_.pop_back()) {
+    try_opening();
     const int peer = to_open_.back();
     Channel& channel = *channels_[static_cast<std::size_t>(peer)];
     std::byte* const opening = channel.reserve(kOpeningBytes);
@@ -41,6 +68,7 @@ bool Streams::open_through_host() {
       return wait_for(peer, fmt::format("rank {} to read what was said of operations", peer));
     write_opening(opening, header_for(given, given.executor->elements_to(peer)));
     channel.commit();
+    leave_word(peer, kNobody);
     header_bytes_sent_ += kOpeningBytes;
     ++moves_;
   }
@@ -69,8 +97,12 @@ void Streams::read_openings() {
       Channel& channel = *channels_[peer];
       const std::byte* const opening = channel.view(kOpeningBytes);
       if (opening == nullptr) break;
+      const auto tried = std::exchange(opening_tried_, {});  // of one to be given, maybe
+      try_opening();
       compare(static_cast<int>(peer), opening, expected.front().header);
       channel.release();
+      leave_word(kNobody, static_cast<int>(peer));
+      opening_tried_ = tried;
       header_bytes_received_ += kOpeningBytes;
       --given_.at(expected.front().number).unread;
       expected.pop_front();
@@ -126,6 +158,7 @@ Streams::Cell& Streams::make_cell(Given& given) {
 bool Streams::open_through_stream(void* stream) {
   Given& given = current();
   for (; !to_open_.empty(); to_open_.pop_back()) {
+    try_opening();
     const int peer = to_open_.back();
     StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
     std::byte* const slot = channel.reserve(stream, kOpeningBytes);
@@ -134,6 +167,7 @@ bool Streams::open_through_stream(void* stream) {
     write_opening(cell.bytes, header_for(given, given.executor->elements_to(peer)));
     own_->math->copy(slot, cell.seen, kOpeningBytes, stream);
     channel.commit(stream, kPlain);
+    leave_word(peer, kNobody);
     header_bytes_sent_ += kOpeningBytes;
     ++moves_;
   }
@@ -144,6 +178,7 @@ bool Streams::open_through_stream(void* stream) {
 bool Streams::hear_through_stream(int peer) {
   Given& given = current();
   StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
+  try_opening();
   const std::byte* const opening = channel.view(given.stream, kOpeningBytes);
   if (opening == nullptr) return false;
   Cell& cell = make_cell(given);
@@ -151,6 +186,7 @@ bool Streams::hear_through_stream(int peer) {
   cell.expected = header_for(given, given.executor->elements_from(peer));
   own_->math->copy(cell.seen, opening, kOpeningBytes, given.stream);
   channel.release(given.stream);
+  leave_word(kNobody, peer);
   header_bytes_received_ += kOpeningBytes;
   ++moves_;
   return true;
@@ -241,7 +277,9 @@ int Streams::unheard_peer(const CallHeader& header) const {
 
 const CallHeader* Streams::first_at_work() const {
   for (const auto& [number, given] : given_) {
-    if (!given.is_given || !own_->at->is_done(given.event)) return &given.header;
+    const bool has_left =
+        given.is_given && (given.event == nullptr || own_->at->is_done(given.event));
+    if (!has_left) return &given.header;
   }
   return nullptr;
 }

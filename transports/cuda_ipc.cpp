@@ -96,6 +96,7 @@ class CudaTransport final : public Transport {
 
   ~CudaTransport() override {
     quiesce();
+    if (is_captured()) end_replays();
     if (is_stuck_) cuda::keep(std::move(in_use_));
   }
 
@@ -135,7 +136,8 @@ class CudaTransport final : public Transport {
     return {std::string(reinterpret_cast<const char*>(&*place), sizeof(*place))};
   }
 
-  // The host's part goes last: its end is what peers hear of.
+  // The host's part goes last: its end is what peers hear of. What a replay may still touch, which
+  // may begin at any time, stays mapped until the transport's end.
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;
     for (const auto& channel : channels_) {
@@ -148,25 +150,52 @@ class CudaTransport final : public Transport {
         channel->device_channel().free_streams();
         has_finished &= channel->device_channel().has_finished();
       }
-      return has_finished;
+      return has_finished && has_replayed();
     });
     is_stuck_ = !is_idle;
-    if (is_idle) {
-      for (const auto& channel : channels_) {
-        if (channel) channel->device_channel().unmap();
-      }
-    }
+    const bool is_over = is_idle && !is_captured();
+    if (is_over) unmap();
     host_->quiesce();
-    const auto are_peers_gone = [this] {
-      listen_to_peers();
-      return std::all_of(channels_.begin(), channels_.end(), [](auto& channel) {
-        return !channel || channel->device_channel().is_peer_gone();
-      });
-    };
-    met_.free_slots = is_idle && cuda::wait_for_end(patience_, are_peers_gone);
+    met_.free_slots = is_over && cuda::wait_for_end(patience_, [this] { return are_peers_gone(); });
   }
 
  private:
+  bool is_captured() const {
+    return std::ranges::any_of(channels_, [](auto& channel) {
+      return channel && channel->device_channel().is_captured();
+    });
+  }
+  bool has_replayed() const {
+    return std::ranges::all_of(channels_, [](auto& channel) {
+      return !channel || channel->device_channel().has_replayed();
+    });
+  }
+
+  void unmap() noexcept {
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().unmap();
+    }
+  }
+
+  bool are_peers_gone() {
+    listen_to_peers();
+    return std::ranges::all_of(channels_, [](auto& channel) {
+      return !channel || channel->device_channel().is_peer_gone();
+    });
+  }
+
+  // From here on nobody replays what was captured.
+  void end_replays() noexcept {
+    is_stuck_ |= !cuda::wait_for_end(patience_, [this] { return has_replayed(); });
+    if (!is_stuck_) unmap();
+    met_.free_slots =
+        !is_stuck_ && cuda::wait_for_end(patience_, [this] { return are_peers_gone(); });
+    if (met_.free_slots) return;
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().keep_captured();
+    }
+  }
+
   const cuda::Link& link(int peer) const { return met_.peers[static_cast<std::size_t>(peer)].link; }
 
   void look_after_peers() {

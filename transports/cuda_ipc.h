@@ -9,7 +9,9 @@
 // enough memory, or a device that the others cannot reach.
 //
 // Cost: 4 slots of 1 MiB of device memory and 8 KiB of pinned host memory per peer, in each rank;
-// two descriptors per peer.
+// two descriptors per peer. Where work is captured into graphs, as many slots once more for each
+// peer that has a part in it; they, and what is mapped, stay until the transport's end and not only
+// until quiesce(), as a graph may be launched in between.
 #pragma once
 
 #include <chrono>

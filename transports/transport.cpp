@@ -34,6 +34,10 @@ std::string Channel::why_no_stream() const {
          "over it, and cuda_ipc joins the streams of one host";
 }
 
+std::string StreamChannel::why_not_captured() const {
+  return "hosts carry its segments, each once, and a graph that is launched again asks no host";
+}
+
 bool StreamChannel::send(void*, std::span<const std::byte>, unsigned) { fail_send(); }
 bool StreamChannel::receive(void*, std::span<std::byte>, unsigned) { fail_send(); }
 const std::byte* StreamChannel::view_sent(void*, std::size_t) { fail_send(); }

@@ -151,6 +151,12 @@ class StreamChannel {
   virtual const std::byte* view(void* stream, std::size_t bytes) = 0;
   virtual void release(void* stream) = 0;
 
+  // Why its operations cannot be captured into a graph, which launches them again and again; empty:
+  // they can, those through slots. Then all channels of a batch begin before any sends, and all are
+  // drained before any ends; reserve says "not now" until the peer's host has captured, too; and
+  // the launches of every rank are in the same order, one after another.
+  virtual std::string why_not_captured() const;
+
   // Its segments are those of the channel's own form, one for one and in the order of the calls to
   // both: so the peer may take by either what was given by the other. They move while there is
   // progress. Else the two forms know nothing of each other.

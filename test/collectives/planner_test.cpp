@@ -15,6 +15,7 @@
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/ring.h"
 #include "collectives/costs_text.h"
+#include "collectives/device_costs.h"
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
 
@@ -37,6 +38,43 @@ std::string chosen(Planner& planner, Collective collective, std::size_t bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("bytes on a device cost what its memory takes, and steps a launch and words") {
+  DeviceSpeed speed;
+  speed.memory_GBps = 4000;
+  const Costs fast = device_costs(speed);
+  CHECK(fast.copy_us_per_byte * 1800e3 == Approx(1));  // 3600 GB/s, half of it written
+  CHECK(fast.reduce_us_per_byte * 1200e3 == Approx(1));
+  CHECK(fast.local.send_us_per_byte == 0);
+  CHECK(fast.cores == 1);
+  speed.memory_GBps = 0;
+  CHECK(device_costs(speed).copy_us_per_byte > fast.copy_us_per_byte);
+  speed.is_one_device = false;
+  speed.link_GBps = 100;
+  const Costs apart = device_costs(speed);
+  CHECK((apart.copy_us_per_byte + apart.local.send_us_per_byte) * 100e3 == Approx(1));
+  CHECK(apart.cores == 0);
+  CHECK(costs_from(to_text(fast)) == fast);
+}
+
+TEST_CASE("calls on streams are priced by devices, long ones by passes and short ones by steps") {
+  Situation situation = of_ranks(4);
+  situation.is_on_streams = true;
+  situation.segments = {1 << 20, 1 << 20, 1 << 20, 64 << 20};
+  DeviceSpeed speed;
+  speed.memory_GBps = 4000;
+  Planner shared(situation, device_costs(speed), {});
+  speed.is_one_device = false;
+  Planner apart(situation, device_costs(speed), {});
+  const std::uint8_t ring = find_algorithm(Collective::kAllReduce, "ring");
+  constexpr std::size_t kLong = std::size_t{64} << 20;
+  // Each rank reads and writes its share six times, of which three are sums; all by one memory.
+  const double passes_us = 4 * (3 * 2e-3 + 3 * 3e-3 + 3 * 2e-3) / 3600 * (kLong / 4);
+  CHECK(shared.price(ring, kLong) > passes_us * 0.9);
+  CHECK(shared.price(ring, kLong) > 2 * apart.price(ring, kLong));
+  CHECK(apart.price(ring, 8) > 2 * 3 * 2);  // six steps that wait for each other, 2 us each
+  CHECK(chosen(apart, Collective::kAllReduce, 8) != "ring");
+}
 
 TEST_CASE("segments are as long as what fits on a long fat way, and else as channels like them") {
   const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024, 64 * 1024};

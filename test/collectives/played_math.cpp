@@ -40,6 +40,7 @@ void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, voi
 }
 
 std::byte* PlayedMath::allocate(std::size_t bytes) {
+  driver_->require_beside_capture("cudaMalloc");
   return driver_->make_memory(bytes, PlayedDriver::Kind::kDevice);
 }
 

@@ -66,6 +66,9 @@ TEST_CASE("steps given to streams are those that channels count, under names of 
         expect(one.steps > 0 && one.worked_us > 0 && one.waited_us >= 0,
                std::string(one.kind) + ": counts that cannot be");
       }
+      const StepProfile* const openings = find(profile, "enqueue opening");
+      expect(openings != nullptr && openings->steps >= 2 * names.size(), "openings are missing");
+      expect(openings->bytes == openings->steps * 56, "openings of another length");
       const StepProfile* const drains = find(profile, "enqueue drain");
       expect(drains != nullptr && drains->steps == names.size(), "not one end for an operation");
     });
@@ -175,11 +178,15 @@ TEST_CASE("a timeline has calls on streams on a track that says whose time it is
   CHECK(on_host == 1);
   REQUIRE(operations.size() == 3);
   int steps = 0;
+  int given = 0;
+  int heard = 0;
   for (const auto& event : text["traceEvents"]) {
     if (event["ph"] == "M" || event["tid"] != threads[whose + "steps"]) continue;
     ++steps;
     const std::string name = event["name"];
     CHECK((name.starts_with("enqueue ") || name == "wait"));
+    if (name == "enqueue opening") ++(event["args"].contains("to") ? given : heard);
+    if (name == "enqueue opening" && event["args"].contains("from")) continue;  // beside the calls
     const double begin = event["ts"];
     const double end = begin + event["dur"].get<double>();
     constexpr double kRounding = 0.002;
@@ -188,6 +195,8 @@ TEST_CASE("a timeline has calls on streams on a track that says whose time it is
     }));
   }
   CHECK(steps >= 3 * 4);
+  CHECK(given == 3);
+  CHECK(heard == 3);
 }
 
 }  // namespace kolo::test

@@ -17,8 +17,8 @@ class Batches {
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // True where the work of the batches before is known to be done. std::invalid_argument while the
-  // stream is being captured, and where the batch before has not ended.
+  // True where the work of the batches before is known to be done. Not of a stream that is being
+  // captured. std::invalid_argument where the batch before has not ended.
   bool begin(Stream stream);
   void end();
 

@@ -115,7 +115,7 @@ int current_device(Driver& driver) {
 // The device's context, current in this thread while it lives.
 class Device::Current {
  public:
-  explicit Current(const Device& device) : driver_(*device.driver_) {
+  explicit Current(const Device& device) : driver_(*device.driver_), beside_(driver_) {
     device.check_call(driver_.push_context(device.context_), "cuCtxPushCurrent_v2");
   }
   ~Current() {
@@ -127,6 +127,7 @@ class Device::Current {
 
  private:
   Driver& driver_;
+  const BesideCapture beside_;
 };
 
 Device::Device(std::shared_ptr<Driver> driver, int number)
@@ -164,6 +165,16 @@ void Device::fail(int code, const std::string& call, const std::string& advice) 
   throw Error(ErrorCode::kSystem, kNoPeer,
               fmt::format("{} on {}: {}{}", call, describe_, words_for(*driver_, code),
                           advice.empty() ? advice_for(code) : advice));
+}
+
+double Device::memory_GBps() const {
+  int clock_kHz = 0;
+  int width_bits = 0;
+  const bool is_known =
+      driver_->device_attribute(&clock_kHz, kMemoryClock, number_) == kSuccess &&
+      driver_->device_attribute(&width_bits, kMemoryBusWidth, number_) == kSuccess;
+  if (!is_known || clock_kHz <= 0 || width_bits <= 0) return 0;
+  return 2e-6 * clock_kHz * width_bits / 8;
 }
 
 int Device::find(const std::string& other_uuid) const {
@@ -206,6 +217,7 @@ std::byte* Device::allocate(std::size_t bytes) const {
 
 // Clean-up cannot fail in a way that anybody could act on: the process's end does the same.
 void Device::free(std::byte* memory) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->free(address_of(memory));
   Context popped = nullptr;
@@ -224,6 +236,7 @@ std::byte* Device::allocate_host(std::size_t bytes) const {
 }
 
 void Device::free_host(std::byte* memory) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->free_host(memory);
   Context popped = nullptr;
@@ -254,6 +267,7 @@ Address Device::register_host(std::span<std::byte> memory) const {
 }
 
 void Device::unregister_host(std::byte* memory) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->unregister_host(memory);
   Context popped = nullptr;
@@ -330,6 +344,7 @@ std::byte* Device::open(const IpcHandle& handle, const std::string& whose) const
 }
 
 void Device::close(std::byte* mapped) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->ipc_close(address_of(mapped));
   Context popped = nullptr;
@@ -345,6 +360,7 @@ Stream Device::make_stream() const {
 }
 
 void Device::destroy_stream(Stream stream) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->destroy_stream(stream);
   Context popped = nullptr;
@@ -367,13 +383,17 @@ void Device::write(Address word, std::uint64_t value, Stream stream) const {
   check_call(driver_->write_value(stream, word, value, 0), "cuStreamWriteValue64_v2");
 }
 
-void Device::refuse_capture(Stream stream) const {
+void Device::write_low(Address word, std::uint32_t value, Stream stream) const {
+  const Current current(*this);
+  check_call(driver_->write_short_value(stream, word, value), "cuStreamWriteValue32_v2");
+}
+
+std::uint64_t Device::capture_of(Stream stream) const {
   const Current current(*this);
   int status = 0;
-  check_call(driver_->is_capturing(stream, &status), "cuStreamIsCapturing");
-  check(status == 0,
-        "this stream is being captured into a graph: a channel's words count on from segment to "
-        "segment, so what was captured could not be run again; enqueue it outside of the capture");
+  std::uint64_t number = 0;
+  check_call(driver_->capture_of(stream, &status, &number), "cuStreamGetCaptureInfo_v2");
+  return status == 0 ? 0 : number;
 }
 
 Event Device::make_event() const {
@@ -384,6 +404,7 @@ Event Device::make_event() const {
 }
 
 void Device::destroy_event(Event event) const noexcept {
+  const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
   driver_->destroy_event(event);
   Context popped = nullptr;
@@ -396,12 +417,16 @@ void Device::record(Event event, Stream stream) const {
 }
 
 bool Device::has_come(Event event) const {
+  const BesideCapture beside(*driver_);
   const int code = driver_->query_event(event);
   if (code != kNotReady) check_call(code, "cuEventQuery");
   return code != kNotReady;
 }
 
-bool Device::is_done(Event event) const { return driver_->query_event(event) != kNotReady; }
+bool Device::is_done(Event event) const {
+  const BesideCapture beside(*driver_);
+  return driver_->query_event(event) != kNotReady;
+}
 
 void Device::wait_for(Event event, Stream stream) const {
   const Current current(*this);

@@ -6,7 +6,8 @@
 //   12.0 MiB of 139.8 GiB are free: ...
 //
 // Threading: all calls from any thread; each makes the device's primary context current for as long
-// as it takes, and the caller's again afterwards. Lifetime: it keeps the primary context.
+// as it takes, and the caller's again afterwards. Meanwhile the thread may do anything beside a
+// capture into a graph, its own or another thread's. Lifetime: it keeps the primary context.
 #pragma once
 
 #include <cstddef>
@@ -62,6 +63,9 @@ class Device {
   const std::string& uuid() const { return uuid_; }          // "GPU-..." as nvidia-smi says it
   const std::string& describe() const { return describe_; }  // "device 0 (NVIDIA H200)"
 
+  // What its memory does at best, reads and writes together; 0 where the driver does not say.
+  double memory_GBps() const;
+
   // The number in this process of the device with this uuid; -1 where it is not visible.
   int find(const std::string& other_uuid) const;
   bool can_reach(int other) const;
@@ -99,8 +103,14 @@ class Device {
   void wait_until_at_least(Address word, std::uint64_t value, Stream stream) const;
   // After all that was enqueued before, for whoever sees the word.
   void write(Address word, std::uint64_t value, Stream stream) const;
-  // std::invalid_argument while the stream is being captured into a graph.
-  void refuse_capture(Stream stream) const;
+  // The low half of a word, likewise: who else writes its high half keeps that.
+  void write_low(Address word, std::uint32_t value, Stream stream) const;
+
+  // The number of the capture into a graph that the stream is in; 0: in none.
+  std::uint64_t capture_of(Stream stream) const;
+  // While it lives this thread may allocate, open and ask beside a capture, as above; for calls of
+  // the runtime's that are no Device's.
+  class BesideCapture;
 
   Event make_event() const;
   void destroy_event(Event event) const noexcept;
@@ -125,6 +135,24 @@ class Device {
   std::string name_;
   std::string uuid_;
   std::string describe_;
+};
+
+class Device::BesideCapture {
+ public:
+  explicit BesideCapture(const Device& device) : BesideCapture(*device.driver_) {}
+  explicit BesideCapture(Driver& driver) : driver_(driver) {
+    is_exchanged_ = driver.exchange_capture_mode(&mode_) == kSuccess;
+  }
+  ~BesideCapture() {
+    if (is_exchanged_) driver_.exchange_capture_mode(&mode_);
+  }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  Driver& driver_;
+  int mode_ = kRelaxedCapture;
+  bool is_exchanged_ = false;
 };
 
 // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)", the driver's own words.

@@ -44,7 +44,11 @@ enum Result : int {
   kSystemDriverMismatch = 803,
 };
 
-enum DeviceAttribute : int { kCanUse64BitStreamMemoryOperations = 122 };
+enum DeviceAttribute : int {
+  kMemoryClock = 36,     // kHz; two transfers each
+  kMemoryBusWidth = 37,  // bits
+  kCanUse64BitStreamMemoryOperations = 122,
+};
 
 enum PointerAttribute : int {
   kMemoryType = 2,  // 1 host, 2 device
@@ -63,6 +67,7 @@ inline constexpr unsigned kPortableAndMapped = 3;
 inline constexpr unsigned kEventWithoutTiming = 2;
 inline constexpr unsigned kIndependentStream = 1;  // of the default stream
 inline constexpr int kUrgent = -1000;              // of streams: clamped to what there is
+inline constexpr int kRelaxedCapture = 2;          // of a thread: all calls beside a capture
 
 class Driver {
  public:
@@ -113,7 +118,12 @@ class Driver {
   virtual int copy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
   virtual int wait_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
   virtual int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
-  virtual int is_capturing(Stream stream, int* status) = 0;  // 0: not
+  virtual int write_short_value(Stream stream, Address word, std::uint32_t value) = 0;
+  // Status 0: it is not being captured into a graph. The number is that of the capture, which
+  // streams that have joined it share, and never used again.
+  virtual int capture_of(Stream stream, int* status, std::uint64_t* number) = 0;
+  // Of this thread; gives back what it was.
+  virtual int exchange_capture_mode(int* mode) = 0;
 
   virtual int create_event(Event* event, unsigned flags) = 0;
   virtual int destroy_event(Event event) = 0;

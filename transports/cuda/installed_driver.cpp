@@ -113,9 +113,13 @@ class InstalledDriver final : public Driver {
   int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) override {
     return stream_write_value_(stream, word, value, flags);
   }
-  int is_capturing(Stream stream, int* status) override {
-    return stream_is_capturing_(stream, status);
+  int write_short_value(Stream stream, Address word, std::uint32_t value) override {
+    return stream_write_short_value_(stream, word, value, 0);
   }
+  int capture_of(Stream stream, int* status, std::uint64_t* number) override {
+    return stream_get_capture_info_(stream, status, number, nullptr, nullptr, nullptr);
+  }
+  int exchange_capture_mode(int* mode) override { return exchange_mode_(mode); }
 
   int create_event(Event* event, unsigned flags) override { return event_create_(event, flags); }
   int destroy_event(Event event) override { return event_destroy_(event); }

@@ -107,6 +107,8 @@ void StagedStream::require_batch(void* stream) {
 
 void StagedStream::begin(void* stream) {
   require_open();
+  check(staging_.device.capture_of(stream) == 0,
+        "this stream is being captured into a graph: " + why_not_captured());
   if (!used_) used_.emplace(staging_, capabilities_.segment_bytes);
   batches_.begin(stream);
 }

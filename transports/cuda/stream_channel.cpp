@@ -23,7 +23,8 @@ DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link&
       exports_(exports),
       link_(link),
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process),
-      batches_(device) {
+      batches_(device),
+      captured_(device, link_) {
   capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
   capabilities_.segment_memory = MemoryKind::kCuda;
   capabilities_.segment_bytes = link.segment_bytes;
@@ -68,7 +69,22 @@ void DeviceChannel::require_open() {
 
 void DeviceChannel::require_batch(void* stream) {
   require_open();
+  if (captured_.is_begun()) return captured_.require(stream);
   batches_.require(stream);
+}
+
+// In a batch of captured work. A peer that has gone will have no part in a replay.
+template <typename Body>
+auto DeviceChannel::on_captured(const Body& body) {
+  fail_if_lost("capture work with", true);
+  return on_device(body);
+}
+
+void DeviceChannel::require_slots(const char* operation) const {
+  check(!captured_.is_begun(),
+        fmt::format("{} on a stream that is being captured into a graph: there all goes through "
+                    "slots",
+                    operation));
 }
 
 void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
@@ -88,11 +104,18 @@ void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
 
 void DeviceChannel::begin(void* stream) {
   require_open();
+  check(!captured_.is_begun(), "begin() before the batch begun last has ended");
+  const std::uint64_t capture = device_.capture_of(stream);
+  if (capture != 0) {
+    check(!batches_.is_begun(), "begin() before the batch begun last has ended");
+    return on_captured([&] { captured_.begin(stream, capture); });
+  }
   if (batches_.begin(stream)) imports_.finish(taken_by_batch_);
 }
 
 void DeviceChannel::end(void* stream) {
   require_batch(stream);
+  if (captured_.is_begun()) return on_captured([&] { captured_.end(); });
   batches_.end();
   taken_by_batch_ = taken_;
 }
@@ -148,10 +171,17 @@ std::byte* DeviceChannel::reserve(void* stream, std::size_t bytes) {
   require_batch(stream);
   check(bytes <= link_.segment_bytes, "a segment is longer than Capabilities::segment_bytes");
   check(!is_reserved_, "reserve() before the slot reserved last was committed");
-  wait_for_slot(stream);
+  std::byte* place = slot(link_.their_slots, sent_);
+  if (captured_.is_begun()) {
+    place = on_captured([&] { return captured_.reserve(); });
+    has_said_not_now_ |= place == nullptr;
+    if (place == nullptr) return nullptr;
+  } else {
+    wait_for_slot(stream);
+  }
   is_reserved_ = true;
   reserved_bytes_ = bytes;
-  return slot(link_.their_slots, sent_);
+  return place;
 }
 
 void DeviceChannel::commit(void* stream, unsigned flags) {
@@ -159,8 +189,12 @@ void DeviceChannel::commit(void* stream, unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   is_reserved_ = false;
-  publish_arrived(sending(stream));
-  has_sent();
+  if (captured_.is_begun()) {
+    on_captured([&] { captured_.commit(); });
+  } else {
+    publish_arrived(sending(stream));
+    has_sent();
+  }
   statistics_.bytes_sent += reserved_bytes_;
   ++statistics_.segments_sent;
 }
@@ -169,18 +203,27 @@ const std::byte* DeviceChannel::view(void* stream, std::size_t bytes) {
   require_batch(stream);
   check(bytes <= link_.segment_bytes, "a segment is longer than Capabilities::segment_bytes");
   if (is_viewing_) return viewed_at_;
-  wait_for_arrival(stream, taken_ + 1);
+  if (captured_.is_begun()) {
+    viewed_at_ = on_captured([&] { return captured_.view(); });
+  } else {
+    wait_for_arrival(stream, taken_ + 1);
+    viewed_at_ = slot(link_.own_slots, taken_);
+  }
   is_viewing_ = true;
   viewed_ = Place::kSlot;
   viewed_bytes_ = bytes;
-  return viewed_at_ = slot(link_.own_slots, taken_);
+  return viewed_at_;
 }
 
 void DeviceChannel::release(void* stream) {
   require_batch(stream);
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
-  if (viewed_ != Place::kLanding) publish_freed(stream);
+  if (captured_.is_begun()) {
+    on_captured([&] { captured_.release(); });
+  } else if (viewed_ != Place::kLanding) {
+    publish_freed(stream);
+  }
   count_received(viewed_bytes_);
 }
 
@@ -193,6 +236,7 @@ void DeviceChannel::count_received(std::size_t bytes) {
 
 bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned flags) {
   require_batch(stream);
+  require_slots("send");
   check(!is_reserved_, "send() before the slot reserved last was committed");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   fail_if_lost("send to", true);
@@ -274,6 +318,7 @@ bool DeviceChannel::read_announcement(Announcement& announcement, std::size_t by
 
 bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
   require_batch(stream);
+  require_slots("receive");
   check(into.empty() || device_.buffer_at(into.data()) != 0,
         "receive on a stream into host memory that no device reaches: register it with the driver, "
         "or use the channel's own receive");
@@ -293,6 +338,7 @@ bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
 
 const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
   require_batch(stream);
+  require_slots("view_sent");
   if (is_viewing_) return viewed_at_;
   Announcement announcement;
   if (!read_announcement(announcement, bytes)) return nullptr;
@@ -327,6 +373,7 @@ std::byte* DeviceChannel::landing(std::size_t bytes) {
 
 void DeviceChannel::drain(void* stream) {
   require_batch(stream);
+  if (captured_.is_begun()) return on_captured([&] { captured_.drain(); });
   if (aside_) on_device([&] { aside_->finish(stream); });
   if (lent_ == 0) return;
   fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
@@ -348,7 +395,13 @@ void DeviceChannel::look_after_peer() {
   if (is_closed_) return;
   const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 || is_peer_dead_;
   if (!is_gone) return;
-  if (!batches_.is_begun() && has_finished()) return unmap();
+  const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
+  if (captured_.is_used() && captured_.is_hopeless(closing == Closing::kDone))
+    fail_if_lost("replay with", true);
+  if (!batches_.is_begun() && has_finished()) {
+    if (!captured_.is_used()) unmap();
+    return;
+  }
   fail_if_lost("go on with",
                link_.own->arrived.load(std::memory_order_acquire) < waits_for_arrived_ ||
                    link_.own->freed.load(std::memory_order_acquire) < waits_for_freed_);
@@ -360,7 +413,7 @@ bool DeviceChannel::is_peer_gone() const {
 
 void DeviceChannel::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
-  const bool is_done = !batches_.is_begun() && has_finished();
+  const bool is_done = !batches_.is_begun() && has_finished() && has_replayed();
   link_.theirs->is_closing.store(
       static_cast<std::uint32_t>(is_done ? Closing::kDone : Closing::kAborted),
       std::memory_order_release);
@@ -370,11 +423,13 @@ void DeviceChannel::close() noexcept {
 void DeviceChannel::free_streams() noexcept {
   link_.own->arrived.store(kReleased, std::memory_order_release);
   link_.own->freed.store(kReleased, std::memory_order_release);
+  captured_.free_streams();
 }
 
 void DeviceChannel::unmap() noexcept {
   if (std::exchange(is_unmapped_, true)) return;
   imports_.close_all();
+  captured_.unmap();
   if (link_.mapping != nullptr) device_.close(link_.mapping);
   link_.theirs->has_closed.store(1, std::memory_order_release);
 }

@@ -14,6 +14,8 @@
 // stream may do the same: so from the first such send on, what is published goes by a stream beside
 // the caller's, which alone waits.
 //
+// While its stream is being captured into a graph, all this is captured_channel.h's.
+//
 // Cost: about a microsecond of the host's time per word, the copies' time on the device.
 #pragma once
 
@@ -26,30 +28,15 @@
 #include <vector>
 
 #include "transports/cuda/batches.h"
+#include "transports/cuda/captured_channel.h"
 #include "transports/cuda/device.h"
 #include "transports/cuda/exports.h"
 #include "transports/cuda/imports.h"
+#include "transports/cuda/link.h"
 #include "transports/cuda/side_stream.h"
-#include "transports/cuda/words.h"
 #include "transports/transport.h"
 
 namespace kolo::cuda {
-
-// What a channel is made of; all of it outlives the channel.
-struct Link {
-  int rank = 0;
-  int peer = 0;
-  bool is_same_process = false;
-  Block* own = nullptr;     // in this rank's memory
-  Block* theirs = nullptr;  // in the peer's
-  Address own_words = 0;    // the two blocks as the device sees them
-  Address their_words = 0;
-  std::byte* own_slots = nullptr;  // on this rank's device: the peer writes, this rank reads
-  std::byte* their_slots = nullptr;
-  std::byte* mapping = nullptr;  // to be closed: where the peer's slots are mapped; null: not so
-  std::size_t segment_bytes = 0;
-  std::uint64_t slots = kMinimumCredit;
-};
 
 class DeviceChannel final : public StreamChannel {
  public:
@@ -70,6 +57,7 @@ class DeviceChannel final : public StreamChannel {
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
+  std::string why_not_captured() const override { return ""; }
 
   // The peer's exported memory here, until the end.
   std::byte* map(const Exported& place, std::size_t bytes);
@@ -87,11 +75,16 @@ class DeviceChannel final : public StreamChannel {
 
   // From now on every call says so; the peer learns it.
   void close() noexcept;
-  // Frees the streams from waiting; to be repeated until has_finished().
+  // Frees the streams from waiting; to be repeated until has_finished(). Replays, too, those to
+  // come among them.
   void free_streams() noexcept;
   bool has_finished() const noexcept {
     return batches_.has_finished() && (!aside_ || aside_->has_finished());
   }
+  // Something has been captured, and may be replayed until the end: until then it stays mapped.
+  bool is_captured() const { return captured_.is_used(); }
+  bool has_replayed() const noexcept { return !captured_.is_at_work(); }
+  void keep_captured() noexcept { captured_.keep_slots(); }
   // Nothing of the peer's is mapped afterwards, and it learns that.
   void unmap() noexcept;
 
@@ -101,6 +94,9 @@ class DeviceChannel final : public StreamChannel {
   // What fails in there leaves an operation half enqueued: the channel is dead.
   template <typename Body>
   auto on_device(const Body& body);
+  template <typename Body>
+  auto on_captured(const Body& body);
+  void require_slots(const char* operation) const;
   void copy(void* stream, std::byte* to, const std::byte* from, std::size_t bytes);
   std::byte* map_straight(const Exported& place, std::size_t bytes);
   void require_open();
@@ -127,6 +123,7 @@ class DeviceChannel final : public StreamChannel {
   ChannelStatistics statistics_;
 
   Batches batches_;
+  CapturedChannel captured_;
   std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
 
   std::optional<SideStream> aside_;  // where the caller's stream does not publish itself

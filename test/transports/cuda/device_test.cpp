@@ -189,7 +189,8 @@ static void do_everything(const std::shared_ptr<PlayedDriver>& driver, Stream st
     event = device.make_event();
     device.look_at(memory);
     device.export_memory(memory);
-    device.refuse_capture(stream);
+    device.capture_of(stream);
+    device.write_low(word, 1, stream);
     device.copy(memory, memory + 64, 64, stream);
     device.write(word, 1, stream);
     device.wait_until_at_least(word, 1, stream);
@@ -208,8 +209,8 @@ TEST_CASE("whatever call fails, the error names it and the device, and nothing s
   for (const char* function :
        {"device_name", "device_uuid", "device_attribute", "retain_context", "push_context",
         "allocate", "register_host", "host_address", "create_event", "pointer_attribute",
-        "ipc_handle", "is_capturing", "copy", "write_value", "wait_value", "record_event",
-        "wait_event", "can_access_peer"}) {
+        "ipc_handle", "capture_of", "copy", "write_value", "write_short_value", "wait_value",
+        "record_event", "wait_event", "can_access_peer"}) {
     INFO(function);
     PlayedMachine machine(2);
     const auto driver = machine.process();

@@ -60,6 +60,14 @@ std::size_t PlayedMachine::run_some(std::size_t most) {
   return ran;
 }
 
+bool PlayedMachine::step(cuda::Stream stream) {
+  const std::lock_guard lock(mutex_);
+  auto& queue = static_cast<PlayedStream*>(stream)->queue;
+  if (queue.empty() || !queue.front().try_run()) return false;
+  queue.pop_front();
+  return true;
+}
+
 bool PlayedMachine::run_locked() {
   bool has_moved = true;
   while (has_moved) {
@@ -144,6 +152,7 @@ int PlayedDriver::calls(const std::string& function) const {
 
 int PlayedDriver::enter(const char* function) {
   const int count = ++calls_[function];
+  if (!is_beside_capture(function)) return played::kCaptureUnsupported;
   const auto failure = failures_.find(function);
   if (failure == failures_.end()) return 0;
   return failure->second.nth == 0 || failure->second.nth == count ? failure->second.code : 0;
@@ -162,11 +171,6 @@ PlayedStream* PlayedDriver::add_stream() {
   machine_.streams_.push_back(std::make_unique<PlayedStream>());
   machine_.streams_.back()->owner = this;
   return machine_.streams_.back().get();
-}
-
-void PlayedDriver::capture(cuda::Stream stream) {
-  const std::lock_guard lock(machine_.mutex_);
-  static_cast<PlayedStream*>(stream)->is_capturing = true;
 }
 
 // Null where it has been destroyed.
@@ -231,9 +235,19 @@ int PlayedDriver::device_uuid(std::array<std::uint8_t, 16>* uuid, int device) {
   return 0;
 }
 
-int PlayedDriver::device_attribute(int* value, cuda::DeviceAttribute, int device) {
+int PlayedDriver::device_attribute(int* value, cuda::DeviceAttribute attribute, int device) {
   KOLO_ENTER("device_attribute")
-  *value = machine_.hidden.count(device) == 0 ? 1 : 0;
+  switch (attribute) {
+    case cuda::kMemoryClock:
+      *value = 2'619'000;
+      break;
+    case cuda::kMemoryBusWidth:
+      *value = 5120;
+      break;
+    case cuda::kCanUse64BitStreamMemoryOperations:
+      *value = machine_.hidden.count(device) == 0 ? 1 : 0;
+      break;
+  }
   return 0;
 }
 

@@ -33,15 +33,22 @@ namespace kolo::test {
 
 class PlayedDriver;
 
+struct PlayedWork {
+  std::function<bool()> try_run;  // false: blocked
+};
+
+// What was captured, in the order of the calls; a device may do it so.
+struct PlayedGraph {
+  std::uint64_t number = 0;
+  std::vector<PlayedWork> work;
+};
+
 struct PlayedStream {
-  struct Work {
-    std::function<bool()> try_run;  // false: blocked
-  };
   PlayedDriver* owner = nullptr;
-  std::deque<Work> queue;
+  std::deque<PlayedWork> queue;
   bool is_destroyed = false;
-  bool is_capturing = false;
-  bool is_created = false;  // by create_stream, so that somebody must destroy it
+  PlayedGraph* capture = nullptr;  // where work goes meanwhile
+  bool is_created = false;         // by create_stream, so that somebody must destroy it
 };
 
 class PlayedMachine {
@@ -57,6 +64,8 @@ class PlayedMachine {
   bool run();
   // At most so many pieces of work, a stream's after that of the stream before it. How many ran.
   std::size_t run_some(std::size_t most);
+  // The first piece of work of this stream; false where it is blocked, or there is none.
+  bool step(cuda::Stream stream);
   // From now on whenever a driver is called; or when told.
   void run_at_once();
   void run_when_told();
@@ -104,6 +113,7 @@ class PlayedMachine {
   std::vector<std::string> violations_;
   std::vector<std::unique_ptr<PlayedStream>> streams_;
   std::atomic<int> last_process_ = 0;
+  std::uint64_t last_capture_ = 0;
 };
 
 class PlayedDriver final : public cuda::Driver {
@@ -119,7 +129,14 @@ class PlayedDriver final : public cuda::Driver {
   int calls(const std::string& function) const;
 
   cuda::Stream make_stream();
+  // Into a graph, which can be launched once the capture has ended. Streams that wait for an event
+  // of the capture join it. As with the runtime's global mode, what may wait for a device or change
+  // memory is a violation meanwhile, unless the thread has changed its mode.
   void capture(cuda::Stream stream);
+  PlayedGraph* end_capture(cuda::Stream stream);
+  void replay(const PlayedGraph& graph, cuda::Stream stream);
+  // For functions that are none of the driver's.
+  void require_beside_capture(const std::string& function);
 
   // A kernel in the order of the stream: it gets what lies at the addresses, of which each must be
   // the process's own for its bytes; null stays null.
@@ -175,7 +192,9 @@ class PlayedDriver final : public cuda::Driver {
                  unsigned flags) override;
   int write_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
                   unsigned flags) override;
-  int is_capturing(cuda::Stream stream, int* status) override;
+  int write_short_value(cuda::Stream stream, cuda::Address word, std::uint32_t value) override;
+  int capture_of(cuda::Stream stream, int* status, std::uint64_t* number) override;
+  int exchange_capture_mode(int* mode) override;
   int create_event(cuda::Event* event, unsigned flags) override;
   int destroy_event(cuda::Event event) override;
   int record_event(cuda::Event event, cuda::Stream stream) override;
@@ -198,6 +217,7 @@ class PlayedDriver final : public cuda::Driver {
   struct Event {
     std::uint64_t recorded = 0;
     std::uint64_t done = 0;
+    std::uint64_t capture = 0;  // that it was recorded in last; 0: in none
   };
   struct Failure {
     int code = 0;
@@ -210,6 +230,11 @@ class PlayedDriver final : public cuda::Driver {
   std::pair<const cuda::Address, Range>* range_of(cuda::Address address);
   std::byte* resolve(cuda::Address address, std::size_t bytes, const char* what);
   void violate(const std::string& text);
+  bool has_capture(std::uint64_t number) const;
+  bool is_beside_capture(const std::string& function);
+  int wait_in_capture(PlayedStream& stream, const Event& event);
+  // To a stream, or the graph that it is captured into.
+  void give(PlayedStream& stream, std::function<bool()> work);
   PlayedStream* stream_of(cuda::Stream stream);
   PlayedStream* add_stream();
 
@@ -220,6 +245,7 @@ class PlayedDriver final : public cuda::Driver {
   std::map<cuda::Address, Range> ranges_;
   std::set<Event*> events_;
   std::vector<std::unique_ptr<Event>> all_events_;
+  std::vector<std::unique_ptr<PlayedGraph>> graphs_;
   std::map<int, int> contexts_;
   std::uint64_t last_buffer_ = 0;
 };

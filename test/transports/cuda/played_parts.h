@@ -19,6 +19,11 @@ inline cuda::Address address_of(const void* pointer) {
   return reinterpret_cast<cuda::Address>(pointer);
 }
 
+// The driver's codes for what a capture forbids.
+inline constexpr int kCaptureUnsupported = 900;
+inline constexpr int kCaptureIsolation = 905;
+inline constexpr int kCapturedEvent = 907;
+
 // The device whose context this thread has pushed last; -1: none.
 int pushed_device();
 

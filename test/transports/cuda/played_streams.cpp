@@ -15,9 +15,9 @@ std::uint64_t load(std::byte* word) {
       .load(std::memory_order_acquire);
 }
 
-void store(std::byte* word, std::uint64_t value) {
-  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word))
-      .store(value, std::memory_order_release);
+template <typename Value>
+void store(std::byte* word, Value value) {
+  std::atomic_ref<Value>(*reinterpret_cast<Value*>(word)).store(value, std::memory_order_release);
 }
 
 }  // namespace
@@ -46,12 +46,12 @@ int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream
   KOLO_ENTER("copy")
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
-  queue->queue.push_back({[this, to, from, bytes] {
+  give(*queue, [this, to, from, bytes] {
     std::byte* const into = resolve(to, bytes, "copy to");
     const std::byte* const source = resolve(from, bytes, "copy from");
     if (into != nullptr && source != nullptr) std::memmove(into, source, bytes);
     return true;
-  }});
+  });
   machine_.run_if_at_once();
   return 0;
 }
@@ -61,7 +61,7 @@ void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& opera
   const std::lock_guard lock(machine_.mutex_);
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return;
-  queue->queue.push_back({[this, operands, kernel = std::move(kernel)] {
+  give(*queue, [this, operands, kernel = std::move(kernel)] {
     std::vector<std::byte*> found;
     for (const Operand& operand : operands) {
       if (operand.at != nullptr) {
@@ -73,7 +73,7 @@ void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& opera
     }
     kernel(found);
     return true;
-  }});
+  });
   machine_.run_if_at_once();
 }
 
@@ -81,10 +81,10 @@ int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t va
   KOLO_ENTER("wait_value")
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
-  queue->queue.push_back({[this, word, value] {
+  give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "wait for a word");
     return at == nullptr || static_cast<std::int64_t>(load(at) - value) >= 0;
-  }});
+  });
   machine_.run_if_at_once();
   return 0;
 }
@@ -93,20 +93,25 @@ int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t v
   KOLO_ENTER("write_value")
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
-  queue->queue.push_back({[this, word, value] {
+  give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "write a word");
     if (at != nullptr) store(at, value);
     return true;
-  }});
+  });
   machine_.run_if_at_once();
   return 0;
 }
 
-int PlayedDriver::is_capturing(cuda::Stream stream, int* status) {
-  KOLO_ENTER("is_capturing")
+int PlayedDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
+  KOLO_ENTER("write_short_value")
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
-  *status = queue->is_capturing ? 1 : 0;
+  give(*queue, [this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "write a word");
+    if (at != nullptr) store(at, value);
+    return true;
+  });
+  machine_.run_if_at_once();
   return 0;
 }
 
@@ -129,11 +134,13 @@ int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   auto* const recorded = static_cast<Event*>(event);
+  recorded->capture = queue->capture == nullptr ? 0 : queue->capture->number;
+  if (queue->capture != nullptr) return 0;
   const std::uint64_t number = ++recorded->recorded;
-  queue->queue.push_back({[recorded, number] {
+  give(*queue, [recorded, number] {
     recorded->done = number;
     return true;
-  }});
+  });
   machine_.run_if_at_once();
   return 0;
 }
@@ -142,6 +149,10 @@ int PlayedDriver::query_event(cuda::Event event) {
   KOLO_ENTER("query_event")
   machine_.run_if_at_once();
   const auto* const queried = static_cast<Event*>(event);
+  if (queried->capture != 0) {
+    violate("query_event of what was captured");
+    return played::kCapturedEvent;
+  }
   return queried->done == queried->recorded ? 0 : cuda::kNotReady;
 }
 
@@ -150,8 +161,9 @@ int PlayedDriver::wait_event(cuda::Stream stream, cuda::Event event) {
   PlayedStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   const auto* const waited = static_cast<Event*>(event);
+  if (queue->capture != nullptr || waited->capture != 0) return wait_in_capture(*queue, *waited);
   const std::uint64_t number = waited->recorded;
-  queue->queue.push_back({[waited, number] { return waited->done >= number; }});
+  give(*queue, [waited, number] { return waited->done >= number; });
   machine_.run_if_at_once();
   return 0;
 }

@@ -331,7 +331,7 @@ TEST_CASE(
       {"retain_context", {1}},    {"create_event", {1, 2, 3}}, {"create_stream", {1, 2}},
       {"register_host", {1}},     {"host_address", {1}},       {"allocate", {1, 2}},
       {"wait_value", {1, 4, 20}}, {"write_value", {1, 4, 30}}, {"copy", {1, 4, 12}},
-      {"record_event", {1, 4}},   {"pointer_attribute", {4}},  {"is_capturing", {1, 4}}};
+      {"record_event", {1, 4}},   {"pointer_attribute", {4}},  {"capture_of", {1, 4}}};
   for (const auto& [function, nths] : calls) {
     for (const int nth : nths) {
       INFO(function << ", call " << nth);

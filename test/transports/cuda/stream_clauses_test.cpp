@@ -342,8 +342,11 @@ TEST_CASE("wrong calls on streams are the caller's errors, and change nothing") 
     ranks.view(1, 0, ranks.memory(1, 8, 0), 8);
     ranks.finish();
     ranks.end();
+    if (out.why_not_captured().empty()) return;  // captured_test.cpp
     ranks.driver(0).capture(other);
     CHECK_THROWS_WITH(out.begin(other), ContainsSubstring("captured into a graph"));
+    CHECK_THROWS_WITH(out.begin(other), ContainsSubstring("asks no host"));
+    ranks.driver(0).end_capture(other);
   });
 }
 

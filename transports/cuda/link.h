@@ -1,0 +1,29 @@
+// What a channel on streams is made of, once its two ranks have met (meeting.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/cuda/driver.h"
+#include "transports/cuda/words.h"
+#include "transports/transport.h"
+
+namespace kolo::cuda {
+
+// All of it outlives the channel.
+struct Link {
+  int rank = 0;
+  int peer = 0;
+  bool is_same_process = false;
+  Block* own = nullptr;     // in this rank's memory
+  Block* theirs = nullptr;  // in the peer's
+  Address own_words = 0;    // the two blocks as the device sees them
+  Address their_words = 0;
+  std::byte* own_slots = nullptr;  // on this rank's device: the peer writes, this rank reads
+  std::byte* their_slots = nullptr;
+  std::byte* mapping = nullptr;  // to be closed: where the peer's slots are mapped; null: not so
+  std::size_t segment_bytes = 0;
+  std::uint64_t slots = kMinimumCredit;
+};
+
+}  // namespace kolo::cuda
