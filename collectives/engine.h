@@ -84,8 +84,9 @@ class Engine {
   // The same for a call with default options that is like one before: true once it has run. False,
   // and nothing done, where run() has to see to it, be it to say what is wrong. engine_repeat.cpp.
   bool repeat(CallKey key, const void* in, void* out);
-  // Issues it, as issue() would, where it is like a call before; else false, and nothing is done.
-  bool reissue(CallKey key, const void* in, void* out, const std::shared_ptr<Operation>& operation);
+  // Issues one, as issue() would, where it is like a call before; else null, and nothing is done.
+  static std::shared_ptr<Operation> reissue(const std::shared_ptr<Engine>& self, CallKey key,
+                                            const void* in, void* out);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
   // Both messages, or the copy, on the stream that they name.
   void exchange_on_stream(const calls::Exchange& both);
@@ -154,11 +155,12 @@ class Engine {
   bool advance_soon(Executor& executor);
   std::uint32_t next_sequence(std::size_t direction);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
-  bool is_next(std::size_t direction);
+  bool is_next(std::size_t direction) const;
   bool is_apart_from_streams(const void* in, const void* out) const;
   bool start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
                      const void* in, void* out);
   bool finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock);
+  static bool may_end_under_lock(const Operation& operation);
   void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                      std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
@@ -192,6 +194,7 @@ class Engine {
   Operation* advance_messages(Operation& head, const Operation* awaited);
   void admit_messages(Operation& head);
   void finish_message(std::size_t index);
+  static void start(const Operation& operation);
   bool run_at_hand(Operation& operation);
   bool is_wanted() const;
   bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
@@ -246,6 +249,7 @@ class Engine {
   std::condition_variable changed_;
   std::unique_ptr<PlanCache> plans_;
   Repeats repeats_;
+  std::shared_ptr<Operation> spare_;  // for the next one that is issued again
   Planner planner_;
   CommunicatorStatistics probed_;  // what the probe moved
   Operation* head_ = nullptr;

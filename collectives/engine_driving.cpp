@@ -69,6 +69,15 @@ Operation* Engine::first_in_queue() {
   return head_;
 }
 
+void Engine::start(const Operation& operation) {
+  const Binding& binding = operation.binding;
+  Executor& executor = *operation.executor;
+  const bool is_started_again =
+      operation.is_repeat &&
+      executor.start_again(binding.header, binding.header.sequence, binding.in, binding.out);
+  if (!is_started_again) executor.start(binding);
+}
+
 // As far as it goes; true once it is done.
 bool Engine::run_at_hand(Operation& operation) {
   at_hand_ = &operation;
@@ -77,7 +86,7 @@ bool Engine::run_at_hand(Operation& operation) {
     if (!operation.is_started && streams_->holds_up(*operation.executor)) return false;
   }
   if (!operation.is_started) {
-    operation.executor->start(operation.binding);
+    start(operation);
     operation.is_started = true;
     idle_rounds_ = 0;
     policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it

@@ -24,6 +24,9 @@ constexpr std::size_t kLongestUnderLock = 64 * 1024;
 // so many, one takes the long way, where all are driven.
 constexpr std::uint32_t kBesideOthers = 16;
 
+// Messages that one who waits ends under the lock.
+constexpr int kMostInRow = 16;
+
 Binding binding_of(const CallHeader& header, const void* in, void* out) {
   Binding binding;
   binding.in = in;
@@ -62,6 +65,7 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
       !is_apart_from_streams(in, out) || !is_next(known->direction)) {
     return false;
   }
+  if (head_ != nullptr && ++ran_beside_others_ % kBesideOthers == 0) return false;
   Executor& executor = *known->executor;
   const std::size_t direction = known->direction;
   const std::uint32_t sequence = next_sequence(direction);
@@ -86,41 +90,48 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
 }
 
 // What it sends leaves here, where nothing before it is still to be done; who waits for all of many
-// messages finds most of them done.
-bool Engine::reissue(CallKey key, const void* in, void* out,
-                     const std::shared_ptr<Operation>& operation) {
-  std::unique_lock lock(mutex_);
-  const Repeat* known = repeats_.find(key);
-  if (known == nullptr || poison_ || is_closing_ || !known->extents.fit(in, out) ||
-      !is_apart_from_streams(in, out)) {
-    return false;
+// messages finds most of them done. Those need no operation of their own.
+std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, CallKey key,
+                                           const void* in, void* out) {
+  Engine& engine = *self;
+  std::unique_lock lock(engine.mutex_);
+  const Repeat* known = engine.repeats_.find(key);
+  if (known == nullptr || engine.poison_ || engine.is_closing_ || !known->extents.fit(in, out) ||
+      !engine.is_apart_from_streams(in, out)) {
+    return nullptr;
   }
   Executor& executor = *known->executor;
-  const bool is_first = !has_driver_ && is_next(known->direction);
-  const std::uint32_t sequence = next_sequence(known->direction);
-  operation->executor = &executor;
-  operation->direction = known->direction;
-  operation->binding.in = in;
-  operation->binding.out = out;
-  operation->binding.header = known->header.with(sequence);
-  operation->timeout = options_.timeout;
+  // Before anything is done that a lack of memory would leave half done.
+  if (engine.spare_ == nullptr) engine.spare_ = Operation::make();
+  const bool is_first = !engine.has_driver_ && engine.is_next(known->direction);
+  const std::uint32_t sequence = engine.next_sequence(known->direction);
   std::exception_ptr failure;
   if (is_first) {
-    operation->is_started = true;
     try {
-      if (start_at_once(executor, known->header, sequence, in, out)) {
-        look_for_stray(executor, known->header.with(sequence));
-        ++finished_;
-        operation->is_done = true;
-        return true;
+      if (engine.start_at_once(executor, known->header, sequence, in, out)) {
+        if (known->direction == kNoDirection)
+          engine.look_for_stray(executor, known->header.with(sequence));
+        ++engine.finished_;
+        return Operation::done();
       }
     } catch (...) {
       failure = std::current_exception();
     }
   }
-  put_in_queue(operation);
-  if (failure) fail_in_queue(*operation, failure, lock);
-  return true;
+  std::shared_ptr<Operation> operation = std::move(engine.spare_);
+  operation->engine = self;
+  operation->executor = &executor;
+  operation->direction = known->direction;
+  operation->binding.in = in;
+  operation->binding.out = out;
+  operation->binding.header = known->header;
+  operation->binding.header.set_sequence(sequence);
+  operation->timeout = engine.options_.timeout;
+  operation->is_started = is_first;
+  operation->is_repeat = true;
+  engine.put_in_queue(operation);
+  if (failure) engine.fail_in_queue(*operation, failure, lock);
+  return operation;
 }
 
 // Needs the lock. What was given to streams has to be looked after, openings among it that come
@@ -132,37 +143,41 @@ bool Engine::is_apart_from_streams(const void* in, const void* out) const {
   return !has_given_ && streams_->is_plain(in) && (out == in || streams_->is_plain(out));
 }
 
-// Needs the lock; nobody drives. A small message at the head of the queue that is waited for, and
-// has come, ends here: who waits for many of them, one by one, takes the role for none. True once
-// it has ended; not well, where it says so, and the lock is given back.
+// Needs the lock; nobody drives. Small messages at the head of the queue that have come end here,
+// as far as the one that is waited for and a few beyond it: who waits for many of them, one by one,
+// takes the role for none, and finds most of them done. True once that one has ended; not well,
+// where it says so, and the lock is given back.
 bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
-  const CallHeader& header = operation.binding.header;
-  const bool has_followers = operation.has_spoken || !operation.callbacks.empty();
-  if (head_ != &operation || operation.direction == kNoDirection || has_followers || aborted_ ||
-      header.count() * header.bytes_of_element() > kLongestUnderLock) {
-    return false;
+  for (int ended = 0; ended < kMostInRow; ++ended) {
+    if (head_ == nullptr || aborted_ || !may_end_under_lock(*head_)) break;
+    Operation& head = *head_;
+    admit_messages(head);
+    try {
+      if (!run_at_hand(head)) break;
+    } catch (...) {
+      fail_in_queue(head, std::current_exception(), lock);
+      return true;
+    }
+    const auto place = std::ranges::find(running_, &head);
+    finish_message(static_cast<std::size_t>(place - running_.begin()));
+    const std::shared_ptr<Operation> keep = take_out(head);
+    end(head, lock);
   }
-  admit_messages(operation);
-  try {
-    if (!run_at_hand(operation)) return false;
-  } catch (...) {
-    fail_in_queue(operation, std::current_exception(), lock);
-    return true;
-  }
-  const auto place = std::ranges::find(running_, &operation);
-  finish_message(static_cast<std::size_t>(place - running_.begin()));
-  const std::shared_ptr<Operation> keep = take_out(operation);
-  end(operation, lock);
-  return true;
+  return operation.is_done;
 }
 
-// Nothing in the queue is to run before an operation of that direction, or for want of being driven
-// now.
-bool Engine::is_next(std::size_t direction) {
+// Whom nobody hears of, and that moves little.
+bool Engine::may_end_under_lock(const Operation& operation) {
+  const CallHeader& header = operation.binding.header;
+  return operation.direction != kNoDirection && !operation.has_spoken &&
+         operation.callbacks.empty() &&
+         header.count() * header.bytes_of_element() <= kLongestUnderLock;
+}
+
+// Nothing in the queue is to run before an operation of that direction.
+bool Engine::is_next(std::size_t direction) const {
   if (head_ == nullptr) return true;
-  if (direction == kNoDirection || queued_collectives_ > 0 || queued_messages_[direction] > 0)
-    return false;
-  return ++ran_beside_others_ % kBesideOthers != 0;
+  return direction != kNoDirection && queued_collectives_ == 0 && queued_messages_[direction] == 0;
 }
 
 // `header` but for its sequence. True once it is done; else it has gone as far as it can now.

@@ -11,6 +11,7 @@
 
 #include "collectives/brief_order.h"
 #include "collectives/executor.h"
+#include "transports/copy_words.h"
 
 namespace kolo {
 namespace {
@@ -85,7 +86,7 @@ Executor::Action Executor::action_of(Line& line, std::size_t step) {
 inline bool Executor::send_brief(const Action& action) {
   std::byte* opening = action.channel->reserve(kOpeningBytes);
   if (opening == nullptr) return blocked_out(*action.channel, action.bytes);
-  std::memcpy(opening, &header_, sizeof(header_));
+  copy_words(opening, &header_, sizeof(header_) / 8);
   copy_payload(opening + sizeof(header_), places_[action.in_place] + action.in_begin, action.bytes);
   action.channel->commit(action.flags);
   header_bytes_sent_ += kOpeningBytes - action.bytes;

@@ -37,7 +37,7 @@ void run(Engine& engine, Call call, Update update) {
 
 Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
   require_no_update(call, update);
-  auto operation = std::make_shared<Operation>();
+  const std::shared_ptr<Operation> operation = Operation::make();
   if (call.reducer != nullptr) {
     operation->reducer = std::make_unique<const Reducer>(*call.reducer);
     call.reducer = operation->reducer.get();
@@ -49,7 +49,7 @@ Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
   } else {
     engine->issue(call, operation);
   }
-  return Work(std::move(operation));
+  return Work(operation);
 }
 
 bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call) {
@@ -59,9 +59,8 @@ bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const 
 std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
                              void* out, const CallOptions& call) {
   if (!is_default(call)) return std::nullopt;
-  auto operation = std::make_shared<Operation>();
-  operation->engine = engine;
-  if (!engine->reissue(key, in, out, operation)) return std::nullopt;
+  std::shared_ptr<Operation> operation = Engine::reissue(engine, key, in, out);
+  if (operation == nullptr) return std::nullopt;
   return Work(std::move(operation));
 }
 

@@ -30,6 +30,10 @@ class Operation {
  public:
   // Not defaulted: make_shared<Operation>() would write zeros to all of it first.
   Operation() {}
+  // One for a Work to share; memory of those before it serves again.
+  static std::shared_ptr<Operation> make();
+  // What all Works share whose operation had ended before they were there. Nobody writes to it.
+  static std::shared_ptr<Operation> done();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
@@ -43,6 +47,7 @@ class Operation {
   std::chrono::milliseconds timeout{};     // from its issue on
   Deadline deadline{};                     // zero: not yet needed
   bool is_started = false;
+  bool is_repeat = false;   // its binding is header and buffers, and nothing else
   Deadline next_words{};    // when who waits for long says so in the store; zero: not yet known
   bool has_spoken = false;  // there, and has compared what others say they called
 

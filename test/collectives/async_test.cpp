@@ -30,7 +30,8 @@ std::vector<std::vector<float>> buffers_of(const Communicator& communicator, std
 
 void expect_sums(const std::vector<float>& data, int size) {
   const auto sum = static_cast<float>(size * (size + 1) / 2);
-  for (const float value : data) expect(value == sum, "a wrong sum: " + std::to_string(value));
+  for (const float value : data)
+    expect(value == sum, [&] { return "a wrong sum: " + std::to_string(value); });
 }
 
 CommunicatorOptions with_progress_thread(bool has_one) {

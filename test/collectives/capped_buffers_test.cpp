@@ -30,7 +30,8 @@ std::int32_t sum_of(int size, std::size_t i) { return given(size * (size + 1) / 
 
 void expect_sums(const std::vector<std::int32_t>& found, std::size_t first, int size) {
   for (std::size_t i = 0; i < found.size(); ++i)
-    expect(found[i] == sum_of(size, first + i), "element " + std::to_string(first + i));
+    expect(found[i] == sum_of(size, first + i),
+           [&] { return "element " + std::to_string(first + i); });
 }
 
 void run_one(Communicator& c, Collective collective, const CallOptions& options) {
@@ -54,7 +55,8 @@ void run_one(Communicator& c, Collective collective, const CallOptions& options)
     c.all_to_all(data.data(), data.data(), kCount, kType, options);
     for (std::size_t i = 0; i < kCount; ++i) {
       const auto from = static_cast<int>(i / share);
-      expect(data[i] == given(from, first + i % share), "element " + std::to_string(i));
+      expect(data[i] == given(from, first + i % share),
+             [&] { return "element " + std::to_string(i); });
     }
   } else if (collective == Collective::kBroadcast) {
     c.broadcast(data.data(), kCount, kType, size - 1, options);

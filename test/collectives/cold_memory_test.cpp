@@ -64,7 +64,7 @@ class Rank {
     while (!executor.advance()) {
       transport_->progress();
       std::this_thread::yield();
-      expect(Clock::now() < deadline, "waits for " + executor.describe_wait());
+      expect(Clock::now() < deadline, [&] { return "waits for " + executor.describe_wait(); });
     }
     return std::accumulate(
         watched_.begin(), watched_.end(), std::size_t{0},

@@ -63,7 +63,7 @@ void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store,
     while (!executor.advance()) {
       transport->progress();
       std::this_thread::yield();
-      expect(Clock::now() < deadline, "waits for " + executor.describe_wait());
+      expect(Clock::now() < deadline, [&] { return "waits for " + executor.describe_wait(); });
     }
     std::vector<float> found(count);
     device::copy(found.data(), memory.data(), memory.bytes(), stream);
@@ -71,7 +71,7 @@ void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store,
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;
       for (int other = 0; other < size; ++other) sum += value_of(other, i);
-      expect(found[i] == sum, "element " + std::to_string(i) + " is wrong");
+      expect(found[i] == sum, [&] { return "element " + std::to_string(i) + " is wrong"; });
     }
   }
 }
@@ -112,7 +112,7 @@ void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store
   for (std::size_t i = 0; i < count; ++i) {
     float sum = 0;
     for (int other = 0; other < size; ++other) sum += value_of(other, i);
-    expect(floats[i] == sum, "element " + std::to_string(i) + " is wrong");
+    expect(floats[i] == sum, [&] { return "element " + std::to_string(i) + " is wrong"; });
   }
   communicator.barrier();
 }

@@ -1,5 +1,6 @@
 // Every collective over every transport: ranks, counts, types, operations, in place and out of
 // place. Values are small integers, so results are exact in any order and in every type.
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -86,43 +87,14 @@ class Data {
   void* at(std::size_t index = 0) { return bytes_.data() + index * element_bytes(type_); }
   std::size_t count() const { return (bytes_.size() - kGuard) / element_bytes(type_); }
 
-  void set(std::size_t index, double value) {
-    const auto whole = static_cast<std::int64_t>(value);  // towards zero; a longer one wraps
-    const auto single = static_cast<float>(value);
-    switch (type_) {
-      case ElementType::kFloat32:
-        return put(index, single);
-      case ElementType::kFloat64:
-        return put(index, value);
-      case ElementType::kBFloat16:
-        return put(index, to_bfloat16(single));
-      case ElementType::kFloat16:
-        return put(index, to_float16(single));
-      case ElementType::kFloat8E4M3:
-        return put(index, to_float8_e4m3(single));
-      case ElementType::kFloat8E5M2:
-        return put(index, to_float8_e5m2(single));
-      case ElementType::kInt8:
-      case ElementType::kUint8:
-        return put(index, static_cast<std::uint8_t>(whole));
-      case ElementType::kInt16:
-      case ElementType::kUint16:
-        return put(index, static_cast<std::uint16_t>(whole));
-      case ElementType::kInt32:
-      case ElementType::kUint32:
-        return put(index, static_cast<std::uint32_t>(whole));
-      case ElementType::kInt64:
-      case ElementType::kUint64:
-        return put(index, static_cast<std::uint64_t>(whole));
-    }
-  }
+  void set(std::size_t index, double value) { put(value, at(index)); }
 
   // Whether element `index` is what the type makes of `value`, bit for bit.
   bool holds(std::size_t index, double value) const {
-    Data expected(1, type_);
-    expected.set(0, value);
-    return std::memcmp(bytes_.data() + index * element_bytes(type_), expected.bytes_.data(),
-                       element_bytes(type_)) == 0;
+    std::array<std::byte, 8> wanted{};
+    put(value, wanted.data());
+    const std::size_t width = element_bytes(type_);
+    return std::memcmp(bytes_.data() + index * width, wanted.data(), width) == 0;
   }
 
   bool is_guard_whole() const {
@@ -133,9 +105,40 @@ class Data {
  private:
   static constexpr std::ptrdiff_t kGuard = 64;
 
+  void put(double value, void* to) const {
+    const auto whole = static_cast<std::int64_t>(value);  // towards zero; a longer one wraps
+    const auto single = static_cast<float>(value);
+    switch (type_) {
+      case ElementType::kFloat32:
+        return write(to, single);
+      case ElementType::kFloat64:
+        return write(to, value);
+      case ElementType::kBFloat16:
+        return write(to, to_bfloat16(single));
+      case ElementType::kFloat16:
+        return write(to, to_float16(single));
+      case ElementType::kFloat8E4M3:
+        return write(to, to_float8_e4m3(single));
+      case ElementType::kFloat8E5M2:
+        return write(to, to_float8_e5m2(single));
+      case ElementType::kInt8:
+      case ElementType::kUint8:
+        return write(to, static_cast<std::uint8_t>(whole));
+      case ElementType::kInt16:
+      case ElementType::kUint16:
+        return write(to, static_cast<std::uint16_t>(whole));
+      case ElementType::kInt32:
+      case ElementType::kUint32:
+        return write(to, static_cast<std::uint32_t>(whole));
+      case ElementType::kInt64:
+      case ElementType::kUint64:
+        return write(to, static_cast<std::uint64_t>(whole));
+    }
+  }
+
   template <typename T>
-  void put(std::size_t index, T value) {
-    std::memcpy(bytes_.data() + index * sizeof(T), &value, sizeof(T));
+  static void write(void* to, T value) {
+    std::memcpy(to, &value, sizeof(T));
   }
 
   ElementType type_;
@@ -153,7 +156,7 @@ void expect_elements(const Data& data, std::size_t first, std::size_t count, con
                      const Expected& expected) {
   for (std::size_t i = 0; i < count; ++i) {
     expect(data.holds(i, expected(first + i)),
-           name_of(c) + ": element " + std::to_string(first + i));
+           [&] { return name_of(c) + ": element " + std::to_string(first + i); });
   }
   expect(data.is_guard_whole(), name_of(c) + ": wrote past the end");
 }
@@ -180,7 +183,7 @@ void reduce_scatter(Communicator& communicator, const Case& c) {
   for (std::size_t i = 0; i < mine; ++i) {
     const double expected = reduced(size, first + i, c);
     expect(c.is_in_place ? in.holds(first + i, expected) : out.holds(i, expected),
-           name_of(c) + ": element " + std::to_string(i));
+           [&] { return name_of(c) + ": element " + std::to_string(i); });
   }
 }
 
@@ -197,7 +200,7 @@ void all_gather(Communicator& communicator, const Case& c) {
     const std::size_t begin = chunk_begin(c.count, size, rank);
     for (std::size_t i = begin; i < chunk_begin(c.count, size, rank + 1); ++i) {
       expect(out.holds(i, value_of(rank, i, c.type)),
-             name_of(c) + ": element " + std::to_string(i));
+             [&] { return name_of(c) + ": element " + std::to_string(i); });
     }
   }
 }

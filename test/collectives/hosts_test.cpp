@@ -124,7 +124,7 @@ TEST_CASE("averages of 16-bit floats have the same bits on all ranks of all host
     std::vector<std::uint16_t> all(kCount * hosts.size());
     world.all_gather(data.data(), all.data(), all.size(), ElementType::kBFloat16);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      expect(all[i] == all[i % kCount], "element " + std::to_string(i % kCount));
+      expect(all[i] == all[i % kCount], [&] { return "element " + std::to_string(i % kCount); });
     }
   });
 }

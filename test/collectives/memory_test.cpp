@@ -64,10 +64,10 @@ void all_reduce(Case& c, Memory& in, Memory& out) {
   in.fill(c.rank(), c.round, 0, kCount);
   std::int32_t* const result = c.is_in_place ? in.data() : out.data();
   c.communicator.all_reduce(in.data(), result, kCount, kType, ReduceOp::kSum, c.call);
-  for (std::size_t i = 0; i < kCount; ++i) expect(result[i] == c.sum(i), c.where());
+  for (std::size_t i = 0; i < kCount; ++i) expect(result[i] == c.sum(i), [&] { return c.where(); });
   if (c.is_in_place) return;
   for (std::size_t i = 0; i < kCount; ++i)
-    expect(in.data()[i] == value(c.rank(), i, c.round), "the input, " + c.where());
+    expect(in.data()[i] == value(c.rank(), i, c.round), [&] { return "the input, " + c.where(); });
 }
 
 void reduce_scatter(Case& c, Memory& in, Memory& out) {
@@ -76,7 +76,7 @@ void reduce_scatter(Case& c, Memory& in, Memory& out) {
   std::int32_t* const result = c.is_in_place ? in.data() + begin : out.data();
   c.communicator.reduce_scatter(in.data(), result, kCount, kType, ReduceOp::kSum, c.call);
   for (std::size_t i = 0; i < c.count(c.rank()); ++i)
-    expect(result[i] == c.sum(begin + i), c.where());
+    expect(result[i] == c.sum(begin + i), [&] { return c.where(); });
 }
 
 void all_gather(Case& c, Memory& in, Memory& out) {
@@ -86,7 +86,7 @@ void all_gather(Case& c, Memory& in, Memory& out) {
   c.communicator.all_gather(in.data() + begin, result, kCount, kType, c.call);
   for (int r = 0; r < c.size(); ++r) {
     for (std::size_t i = c.begin(r); i < c.begin(r) + c.count(r); ++i)
-      expect(result[i] == value(r, i, c.round), c.where());
+      expect(result[i] == value(r, i, c.round), [&] { return c.where(); });
   }
 }
 
@@ -95,7 +95,7 @@ void broadcast(Case& c, Memory& in, Memory&) {
   if (c.rank() == root) in.fill(root, c.round, 0, kCount);
   c.communicator.broadcast(in.data(), kCount, kType, root, c.call);
   for (std::size_t i = 0; i < kCount; ++i)
-    expect(in.data()[i] == value(root, i, c.round), c.where());
+    expect(in.data()[i] == value(root, i, c.round), [&] { return c.where(); });
 }
 
 void all_to_all(Case& c, Memory& in, Memory& out) {
@@ -108,7 +108,7 @@ void all_to_all(Case& c, Memory& in, Memory& out) {
   for (int r = 0; r < c.size(); ++r) {
     for (std::size_t i = 0; i < each; ++i) {
       const std::size_t at = each * static_cast<std::size_t>(r) + i;
-      expect(result[at] == value(r, mine + i, c.round), c.where());
+      expect(result[at] == value(r, mine + i, c.round), [&] { return c.where(); });
     }
   }
 }
@@ -223,7 +223,8 @@ TEST_CASE("ranks that all send first do not wait for each other, while the chann
           communicator.send(data, kShort, kType, peer);
           communicator.receive(got.data(), kShort, kType, peer);
           for (std::size_t i = 0; i < kShort; ++i)
-            expect(got[i] == value(peer, i, round), "round " + std::to_string(round));
+            expect(got[i] == value(peer, i, round),
+                   [&] { return "round " + std::to_string(round); });
         }
       });
     }

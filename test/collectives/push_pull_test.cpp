@@ -76,9 +76,10 @@ void push_pull(Communicator& communicator, const ServerPlan& plan, const Run& ru
     double expected = sum_of(plan, communicator.size(), i);
     if (run.op == ReduceOp::kAverage) expected /= workers_of(plan, communicator.size());
     if (run.has_update) expected += static_cast<double>(i);
-    expect(pulled[i] == expected, "count " + std::to_string(run.count) + ", element " +
-                                      std::to_string(i) + ": " + std::to_string(pulled[i]) +
-                                      " instead of " + std::to_string(expected));
+    expect(pulled[i] == expected, [&] {
+      return "count " + std::to_string(run.count) + ", element " + std::to_string(i) + ": " +
+             std::to_string(pulled[i]) + " instead of " + std::to_string(expected);
+    });
   }
 }
 
@@ -107,9 +108,10 @@ void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Ru
     double expected = sum_of(plan, size, i);
     if (run.op == ReduceOp::kAverage) expected /= workers_of(plan, size);
     if (run.has_update) expected += static_cast<double>(i);
-    expect(pulled[i] == expected, "count " + std::to_string(run.count) + ", element " +
-                                      std::to_string(i) + ": " + std::to_string(pulled[i]) +
-                                      " instead of " + std::to_string(expected));
+    expect(pulled[i] == expected, [&] {
+      return "count " + std::to_string(run.count) + ", element " + std::to_string(i) + ": " +
+             std::to_string(pulled[i]) + " instead of " + std::to_string(expected);
+    });
   }
 }
 

@@ -65,8 +65,8 @@ void run_ranks(int size, const std::string& transport, const CommunicatorBody& b
   }
 }
 
-void expect(bool holds, const std::string& what) {
-  if (!holds) throw std::runtime_error(what);
+void expect(bool holds, std::string_view what) {
+  if (!holds) throw std::runtime_error(std::string(what));
 }
 
 std::vector<std::string> transports_under_test() {

@@ -4,11 +4,13 @@
 // per rank.
 #pragma once
 
+#include <concepts>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -36,7 +38,14 @@ void run_ranks(int size, const std::string& transport, const CommunicatorBody& b
                CommunicatorOptions options = {});
 
 // Throws std::runtime_error with `what` unless it holds.
-void expect(bool holds, const std::string& what);
+void expect(bool holds, std::string_view what);
+
+// The same with a text that is made only where it is wanted: a check of every element that made one
+// each time would spend most of a test on texts, and under a sanitizer minutes.
+template <std::invocable What>
+void expect(bool holds, const What& what) {
+  if (!holds) expect(false, what());
+}
 
 // The transports to test over: all of this build that work among threads of one process; under a
 // sanitizer only those that are kolo's own.

@@ -82,6 +82,50 @@ TEST_CASE("messages that are repeated do not keep from their way what waits in t
   REQUIRE(taken == given);
 }
 
+// One thread plays both ranks, and rank 0 does nothing after it has issued them.
+TEST_CASE("messages issued again leave at once beside any number that are awaited") {
+  constexpr std::size_t kMessages = 40;  // inproc has no room for as many
+  const auto* const transport = GENERATE("shm", "tcp");
+  std::array<std::optional<Communicator>, 2> ranks;
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    ranks[static_cast<std::size_t>(rank)].emplace(rank, 2, store, over(transport, 20s));
+  });
+  for (const RankOutcome& outcome : outcomes) REQUIRE(outcome.text.empty());
+  const auto say = [&](std::size_t from, float word) {
+    ranks[from]->send(&word, 1, ElementType::kFloat32, static_cast<int>(1 - from));
+    float heard = 0;
+    ranks[1 - from]->receive(&heard, 1, ElementType::kFloat32, static_cast<int>(from));
+    REQUIRE(heard == word);
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    say(0, 1);
+    say(1, 2);
+  }
+  std::array<float, kMessages> given{};
+  std::array<float, kMessages> taken{};
+  std::vector<Work> sent;
+  std::vector<Work> received;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    given[i] = static_cast<float>(i);
+    received.push_back(ranks[0]->receive_async(&taken[i], 1, ElementType::kFloat32, 1));
+    sent.push_back(ranks[0]->send_async(&given[i], 1, ElementType::kFloat32, 1));
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    float word = -1;
+    ranks[1]->receive(&word, 1, ElementType::kFloat32, 0);
+    REQUIRE(word == given[i]);
+  }
+  for (const float word : given) ranks[1]->send(&word, 1, ElementType::kFloat32, 0);
+  int ended = 0;
+  for (Work& work : sent)
+    work.when_done([&](const Error* failure) { ended += failure == nullptr; });
+  REQUIRE(ended == kMessages);
+  for (Work& work : sent) work.wait();
+  for (Work& work : received) work.wait();
+  REQUIRE(taken == given);
+  REQUIRE_THROWS_AS(sent.front().start(), std::invalid_argument);
+}
+
 TEST_CASE("a repeated message that never comes ends at its deadline, and names who owes it") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::promise<void> is_over;

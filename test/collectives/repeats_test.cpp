@@ -45,8 +45,10 @@ template <typename T>
 void expect_elements(const std::vector<T>& found, std::size_t first,
                      const std::function<T(std::size_t)>& right, const std::string& what) {
   for (std::size_t i = 0; i < found.size(); ++i) {
-    expect(found[i] == right(first + i), what + ": element " + std::to_string(first + i) + " of " +
-                                             std::to_string(found.size()) + " is wrong");
+    expect(found[i] == right(first + i), [&] {
+      return what + ": element " + std::to_string(first + i) + " of " +
+             std::to_string(found.size()) + " is wrong";
+    });
   }
 }
 

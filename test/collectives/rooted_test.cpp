@@ -47,10 +47,11 @@ template <typename Expected>
 void expect_elements(const Data& data, std::size_t first, std::size_t count, const Expected& value,
                      const Case& c) {
   for (std::size_t i = 0; i < count; ++i) {
-    expect(data[i] == value(first + i),
-           "element " + std::to_string(first + i) + " of " + std::to_string(c.count) + " is " +
-               std::to_string(data[i]) + ", root " + std::to_string(c.root) + ", by '" +
-               std::string(c.options.algorithm) + (c.is_in_place ? "', in place" : "'"));
+    expect(data[i] == value(first + i), [&] {
+      return "element " + std::to_string(first + i) + " of " + std::to_string(c.count) + " is " +
+             std::to_string(data[i]) + ", root " + std::to_string(c.root) + ", by '" +
+             std::string(c.options.algorithm) + (c.is_in_place ? "', in place" : "'");
+    });
   }
 }
 

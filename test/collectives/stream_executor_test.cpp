@@ -111,7 +111,7 @@ std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& 
     while (!executor.advance()) {
       transport->progress();
       std::this_thread::yield();
-      expect(Clock::now() < deadline, "waits for " + executor.describe_wait());
+      expect(Clock::now() < deadline, [&] { return "waits for " + executor.describe_wait(); });
     }
   });
   for (const RankOutcome& outcome : outcomes) REQUIRE(outcome.text.empty());

@@ -142,8 +142,8 @@ void compare(const StreamRank& rank, const Places& places, const Case& c) {
     std::copy_n(places.out, out.size(), out.data());
   }
   const std::string what = describe(c, rank.communicator.size());
-  expect(in == host_in, what + difference("in", in, host_in));
-  expect(out == host_out, what + difference("out", out, host_out));
+  expect(in == host_in, [&] { return what + difference("in", in, host_in); });
+  expect(out == host_out, [&] { return what + difference("out", out, host_out); });
 }
 
 bool can_be_in_place(Collective collective) {

@@ -89,7 +89,6 @@ class Pair {
   void announce(Input& input) {
     const auto flags = input.number<std::uint8_t>();
     shm::Announcement a;
-    a.frame = announced_;
     a.tiny_segments = flags >> 6;
     a.tiny_words = input.below(32);
     a.has_slot = (flags & 1) != 0;
@@ -104,7 +103,7 @@ class Pair {
       const shm::Offer offer{input.below(4), address_of(input)};
       std::memcpy(next.tiny + a.tiny_words * 8, &offer, sizeof offer);
     }
-    next.word.store(shm::pack(a));
+    next.word.store(shm::pack(a, announced_));
     if ((flags & 32) == 0) ++announced_;  // else it is written again
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "transports/check.h"
+#include "transports/copy_words.h"
 #include "transports/error.h"
 #include "transports/posix/memory_barrier.h"
 #include "transports/posix/prefetch.h"
@@ -27,6 +28,12 @@ constexpr unsigned kFirstLineWords = 7;
 
 constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
 
+// Both have room for whole words.
+void copy_tiny(std::byte* to, const std::byte* from, unsigned words) {
+  if (words <= kFirstLineWords) return copy_words(to, from, words);
+  std::memcpy(to, from, words * 8);
+}
+
 }  // namespace
 
 // --- out ---
@@ -46,7 +53,12 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   wanted_ &= ~std::uint64_t{kCredit};
   reserved_bytes_ = bytes;
   reserved_ = bytes <= kTinyBytes ? Open::kTiny : Open::kSlot;
-  return reserved_ == Open::kTiny ? tiny_out_.data() : slot_at(reserved_slot_);
+  return reserved_ == Open::kTiny ? tiny_place() : slot_at(reserved_slot_);
+}
+
+// Where it need not be moved before it is published, if that is aligned.
+std::byte* ShmChannel::tiny_place() {
+  return held_.tiny_words == 0 ? held_bytes_.data() : tiny_out_.data();
 }
 
 void ShmChannel::commit(unsigned flags) {
@@ -58,7 +70,7 @@ void ShmChannel::commit(unsigned flags) {
     commit_tiny(flags);
   } else {
     if (reserved_ == Open::kTiny) {
-      std::memcpy(slot_at(reserved_slot_), tiny_out_.data(), reserved_bytes_);
+      std::memcpy(slot_at(reserved_slot_), tiny_place(), reserved_bytes_);
     }
     commit_slot(flags);
   }
@@ -149,11 +161,12 @@ void ShmChannel::collect_consumed() {
 
 void ShmChannel::commit_tiny(unsigned flags) {
   const unsigned words = words_of(reserved_bytes_);
+  const bool is_apart = held_.tiny_words > 0;
   if (held_.tiny_words + words > words_of(kFrameBytes) ||
       held_.tiny_segments == kMostTinySegments) {
     publish(held_);
   }
-  std::memcpy(held_bytes_.data() + held_.tiny_words * 8, tiny_out_.data(), reserved_bytes_);
+  if (is_apart) copy_tiny(held_bytes_.data() + held_.tiny_words * 8, tiny_out_.data(), words);
   held_.tiny_words += words;
   ++held_.tiny_segments;
   if ((flags & kMore) == 0) {
@@ -192,24 +205,24 @@ void ShmChannel::commit_slot(unsigned flags) {
   }
 }
 
-void ShmChannel::publish(Announcement announcement, const Offer& offer) {
-  announcement.frame = published_;
+void ShmChannel::publish(const Announcement& announcement, const Offer& offer) {
   returns_slot_[published_ % kFrames] =
       announcement.has_slot && !announcement.is_answered && !announcement.is_offered;
   Frame& frame = frames_out_[published_ % kFrames];
-  std::memcpy(frame.tiny, held_bytes_.data(), announcement.tiny_words * 8);
+  const unsigned words = announcement.tiny_words;
+  copy_tiny(frame.tiny, held_bytes_.data(), words);
   if (announcement.is_offered) {
-    std::memcpy(frame.tiny + announcement.tiny_words * 8, &offer, sizeof offer);
+    std::memcpy(frame.tiny + words * 8, &offer, sizeof offer);
     last_offer_ = published_ + 1;
   }
-  frame.word.store(pack(announcement), std::memory_order_release);
+  frame.word.store(pack(announcement, published_), std::memory_order_release);
   ++published_;
   held_ = {};
   wake(kData);
   // The next is likely to be as long, and the peer may have its lines.
-  if (announcement.tiny_words > kFirstLineWords) {
+  if (words > kFirstLineWords) {
     posix::prefetch_to_write(frames_out_[published_ % kFrames].tiny + kFirstLineWords * 8,
-                             (announcement.tiny_words - kFirstLineWords) * 8);
+                             (words - kFirstLineWords) * 8);
   }
 }
 
@@ -265,7 +278,7 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   if (!can_be || bytes > kTinyBytes) fail_length(bytes, left * 8);
   if (open_ == Open::kNone) {
     const std::byte* tiny = frames_in_[next_frame_ % kFrames].tiny;
-    std::memcpy(tiny_in_.data(), tiny + tiny_word_ * 8, bytes);
+    copy_tiny(tiny_in_.data(), tiny + tiny_word_ * 8, words_of(bytes));
   }
   open_ = Open::kTiny;
   open_bytes_ = bytes;
@@ -276,7 +289,7 @@ bool ShmChannel::load_frame() {
   const Frame& frame = frames_in_[next_frame_ % kFrames];
   const std::uint64_t word = frame.word.load(std::memory_order_acquire);
   if ((word & 0xffff) != frame_tag(next_frame_)) return false;
-  current_ = unpack(word, next_frame_);
+  unpack(word, current_);
   if (current_.slot >= 2 * static_cast<unsigned>(pair_.layout.slots()) ||
       current_.slot_bytes > pair_.layout.segment_bytes()) {
     fail_protocol("announced a segment that cannot be");

@@ -186,9 +186,10 @@ class ShmChannel final : public Channel {
   void begin_timing();
   void end_timing();
   void take_back_lent() noexcept;
+  std::byte* tiny_place();
   void commit_tiny(unsigned flags);
   void commit_slot(unsigned flags);
-  void publish(Announcement announcement, const Offer& offer = {});
+  void publish(const Announcement& announcement, const Offer& offer = {});
   bool load_frame();
   std::byte* open_next(std::size_t bytes);
   void close_current();

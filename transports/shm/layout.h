@@ -63,7 +63,6 @@ static_assert(SharedWord::is_always_lock_free, "two processes share it");
 
 // A frame's first word, unpacked.
 struct Announcement {
-  std::uint64_t frame = 0;     // its number; 16 bits of it travel
   unsigned tiny_segments = 0;  // at most 15
   unsigned tiny_words = 0;     // 8-byte words that they take
   bool has_slot = false;       // one more segment follows, in a slot
@@ -80,8 +79,9 @@ inline constexpr unsigned kMostTinySegments = 15;
 
 constexpr std::uint64_t frame_tag(std::uint64_t frame) { return (frame + 1) & 0xffff; }
 
-constexpr std::uint64_t pack(const Announcement& a) {
-  return frame_tag(a.frame) | std::uint64_t{a.tiny_segments} << 16 |
+// `frame`: its number, of which 16 bits travel.
+constexpr std::uint64_t pack(const Announcement& a, std::uint64_t frame) {
+  return frame_tag(frame) | std::uint64_t{a.tiny_segments} << 16 |
          std::uint64_t{a.tiny_words} << 59 | std::uint64_t{a.is_answered} << 23 |
          std::uint64_t{a.slot_bytes} << 24 | std::uint64_t{a.has_slot} << 48 |
          std::uint64_t{a.slot} << 49 | std::uint64_t{a.is_offered} << 55 |
@@ -89,9 +89,8 @@ constexpr std::uint64_t pack(const Announcement& a) {
          std::uint64_t{a.is_received} << 58;
 }
 
-constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
-  Announcement a;
-  a.frame = frame;
+// In its place, as it is read field by field: a copy would wait for them (copy_words.h).
+constexpr void unpack(std::uint64_t word, Announcement& a) {
   a.tiny_segments = (word >> 16) & 15;
   a.tiny_words = static_cast<unsigned>(word >> 59);
   a.is_answered = ((word >> 23) & 1) != 0;
@@ -102,7 +101,6 @@ constexpr Announcement unpack(std::uint64_t word, std::uint64_t frame) {
   a.is_timed = ((word >> 56) & 1) != 0;
   a.is_streamed = ((word >> 57) & 1) != 0;
   a.is_received = ((word >> 58) & 1) != 0;
-  return a;
 }
 
 struct alignas(kApart) Frame {

@@ -94,7 +94,7 @@ class PlayedRank {
     std::memcpy(frame->tiny, &value, sizeof value);
     shm::Announcement announcement;
     announcement.tiny_segments = announcement.tiny_words = 1;
-    frame->word.store(pack(announcement));
+    frame->word.store(pack(announcement, 0));
     reinterpret_cast<shm::Control*>(begin + shm::Layout::control_offset())->closed.store(1);
     shm::Hello hello;
     std::copy(peer_.ticket, peer_.ticket + 2, hello.ticket);

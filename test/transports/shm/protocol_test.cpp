@@ -77,11 +77,10 @@ TEST_CASE("a segment announced in a slot of the receiver's is an error") {
   send(pair.of_high());
   const int slots = Layout(kSegment).slots();
   Announcement announcement;
-  announcement.frame = 1;
   announcement.has_slot = true;
   announcement.slot = static_cast<unsigned>(2 * slots - 1);  // never sent: free, at the high rank
   announcement.slot_bytes = kBytes;
-  pair.frame_of_low(1).word.store(pack(announcement));
+  pair.frame_of_low(1).word.store(pack(announcement, 1));
   CHECK(text_of_error([&] { pair.of_high().view(kBytes); }).find("not its own") !=
         std::string::npos);
 }
@@ -103,12 +102,11 @@ TEST_CASE("a slot given back that was the owner's already, or is none, is an err
 
 TEST_CASE("a frame that announces what cannot be is an error") {
   Announcement announcement;
-  announcement.frame = 1;
   announcement.slot_bytes = kBytes;
   SECTION("nothing") {}
   SECTION("an answer to nothing") { announcement.is_answered = true; }
   SECTION("an offer without a segment") { announcement.is_offered = true; }
   Pair pair = make_pair();
-  pair.frame_of_low(1).word.store(pack(announcement));
+  pair.frame_of_low(1).word.store(pack(announcement, 1));
   CHECK(text_of_error([&] { pair.of_high().view(kBytes); }).find("cannot be") != std::string::npos);
 }
