@@ -94,14 +94,18 @@ Error Engine::timed_out(const Operation& operation) const {
       last == awaited
           ? ""
           : fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
-  const std::string unconnected =
-      awaited == kNobody ? "" : channels_[static_cast<std::size_t>(awaited)]->why_unconnected();
+  std::string channel;
+  if (awaited != kNobody) {
+    const Channel& to = *channels_[static_cast<std::size_t>(awaited)];
+    channel = to.why_unconnected();
+    if (channel.empty()) channel = to.under_way();
+  }
   return {
       ErrorCode::kDeadline, last,
       fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
                   describe_wait(operation), transport_->name(), seconds(operation.timeout),
                   to_string(header.collective), header.sequence, describe_place(operation), between,
-                  unconnected, unconnected.empty() ? "" : "; ", ask_after(operation, last))};
+                  channel, channel.empty() ? "" : "; ", ask_after(operation, last))};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.

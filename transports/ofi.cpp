@@ -19,6 +19,7 @@
 #include "transports/ofi/household.h"
 #include "transports/ofi/meeting.h"
 #include "transports/ofi/provider.h"
+#include "transports/ofi/pulse.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/identity.h"
 #include "transports/transport_kind.h"
@@ -34,6 +35,9 @@ constexpr auto kLastPatience = 2s;
 
 // Receives that wait for messages that are no segments, from all ranks.
 constexpr std::size_t kControls = 8;
+
+// Calls of progress() from one look at the provider's pulse to the next, for who does not sleep.
+constexpr unsigned kCallsPerPulse = 256;
 
 // Buffers of a channel's that receives are posted into, where the provider's queue has room.
 constexpr std::size_t kBuffers = 4;
@@ -51,6 +55,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const ofi::Card own = open(provider_);
     try {
       meet(request, own);
+      if (known.needs_automatic_progress) pulse_.emplace(settings.patience);
     } catch (...) {
       give_up();
       throw;
@@ -80,6 +85,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
       if (channel && channel->has_unposted()) channel->push();
     }
     lifeline_->look_now_and_then();
+    if (pulse_ && ++calls_ % kCallsPerPulse == 0) feel_pulse();
   }
 
   int descriptor() const override { return endpoint_->descriptor() < 0 ? -1 : watch_.descriptor(); }
@@ -88,6 +94,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     if (!endpoint_->is_open() || descriptor() < 0) return false;
     lifeline_->look();
     progress();
+    if (pulse_) feel_pulse();
     const bool has_moved = endpoint_->done() != done_ || lifeline_->gone() != gone_;
     done_ = endpoint_->done();
     gone_ = lifeline_->gone();
@@ -114,6 +121,26 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
  private:
+  // After a poll(). Error kSystem where the provider's thread has ended.
+  void feel_pulse() {
+    const auto verdict = pulse_->look(Clock::now(), endpoint_->done());
+    if (verdict == ofi::Pulse::Verdict::kFine) return;
+    if (verdict == ofi::Pulse::Verdict::kDead) {
+      throw Error(
+          ErrorCode::kSystem, kNoPeer,
+          fmt::format("rank {}: libfabric's provider {} moves nothing any more (ofi): not even a "
+                      "message to this rank itself has come. Its thread ends where somebody who is "
+                      "no rank sends to its port, as a port scan does (FI_LOG_LEVEL=warn says so): "
+                      "run the job again, or over another provider (KOLO_OFI_PROVIDER)",
+                      rank_, endpoint_->provider()));
+    }
+    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    const auto posted =
+        endpoint_->inject(rank_, {control_places_.data(), 0}, ofi::control_tag(token_), word);
+    if (posted == ofi::Posted::kYes) pulse_->asked();
+    if (posted == ofi::Posted::kNever) pulse_.reset();  // it cannot be asked
+  }
+
   // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
   // whose peer died while it sent: such a one stays as it is until the process ends. Not one with a
   // thread of its own (sockets), which would go on in memory that is the caller's again.
@@ -357,6 +384,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::optional<ofi::Endpoint>
       endpoint_;  // after the operations that it knows: it ends before them
   std::optional<ofi::Household> household_;
+  std::optional<ofi::Pulse> pulse_;  // where the provider has a thread of its own
+  unsigned calls_ = 0;
   std::uint64_t done_ = 0;
   int gone_ = 0;
 };
@@ -371,7 +400,11 @@ std::unique_ptr<Transport> make(const TransportRequest& request) {
 
 OfiSettings ofi_settings(const Settings& settings) {
   const bool never_sleeps = settings.wait == WaitKind::kSpin || settings.wait == WaitKind::kYield;
-  return {settings.ofi_provider, settings.segment_bytes, !never_sleeps};
+  OfiSettings ofi;
+  ofi.provider = settings.ofi_provider;
+  ofi.segment_bytes = settings.segment_bytes;
+  ofi.can_sleep = !never_sleeps;
+  return ofi;
 }
 
 std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings) {

@@ -8,6 +8,7 @@
 // libfabric is loaded when the transport is first asked for; its own settings (FI_...) count.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -23,6 +24,9 @@ struct OfiSettings {
   // A descriptor to sleep on, where the provider has one; without it, the provider tcp spares a
   // write and a read for every message.
   bool can_sleep = true;
+  // Where the provider has a thread of its own: for so long it may bring nothing to a rank that
+  // waits, not even what the rank sends to itself. Then an error says that the thread has ended.
+  std::chrono::milliseconds patience{10000};
 };
 
 OfiSettings ofi_settings(const Settings& settings);

@@ -239,6 +239,10 @@ class Channel {
   // What is in the way of a connection that has been begun, for the message of who waited in vain;
   // empty where nothing is.
   virtual std::string why_unconnected() const { return ""; }
+
+  // What is under way here, in numbers, for the same message: that of a wait in vain then says on
+  // which side it stands still. Empty where a channel does not tell.
+  virtual std::string under_way() const { return ""; }
 };
 
 class Transport {

@@ -91,10 +91,19 @@ std::size_t Rank::segment_bytes() {
 void Rank::until(const std::function<bool()>& is_done, std::string_view what) {
   while (!is_done()) {
     transport_->progress();
-    expect(policy_.pause(*transport_, *job_, request_.deadline),
-           std::string(what) + " within the deadline");
+    if (policy_.pause(*transport_, *job_, request_.deadline)) continue;
+    expect(false, std::string(what) + " within the deadline" + under_way());
   }
   policy_.moved();
+}
+
+std::string Rank::under_way() {
+  std::string text;
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::string there = peer == rank() ? "" : to(peer).under_way();
+    if (!there.empty()) text += "; with rank " + std::to_string(peer) + ": " + there;
+  }
+  return text;
 }
 
 void Rank::send(int peer, std::span<const std::byte> data, Out out, unsigned flags) {

@@ -58,6 +58,9 @@ class Rank {
   void meet(std::string_view where);
 
  private:
+  // What channels say of it, for a wait in vain.
+  std::string under_way();
+
   TransportRequest request_;
   std::shared_ptr<Store> job_;
   std::map<int, std::vector<Bytes>> sent_;  // to each peer, until that channel is drained

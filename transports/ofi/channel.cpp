@@ -397,6 +397,21 @@ void OfiChannel::find_end(const char* operation) {
   find_lost(operation);
 }
 
+// "7 segments sent, of which 6 were posted, 5 have left, 3 were taken there as it says, of at most
+// 32 under way; 2 taken, 4 asked for, of which 1 has come; the peer knows of 0 taken".
+std::string OfiChannel::under_way() const {
+  std::size_t come = 0;
+  for (std::uint64_t segment = taken_; segment < asked_; ++segment)
+    come += in_[segment % in_.size()].has_come ? 1 : 0;
+  return fmt::format(
+      "{} segments sent, of which {} were posted, {} have left, {} were taken there as it says, of "
+      "at most {} under way; {} taken, {} asked for, of which {} has come; the peer knows of {} "
+      "taken{}{}",
+      sent_, posted_, completed_, taken_there_, pair_.window, taken_, asked_ - taken_, come, told_,
+      owes_control_ ? "; a word to it cannot be posted" : "",
+      total_ ? fmt::format("; it is done after {}", *total_) : "");
+}
+
 bool OfiChannel::is_ending() const {
   return gone_since_ != Clock::time_point{} && !lost_ && Clock::now() - gone_since_ < kOnItsWay;
 }

@@ -60,6 +60,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   int peer() const override { return pair_.peer; }
   const Capabilities& capabilities() const override { return capabilities_; }
   const ChannelStatistics& statistics() const override { return statistics_; }
+  std::string under_way() const override;
 
   std::byte* reserve(std::size_t bytes) override;
   void commit(unsigned flags) override;
