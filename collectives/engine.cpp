@@ -10,7 +10,6 @@
 #include "transports/check.h"
 #include "transports/placement.h"
 #include "transports/posix/identity.h"
-#include "transports/posix/rough_time.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 
@@ -267,7 +266,7 @@ void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
 
 // Needs the lock.
 void Engine::put_in_queue(const std::shared_ptr<Operation>& operation) {
-  operation->deadline = posix::rough_time() + operation->timeout;
+  operation->deadline = Clock::now() + operation->timeout;
   operation->self = operation;
   link(*operation);
   wake_for(*operation);
