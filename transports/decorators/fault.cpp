@@ -61,7 +61,7 @@ class Squall {
   std::uint64_t left_ = 0;
 };
 
-class FaultyChannel final : public decorators::ForwardingChannel {
+class FaultyChannel : public decorators::ForwardingChannel {
  public:
   FaultyChannel(Channel& inner, Faults& faults)
       : ForwardingChannel(inner),
@@ -69,6 +69,7 @@ class FaultyChannel final : public decorators::ForwardingChannel {
         out_(storm(&Fault::is_out), faults.rank, peer(), 0x6f7574),
         drained_(storm(&Fault::is_out), faults.rank, peer(), 0x647261),
         in_(storm(&Fault::is_in), faults.rank, peer(), 0x696e),
+        expected_(storm(&Fault::is_in), faults.rank, peer(), 0x657870),
         answers_(storm(&Fault::is_in), faults.rank, peer(), 0x616e73) {}
 
   std::byte* reserve(std::size_t bytes) override {
@@ -122,6 +123,11 @@ class FaultyChannel final : public decorators::ForwardingChannel {
     if (!inner().receive(into, flags)) return false;
     received();
     return true;
+  }
+
+  bool may_expect() {
+    fail_if_lost();
+    return !refuse(expected_);
   }
 
   std::byte* view_to_answer(std::size_t bytes) override {
@@ -206,6 +212,7 @@ class FaultyChannel final : public decorators::ForwardingChannel {
   void received() {
     is_viewing_ = false;
     in_.next_segment();
+    expected_.next_segment();
     count(false);
   }
 
@@ -220,6 +227,7 @@ class FaultyChannel final : public decorators::ForwardingChannel {
   Squall out_;
   Squall drained_;
   Squall in_;
+  Squall expected_;
   Squall answers_;
   std::string lost_;
   std::byte* slot_ = nullptr;

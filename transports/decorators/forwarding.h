@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/expecting.h"
 #include "transports/transport.h"
 
 namespace kolo::decorators {
@@ -47,6 +48,24 @@ class ForwardingChannel : public Channel {
   Channel& inner_;
 };
 
+// The same where the channel below wants to know what is to come: as it does, so does this one. For
+// those that say may_expect(): false where it is not told now, and it throws what receive() would.
+template <typename DecoratedChannel>
+class ExpectingToo final : public DecoratedChannel, public Expecting {
+ public:
+  template <typename... Arguments>
+  explicit ExpectingToo(Channel& inner, Expecting& expecting, Arguments&... arguments)
+      : DecoratedChannel(inner, arguments...), expecting_(expecting) {}
+
+  std::size_t expected_segments() const override { return expecting_.expected_segments(); }
+  bool expect(std::size_t ahead, std::span<std::byte> into) override {
+    return this->may_expect() && expecting_.expect(ahead, into);
+  }
+
+ private:
+  Expecting& expecting_;
+};
+
 // The transport below, whose channels are `DecoratedChannel`s; made by add().
 template <typename DecoratedChannel>
 class ForwardingTransport : public Transport {
@@ -83,8 +102,13 @@ class ForwardingTransport : public Transport {
   void add_channels(Arguments&... arguments) {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
-      channels_[static_cast<std::size_t>(peer)] =
-          std::make_unique<DecoratedChannel>(inner_->channel(peer), arguments...);
+      Channel& below = inner_->channel(peer);
+      auto& channel = channels_[static_cast<std::size_t>(peer)];
+      if constexpr (requires(DecoratedChannel & one) { one.may_expect(); }) {
+        if (auto* const wants = dynamic_cast<Expecting*>(&below))
+          channel = std::make_unique<ExpectingToo<DecoratedChannel>>(below, *wants, arguments...);
+      }
+      if (!channel) channel = std::make_unique<DecoratedChannel>(below, arguments...);
     }
   }
 

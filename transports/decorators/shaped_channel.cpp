@@ -91,6 +91,7 @@ void SegmentPool::give_back(AlignedMemory memory, std::size_t bytes) {
 ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, SegmentPool& pool,
                              Agenda& agenda)
     : inner_(inner),
+      expecting_(dynamic_cast<Expecting*>(&inner)),
       setup_(setup),
       pool_(pool),
       agenda_(agenda),
@@ -321,14 +322,31 @@ void ShapedChannel::pull() {
 // Of the segment whose header has come; true once they all have.
 bool ShapedChannel::pull_bytes() {
   while (arrived_bytes_ < header_.bytes) {
-    const std::size_t bytes =
-        std::min(piece_bytes_, static_cast<std::size_t>(header_.bytes) - arrived_bytes_);
-    if (!inner_.receive({arriving_.get() + arrived_bytes_, bytes})) return false;
-    arrived_bytes_ += bytes;
+    const auto piece = arriving_piece(arrived_bytes_);
+    if (!inner_.receive(piece)) {
+      expect_pieces();
+      return false;
+    }
+    arrived_bytes_ += piece.size();
   }
   arrived_bytes_ = 0;
   has_header_ = false;
   return true;
+}
+
+std::span<std::byte> ShapedChannel::arriving_piece(std::size_t from) const {
+  return {arriving_.get() + from,
+          std::min(piece_bytes_, static_cast<std::size_t>(header_.bytes) - from)};
+}
+
+// Of the segment that arrives, as many as are of use. What follows it is known by its header only.
+void ShapedChannel::expect_pieces() {
+  if (expecting_ == nullptr) return;
+  std::size_t from = arrived_bytes_;
+  for (std::size_t ahead = 0; from < header_.bytes && ahead <= expecting_->expected_segments();
+       ++ahead, from += piece_bytes_) {
+    if (!expecting_->expect(ahead, arriving_piece(from))) return;
+  }
 }
 
 Clock::time_point ShapedChannel::admit() {

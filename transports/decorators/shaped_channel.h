@@ -3,7 +3,8 @@
 // A segment travels as two of the channel below, or more: a header with its times and its length,
 // and its bytes, in pieces of the length that is best there (none where it has none). Out, what the
 // channel below does not take now waits in `queue_`; in, what has come waits in `held_` until it is
-// due.
+// due. What the owner takes next, and where to, is nothing to the channel below, which never sees
+// the owner's memory: a segment is not to be there before its time. It is told of the pieces.
 //
 //     send ── times ── queue_ ── header, bytes ──► held_ ── due? admitted? ── view
 //             (sender's wire)      (below)         (receiver's wire)
@@ -18,6 +19,7 @@
 #include "transports/aligned_memory.h"
 #include "transports/decorators/shape.h"
 #include "transports/decorators/token_bucket.h"
+#include "transports/expecting.h"
 #include "transports/transport.h"
 
 namespace kolo::decorators {
@@ -123,6 +125,8 @@ class ShapedChannel final : public Channel {
   bool push_bytes(std::span<const std::byte> data, unsigned flags);
   bool is_header(const Header& header) const;
   bool pull_bytes();
+  std::span<std::byte> arriving_piece(std::size_t from) const;
+  void expect_pieces();
   void push();
   void pull();
   void try_to(void (ShapedChannel::*move)(), std::exception_ptr& lost) noexcept;
@@ -131,6 +135,7 @@ class ShapedChannel final : public Channel {
   Held* front();
 
   Channel& inner_;
+  Expecting* const expecting_;  // the same, where it wants to know what is to come
   const ShapedChannelSetup setup_;
   SegmentPool& pool_;
   Agenda& agenda_;

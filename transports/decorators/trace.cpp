@@ -48,7 +48,7 @@ class Track {
   std::uint64_t bytes_ = 0;
 };
 
-class TracedChannel final : public decorators::ForwardingChannel {
+class TracedChannel : public decorators::ForwardingChannel {
  public:
   TracedChannel(Channel& inner, TraceLog& log)
       : ForwardingChannel(inner),
@@ -82,6 +82,9 @@ class TracedChannel final : public decorators::ForwardingChannel {
     if (segment != nullptr) in_.there(bytes);
     return segment;
   }
+
+  // What comes early is seen when it is asked for.
+  static bool may_expect() { return true; }
 
   void release() override {
     inner().release();
