@@ -102,22 +102,22 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
   const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
-  if ((flags & kAnswered) == 0 && !line.must_copy && !sends_copies_ && !is_in_opening &&
-      !scales(line)) {
-    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    return line.to->send({piece.in, piece.bytes}, send_flags_ | flags) ||
-           blocked_out(*line.to, piece.bytes);
+  const bool is_answered = (flags & kAnswered) != 0;
+  const bool is_lent = is_answered && line.may_lend && is_in_place_;
+  if (is_in_opening || scales(line) || (is_answered && !is_lent)) {
+    std::byte* to = slot(line, piece);
+    if (to == nullptr) return false;
+    take(line, piece, to);
+    commit(line, piece, flags);
+    return true;
   }
-  if (line.may_lend && is_in_place_ && !is_in_opening && !scales(line)) {
-    if (piece.opens_out && !open_out(out_[line.out_index])) return false;
-    return line.to->send({piece.in, piece.bytes}, kAnswered | kLent) ||
-           blocked_out(*line.to, piece.bytes);
-  }
-  std::byte* to = slot(line, piece);
-  if (to == nullptr) return false;
-  take(line, piece, to);
-  commit(line, piece, flags);
-  return true;
+  if (piece.opens_out && !open_out(out_[line.out_index])) return false;
+  const std::span<const std::byte> data(piece.in, piece.bytes);
+  const bool is_copied = line.must_copy || sends_copies_;
+  const bool is_sent = is_lent     ? line.to->send(data, kAnswered | kLent)
+                       : is_copied ? line.to->send_copy(data, send_flags_ | flags)
+                                   : line.to->send(data, send_flags_ | flags);
+  return is_sent || blocked_out(*line.to, piece.bytes);
 }
 
 bool Executor::receive(Line& line, const Piece& piece) {

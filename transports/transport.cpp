@@ -22,6 +22,14 @@ namespace {
 
 }  // namespace
 
+bool Channel::send_copy(std::span<const std::byte> data, unsigned flags) {
+  std::byte* const slot = reserve(data.size());
+  if (slot == nullptr) return false;
+  if (!data.empty()) std::memcpy(slot, data.data(), data.size());
+  commit(flags);
+  return true;
+}
+
 std::byte* Channel::view_to_answer(std::size_t) { fail_answer(); }
 void Channel::answer() { fail_answer(); }
 const std::byte* Channel::view_answer(std::size_t) { fail_answer(); }

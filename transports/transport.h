@@ -196,6 +196,9 @@ class Channel {
   // until is_drained().
   virtual bool send(std::span<const std::byte> data, unsigned flags = kPlain) = 0;
 
+  // The same, but the data are copied before it returns true, and are the caller's again at once.
+  virtual bool send_copy(std::span<const std::byte> data, unsigned flags = kPlain);
+
   // True when no memory given to send() is needed any more and nothing is held back.
   virtual bool is_drained() = 0;
 

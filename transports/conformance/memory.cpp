@@ -92,6 +92,34 @@ void from_allocated_memory(const Subject& subject) {
   });
 }
 
+void copied_segments(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    const int peer = 1 - rank.rank();
+    const std::size_t longest = rank.segment_bytes();
+    const std::size_t bytes[] = {0, 1, 56, 4095, 4096, 8192, longest - 1, longest};
+    constexpr In kIns[] = {In::kReceive, In::kView, In::kReceiveCold};
+    const auto allocated = rank.transport().allocate(longest + 64);
+    Bytes plain(longest + 64);
+    for (int i = 0; i < 400; ++i) {
+      const std::size_t length = std::min(longest, bytes[i % 8]);
+      std::byte* const memory = (i / 8 % 2 == 0 ? allocated.get() : plain.data()) + i % 64;
+      const unsigned flags = i / 16 % 2 == 0 ? kPlain : kReceived;
+      const bool is_copied = i % 5 != 0;  // else it is sent from where it lies, as ever
+      fill(memory, pattern(rank.rank(), peer, i, length));
+      const std::span<const std::byte> data(memory, length);
+      rank.until(
+          [&] {
+            return is_copied ? rank.to(peer).send_copy(data, flags)
+                             : rank.to(peer).send(data, flags);
+          },
+          "credit");
+      if (is_copied) std::fill_n(memory, length, std::byte{0xee});
+      expect_pattern(rank, peer, i, length, kIns[i / 32 % 3]);
+      rank.drain(peer);
+    }
+  });
+}
+
 void many_from_allocated_memory(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     const int peer = 1 - rank.rank();

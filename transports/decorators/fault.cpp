@@ -89,13 +89,7 @@ class FaultyChannel : public decorators::ForwardingChannel {
 
   bool send(std::span<const std::byte> data, unsigned flags) override {
     if (strike(true) && refuse(out_)) return false;
-    if (is_corrupt()) {
-      std::byte* slot = reserve(data.size());
-      if (slot == nullptr) return false;
-      if (!data.empty()) std::memcpy(slot, data.data(), data.size());
-      commit(flags);
-      return true;
-    }
+    if (is_corrupt()) return send_copy(data, flags);
     if (!inner().send(data, flags)) return false;
     sent();
     return true;

@@ -79,11 +79,7 @@ void ShmChannel::commit(unsigned flags) {
 
 bool ShmChannel::send(std::span<const std::byte> data, unsigned flags) {
   if (data.size() >= kShortestChoice) return send_long(data, flags);
-  std::byte* slot = reserve(data.size());
-  if (slot == nullptr) return false;
-  if (!data.empty()) std::memcpy(slot, data.data(), data.size());
-  commit(flags);
-  return true;
+  return Channel::send_copy(data, flags);
 }
 
 void ShmChannel::flush() {

@@ -82,6 +82,7 @@ class ShmChannel final : public Channel {
   std::byte* reserve(std::size_t bytes) override;
   void commit(unsigned flags) override;
   bool send(std::span<const std::byte> data, unsigned flags) override;
+  bool send_copy(std::span<const std::byte> data, unsigned flags) override;
   bool is_drained() override;
 
   const std::byte* view(std::size_t bytes) override;
@@ -181,8 +182,8 @@ class ShmChannel final : public Channel {
   std::byte* find_offered(std::size_t bytes);
   void check_offer_stands();
   bool send_long(std::span<const std::byte> data, unsigned flags);
-  bool send_chosen(std::span<const std::byte> data, unsigned flags);
-  CopyChooser::Choice choose(std::size_t bytes, unsigned flags);
+  bool send_chosen(std::span<const std::byte> data, unsigned flags, unsigned allowed);
+  CopyChooser::Choice choose(std::size_t bytes, unsigned flags, unsigned allowed);
   void begin_timing();
   void end_timing();
   void take_back_lent() noexcept;

@@ -26,6 +26,7 @@ enum class Way : std::uint8_t {
 inline constexpr std::size_t kWays = 3;
 
 constexpr unsigned way_bit(Way way) { return 1U << static_cast<unsigned>(way); }
+inline constexpr unsigned kEveryWay = (1U << kWays) - 1;
 
 // Shorter ones go into a slot, and nobody asks how.
 inline constexpr std::size_t kShortestChoice = 4 * 1024;
@@ -101,7 +102,7 @@ class CopyChooser {
       if ((allowed & way_bit(way)) != 0) return {way, position % kTrials >= kWarmUp};
     }
     if (position % kLookEvery == 0) state.best = best(copy_class, allowed, theirs);
-    if ((allowed & way_bit(state.best)) == 0) state.best = Way::kPlain;
+    if ((allowed & way_bit(state.best)) == 0) state.best = best(copy_class, allowed, theirs);
     return {state.best, position % kTimeEvery == 0};
   }
 

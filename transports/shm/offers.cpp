@@ -23,17 +23,21 @@ bool ShmChannel::send_long(std::span<const std::byte> data, unsigned flags) {
   if (data.size() >= kShortestOffer) {
     if (const auto offer = offer_of(data, flags)) return send_offer(data, *offer, flags);
   }
-  if ((flags & kAnswered) == 0) return send_chosen(data, flags);
-  std::byte* slot = reserve(data.size());
-  if (slot == nullptr) return false;
-  std::memcpy(slot, data.data(), data.size());
-  commit(flags);
-  return true;
+  if ((flags & kAnswered) != 0) return Channel::send_copy(data, flags);
+  return send_chosen(data, flags, kEveryWay);
+}
+
+bool ShmChannel::send_copy(std::span<const std::byte> data, unsigned flags) {
+  if (data.size() < kShortestChoice || (flags & kAnswered) != 0)
+    return Channel::send_copy(data, flags);
+  check_alive();
+  if (!has_region()) is_begun();
+  return send_chosen(data, flags, kEveryWay & ~way_bit(Way::kSingle));
 }
 
 // A choice stays until its segment has left.
-bool ShmChannel::send_chosen(std::span<const std::byte> data, unsigned flags) {
-  if (!has_choice_) choice_ = choose(data.size(), flags);
+bool ShmChannel::send_chosen(std::span<const std::byte> data, unsigned flags, unsigned allowed) {
+  if (!has_choice_) choice_ = choose(data.size(), flags, allowed);
   has_choice_ = true;
   if (choice_.way == Way::kSingle) {
     const Offer offer{0, reinterpret_cast<std::uintptr_t>(data.data())};
@@ -58,13 +62,12 @@ bool ShmChannel::send_chosen(std::span<const std::byte> data, unsigned flags) {
   return true;
 }
 
-CopyChooser::Choice ShmChannel::choose(std::size_t bytes, unsigned flags) {
+CopyChooser::Choice ShmChannel::choose(std::size_t bytes, unsigned flags, unsigned allowed) {
   const bool is_received = (flags & kReceived) != 0;
-  unsigned allowed = way_bit(Way::kPlain);
-  if (posix::has_streaming_stores()) allowed |= way_bit(Way::kStreamed);
-  if (is_received && single_copy_bytes_ != 0 && bytes >= single_copy_bytes_ &&
-      theirs_->reads.load(std::memory_order_acquire) != 0)
-    allowed |= way_bit(Way::kSingle);
+  if (!posix::has_streaming_stores()) allowed &= ~way_bit(Way::kStreamed);
+  if (!is_received || single_copy_bytes_ == 0 || bytes < single_copy_bytes_ ||
+      theirs_->reads.load(std::memory_order_acquire) == 0)
+    allowed &= ~way_bit(Way::kSingle);
   return chooser_.choose(
       copy_class(bytes, is_received), allowed, [this](std::size_t copy_class, Way way) -> unsigned {
         const std::size_t index = PublishedTimes::index(copy_class, way);
