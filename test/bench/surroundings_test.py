@@ -218,7 +218,7 @@ class Libraries(Surroundings):
         self.skip_unless_filtering()
         refusing = [program("without"), "process_vm_readv=EPERM"]  # what the libraries do not notice at their start
         for transport, short, text, enough in (
-                ("ucx", {"UCX_TLS": "tcp,cma"}, "process_vm_readv, leave cma out of UCX_TLS", {"UCX_TLS": "tcp"}),
+                ("ucx", {"UCX_TLS": "tcp,cma", "UCX_RNDV_THRESH": "1K"}, "process_vm_readv, leave cma out of UCX_TLS", {"UCX_TLS": "tcp"}),
                 ("ofi", {"KOLO_OFI_PROVIDER": "shm"}, "process_vm_readv, FI_SHM_DISABLE_CMA=1 does without",
                  {"KOLO_OFI_PROVIDER": "shm", "FI_SHM_DISABLE_CMA": "1"})):
             with self.subTest(transport=transport):

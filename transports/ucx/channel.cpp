@@ -127,11 +127,11 @@ void UcxChannel::end() {
            : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'" + way_out());
 }
 
-// Of a refusal of the kernel's UCX says no more than that it is an error.
+// Of a refusal of the kernel's UCX says no more than that it is an error, or late.
 std::string UcxChannel::way_out() const {
   const auto names = carriers();
-  if (broken_ != UCS_ERR_IO_ERROR || std::find(names.begin(), names.end(), "cma") == names.end())
-    return {};
+  const bool may_be_refused = broken_ == UCS_ERR_IO_ERROR || broken_ == UCS_ERR_ENDPOINT_TIMEOUT;
+  if (!may_be_refused || std::find(names.begin(), names.end(), "cma") == names.end()) return {};
   return " (where the kernel refuses copies between processes, process_vm_readv, leave cma out of "
          "UCX_TLS)";
 }
