@@ -161,6 +161,81 @@ class Memory(Surroundings):
         self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(little))
 
 
+class Libraries(Surroundings):
+    """ucx and ofi where their libraries lack something: it goes on, or says what to do."""
+
+    def setUp(self):
+        _, output, _ = run(BENCH, "transports")
+        self.there = dict(line.split(": ", 1) for line in output.splitlines())
+
+    def skip_without(self, transport, carrier=""):
+        about = self.there.get(transport, "cannot be used here")
+        if "cannot be used here" in about or carrier not in about:
+            self.skipTest(f"skipped: no {transport} {carrier}".rstrip())
+
+    def said_of(self, transport, variables, *words, before=()):
+        """The one thing that is wrong, whichever ranks say it."""
+        command = [*before, BENCH, "allreduce", *FEW, "--transport", transport, *words]
+        return " ".join(self.complaints_of(*command, env={**os.environ, **variables}))
+
+    def test_without_a_common_provider_ofi_says_where_they_are_chosen(self):
+        self.skip_without("ofi")
+        for variables in ({"FI_PROVIDER": "nothing_of_the_kind"}, {"KOLO_OFI_PROVIDER": "nothing_of_the_kind"}):
+            with self.subTest(variables=variables):
+                said = self.said_of("ofi", variables)
+                self.assertRegex(said, r"rank \d has not got libfabric's provider .*: (it|libfabric) has none .*FI_PROVIDER leaves")
+                self.assertIn("KOLO_OFI_PROVIDER chooses", said)
+
+    def test_ways_of_ucx_that_are_not_there_are_named_by_their_variables(self):
+        self.skip_without("ucx")
+        for variables, text in (({"UCX_TLS": "nothing"}, "UCX has nothing to run on (No such device): see what UCX_TLS and"),
+                                ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "see what UCX_TLS and UCX_NET_DEVICES say"),
+                                ({"UCX_TLS": "self"}, "see that UCX_TLS and UCX_NET_DEVICES are alike on all ranks"),
+                                ({"UCX_RNDV_THRESH": "many"}, "UCX cannot read its settings (Invalid parameter)")):
+            with self.subTest(variables=variables):
+                self.assertIn(text, self.said_of("ucx", variables))
+
+    def test_a_dev_shm_of_1_mb_is_named_with_the_way_out_which_helps(self):
+        small = "mount -t tmpfs -o size=1m none /dev/shm"
+        self.skip_unless_mounting(small)
+        for transport, short, text, enough in (
+                ("ucx", {"UCX_TLS": "posix,self"}, r"room in /dev/shm may be short, .* UCX_TLS=tcp does without", {"UCX_TLS": "tcp"}),
+                ("ofi", {"KOLO_OFI_PROVIDER": "shm"}, r"provider shm: .*room \(shm: in /dev/shm\).* KOLO_OFI_PROVIDER chooses",
+                 {"KOLO_OFI_PROVIDER": "tcp"})):
+            with self.subTest(transport=transport):
+                self.skip_without(transport)
+                self.assertRegex(self.said_of(transport, short, before=mounted(small)), text)
+                self.lines_of("--transport", transport, "--max-bytes", "16M", before=mounted(small), env={**os.environ, **enough})
+
+    def test_without_locked_memory_nothing_is_missing(self):
+        for transport, variables in (("ucx", {}), ("ofi", {"KOLO_OFI_PROVIDER": "tcp"}), ("ofi", {"KOLO_OFI_PROVIDER": "shm"})):
+            with self.subTest(transport=transport, variables=variables):
+                self.skip_without(transport, variables.get("KOLO_OFI_PROVIDER", ""))
+                self.lines_of("--transport", transport, "--max-bytes", "1M", before=["sh", "-c", 'ulimit -l 0 && exec "$@"', "sh"],
+                              env={**os.environ, **variables})
+
+    def test_where_the_kernel_copies_nothing_between_processes_the_way_out_is_named_and_helps(self):
+        self.skip_unless_filtering()
+        refusing = [program("without"), "process_vm_readv=EPERM"]  # what the libraries do not notice at their start
+        for transport, short, text, enough in (
+                ("ucx", {"UCX_TLS": "tcp,cma", "UCX_RNDV_THRESH": "1K"}, "process_vm_readv, leave cma out of UCX_TLS", {"UCX_TLS": "tcp"}),
+                ("ofi", {"KOLO_OFI_PROVIDER": "shm"}, "process_vm_readv, FI_SHM_DISABLE_CMA=1 does without",
+                 {"KOLO_OFI_PROVIDER": "shm", "FI_SHM_DISABLE_CMA": "1"})):
+            with self.subTest(transport=transport):
+                self.skip_without(transport, short.get("KOLO_OFI_PROVIDER", ""))
+                size = ["--min-bytes", "1M", "--max-bytes", "1M"]
+                self.assertIn(text, self.said_of(transport, short, *size, before=refusing))
+                self.lines_of("--transport", transport, *size, before=refusing, env={**os.environ, **enough})
+
+    def test_the_ways_of_ucx_that_are_named_in_its_readme_sum_right(self):
+        self.skip_without("ucx")
+        for ways, carriers in (("tcp", {"tcp"}), ("posix,sysv,self", {"posix", "sysv"}), ("tcp,cma,posix", {"tcp", "cma", "posix"})):
+            with self.subTest(ways=ways):
+                lines = self.lines_of("--transport", "ucx", "--ranks", "3", "--max-bytes", "1M", env={**os.environ, "UCX_TLS": ways})
+                used = {name for line in lines for name in line["carrier"].split(",")}
+                self.assertTrue(used and used <= carriers, used)
+
+
 class Cores(Surroundings):
     def test_ranks_that_share_one_core_of_a_mask_do_not_spin(self):
         one = {min(os.sched_getaffinity(0))}

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "transports/check.h"
+#include "transports/ofi/provider.h"
 #include "transports/posix/streaming_copy.h"
 
 namespace kolo::ofi {
@@ -173,12 +174,25 @@ void OfiChannel::push_control() {
     const Posted posted = say(WordKind::kCredit, taken_);
     owes_control_ = posted == Posted::kNotNow;
     if (posted == Posted::kYes) told_ = taken_;
+    if (posted == Posted::kNever) find_refused();
   }
   if (!owes_heard_ || lost_) return;
   if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
     owes_control_ = true;
   } else {
     owes_heard_ = false;
+  }
+}
+
+// A peer that is there and does not hear of its credit would wait for ever. Who is done or gone
+// wants none, and what it has sent may still be read.
+void OfiChannel::find_refused() {
+  const std::string why = endpoint_.why();
+  lifeline_.look();
+  if (lifeline_.is_gone(pair_.peer) || lifeline_.last_word(pair_.peer)) {
+    told_ = taken_;
+  } else {
+    lose(ErrorCode::kPeerLost, cannot("give credit to", why));
   }
 }
 
@@ -319,7 +333,13 @@ void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t wor
 }
 
 void OfiChannel::failed(Operation& operation, const std::string& why) {
-  lose(ErrorCode::kPeerLost, cannot(operation.is_receive ? "receive from" : "send to", why));
+  const char* const way_out =
+      known_provider(endpoint_.provider()).shares_regions
+          ? " (where the kernel refuses copies between processes, process_vm_readv, "
+            "FI_SHM_DISABLE_CMA=1 does without, and so does KOLO_OFI_PROVIDER=tcp)"
+          : "";
+  lose(ErrorCode::kPeerLost,
+       cannot(operation.is_receive ? "receive from" : "send to", why + way_out));
 }
 
 void OfiChannel::hear(const Word& message) {

@@ -72,7 +72,13 @@ Offer own_offer(const TransportRequest& request, const std::string& asked) {
       offer.why_not = why_not;
     }
   }
-  if (asked.empty() || offer.usable != " ") offer.why_not.clear();
+  if (offer.usable != " ") {
+    offer.why_not.clear();
+  } else if (asked.empty()) {
+    offer.why_not =
+        fmt::format("it has none of {} (fi_info lists what it has), or FI_PROVIDER leaves them out",
+                    fmt::join(providers_meant(asked), ", "));
+  }
   return offer;
 }
 

@@ -44,7 +44,13 @@ kolo_error no_error() {
   return error;
 }
 
-void Calls::fail() {
+void Calls::fail(kolo_status status) {
+  if (status != KOLO_FAILED) {
+    fail_as_broken(fmt::format(
+        "a function of its table returned {}, where there are KOLO_FAILED, KOLO_NOT_NOW and "
+        "KOLO_DONE",
+        static_cast<int>(status)));
+  }
   const bool is_known = error_.code >= KOLO_PEER_LOST && error_.code <= KOLO_SYSTEM;
   const auto code = is_known ? static_cast<ErrorCode>(error_.code) : ErrorCode::kSystem;
   const int peer = error_.peer < 0 ? kNoPeer : error_.peer;
@@ -57,6 +63,12 @@ void Calls::fail() {
 void Calls::fail_as_closed() const {
   throw Error(ErrorCode::kAborted, kNoPeer,
               fmt::format("rank {}: this transport was closed", rank_));
+}
+
+void Calls::fail_as_broken(std::string_view what) const {
+  throw Error(ErrorCode::kProtocol, kNoPeer,
+              fmt::format("rank {}: {}: {}: mend the transport (transports/plugin.h)", rank_,
+                          plugin_.table.name, what));
 }
 
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer) {

@@ -23,18 +23,22 @@ class Calls {
   kolo_error* error() { return &error_; }
 
   // Whether it did what it was asked; false for "not now". Error with the code and the peer that it
-  // said, and a text that names the rank, the peer and the transport.
+  // said, and a text that names the rank, the peer and the transport; kProtocol where it returned
+  // what is no status.
   bool done(kolo_status status) {
-    if (status == KOLO_FAILED) [[unlikely]]
-      fail();
+    if (status != KOLO_DONE && status != KOLO_NOT_NOW) [[unlikely]]
+      fail(status);
     return status == KOLO_DONE;
   }
 
   // Error kAborted: this transport was closed.
   [[noreturn]] void fail_as_closed() const;
 
+  // Error kProtocol: it has broken the contract of its table.
+  [[noreturn]] void fail_as_broken(std::string_view what) const;
+
  private:
-  [[noreturn]] void fail();
+  [[noreturn]] void fail(kolo_status status);
 
   const Plugin& plugin_;
   const int rank_;

@@ -1,5 +1,6 @@
 #include "transports/plugin/plain.h"
 
+#include <fmt/format.h>
 #include <vector>
 
 #include "transports/check.h"
@@ -15,14 +16,19 @@ class PluggedPlainChannel final : public PlainChannel {
       : table_(plugin.table), calls_(plugin, rank), channel_(channel) {}
 
   bool send(std::span<const std::byte> message) override {
-    return calls_.done(
-        table_.send(channel_, message.data(), message.size(), kPlain, calls_.error()));
+    const bool is_taken =
+        calls_.done(table_.send(channel_, message.data(), message.size(), kPlain, calls_.error()));
+    taken_ += is_taken ? 1 : 0;
+    return is_taken;
   }
 
   std::uint64_t completed() override {
-    std::uint64_t segments = 0;
+    std::uint64_t segments = completed_;
     calls_.done(table_.completed(channel_, &segments, calls_.error()));
-    return segments;
+    // Else memory would be given back too early, or a wait would never end.
+    if (segments < completed_ || segments > taken_) [[unlikely]]
+      fail_as_miscounted(segments);
+    return completed_ = segments;
   }
 
   bool receive(std::span<std::byte> into) override {
@@ -30,9 +36,17 @@ class PluggedPlainChannel final : public PlainChannel {
   }
 
  private:
+  [[noreturn]] void fail_as_miscounted(std::uint64_t segments) const {
+    calls_.fail_as_broken(
+        fmt::format("completed says {} messages, where it has taken {} and said {} before",
+                    segments, taken_, completed_));
+  }
+
   const kolo_plugin& table_;
   Calls calls_;
   kolo_channel* const channel_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t completed_ = 0;
 };
 
 class PluggedPlainTransport final : public PlainTransport {

@@ -1,6 +1,7 @@
 #include "transports/ucx/channel.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -121,8 +122,18 @@ void UcxChannel::end() {
   // another rank's that is not written to its end yet: of who was done all is waited for.)
   station_.read_what_is_there();
   if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
-  lose(broken_ == UCS_OK ? "its process has ended"
-                         : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'");
+  lose(broken_ == UCS_OK
+           ? "its process has ended"
+           : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'" + way_out());
+}
+
+// Of a refusal of the kernel's UCX says no more than that it is an error, or late.
+std::string UcxChannel::way_out() const {
+  const auto names = carriers();
+  const bool may_be_refused = broken_ == UCS_ERR_IO_ERROR || broken_ == UCS_ERR_ENDPOINT_TIMEOUT;
+  if (!may_be_refused || std::find(names.begin(), names.end(), "cma") == names.end()) return {};
+  return " (where the kernel refuses copies between processes, process_vm_readv, leave cma out of "
+         "UCX_TLS)";
 }
 
 void UcxChannel::lose(const std::string& why) {

@@ -117,6 +117,7 @@ class UcxChannel final : public Channel {
   void wait_for_place();
   bool settle(Inbox::Taken taken);
   void lose(const std::string& why);
+  std::string way_out() const;
 
   Station& station_;
   const int peer_;

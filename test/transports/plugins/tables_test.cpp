@@ -177,6 +177,50 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
                                            "ranks are farther apart"));
 }
 
+TEST_CASE(
+    "what is no status, and a count of what was never sent, are errors, not a wait without end") {
+  kolo_plugin table = played_table("played");
+  table.make = make_nothing;
+  table.send = [](kolo_channel*, const void*, std::size_t, unsigned, kolo_error*) {
+    return KOLO_DONE;
+  };
+  const auto complaint_of = [&table](const auto& act) {
+    const auto transport = plugin::make_plugged(plugin::checked(&table, "under test"),
+                                                request_of(0, 2, make_local_store()));
+    try {
+      act(transport->channel(1));
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto send_one = [](Channel& channel) {
+    const std::byte data{};
+    channel.send({&data, 1});
+    channel.is_drained();
+  };
+  CHECK(complaint_of(send_one).empty());
+  table.completed = [](kolo_channel*, std::uint64_t* messages, kolo_error*) {
+    *messages = 3;
+    return KOLO_DONE;
+  };
+  CHECK_THAT(
+      complaint_of(send_one),
+      StartsWith("rank 0: played: completed says 3 messages, where it has taken 0 and said 0"));
+  table.receive = [](kolo_channel*, void*, std::size_t, unsigned, kolo_error*) {
+    const volatile int none = 77;  // C's enumerations hold any number
+    return static_cast<kolo_status>(none);
+  };
+  table.completed = played_table("played").completed;
+  const auto receive_one = [](Channel& channel) {
+    std::byte into{};
+    channel.receive({&into, 1});
+  };
+  CHECK_THAT(complaint_of(receive_one),
+             StartsWith("rank 0: played: a function of its table returned 77"));
+}
+
 TEST_CASE("a make that makes nothing, and a channel that is none, are errors of the transport's") {
   kolo_plugin table = played_table("played");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error*) { return KOLO_DONE; };
