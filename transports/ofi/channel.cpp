@@ -174,25 +174,12 @@ void OfiChannel::push_control() {
     const Posted posted = say(WordKind::kCredit, taken_);
     owes_control_ = posted == Posted::kNotNow;
     if (posted == Posted::kYes) told_ = taken_;
-    if (posted == Posted::kNever) find_refused();
   }
   if (!owes_heard_ || lost_) return;
   if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
     owes_control_ = true;
   } else {
     owes_heard_ = false;
-  }
-}
-
-// A peer that is there and does not hear of its credit would wait for ever. Who is done or gone
-// wants none, and what it has sent may still be read.
-void OfiChannel::find_refused() {
-  const std::string why = endpoint_.why();
-  lifeline_.look();
-  if (lifeline_.is_gone(pair_.peer) || lifeline_.last_word(pair_.peer)) {
-    told_ = taken_;
-  } else {
-    lose(ErrorCode::kPeerLost, cannot("give credit to", why));
   }
 }
 

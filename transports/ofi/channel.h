@@ -131,7 +131,6 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   void enqueue(std::span<const std::byte> data);
   Posted post(Outgoing& segment);
   void push_control();
-  void find_refused();
   Posted say(WordKind kind, std::uint64_t count);
   void hear_taken(std::uint64_t low);
   std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
