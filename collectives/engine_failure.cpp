@@ -127,7 +127,8 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
       case ErrorCode::kProtocol:
         return {error.code(), error.peer(), error.what() + where()};
       case ErrorCode::kSystem:
-      case ErrorCode::kUnavailable:  // the other ranks read it, too, and have devices of that number
+      case ErrorCode::kUnavailable:  // the other ranks read it, too, and have devices of that
+                                     // number
         return {error.code(), error.peer(), by_rank(rank_, error.what()) + where()};
       case ErrorCode::kDeadline:
       case ErrorCode::kMismatch:

@@ -71,7 +71,8 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
     for (std::byte* const memory : uploads[rank])
       drivers[rank]->free(reinterpret_cast<cuda::Address>(memory));
   }
-  if (const std::string left = machine.left_over(); (all_went_well || job.leaves_nothing) && !left.empty())
+  if (const std::string left = machine.left_over();
+      (all_went_well || job.leaves_nothing) && !left.empty())
     outcomes.push_back({"left on the machine: " + left, {}, {}});
   for (const std::string& violation : machine.violations()) outcomes.push_back({violation, {}, {}});
   return outcomes;
