@@ -75,9 +75,7 @@ class DeviceChannel final : public StreamChannel {
   bool is_peer_gone() const;  // it has nothing of this rank's mapped
 
   // Nothing that it was given is under way.
-  bool is_done() const noexcept {
-    return !batches_.is_begun() && has_finished() && has_replayed();
-  }
+  bool is_done() const noexcept { return !batches_.is_begun() && has_finished() && has_replayed(); }
   // From now on every call says so; the peer learns it, and whether all streams of this rank were
   // done, be they those of other channels.
   void close(bool is_all_done) noexcept;
