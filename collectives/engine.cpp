@@ -101,7 +101,10 @@ void Engine::begin(const std::function<void()>& make_planner) {
     connect(Clock::now() + options_.timeout);
     make_planner();
   } catch (const Error& error) {
-    const Error cause = settle(error);
+    const bool is_of_rank = error.code() == ErrorCode::kSystem;
+    const Error cause =
+        settle({error.code(), error.peer(),
+                is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())});
     leave();
     throw cause;
   } catch (...) {

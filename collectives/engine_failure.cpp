@@ -125,9 +125,11 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     switch (error.code()) {
       case ErrorCode::kPeerLost:
       case ErrorCode::kProtocol:
-      case ErrorCode::kSystem:
-      case ErrorCode::kUnavailable:
         return {error.code(), error.peer(), error.what() + where()};
+      case ErrorCode::kSystem:
+      case ErrorCode::kUnavailable:  // the other ranks read it, too, and have devices of that
+                                     // number
+        return {error.code(), error.peer(), by_rank(rank_, error.what()) + where()};
       case ErrorCode::kDeadline:
       case ErrorCode::kMismatch:
       case ErrorCode::kAborted:

@@ -205,6 +205,9 @@ bool Streams::is_over(const Given& given) const {
   if (!given.is_given || given.unread > 0) return false;
   if (given.event == nullptr) return true;
   if (!own_->at->has_come(given.event)) return false;
+  for (StreamChannel* const channel : streams_) {
+    if (channel != nullptr) channel->require_whole();
+  }
   for (const Cell& cell : given.cells) {
     if (cell.from != kNobody) compare(cell.from, cell.bytes, cell.expected);
   }

@@ -60,6 +60,7 @@ result=$out/$(date -u +%Y-%m-%d)-gpu-$name
 build=build/cuda
 scratch=$(mktemp -d "$out/.gpu.XXXXXX") || refuse "--out $out: cannot write there"
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
 
 # step NAME COMMAND...: its output to a file, the end of which is shown where it fails.
 step() {

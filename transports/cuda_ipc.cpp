@@ -140,8 +140,10 @@ class CudaTransport final : public Transport {
   // may begin at any time, stays mapped until the transport's end.
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;
+    const bool is_all_done = std::ranges::all_of(
+        channels_, [](auto& channel) { return !channel || channel->device_channel().is_done(); });
     for (const auto& channel : channels_) {
-      if (channel) channel->device_channel().close();
+      if (channel) channel->device_channel().close(is_all_done);
     }
     const bool is_idle = cuda::wait_for_end(patience_, [this] {
       bool has_finished = true;

@@ -271,12 +271,12 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
            complete);
   const TransportKind& chosen = kind ? *kind : choose(kinds, complete);
-  auto transport = decorate(make_or_tell_why(chosen, complete), complete);
-  if (!complete.device || chosen.serves_devices != nullptr) return transport;
+  const auto make = [&] { return decorate(make_or_tell_why(chosen, complete), complete); };
+  if (!complete.device || chosen.serves_devices != nullptr) return make();
   StagedSettings staged;
   staged.device = complete.device->number;
   staged.driver = complete.device->driver;
-  return make_staged(std::move(transport), staged);
+  return make_staged(make, chosen.name, complete.rank, staged);
 }
 
 }  // namespace kolo

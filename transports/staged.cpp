@@ -212,6 +212,14 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
 std::unique_ptr<Transport> make_staged(std::unique_ptr<Transport> host,
                                        const StagedSettings& settings) {
   check(host != nullptr, "make_staged needs a transport for host memory");
+  const std::string name(host->name());
+  const int rank = host->rank();
+  return make_staged([&host] { return std::move(host); }, name, rank, settings);
+}
+
+std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Transport>()>& make_host,
+                                       std::string_view name, int rank,
+                                       const StagedSettings& settings) {
   const std::size_t longest = settings.longest_segment_bytes;
   check(longest > 0 && longest % kSegmentAlignment == 0,
         "staged: longest_segment_bytes must be a multiple of kSegmentAlignment");
@@ -219,17 +227,21 @@ std::unique_ptr<Transport> make_staged(std::unique_ptr<Transport> host,
         "staged: longest_segment_bytes leaves no room for four pinned slots each way in 4 MiB");
   check(settings.most_under_way >= kMinimumCredit, "staged: most_under_way is too little");
   const auto driver = settings.driver ? settings.driver : cuda::installed_driver();
-  if (const std::string why = cuda::why_unusable(*driver); !why.empty()) {
-    throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("rank {}: device memory cannot go over {} here: {}", host->rank(),
-                            host->name(), why));
+  const std::string words =
+      fmt::format("rank {}: device memory cannot go over {} here: ", rank, name);
+  if (const std::string why = cuda::why_unusable(*driver); !why.empty())
+    throw Error(ErrorCode::kUnavailable, kNoPeer, words + why);
+  std::unique_ptr<InUse> in_use;
+  try {
+    const int device = cuda::choose_device(*driver, settings.device, rank);
+    in_use = std::make_unique<InUse>(driver, device);
+  } catch (const Error& error) {
+    throw Error(error.code(), kNoPeer, words + error.what());
   }
-  const int device = cuda::choose_device(*driver, settings.device, host->rank());
-  auto in_use = std::make_unique<InUse>(driver, device);
-  in_use->staging.rank = host->rank();
+  in_use->staging.rank = rank;
   in_use->staging.longest_segment_bytes = longest;
   in_use->staging.most_under_way = static_cast<std::size_t>(settings.most_under_way);
-  return std::make_unique<StagedTransport>(std::move(host), std::move(in_use), settings.patience);
+  return std::make_unique<StagedTransport>(make_host(), std::move(in_use), settings.patience);
 }
 
 }  // namespace kolo

@@ -22,7 +22,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "transports/transport.h"
 
@@ -49,5 +51,11 @@ struct StagedSettings {
 // device that serves, with the reason.
 std::unique_ptr<Transport> make_staged(std::unique_ptr<Transport> host,
                                        const StagedSettings& settings = {});
+
+// The same of `rank`, with a transport of this name that is made, and its peers met, once the
+// device has all that it needs: what is wrong with that is said while the peers still wait.
+std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Transport>()>& make_host,
+                                       std::string_view name, int rank,
+                                       const StagedSettings& settings);
 
 }  // namespace kolo

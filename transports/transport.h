@@ -162,6 +162,12 @@ class StreamChannel {
   // progress. Else the two forms know nothing of each other.
   virtual bool is_one_with_host() const { return false; }
 
+  // Error kPeerLost where the peer has closed before its streams had done all: they were let go of
+  // in the middle, and what they have sent on since may be anything. Asked of all channels of a
+  // transport when a stream has come to an end, before its results are believed: what a peer let
+  // go of may have come by way of a third.
+  virtual void require_whole() {}
+
   // Of any length. False and null: not now.
   virtual bool can_send() const { return false; }
   virtual bool send(void* stream, std::span<const std::byte> data, unsigned flags);

@@ -3,9 +3,19 @@
 #include <cstring>
 #include <vector>
 
+#include "transports/error.h"
+
 namespace kolo::test {
 
+void PlayedMath::begin(const std::string& function) {
+  const int code = driver_->call_other(function);
+  if (code == 0) return;
+  throw Error(ErrorCode::kSystem, kNoPeer,
+              function + " on device 0 (Played 0): the driver's error " + std::to_string(code));
+}
+
 void PlayedMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  begin("cudaMemcpyAsync");
   written_bytes_ += bytes;
   driver_->launch(stream, {{to, bytes}, {from, bytes}},
                   [bytes](const auto& operands) { std::memmove(operands[0], operands[1], bytes); });
@@ -13,6 +23,7 @@ void PlayedMath::copy(void* to, const void* from, std::size_t bytes, void* strea
 
 void PlayedMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
                         void* stream) {
+  begin("cudaLaunchKernel");
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes * (pass.copy == nullptr ? 1 : 2);
   driver_->launch(stream,
@@ -31,6 +42,7 @@ void PlayedMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const S
 }
 
 void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
+  begin("cudaLaunchKernel");
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes;
   driver_->launch(stream, {{pass.out, bytes}, {pass.left, bytes}},
@@ -41,6 +53,7 @@ void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, voi
 
 std::byte* PlayedMath::allocate(std::size_t bytes) {
   driver_->require_beside_capture("cudaMalloc");
+  begin("cudaMalloc");
   return driver_->make_memory(bytes, PlayedDriver::Kind::kDevice);
 }
 

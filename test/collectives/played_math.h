@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "collectives/device_math.h"
 #include "test/transports/cuda/played.h"
@@ -20,6 +21,9 @@ class PlayedMath final : public DeviceMath {
   void multiply(ElementType type, const Pass& pass, double factor, void* stream) override;
   std::byte* allocate(std::size_t bytes) override;
   void free(std::byte* memory) noexcept override;
+
+  // Counts a function of CUDA's runtime, which may be told to fail. Error kSystem where it does.
+  void begin(const std::string& function);
 
   // Bytes that kernels and copies of this rank have written.
   std::size_t written_bytes() const { return written_bytes_; }

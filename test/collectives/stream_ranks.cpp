@@ -67,10 +67,12 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
   const bool all_went_well = std::ranges::all_of(
       outcomes, [](const RankOutcome& outcome) { return outcome.text.empty(); });
   for (std::size_t rank = 0; rank < drivers.size(); ++rank) {
+    if (job.at_end) job.at_end(static_cast<int>(rank), *drivers[rank]);
     for (std::byte* const memory : uploads[rank])
       drivers[rank]->free(reinterpret_cast<cuda::Address>(memory));
   }
-  if (const std::string left = machine.left_over(); all_went_well && !left.empty())
+  if (const std::string left = machine.left_over();
+      (all_went_well || job.leaves_nothing) && !left.empty())
     outcomes.push_back({"left on the machine: " + left, {}, {}});
   for (const std::string& violation : machine.violations()) outcomes.push_back({violation, {}, {}});
   return outcomes;

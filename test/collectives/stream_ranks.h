@@ -47,6 +47,10 @@ struct StreamJob {
   CommunicatorOptions options = {};
   // Before the communicator is made.
   std::function<void(int rank, PlayedDriver& driver)> adjust = {};
+  // When all communicators have ended.
+  std::function<void(int rank, PlayedDriver& driver)> at_end = {};
+  // Also where ranks failed nothing may be left on the machine.
+  bool leaves_nothing = false;
 };
 
 // What came of every rank; then nothing is left on the machine, and nobody did what nobody may, or

@@ -164,7 +164,7 @@ TEST_CASE("a driver that fails in the middle of an operation ends it on every ra
         for (int i = 0; i < 3; ++i) sum_async(rank, memory).wait();
         rank.communicator.barrier();  // where who had all it needed hears of it
       });
-      require_cause(outcomes, ErrorCode::kSystem, "on device 0");
+      require_cause(outcomes, ErrorCode::kSystem, "rank 2: cu");
     }
   }
 }

@@ -276,6 +276,27 @@ TEST_CASE("memory in the wrong place and what no stream can do are refused, and 
   });
 }
 
+TEST_CASE("memory of another device than the rank's is refused with both, and nothing is sent") {
+  StreamJob job;
+  job.devices = 2;
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    const int other = 1 - rank.device;
+    std::byte* const theirs =
+        rank.driver.make_memory(kCount * sizeof(float), PlayedDriver::Kind::kDevice, other);
+    rank.uploads.push_back(theirs);
+    const std::string said = refusal([&] {
+      rank.communicator.all_reduce(theirs, theirs, kCount, ElementType::kFloat32, ReduceOp::kSum,
+                                   on(rank.stream));
+    });
+    expect_said(said, "device " + std::to_string(other));
+    expect_said(said, "device " + std::to_string(rank.device) + " (Played");
+    std::byte* const memory = rank.upload(floats(1));
+    sum(rank, memory, on(rank.stream));  // all is well
+    rank.synchronize();
+    expect(holds(memory, 2), "a wrong sum");
+  });
+}
+
 TEST_CASE("a communicator without a device refuses streams, and asks no driver") {
   run_ranks(2, "auto", [](Communicator& communicator) {
     std::vector<float> host(kCount);

@@ -8,6 +8,7 @@ namespace kolo::cuda {
 
 bool Batches::begin(Stream stream) {
   check(!is_begun_, "begin() before the batch begun last has ended");
+  if (event_ == nullptr) event_ = device_.make_event();
   const bool is_done = has_event_ && device_.is_done(event_);
   if (has_event_ && !is_done && stream != stream_) device_.wait_for(event_, stream);
   stream_ = stream;

@@ -1,7 +1,8 @@
 // Which stream may give work to a channel now, and when the work of the last one is done.
 //
 // A stream may be destroyed between two batches: so a batch ends with an event, which the next one
-// waits for where it is another stream's, and which the end of the channel asks.
+// waits for where it is another stream's, and which the end of the channel asks. The first batch
+// makes it: a channel that is being made calls nothing that can fail.
 //
 // Threading: one at a time.
 #pragma once
@@ -12,8 +13,10 @@ namespace kolo::cuda {
 
 class Batches {
  public:
-  explicit Batches(const Device& device) : device_(device), event_(device.make_event()) {}
-  ~Batches() { device_.destroy_event(event_); }
+  explicit Batches(const Device& device) : device_(device) {}
+  ~Batches() {
+    if (event_ != nullptr) device_.destroy_event(event_);
+  }
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
@@ -32,7 +35,7 @@ class Batches {
 
  private:
   const Device& device_;
-  const Event event_;
+  Event event_ = nullptr;
   Stream stream_ = nullptr;  // of the batch that is open or was last
   bool is_begun_ = false;
   bool has_event_ = false;  // it has been recorded

@@ -132,7 +132,7 @@ class Device::Current {
 
 Device::Device(std::shared_ptr<Driver> driver, int number)
     : driver_(std::move(driver)), number_(number), describe_(fmt::format("device {}", number)) {
-  const int count = count_devices(*driver_);
+  const int count = count_visible();
   if (number < 0 || number >= count) {
     throw Error(ErrorCode::kUnavailable, kNoPeer,
                 fmt::format("there is no CUDA device {}: this process sees {} (nvidia-smi, "
@@ -167,6 +167,12 @@ void Device::fail(int code, const std::string& call, const std::string& advice) 
                           advice.empty() ? advice_for(code) : advice));
 }
 
+int Device::count_visible() const {
+  int count = 0;
+  check_call(driver_->device_count(&count), "cuDeviceGetCount");
+  return count;
+}
+
 double Device::memory_GBps() const {
   int clock_kHz = 0;
   int width_bits = 0;
@@ -178,7 +184,7 @@ double Device::memory_GBps() const {
 }
 
 int Device::find(const std::string& other_uuid) const {
-  for (int other = 0; other < count_devices(*driver_); ++other) {
+  for (int other = 0, count = count_visible(); other < count; ++other) {
     std::array<std::uint8_t, 16> uuid{};
     check_call(driver_->device_uuid(&uuid, other), "cuDeviceGetUuid_v2");
     if (uuid_text(uuid) == other_uuid) return other;

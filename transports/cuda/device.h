@@ -127,6 +127,7 @@ class Device {
     if (code != kSuccess) [[unlikely]]
       fail(code, call);
   }
+  int count_visible() const;
   std::string free_memory() const;
 
   const std::shared_ptr<Driver> driver_;

@@ -255,9 +255,7 @@ class Meeting {
     Met::Peer& peer = met_->peers[static_cast<std::size_t>(hello.rank)];
     if (peer.accepted.is_open()) return true;
     peer.accepted = std::move(caller);
-    peer.words = std::make_unique<RegisteredWords>(
-        *met_->device,
-        posix::SharedMemory(std::move(message.passed), index(request_.size) * kBlockBytes));
+    peer.passed = std::move(message.passed);
     return true;
   }
 
@@ -293,6 +291,9 @@ class Meeting {
     require_reach(peer);
     const Card& card = cards_[index(peer)];
     Met::Peer& met = met_->peers[index(peer)];
+    met.words = std::make_unique<RegisteredWords>(
+        *met_->device,
+        posix::SharedMemory(std::move(met.passed), index(request_.size) * kBlockBytes));
     Link& link = met.link;
     link.rank = request_.rank;
     link.peer = peer;

@@ -58,6 +58,7 @@ struct Met {
   bool free_slots = true;
 
   struct Peer {
+    posix::Descriptor passed;  // of its words, until they are mapped
     std::unique_ptr<RegisteredWords> words;
     posix::Descriptor called;    // the socket that this rank opened
     posix::Descriptor accepted;  // the one that the peer did: closed with its process

@@ -411,11 +411,10 @@ bool DeviceChannel::is_peer_gone() const {
   return is_peer_dead_ || link_.own->has_closed.load(std::memory_order_acquire) != 0;
 }
 
-void DeviceChannel::close() noexcept {
+void DeviceChannel::close(bool is_all_done) noexcept {
   if (std::exchange(is_closed_, true)) return;
-  const bool is_done = !batches_.is_begun() && has_finished() && has_replayed();
   link_.theirs->is_closing.store(
-      static_cast<std::uint32_t>(is_done ? Closing::kDone : Closing::kAborted),
+      static_cast<std::uint32_t>(is_all_done ? Closing::kDone : Closing::kAborted),
       std::memory_order_release);
   batches_.close();
 }

@@ -57,6 +57,7 @@ class DeviceChannel final : public StreamChannel {
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
+  void require_whole() override { fail_if_lost("believe what came from", false); }
   std::string why_not_captured() const override { return ""; }
 
   // The peer's exported memory here, until the end.
@@ -73,8 +74,11 @@ class DeviceChannel final : public StreamChannel {
   void lose_peer() { is_peer_dead_ = true; }
   bool is_peer_gone() const;  // it has nothing of this rank's mapped
 
-  // From now on every call says so; the peer learns it.
-  void close() noexcept;
+  // Nothing that it was given is under way.
+  bool is_done() const noexcept { return !batches_.is_begun() && has_finished() && has_replayed(); }
+  // From now on every call says so; the peer learns it, and whether all streams of this rank were
+  // done, be they those of other channels.
+  void close(bool is_all_done) noexcept;
   // Frees the streams from waiting; to be repeated until has_finished(). Replays, too, those to
   // come among them.
   void free_streams() noexcept;

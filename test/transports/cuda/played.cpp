@@ -150,6 +150,11 @@ int PlayedDriver::calls(const std::string& function) const {
   return found == calls_.end() ? 0 : found->second;
 }
 
+std::map<std::string, int> PlayedDriver::all_calls() const {
+  const std::lock_guard lock(machine_.mutex_);
+  return calls_;
+}
+
 int PlayedDriver::enter(const char* function) {
   const int count = ++calls_[function];
   if (!is_beside_capture(function)) return played::kCaptureUnsupported;

@@ -127,6 +127,7 @@ class PlayedDriver final : public cuda::Driver {
   // nth 0: every one.
   void fail(const std::string& function, int code, int nth = 1);
   int calls(const std::string& function) const;
+  std::map<std::string, int> all_calls() const;
 
   cuda::Stream make_stream();
   // Into a graph, which can be launched once the capture has ended. Streams that wait for an event
@@ -135,7 +136,8 @@ class PlayedDriver final : public cuda::Driver {
   void capture(cuda::Stream stream);
   PlayedGraph* end_capture(cuda::Stream stream);
   void replay(const PlayedGraph& graph, cuda::Stream stream);
-  // For functions that are none of the driver's.
+  // For functions that are none of the driver's: counted, and what they shall end with.
+  int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
 
   // A kernel in the order of the stream: it gets what lies at the addresses, of which each must be

@@ -43,6 +43,11 @@ void PlayedDriver::replay(const PlayedGraph& graph, cuda::Stream stream) {
   machine_.run_if_at_once();
 }
 
+int PlayedDriver::call_other(const std::string& function) {
+  const std::lock_guard lock(machine_.mutex_);
+  return enter(function.c_str());
+}
+
 void PlayedDriver::require_beside_capture(const std::string& function) {
   const std::lock_guard lock(machine_.mutex_);
   if (has_capture(0) && capture_mode == 0) violate(function + " while a stream is being captured");
