@@ -30,6 +30,36 @@ Bytes inverted(Bytes bytes) {
   return bytes;
 }
 
+// A segment between two ranks, the same of both.
+struct Outgoing {
+  int peer;
+  int index;
+  std::span<std::byte> data;  // its pattern
+  unsigned flags;
+  In in;  // how it is taken
+};
+
+// `body(outgoing)` for segments of many lengths, in allocated and in plain memory, on 64
+// alignments, of either flag, taken in every way.
+template <typename Body>
+void for_memory_of_every_kind(Rank& rank, const Body& body) {
+  const std::size_t longest = rank.segment_bytes();
+  const std::size_t lengths[] = {0, 1, 56, 4095, 4096, 8191, 8192, 8193, longest - 1, longest};
+  constexpr In kIns[] = {In::kReceive, In::kView, In::kReceiveCold};
+  const auto allocated = rank.transport().allocate(longest + 64);
+  Bytes plain(longest + 64);
+  for (int i = 0; i < 480; ++i) {
+    std::byte* const memory = (i / 10 % 2 == 0 ? allocated.get() : plain.data()) + i % 64;
+    const Outgoing out{1 - rank.rank(),
+                       i,
+                       {memory, std::min(longest, lengths[i % 10])},
+                       i / 20 % 2 == 0 ? kPlain : kReceived,
+                       kIns[i / 40 % 3]};
+    fill(memory, pattern(rank.rank(), out.peer, i, out.data.size()));
+    body(out);
+  }
+}
+
 }  // namespace
 
 void memory_kinds(const Subject& subject) {
@@ -71,52 +101,28 @@ void allocated_memory(const Subject& subject) {
 
 void from_allocated_memory(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
-    const int peer = 1 - rank.rank();
-    const std::size_t longest = rank.segment_bytes();
-    const std::size_t bytes[] = {1, 56, 4096, 8191, 8192, 8193, longest - 1, longest};
-    constexpr In kIns[] = {In::kReceive, In::kView, In::kReceiveCold};
-    const auto allocated = rank.transport().allocate(2 * longest);
-    Bytes plain(2 * longest);
-    for (int i = 0; i < 400; ++i) {
-      const std::size_t length = std::min(longest, bytes[i % 8]);
-      std::byte* const memory = (i / 8 % 2 == 0 ? allocated.get() : plain.data()) + i % 64;
-      const unsigned flags = i / 16 % 2 == 0 ? kPlain : kReceived;
-      const In in = kIns[i / 32 % 3];
-      const Bytes expected = pattern(rank.rank(), peer, i, length);
-      fill(memory, expected);
-      send(rank, peer, {memory, length}, flags);
-      expect_pattern(rank, peer, i, length, in);
-      rank.drain(peer);
-      expect_equal({memory, length}, expected, "what was sent, after it was");
-    }
+    for_memory_of_every_kind(rank, [&](const Outgoing& out) {
+      send(rank, out.peer, out.data, out.flags);
+      expect_pattern(rank, out.peer, out.index, out.data.size(), out.in);
+      rank.drain(out.peer);
+      expect_equal(out.data, pattern(rank.rank(), out.peer, out.index, out.data.size()),
+                   "what was sent, after it was");
+    });
   });
 }
 
 void copied_segments(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
-    const int peer = 1 - rank.rank();
-    const std::size_t longest = rank.segment_bytes();
-    const std::size_t bytes[] = {0, 1, 56, 4095, 4096, 8192, longest - 1, longest};
-    constexpr In kIns[] = {In::kReceive, In::kView, In::kReceiveCold};
-    const auto allocated = rank.transport().allocate(longest + 64);
-    Bytes plain(longest + 64);
-    for (int i = 0; i < 400; ++i) {
-      const std::size_t length = std::min(longest, bytes[i % 8]);
-      std::byte* const memory = (i / 8 % 2 == 0 ? allocated.get() : plain.data()) + i % 64;
-      const unsigned flags = i / 16 % 2 == 0 ? kPlain : kReceived;
-      const bool is_copied = i % 5 != 0;  // else it is sent from where it lies, as ever
-      fill(memory, pattern(rank.rank(), peer, i, length));
-      const std::span<const std::byte> data(memory, length);
-      rank.until(
-          [&] {
-            return is_copied ? rank.to(peer).send_copy(data, flags)
-                             : rank.to(peer).send(data, flags);
-          },
-          "credit");
-      if (is_copied) std::fill_n(memory, length, std::byte{0xee});
-      expect_pattern(rank, peer, i, length, kIns[i / 32 % 3]);
-      rank.drain(peer);
-    }
+    for_memory_of_every_kind(rank, [&](const Outgoing& out) {
+      if (out.index % 7 == 0) {  // beside segments that stay where they are
+        send(rank, out.peer, out.data, out.flags);
+      } else {
+        rank.until([&] { return rank.to(out.peer).send_copy(out.data, out.flags); }, "credit");
+        std::ranges::fill(out.data, std::byte{0xee});
+      }
+      expect_pattern(rank, out.peer, out.index, out.data.size(), out.in);
+      rank.drain(out.peer);
+    });
   });
 }
 

@@ -93,8 +93,6 @@ class Endpoint {
   // The same, for who closes it otherwise.
   Fids give_up() noexcept { return std::move(fids_); }
   bool is_open() const { return fids_.endpoint != nullptr; }
-  // The provider's own, borrowed: what its functions do can be changed there, as tests do.
-  fid_ep* handle() const { return fids_.endpoint.get(); }
 
  private:
   void open_queue(std::size_t operations, bool can_sleep);
