@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -279,7 +280,8 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
   for (const bool has_thread : {false, true}) {
     StreamJob job = job_of(2);
     job.options.progress_thread = has_thread;
-    const auto outcomes = try_stream_ranks(job, [has_thread](const StreamRank& rank) {
+    std::promise<void> left;  // the barrier, by rank 0: in it, it would hear of the end as well
+    const auto outcomes = try_stream_ranks(job, [&left, has_thread](const StreamRank& rank) {
       std::byte* const memory = memory_of(rank);
       const PlayedGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
       fill(memory, numbers(rank.communicator.rank(), 0));
@@ -287,7 +289,9 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
       rank.synchronize();
       expect(holds_sum(memory, 2, 0), "while both were there");
       rank.communicator.barrier();
+      if (rank.communicator.rank() == 0) left.set_value();
       if (rank.communicator.rank() == 1) {
+        expect(left.get_future().wait_for(60s) == std::future_status::ready, "rank 0 is done");
         rank.communicator.abort("enough");
         return;
       }
