@@ -27,6 +27,33 @@ union Control {
   cmsghdr alignment;
 };
 
+// One call of recvmsg, with what it says of the end.
+Message receive_once(int socket, std::span<std::byte> into) {
+  iovec piece{into.data(), into.size()};
+  Control control{};
+  msghdr header{};
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
+  const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  Message message;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return message;
+  if (got <= 0) {
+    message.what = Received::kClosed;
+    return message;
+  }
+  message.what = Received::kMessage;
+  message.bytes = static_cast<std::size_t>(got);
+  const cmsghdr* item = CMSG_FIRSTHDR(&header);
+  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+    int passed = -1;
+    std::memcpy(&passed, CMSG_DATA(item), sizeof passed);
+    message.passed = Descriptor(passed);
+  }
+  return message;
+}
+
 }  // namespace
 
 UnixListener::UnixListener(int backlog) : descriptor_(make_socket()) {
@@ -86,29 +113,14 @@ bool send_message(int socket, std::span<const std::byte> message, int passed) no
   return ::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
+// Last words may lie in the queue when the kernel first tells the end: it looks into the queue
+// before it looks for the end, and tells a reset (once) before it looks into the queue. Who asks
+// again after each of these has heard all.
 Message receive_message(int socket, std::span<std::byte> into) {
-  iovec piece{into.data(), into.size()};
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &piece;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes.data();
-  header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
-  const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  Message message;
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return message;
-  if (got <= 0) {
-    message.what = Received::kClosed;
-    return message;
-  }
-  message.what = Received::kMessage;
-  message.bytes = static_cast<std::size_t>(got);
-  const cmsghdr* item = CMSG_FIRSTHDR(&header);
-  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
-    int passed = -1;
-    std::memcpy(&passed, CMSG_DATA(item), sizeof passed);
-    message.passed = Descriptor(passed);
-  }
+  constexpr int kWaysToEnd = 2;
+  Message message = receive_once(socket, into);
+  for (int way = 0; way < kWaysToEnd && message.what == Received::kClosed; ++way)
+    message = receive_once(socket, into);
   return message;
 }
 

@@ -44,7 +44,8 @@ struct Message {
   Descriptor passed;      // the descriptor that came with it, if any
 };
 
-// The next message, if there is one. A peer that died counts as closed.
+// The next message, if there is one. kClosed: the peer has hung up or died, and nothing that it
+// said is left.
 Message receive_message(int socket, std::span<std::byte> into);
 
 // Process id at the other end.
