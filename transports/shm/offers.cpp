@@ -167,11 +167,11 @@ bool ShmChannel::is_drained() {
 }
 
 // What is still lent may be written to by a peer that has not learnt of the end: its pages become
-// this process's alone.
+// this process's alone. An error may have freed it before this end.
 void ShmChannel::take_back_lent() noexcept {
   for (; answers_read_ < answers_asked_; ++answers_read_) {
     const auto lent = lent_[answers_read_ % kMostSlots];
-    if (!lent.empty()) posix::make_private(lent);
+    if (!lent.empty()) regions_.make_private(lent);
   }
 }
 

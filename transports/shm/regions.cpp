@@ -45,4 +45,12 @@ bool Regions::with_descriptor(std::uint64_t id, const std::function<bool(int)>& 
   return false;
 }
 
+void Regions::make_private(std::span<std::byte> bytes) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const bool is_there = std::any_of(regions_.begin(), regions_.end(), [bytes](const auto& region) {
+    return region.place.holds(bytes.data(), bytes.size());
+  });
+  if (is_there) posix::make_private(bytes);
+}
+
 }  // namespace kolo::shm

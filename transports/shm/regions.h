@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "transports/posix/shared_memory.h"
@@ -43,6 +44,10 @@ class Regions : public std::enable_shared_from_this<Regions> {
 
   // Calls `use` with the region's descriptor; false where it is gone.
   bool with_descriptor(std::uint64_t id, const std::function<bool(int descriptor)>& use) const;
+
+  // Makes the pages of these bytes this process's alone, so that no peer writes to them any more.
+  // Nothing where their region is gone.
+  void make_private(std::span<std::byte> bytes) const noexcept;
 
  private:
   struct Region {

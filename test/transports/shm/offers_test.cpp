@@ -151,6 +151,28 @@ TEST_CASE("after the end nobody writes to memory that was lent") {
   });
 }
 
+// As an error does that unwinds the memory's owner before its transport.
+TEST_CASE("memory that is lent may be freed before the end") {
+  Step owner;
+  Step peer;
+  run_connected(2, [&](Transport& transport) {
+    if (transport.rank() == 0) {
+      auto memory = transport.allocate(kBytes);
+      expect(transport.channel(1).send({memory.get(), kBytes}, kAnswered | kLent));
+      peer.await(1);
+      memory.reset();
+      transport.quiesce();
+      owner.reach(1);
+    } else {
+      std::byte* const segment = wait_for_question(transport, 0);
+      peer.reach(1);
+      owner.await(1);
+      std::memset(segment, 9, kBytes);
+      expect(code_of([&] { transport.channel(0).answer(); }) == ErrorCode::kPeerLost);
+    }
+  });
+}
+
 TEST_CASE("who reads offered memory learns that its owner has ended") {
   Step owner;
   Step peer;
