@@ -64,6 +64,12 @@ Transfer outcome(ssize_t result) {
   return {0, true, errno};
 }
 
+Transfer receive_once(const Descriptor& socket, void* into, std::size_t bytes) {
+  const ssize_t got = ::recv(socket.get(), into, bytes, 0);
+  if (got == 0) return {0, true, 0};
+  return outcome(got);
+}
+
 }  // namespace
 
 Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
@@ -209,10 +215,16 @@ void set_buffers(const Descriptor& socket, int bytes) {
   set_option(socket, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 
+// As receive_message() does, for a unix socket may end so: its last words behind the news of its
+// end.
 Transfer receive_some(const Descriptor& socket, void* into, std::size_t bytes) {
-  const ssize_t got = ::recv(socket.get(), into, bytes, 0);
-  if (got == 0) return {0, true, 0};
-  return outcome(got);
+  constexpr int kWaysToEnd = 2;
+  const Transfer first = receive_once(socket, into, bytes);
+  for (int way = 0; way < kWaysToEnd && first.is_closed; ++way) {
+    const Transfer again = receive_once(socket, into, bytes);
+    if (again.bytes > 0) return again;
+  }
+  return first;
 }
 
 Transfer send_some(const Descriptor& socket, const void* data, std::size_t bytes) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "test/support/catch.h"
+#include "transports/posix/socket.h"
 
 using namespace kolo::posix;
 
@@ -50,6 +51,16 @@ TEST_CASE("last words are heard from who left something unread") {
   CHECK(message.what == Received::kMessage);
   CHECK(message.bytes == kLastWords.size());
   CHECK(next_message(ends[0]).what == Received::kClosed);
+}
+
+TEST_CASE("last words are heard in pieces, too, from who left something unread") {
+  Ends ends = make_ends();
+  REQUIRE(send_message(ends[0].get(), kLastWords));
+  REQUIRE(send_message(ends[1].get(), kLastWords));
+  ends[1].close();
+  std::array<std::byte, 8> into{};
+  CHECK(receive_some(ends[0], into.data(), into.size()).bytes == kLastWords.size());
+  CHECK(receive_some(ends[0], into.data(), into.size()).is_closed);
 }
 
 // The kernel may look into the queue before the words come, and for the end after it. One
