@@ -77,6 +77,10 @@ class Library {
   // The buffers are shared pages (buffer.h). Throws where a process is lost.
   virtual TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
 
+  // Whether threads of its own move its data. Then a turn's ranks are bound to no core, as those of
+  // its users are, and the table says so where there are fewer cores than threads.
+  virtual bool has_threads() const { return false; }
+
   // What counts its steps; null where nothing does.
   virtual const Communicator* communicator() const { return nullptr; }
 

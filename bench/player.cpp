@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "bench/buffer.h"
+#include "bench/cores.h"
 
 namespace kolo::bench {
 namespace {
@@ -29,6 +31,8 @@ Player::Player(Meeting& meeting, std::byte* data, std::byte* input)
     : meeting_(meeting), data_(data), input_(input) {}
 
 TurnResult Player::play(Library& library, const Turn& turn) {
+  std::optional<Unbound> unbound;  // bound, its threads wait longer for the rank's
+  if (library.has_threads()) unbound.emplace();
   turn_ = turn;
   wrong_ = 0;
   place_buffers(library);

@@ -279,7 +279,8 @@ Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
 
 void Report::begin(const Library& own, double cache_line_us,
                    const std::vector<std::string>& versions,
-                   const std::vector<std::string>& peers) {
+                   const std::vector<std::string>& peers,
+                   const std::vector<std::string>& cautions) {
   table_ << fmt::format(
       "# kolo-bench {}: {}{}, {}{}{}\n", arguments_.command,
       ranks_text(arguments_.ranks, own.transport(), own.carrier()),
@@ -300,6 +301,7 @@ void Report::begin(const Library& own, double cache_line_us,
   if (const std::string text = iterations_text(arguments_); !text.empty()) note(text);
   for (const std::string& peer : arguments_.no_peers)
     leave_out(peer, std::string(why_no_peer(peer)));
+  for (const std::string& caution : cautions) note(caution);
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
             "percentile of the iterations; first: the first call\n";
   over_width_ = over_width({own.transport()});

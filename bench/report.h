@@ -100,9 +100,10 @@ class Report {
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
   // `own`: kolo. `versions`: those of the libraries, as far as they tell. `peers`: as the heading
-  // names them, "gloo (over tcp)" where that is not what kolo runs over.
+  // names them, "gloo (over tcp)" where that is not what kolo runs over. `cautions`: what to know
+  // before the rows are read.
   void begin(const Library& own, double cache_line_us, const std::vector<std::string>& versions,
-             const std::vector<std::string>& peers);
+             const std::vector<std::string>& peers, const std::vector<std::string>& cautions = {});
   // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
   // most 160 columns.
   void add(const std::vector<Row>& rows, const char* mark = "");

@@ -104,8 +104,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect(const LibraryRequest& reque
   auto context = std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size);
   context->setTimeout(request.timeout);
   ::gloo::transport::tcp::attr attributes("127.0.0.1");
-  // Its thread goes where there is room: bound to the rank's core, it waits longer for a rank that
-  // spins in the benchmark's barrier (README.md says what remains).
+  // Its thread goes where there is room, not where the rank is bound.
   const Unbound unbound;
   auto device = ::gloo::transport::tcp::CreateDevice(attributes);
   StoreOfOurs store(request.store, request.timeout);
@@ -127,6 +126,7 @@ class Gloo : public Library {
   std::string name() const override { return "gloo"; }
   std::string transport() const override { return "tcp"; }
   std::string version() const override { return release(); }
+  bool has_threads() const override { return true; }
   // Read in the sources of Debian's version, commit 5b14351: all-reduce runs its ring unless told
   // otherwise (allreduce.cc), and nothing else has a choice (broadcast.cc, barrier.cc,
   // allgather.cc, reduce.cc, gather.cc, scatter.cc, alltoall.cc).

@@ -111,11 +111,12 @@ class Collectives(unittest.TestCase):
         self.assertEqual(code, 2)
 
     def test_the_peer_stands_beside_kolo(self):
-        code, output, errors = run("allreduce", "--max-bytes", "8", "--against", "gloo", *FEW)
+        code, output, errors = run("allreduce", "--ranks", "2", "--max-bytes", "8", "--against", "gloo", *FEW)
         if "not among the peers" in errors:
             self.skipTest("gloo is not in this build")
         self.assertEqual(code, 0, errors)
         self.assertIn("gloo", output)
+        self.assertEqual("in each other's way" in output, len(os.sched_getaffinity(0)) < 4, output)
         lines = self.lines_of("allreduce", "--max-bytes", "2K", "--factor", "16", "--against", "gloo")
         self.assertEqual([(line["library"], line["wrong"]) for line in lines], [("kolo", 0), ("gloo", 0)] * 3)
 
