@@ -278,8 +278,7 @@ Report::Report(const Arguments& arguments, std::ostream& table, JsonLines& json)
     : arguments_(arguments), table_(table), json_(json) {}
 
 void Report::begin(const Library& own, double cache_line_us,
-                   const std::vector<std::string>& versions,
-                   const std::vector<std::string>& peers,
+                   const std::vector<std::string>& versions, const std::vector<std::string>& peers,
                    const std::vector<std::string>& cautions) {
   table_ << fmt::format(
       "# kolo-bench {}: {}{}, {}{}{}\n", arguments_.command,
