@@ -64,6 +64,18 @@ Transfer outcome(ssize_t result) {
   return {0, true, errno};
 }
 
+// The kernel may choose the port to connect from that nobody listens on, where the address is this
+// machine's: the two opens meet (RFC 9293, simultaneous open).
+bool is_connected_to_itself(const Descriptor& socket) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_length = sizeof here;
+  socklen_t there_length = sizeof there;
+  return ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &here_length) == 0 &&
+         ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&there), &there_length) == 0 &&
+         here_length == there_length && std::memcmp(&here, &there, here_length) == 0;
+}
+
 Transfer receive_once(const Descriptor& socket, void* into, std::size_t bytes) {
   const ssize_t got = ::recv(socket.get(), into, bytes, 0);
   if (got == 0) return {0, true, 0};
@@ -188,7 +200,11 @@ int connect_result(const Descriptor& socket) {
   int error = 0;
   socklen_t length = sizeof error;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-  return error;
+  if (error != 0 || !is_connected_to_itself(socket)) return error;
+  // Closed in order, it would keep the port from its owner for a minute.
+  const linger at_once{1, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  return ECONNREFUSED;
 }
 
 Address local_address(const Descriptor& socket) {

@@ -53,7 +53,8 @@ Descriptor accept_from(const Descriptor& listener);
 // has them.
 Descriptor start_connecting(const Address& to, int buffer_bytes = 0);
 
-// After the socket became writable: 0, or the errno that the connection failed with.
+// After the socket became writable: 0, or the errno that the connection failed with. One to itself
+// is ECONNREFUSED: nobody listens there. It holds the port until it is closed.
 int connect_result(const Descriptor& socket);
 
 Address local_address(const Descriptor& socket);

@@ -1,15 +1,17 @@
-// What the kernel says of a unix socket whose other end has hung up, and what was said before that.
-#include "transports/posix/unix_socket.h"
-
+// What the kernel says of sockets, and means otherwise.
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <span>
 #include <thread>
 
 #include "test/support/catch.h"
 #include "transports/posix/socket.h"
+#include "transports/posix/unix_socket.h"
 
 using namespace kolo::posix;
 
@@ -86,4 +88,27 @@ TEST_CASE("last words are heard from who hangs up at once") {
   }
   speaker.join();
   CHECK(lost == 0);
+}
+
+// As where the kernel chooses that port to connect from.
+TEST_CASE("a connection to itself is one to nobody, and leaves the port to others") {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
+  const Address own = local_address(socket);
+  REQUIRE(::connect(socket.get(), own.get(), own.length()) == 0);
+  CHECK(connect_result(socket) == ECONNREFUSED);
+  socket.close();
+  CHECK_NOTHROW(listen_on("127.0.0.1", own.port()));
+}
+
+TEST_CASE("a connection to a listener is none to itself") {
+  const Descriptor listener = listen_on("127.0.0.1", 0);
+  REQUIRE(listener.is_open());
+  const Descriptor socket = start_connecting(local_address(listener));
+  pollfd watched{socket.get(), POLLOUT, 0};
+  REQUIRE(::poll(&watched, 1, 20'000) == 1);
+  CHECK(connect_result(socket) == 0);
 }
