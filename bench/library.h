@@ -77,8 +77,11 @@ class Library {
   // The buffers are shared pages (buffer.h). Throws where a process is lost.
   virtual TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
 
-  // Whether threads of its own move its data. Then a turn's ranks are bound to no core, as those of
-  // its users are, and the table says so where there are fewer cores than threads.
+  // What to know before its rows are read, a line above the table; empty where there is nothing.
+  virtual std::string caution() const { return {}; }
+
+  // Whether threads of its own move its data. Then the ranks are bound to no core in its turns, as
+  // those of its users are.
   virtual bool has_threads() const { return false; }
 
   // What counts its steps; null where nothing does.

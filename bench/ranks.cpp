@@ -210,15 +210,11 @@ Able find_able(const Problem& problem, const Arguments& arguments, const Seat& s
   return able;
 }
 
-std::vector<std::string> cautions_for(const Seat& seat, int ranks) {
+std::vector<std::string> cautions_of(const Seat& seat) {
   std::vector<std::string> cautions;
-  const std::size_t cores = available_cores().size();
   for (const auto& library : seat.libraries) {
-    if (!library->has_threads() || 2 * static_cast<std::size_t>(ranks) <= cores) continue;
-    cautions.push_back(
-        fmt::format("{}: {} ranks and a thread of each have {} {}: rows of some 4 ms are these in "
-                    "each other's way until the scheduler's tick (bench/README.md)",
-                    library->name(), ranks, cores, cores == 1 ? "core" : "cores"));
+    const std::string caution = library->caution();
+    if (!caution.empty()) cautions.push_back(fmt::format("{}: {}", library->name(), caution));
   }
   return cautions;
 }
@@ -234,7 +230,7 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
   const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) {
     report.begin(*seat.libraries.front(), cache_line_us, versions_of(seat),
-                 peers_of(arguments, seat), cautions_for(seat, arguments.ranks));
+                 peers_of(arguments, seat), cautions_of(seat));
   }
   const Communicator& own = *seat.libraries.front()->communicator();
   for (const std::size_t bytes : sizes_of(arguments)) {

@@ -127,6 +127,15 @@ class Gloo : public Library {
   std::string transport() const override { return "tcp"; }
   std::string version() const override { return release(); }
   bool has_threads() const override { return true; }
+  std::string caution() const override {
+    const int threads = 2 * context_->size;
+    const std::size_t cores = available_cores().size();
+    if (static_cast<std::size_t>(threads) <= cores) return {};
+    return fmt::format(
+        "{} threads, two a rank, have {} {}: rows of some 4 ms are these in each other's way "
+        "until the scheduler's tick (bench/README.md)",
+        threads, cores, cores == 1 ? "core" : "cores");
+  }
   // Read in the sources of Debian's version, commit 5b14351: all-reduce runs its ring unless told
   // otherwise (allreduce.cc), and nothing else has a choice (broadcast.cc, barrier.cc,
   // allgather.cc, reduce.cc, gather.cc, scatter.cc, alltoall.cc).

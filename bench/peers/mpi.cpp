@@ -34,6 +34,7 @@ class Mpi : public Library {
   std::string transport() const override { return peer_.transport; }
   std::string algorithm(const Problem&) const override { return peer_.algorithm; }
   std::string version() const override { return elsewhere_.version(); }
+  std::string caution() const override { return peer_.caution; }
 
   std::string objection(const Problem& problem) const override {
     if (has_servers(problem.collective)) return "no such collective in MPI";
@@ -82,6 +83,17 @@ std::string mpi_transport(const LibraryRequest& request) {
 
 bool is_crowded(const LibraryRequest& request) {
   return static_cast<std::size_t>(request.size) > available_cores().size();
+}
+
+void let_mpich_yield(const LibraryRequest& request, MpiPeer& peer) {
+  if (!is_crowded(request)) return;
+  peer.command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
+  const std::size_t cores = available_cores().size();
+  peer.caution = fmt::format(
+      "{} ranks have {} {}, and one that waits keeps its core, also where it is told to yield: "
+      "rows "
+      "of milliseconds are that (bench/README.md)",
+      request.size, cores, cores == 1 ? "core" : "cores");
 }
 
 std::string worker_program(const std::string& name) {

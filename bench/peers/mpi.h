@@ -28,7 +28,12 @@ struct MpiPeer {
   std::string algorithm;
   std::string transport;
   StartCommand command;
+  std::string caution = {};  // as in library.h
 };
+
+// Where more ranks than cores will run: has an MPICH yield, which helps it little, as the table
+// then says.
+void let_mpich_yield(const LibraryRequest& request, MpiPeer& peer);
 
 // A limit of all MPIs: 2^31 - 1 elements.
 std::unique_ptr<Library> make_mpi(MpiPeer peer, const LibraryRequest& request);

@@ -32,9 +32,9 @@ MpiPeer peer_of(const LibraryRequest& request) {
     transport = "ucx";
     command.environment.emplace_back("MPIR_CVAR_NOLOCAL", "1");
   }
-  // It yields, but 8 bytes still take milliseconds then.
-  if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
-  return {"mpich", "default", std::move(transport), std::move(command)};
+  MpiPeer peer{"mpich", "default", std::move(transport), std::move(command)};
+  let_mpich_yield(request, peer);
+  return peer;
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ MpiPeer peer_of(const LibraryRequest& request) {
                    worker_program("kolo-bench-mpich_ofi")};
   command.environment = {
       {"MPIR_CVAR_CH4_NETMOD", "ofi"}, {"MPIR_CVAR_NOLOCAL", "1"}, {"FI_PROVIDER", provider}};
-  if (is_crowded(request)) command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
   const bool is_ours = request.transport == "ofi";
-  return {"mpich_ofi", "default", is_ours ? "ofi" : provider, std::move(command)};
+  MpiPeer peer{"mpich_ofi", "default", is_ours ? "ofi" : provider, std::move(command)};
+  let_mpich_yield(request, peer);
+  return peer;
 }
 
 }  // namespace

@@ -177,6 +177,12 @@ class Openmpi(MpiPeer, Peer):
 class Mpich(MpiPeer, Peer):
     name = "mpich"
 
+    def test_the_table_says_what_more_ranks_than_cores_are_to_it(self):
+        cores = len(os.sched_getaffinity(0))
+        for ranks in (cores, cores + 1):
+            _, output = self.lines_of("allreduce", "--ranks", str(ranks), "--transport", "shm", "--max-bytes", "8", "--against", "mpich")
+            self.assertEqual("one that waits keeps its core" in output, ranks > cores, output)
+
 
 class Gloo(Peer):
     name = "gloo"
