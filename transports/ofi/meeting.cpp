@@ -16,7 +16,7 @@ namespace kolo::ofi {
 
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // Between looks at who has come.
 constexpr auto kPause = std::chrono::microseconds(200);
