@@ -30,18 +30,20 @@ inline std::set<int> open_descriptors() {
   return all;
 }
 
-// Those of this process that were opened since `before`.
+// Those of this process that were opened since `before`: they listen, or take datagrams under a
+// name.
 inline std::vector<Listening> listening_since(const std::set<int>& before) {
   std::vector<Listening> found;
   for (const int descriptor : open_descriptors()) {
+    if (before.count(descriptor) > 0) continue;
     int listens = 0;
     Listening one;
     socklen_t length = sizeof listens;
-    if (before.count(descriptor) > 0 ||
-        ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
-      continue;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0) continue;
     ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &one.kind, &length);
     ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&one.address), &one.length);
+    const bool has_name = one.length > sizeof one.address.ss_family;
+    if (listens == 0 && !(one.kind == SOCK_DGRAM && has_name)) continue;
     found.push_back(one);
   }
   return found;
@@ -54,7 +56,8 @@ inline posix::Descriptor speak_to(const Listening& door, std::string_view speech
   posix::Descriptor socket(::socket(door.address.ss_family, door.kind | waits | SOCK_CLOEXEC, 0));
   const auto* const address = reinterpret_cast<const sockaddr*>(&door.address);
   if (::connect(socket.get(), address, door.length) != 0) return socket;
-  ::send(socket.get(), speech.data(), speech.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  static_cast<void>(
+      ::send(socket.get(), speech.data(), speech.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   return socket;
 }
 
