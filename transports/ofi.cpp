@@ -104,16 +104,17 @@ class OfiTransport final : public Transport, private ofi::Owner {
       if (channel) channel->close();
     }
     leave_words();
-    if (endpoint_ && endpoint_->is_open() && may_crash_at_close()) {
+    const bool is_open = endpoint_ && endpoint_->is_open();
+    const bool stays_open = is_open && (may_crash_at_close() || (!household_ && !come_to_rest()));
+    if (lifeline_) lifeline_->close();  // first: see OfiChannel::may_post
+    if (!is_open) return;
+    if (stays_open) {
       ofi::keep_open(endpoint_->give_up());
-    } else if (endpoint_ && household_ && endpoint_->is_open()) {
+    } else if (household_) {
       ofi::lay_to_rest(*household_, endpoint_->give_up());
-    } else if (endpoint_ && endpoint_->is_open() && !come_to_rest()) {
-      ofi::keep_open(endpoint_->give_up());
-    } else if (endpoint_) {
+    } else {
       endpoint_->close();
     }
-    if (lifeline_) lifeline_->close();
   }
 
  private:
