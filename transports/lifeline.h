@@ -4,9 +4,11 @@
 //
 // Within a host it is a unix socket, between hosts a TCP connection (with keepalive, so that a
 // machine that vanished is noticed within some 30 s). A rank listens as long as its lifeline lives,
-// so who finds nobody there knows that it has ended. Who connects says hello (the other's ticket, a
-// random number that only readers of the store know, and its own rank); whoever says something else
-// is dropped, who says nothing within 5 s, too.
+// so who finds nobody there, or somebody else, knows that it has ended. Who connects says hello
+// (the other's ticket, a random number that only readers of the store know, and its own rank);
+// whoever says something else is dropped, who says nothing in time, too, and of a crowd the oldest.
+// Who is let in is welcomed (with its own ticket): only then is the end of the line the peer's end.
+// Who is hung up on before, as a stranger is, calls again.
 //
 // Nothing here blocks. One thread at a time.
 #pragma once
@@ -42,8 +44,10 @@ std::optional<LifelineAddress> lifeline_address_from_text(const std::string& tex
 
 class Lifeline {
  public:
-  // Listens. `tcp_host` is what other hosts call this one; empty: its name.
-  Lifeline(int rank, int size, std::string tcp_host = "");
+  // Listens. `tcp_host` is what other hosts call this one; empty: its name. Who has not said hello
+  // after `patience` is dropped.
+  Lifeline(int rank, int size, std::string tcp_host = "",
+           Clock::duration patience = std::chrono::seconds(5));
 
   const LifelineAddress& address() const { return own_; }
 
@@ -89,15 +93,19 @@ class Lifeline {
 
   struct Line {
     posix::Descriptor socket;
-    std::uint64_t word = 0;
-    std::size_t bytes = 0;  // of the word that have come
+    bool awaits_welcome = false;
+    std::uint64_t word = 0;  // the welcome, or the last one
+    std::size_t bytes = 0;   // of the word that have come
   };
+  enum class Heard { kNothing, kEnd, kHungUp, kSomebodyElse };
   struct Peer {
     bool is_joined = false;
     bool is_gone = false;
     bool is_connecting = false;
+    bool is_refused = false;
     Line called;  // this rank opened it
     Line came;
+    int hang_ups = 0;  // before a welcome
     std::optional<std::uint64_t> last_word;
   };
   struct Hello {
@@ -120,14 +128,21 @@ class Lifeline {
   bool call_tcp(int peer);
   void say_hello(int peer);
   void finish_connecting(int peer);
-  void accept_all();
+  bool lose_refused(int peer);
+  void call_again();
+  void hear_all();
+  void accept_some();
   posix::Descriptor accept_one();
+  void drop_oldest();
+  void look_again_at_doors();
   bool hear(Stranger& stranger);
   void hear_peer(int peer);
-  static bool has_ended(Line& line);
+  Heard hear_line(Line& line) const;
+  void hung_up(int peer);
   void lose(int peer) noexcept;
 
   const int rank_;
+  const Clock::duration patience_;
   posix::Epoll watch_;
   LifelineAddress own_;
   std::optional<posix::UnixListener> unix_;
@@ -135,7 +150,9 @@ class Lifeline {
   std::vector<LifelineAddress> addresses_;
   std::vector<Peer> peers_;
   std::deque<Stranger> strangers_;
-  bool has_unanswered_ = false;  // calls that found a full queue, to be made again
+  bool has_unanswered_ = false;  // calls that found a full queue, or no welcome: to be made again
+  bool has_left_some_ = false;   // at the doors, for the next look
+  bool is_exhausted_ = false;    // no descriptor was left for who came
   int gone_ = 0;
   unsigned calls_ = 0;
   Clock::time_point looked_{};

@@ -47,15 +47,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
   OfiTransport(const TransportRequest& request, const OfiSettings& settings)
       : rank_(request.rank), size_(request.size), can_sleep_(settings.can_sleep) {
     check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
-    provider_ = ofi::agree_on_provider(request, settings.provider);
-    const ofi::KnownProvider known = ofi::known_provider(provider_);
-    const bool is_set = settings.segment_bytes != 0;
-    longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
-    segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
-    const ofi::Card own = open(provider_);
+    const auto providers = ofi::agree_on_providers(request, settings.provider);
     try {
-      meet(request, own);
-      if (known.needs_automatic_progress) pulse_.emplace(settings.patience);
+      meet(request, open_first(request, settings, providers));
+      if (ofi::known_provider(provider_).needs_automatic_progress)
+        pulse_.emplace(settings.patience);
     } catch (...) {
       give_up();
       throw;
@@ -108,16 +104,17 @@ class OfiTransport final : public Transport, private ofi::Owner {
       if (channel) channel->close();
     }
     leave_words();
-    if (endpoint_ && endpoint_->is_open() && may_crash_at_close()) {
+    const bool is_open = endpoint_ && endpoint_->is_open();
+    const bool stays_open = is_open && (may_crash_at_close() || (!household_ && !come_to_rest()));
+    if (lifeline_) lifeline_->close();  // first: see OfiChannel::may_post
+    if (!is_open) return;
+    if (stays_open) {
       ofi::keep_open(endpoint_->give_up());
-    } else if (endpoint_ && household_ && endpoint_->is_open()) {
+    } else if (household_) {
       ofi::lay_to_rest(*household_, endpoint_->give_up());
-    } else if (endpoint_ && endpoint_->is_open() && !come_to_rest()) {
-      ofi::keep_open(endpoint_->give_up());
-    } else if (endpoint_) {
+    } else {
       endpoint_->close();
     }
-    if (lifeline_) lifeline_->close();
   }
 
  private:
@@ -156,8 +153,29 @@ class OfiTransport final : public Transport, private ofi::Owner {
                        [](const auto& channel) { return channel && channel->is_broken_off(); });
   }
 
+  // The cards of all ranks, over the first of `providers` that all of them can open.
+  std::vector<ofi::Card> open_first(const TransportRequest& request, const OfiSettings& settings,
+                                    const std::vector<std::string>& providers) {
+    std::vector<ofi::Unopened> attempts;
+    for (const std::string& provider : providers) {
+      const auto cards = ofi::exchange_cards(request, open(provider, settings), attempts.size());
+      const auto unopened = ofi::unopened_in(cards);
+      if (!unopened) return cards;
+      attempts.push_back(*unopened);
+      give_up();
+      endpoint_.reset();
+      lifeline_.reset();
+    }
+    ofi::fail_unopened(request, attempts);
+  }
+
   // Where it fails, the others are to learn of it.
-  ofi::Card open(const std::string& provider) {
+  ofi::Card open(const std::string& provider, const OfiSettings& settings) {
+    provider_ = provider;
+    const ofi::KnownProvider known = ofi::known_provider(provider);
+    const bool is_set = settings.segment_bytes != 0;
+    longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
+    segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
     ofi::Card card;
     card.provider = provider;
     card.segment_bytes = segment_bytes_;
@@ -203,8 +221,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
             sends, receives));
   }
 
-  void meet(const TransportRequest& request, const ofi::Card& own) {
-    const auto cards = ofi::exchange_cards(request, own);
+  void meet(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
     std::vector<std::string> names;
     std::vector<LifelineAddress> lifelines;
     for (const auto& card : cards) {

@@ -2,8 +2,9 @@
 //
 //   without CALL=ERROR[,CALL=ERROR...] COMMAND [ARGUMENT...]
 //
-// CALL is memfd_create, process_vm_readv, process_vm_writev or membarrier; ERROR is ENOSYS or
-// EPERM. A seccomp filter, which all children inherit. Exit code 77 where the kernel allows none.
+// CALL is memfd_create, process_vm_readv, process_vm_writev, membarrier, fallocate or shmget; ERROR
+// is ENOSYS, EPERM or ENOSPC. A seccomp filter, which all children inherit. Exit code 77 where the
+// kernel allows none.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -42,8 +43,10 @@ struct Name {
 constexpr Name kCalls[] = {{"memfd_create", SYS_memfd_create},
                            {"process_vm_readv", SYS_process_vm_readv},
                            {"process_vm_writev", SYS_process_vm_writev},
-                           {"membarrier", SYS_membarrier}};
-constexpr Name kErrors[] = {{"ENOSYS", ENOSYS}, {"EPERM", EPERM}};
+                           {"membarrier", SYS_membarrier},
+                           {"fallocate", SYS_fallocate},
+                           {"shmget", SYS_shmget}};
+constexpr Name kErrors[] = {{"ENOSYS", ENOSYS}, {"EPERM", EPERM}, {"ENOSPC", ENOSPC}};
 
 template <std::size_t n>
 std::optional<unsigned> find(const Name (&names)[n], std::string_view text) {

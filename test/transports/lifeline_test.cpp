@@ -2,63 +2,14 @@
 #include "transports/lifeline.h"
 
 #include <poll.h>
-#include <chrono>
-#include <memory>
-#include <vector>
 
 #include "test/support/catch.h"
+#include "test/transports/lifeline_ranks.h"
 #include "transports/posix/unix_socket.h"
 
 namespace kolo {
 
-namespace {
-
-using namespace std::chrono_literals;
-
-struct Ranks {
-  explicit Ranks(int size) {
-    for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<Lifeline>(rank, size));
-    know();
-  }
-
-  // As if on hosts of their own: what they say to one another goes over TCP.
-  void move_apart() {
-    is_apart = true;
-    know();
-  }
-
-  void know() {
-    for (std::size_t reader = 0; reader < all.size(); ++reader) {
-      std::vector<LifelineAddress> addresses;
-      for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        addresses.push_back(all[rank]->address());
-        addresses.back().tcp_host = "127.0.0.1";
-        if (is_apart && rank != reader) addresses.back().host_identity = "elsewhere";
-      }
-      all[reader]->know(std::move(addresses));
-    }
-  }
-
-  Lifeline& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
-
-  // All look until `is_so`, or for 10 s.
-  template <typename Condition>
-  bool until(const Condition& is_so) {
-    const auto deadline = Clock::now() + 10s;
-    while (!is_so()) {
-      if (Clock::now() > deadline) return false;
-      for (const auto& each : all) {
-        if (each) each->look();
-      }
-    }
-    return true;
-  }
-
-  std::vector<std::unique_ptr<Lifeline>> all;
-  bool is_apart = false;
-};
-
-}  // namespace
+using Ranks = test::LifelineRanks;
 
 TEST_CASE("the last word of a rank comes although it is gone") {
   for (const bool is_apart : {false, true}) {

@@ -136,6 +136,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
 
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
+  bool may_post(std::size_t bytes);
   bool post_next(std::span<std::byte> into, bool is_own);
   void post_ahead(std::size_t receives);
   void take(std::size_t bytes, bool goes_on);
@@ -151,6 +152,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   Endpoint& endpoint_;
   Lifeline& lifeline_;
   const Pair pair_;
+  const std::size_t most_unannounced_;  // rxm announces longer ones, and fetches them
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::optional<Error> lost_;

@@ -16,7 +16,7 @@ namespace kolo::ofi {
 
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // Between looks at who has come.
 constexpr auto kPause = std::chrono::microseconds(200);
@@ -161,22 +161,26 @@ Card card_from_text(const std::string& text, int rank) {
   return card;
 }
 
-std::string agree_on_provider(const TransportRequest& request, const std::string& asked) {
+std::vector<std::string> agree_on_providers(const TransportRequest& request,
+                                            const std::string& asked) {
   const auto texts = exchange(*request.store, request.rank, request.size, "offer",
                               text_of(own_offer(request, asked)), request.deadline,
                               "agree on a provider of libfabric's (ofi)");
   std::vector<Offer> offers;
   for (const auto& text : texts) offers.push_back(offer_from(text));
   check_asked(request, offers);
+  std::vector<std::string> of_all;
   for (const auto& known : kKnownProviders) {  // also those that this rank has not
     const std::string word = fmt::format(" {} ", known.name);
     const bool all_have = std::ranges::all_of(
         offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });
-    if (all_have) return std::string(known.name);
+    if (all_have) of_all.emplace_back(known.name);
   }
+  if (!asked.empty() && of_all.size() > 1) of_all.resize(1);
+  if (!of_all.empty()) return of_all;
   if (std::ranges::all_of(
           offers, [&](const Offer& offer) { return offer.usable == fmt::format(" {} ", asked); }))
-    return asked;
+    return {asked};
   std::string have;
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     have += fmt::format("{} rank {}:{}", rank == 0 ? "" : ",", rank, offers[rank].usable);
@@ -187,19 +191,16 @@ std::string agree_on_provider(const TransportRequest& request, const std::string
                   request.rank, have));
 }
 
-std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own) {
-  const auto texts = exchange(*request.store, request.rank, request.size, "card", to_text(own),
+std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own,
+                                 std::size_t attempt) {
+  const std::string key = attempt == 0 ? "card" : fmt::format("card of attempt {}", attempt);
+  const auto texts = exchange(*request.store, request.rank, request.size, key, to_text(own),
                               request.deadline, "open its endpoint (ofi)");
   std::vector<Card> cards;
   for (int rank = 0; rank < request.size; ++rank) {
     cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
     const Card& card = cards.back();
-    if (!card.why_not.empty()) {
-      throw Error(ErrorCode::kUnavailable, rank,
-                  by_rank(request.rank,
-                          fmt::format("rank {} has no endpoint (ofi): {}", rank, card.why_not)));
-    }
-    if (card.segment_bytes != own.segment_bytes) {
+    if (card.why_not.empty() && own.why_not.empty() && card.segment_bytes != own.segment_bytes) {
       throw Error(
           ErrorCode::kMismatch, rank,
           fmt::format("rank {}: rank {} has segments of {} bytes, this rank {} (ofi): set the same "
@@ -208,6 +209,27 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const Card& ow
     }
   }
   return cards;
+}
+
+std::optional<Unopened> unopened_in(const std::vector<Card>& cards) {
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (!cards[rank].why_not.empty()) return Unopened{static_cast<int>(rank), cards[rank].why_not};
+  }
+  return std::nullopt;
+}
+
+void fail_unopened(const TransportRequest& request, const std::vector<Unopened>& attempts) {
+  std::string text;
+  for (const Unopened& attempt : attempts) {
+    text += fmt::format("{}rank {} has no endpoint (ofi): {}", text.empty() ? "" : "; then ",
+                        attempt.rank, attempt.why_not);
+  }
+  throw Error(ErrorCode::kUnavailable, attempts.back().rank,
+              by_rank(request.rank,
+                      text + "; ask libfabric for more (FI_LOG_LEVEL=warn), see what FI_PROVIDER "
+                             "and its other FI_ variables say, or choose another provider that all "
+                             "ranks have (KOLO_OFI_PROVIDER=...; kolo-bench transports lists "
+                             "those of a machine)"));
 }
 
 void wait_for_all(const TransportRequest& request, const std::function<void()>& progress) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,14 +30,29 @@ std::string to_text(const Card& card);
 // Error kProtocol that names the rank where the text is no card.
 Card card_from_text(const std::string& text, int rank);
 
-// The provider that all ranks take: `asked` for, or the best that all have and that reaches all of
-// them. Collective. Error kMismatch where ranks ask for different ones, kUnavailable, with the rank
-// and its reason, where one of them has not got it.
-std::string agree_on_provider(const TransportRequest& request, const std::string& asked);
+// The providers that all ranks may take: `asked` for, or, where that is empty, all that all ranks
+// have and that reach all of them, the best first. Collective. Error kMismatch where ranks ask for
+// different ones, kUnavailable, with the rank and its reason, where one of them has not got it.
+std::vector<std::string> agree_on_providers(const TransportRequest& request,
+                                            const std::string& asked);
 
-// Everybody's, by rank. Collective. Errors: kDeadline names who has not come; kUnavailable, with
-// its reason, who has no endpoint; kMismatch who has other segments.
-std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own);
+// Everybody's, by rank; those that say why they have no endpoint as well. Collective, once for each
+// `attempt`. Errors: kDeadline names who has not come; kMismatch who has other segments.
+std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own,
+                                 std::size_t attempt);
+
+// A rank that could not open a provider that all ranks have, and why.
+struct Unopened {
+  int rank = 0;
+  std::string why_not;
+};
+
+// The first of these, if there is one.
+std::optional<Unopened> unopened_in(const std::vector<Card>& cards);
+
+// Error kUnavailable after attempts of which none succeeded: with each, and what to do.
+[[noreturn]] void fail_unopened(const TransportRequest& request,
+                                const std::vector<Unopened>& attempts);
 
 // Error kDeadline, "rank 1: rank 2 <what> ...", once the request's deadline has passed; kAborted
 // where a failure was posted.

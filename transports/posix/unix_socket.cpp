@@ -79,6 +79,8 @@ std::optional<Descriptor> UnixListener::accept() {
   return std::nullopt;
 }
 
+void UnixListener::refuse_others() noexcept { ::shutdown(descriptor_.get(), SHUT_RD); }
+
 std::optional<Descriptor> connect_unix(const std::string& name) {
   Descriptor socket = make_socket();
   sockaddr_un address{};

@@ -23,6 +23,9 @@ class UnixListener {
   // The next connection, non-blocking; nothing while nobody waits.
   std::optional<Descriptor> accept();
 
+  // From now on nobody can connect; who waits already can be accepted.
+  void refuse_others() noexcept;
+
  private:
   Descriptor descriptor_;
   std::string name_;

@@ -1,6 +1,7 @@
 #include "transports/ucx/lifeline.h"
 
 #include <poll.h>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -9,25 +10,32 @@ namespace kolo::ucx {
 
 namespace {
 
+// Beside the ranks: who connects waits there until the end, strangers as well, and must not keep
+// ranks out. The kernel makes it net.core.somaxconn, where that is less.
+constexpr int kRoomForStrangers = 4096;
+
 std::span<const std::byte> bytes_of(const Farewell& farewell) {
   return std::as_bytes(std::span(&farewell, 1));
 }
 
-// What has come on `socket`, if it is that.
+// What has come on `socket`, if it is that, and no longer.
 std::optional<Farewell> receive(int socket, bool& is_closed) {
-  Farewell farewell;
-  const auto message =
-      posix::receive_message(socket, std::as_writable_bytes(std::span(&farewell, 1)));
+  std::array<std::byte, sizeof(Farewell) + 1> bytes;
+  const auto message = posix::receive_message(socket, bytes);
   is_closed = message.what == posix::Received::kClosed;
+  Farewell farewell;
   if (message.what != posix::Received::kMessage || message.bytes != sizeof farewell)
     return std::nullopt;
+  std::memcpy(&farewell, bytes.data(), sizeof farewell);
   return farewell;
 }
 
 }  // namespace
 
 Lifelines::Lifelines(int size, posix::Epoll& epoll)
-    : epoll_(epoll), listener_(std::in_place, size), watched_(static_cast<std::size_t>(size)) {}
+    : epoll_(epoll),
+      listener_(std::in_place, size + kRoomForStrangers),
+      watched_(static_cast<std::size_t>(size)) {}
 
 bool Lifelines::watch(int peer, const std::string& name, const Farewell& own) {
   auto socket = posix::connect_unix(name);
@@ -59,6 +67,7 @@ bool Lifelines::is_alive(int peer) const noexcept {
 
 void Lifelines::part(
     const std::function<std::optional<Farewell>(const Farewell& watcher)>& farewell) noexcept {
+  listener_->refuse_others();  // who comes now could come without end
   try {
     while (const auto socket = listener_->accept()) {
       bool is_closed = false;

@@ -4,8 +4,8 @@
 // Every rank listens on a unix socket. Who uses a channel connects there and says who it is: the
 // connection waits in the listener's queue, and ends in the moment in which the listener's process
 // does. A rank that ends in good order accepts what waits, and says farewell there: how many
-// segments it has sent. So an end without a farewell is a death. That costs who watches one
-// descriptor a peer, and who is watched one in all.
+// segments it has sent; to whoever else waits there, nothing. So an end without a farewell is a
+// death. That costs who watches one descriptor a peer, and who is watched one in all.
 #pragma once
 
 #include <cstdint>

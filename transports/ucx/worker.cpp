@@ -1,13 +1,10 @@
 #include "transports/ucx/worker.h"
 
 #include <fmt/format.h>
-#include <cstdio>
-#include <cstdlib>
 
 #include "transports/error.h"
-#include "transports/transport.h"
-#include "transports/ucx/carriers.h"
-#include "transports/ucx/pieces.h"
+#include "transports/ucx/opening.h"
+#include "transports/ucx/printed.h"
 
 namespace kolo::ucx {
 
@@ -19,74 +16,15 @@ void require(const Library& ucp, ucs_status_t status, const char* function,
   throw Error(code, kNoPeer, fmt::format("{}: {}", function, text_of(ucp, status)));
 }
 
-template <typename Print>
-std::string printed_by(const Print& print) {
-  char* text = nullptr;
-  std::size_t length = 0;
-  FILE* const stream = ::open_memstream(&text, &length);
-  if (stream == nullptr) return {};
-  print(stream);
-  std::fclose(stream);
-  std::string printed(text == nullptr ? "" : text, text == nullptr ? 0 : length);
-  std::free(text);
-  return printed;
-}
-
-std::string resources_of(const Library& ucp, ucp_context_h context) {
-  return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
-}
-
-ucp_context_h make_context(const Library& ucp, int size) {
-  // Holds what the user's UCX_* variables say.
-  ucp_config_t* config = nullptr;
-  if (const auto status = ucp.config_read(nullptr, nullptr, &config); status != UCS_OK) {
-    throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("UCX cannot read its settings ({}): see what it says above, and the "
-                            "UCX_* variables",
-                            text_of(ucp, status)));
-  }
-  ucp_params_t params{};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  params.estimated_num_eps = static_cast<std::size_t>(size);
-  ucp_context_h context = nullptr;
-  const auto init = [&] {
-    return ucp.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
-  };
-  auto status = init();
-  if (status == UCS_OK && set_pieces(ucp, config, resources_in(resources_of(ucp, context)))) {
-    ucp.cleanup(context);
-    status = init();
-  }
-  ucp.config_release(config);
-  if (status == UCS_OK) return context;
-  throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("UCX has nothing to run on ({}): see what UCX_TLS and UCX_NET_DEVICES "
-                          "say, and what ucx_info -d lists",
-                          text_of(ucp, status)));
-}
-
 }  // namespace
 
 std::string text_of(const Library& ucp, ucs_status_t status) { return ucp.status_string(status); }
 
 Worker::Worker(const Library& ucp, int size) : ucp_(ucp) {
   try {
-    context_ = make_context(ucp_, size);
-    ucp_worker_params_t params{};
-    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS |
-                        UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
-    params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-    // Who is closed with sends under way means it.
-    params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;
-    params.am_alignment = kSegmentAlignment;
-    if (const auto status = ucp_.worker_create(context_, &params, &worker_); status != UCS_OK) {
-      throw Error(ErrorCode::kUnavailable, kNoPeer,
-                  fmt::format("UCX cannot open what it would run on ({}): see what it says above; "
-                              "room in /dev/shm may be short, or locked memory (ulimit -l), and "
-                              "UCX_TLS=tcp does without both",
-                              text_of(ucp, status)));
-    }
+    const Opened opened = open_worker(ucp_, size);
+    context_ = opened.context;
+    worker_ = opened.worker;
     require(ucp_, ucp_.worker_get_efd(worker_, &descriptor_), "ucp_worker_get_efd",
             ErrorCode::kUnavailable);
   } catch (...) {

@@ -15,10 +15,10 @@ using namespace kolo::test;
 
 namespace {
 
-// False where the row's transport is optional, and left out of this build.
+// False where what the row needs is left out of this build.
 bool is_built(const TransportRow& row) {
   const auto names = transport_names();
-  return !row.is_optional || std::find(names.begin(), names.end(), row.name) != names.end();
+  return row.needs.empty() || std::find(names.begin(), names.end(), row.needs) != names.end();
 }
 
 conformance::Subject subject_of(const TransportRow& row) {
@@ -36,7 +36,9 @@ conformance::Subject subject_of(const TransportRow& row) {
 void prove(std::string_view text) {
   const conformance::Clause& clause = conformance::clause_named(text);
   for (const TransportRow& row : kTransports) {
-    if (!is_built(row)) continue;
+    const bool is_left_out =
+        !row.groups.empty() && row.groups.find(clause.group) == row.groups.npos;
+    if (!is_built(row) || is_left_out) continue;
     DYNAMIC_SECTION(row.name) {
       conformance::Subject subject = subject_of(row);
       subject.offers = conformance::probe(subject);

@@ -1,9 +1,46 @@
 // Rows of the table that are others of its rows, decorated or with other settings. Which is what
 // the name ends with.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
 #include "test/transports/conformance/transport_table.h"
 #include "transports/tcp.h"
 
 namespace kolo::test {
+
+namespace {
+
+// Where traces go: as long as the process lives.
+class Folder {
+ public:
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "kolo-traces-XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string file() const { return path_ / "trace"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::unique_ptr<Transport> make_traced_over(std::string_view inner,
+                                            const TransportRequest& request) {
+  static const Folder folder;
+  TransportRequest traced = request;
+  traced.trace = folder.file();
+  return make_transport(inner, traced);
+}
+
+}  // namespace
 
 std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request) {
   TransportRequest shaped = request;
@@ -29,6 +66,30 @@ std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request) {
   TransportRequest stormy = request;
   stormy.fault = "storm@times=3,on=in";
   return make_transport("inproc", stormy);
+}
+
+std::unique_ptr<Transport> make_shaped_ofi(const TransportRequest& request) {
+  TransportRequest shaped = request;
+  shaped.shape = "100Gbit,20us";
+  return make_transport("ofi", shaped);
+}
+
+std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request) {
+  TransportRequest stormy = request;
+  stormy.fault = "storm@times=3,on=in";
+  return make_transport("ofi", stormy);
+}
+
+std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request) {
+  return make_traced_over("shm", request);
+}
+
+std::unique_ptr<Transport> make_traced_tcp(const TransportRequest& request) {
+  return make_traced_over("tcp", request);
+}
+
+std::unique_ptr<Transport> make_traced_ofi(const TransportRequest& request) {
+  return make_traced_over("ofi", request);
 }
 
 }  // namespace kolo::test

@@ -19,10 +19,11 @@ struct TransportRow {
   // Null: the registry's. Otherwise a transport that only tests know.
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
   std::string_view calls_itself = name;
-  bool is_optional = false;  // not in every build: its row is skipped where it is not
+  std::string_view needs = {};  // not in every build: the row is skipped where this is not
   // One of the registry's that this machine may lack the hardware for: `make` plays that, with
   // threads as ranks.
   bool is_played = false;
+  std::string_view groups = {};  // of clauses, that it is tried by; empty: all
 
   bool is_of_registry() const { return make == nullptr || is_played; }
 };
@@ -32,6 +33,11 @@ std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_shaped_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request);
 std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request);
+std::unique_ptr<Transport> make_shaped_ofi(const TransportRequest& request);
+std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request);
+std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request);
+std::unique_ptr<Transport> make_traced_tcp(const TransportRequest& request);
+std::unique_ptr<Transport> make_traced_ofi(const TransportRequest& request);
 std::unique_ptr<Transport> make_tabled_shm(const TransportRequest& request);
 std::unique_ptr<Transport> make_tabled_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_played_cuda_ipc(const TransportRequest& request);
@@ -45,8 +51,8 @@ inline constexpr std::array kTransports = {
     TransportRow{"inproc", true, false},
     TransportRow{"shm", true, true},
     TransportRow{"tcp", false, true},
-    TransportRow{.name = "ucx", .is_optional = true},
-    TransportRow{.name = "ofi", .is_optional = true},
+    TransportRow{.name = "ucx", .needs = "ucx"},
+    TransportRow{.name = "ofi", .needs = "ofi"},
     TransportRow{.name = "cuda_ipc",
                  .can_answer = true,
                  .joins_processes = false,
@@ -66,6 +72,26 @@ inline constexpr std::array kTransports = {
     TransportRow{"inproc,100Gbit,20us", false, false, make_shaped_inproc},
     TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},
     TransportRow{"inproc,storm@times=3,on=in", true, false, make_stormy_inproc},
+    // What a transport does by itself meets what decorators add: over libfabric each of them, but
+    // not by the clauses that have little to do with it, for the sake of time.
+    TransportRow{.name = "ofi,100Gbit,20us",
+                 .joins_processes = false,
+                 .make = make_shaped_ofi,
+                 .needs = "ofi",
+                 .groups = "streams, credit, sleep, the end"},
+    TransportRow{.name = "ofi,storm@times=3,on=in",
+                 .joins_processes = false,
+                 .make = make_stormy_ofi,
+                 .needs = "ofi",
+                 .groups = "streams, credit, memory, sleep"},
+    TransportRow{.name = "ofi, traced",
+                 .joins_processes = false,
+                 .make = make_traced_ofi,
+                 .calls_itself = "ofi",
+                 .needs = "ofi",
+                 .groups = "streams, memory"},
+    TransportRow{"shm, traced", true, false, make_traced_shm, "shm"},
+    TransportRow{"tcp, traced", false, false, make_traced_tcp, "tcp"},
 };
 
 }  // namespace kolo::test

@@ -86,8 +86,8 @@ TEST_CASE("why a rank has no endpoint is read as it was written") {
 
 TEST_CASE("a card that is torn, of another version or no card is refused, and names the rank") {
   const std::string whole = to_text(some_card());
-  std::vector<std::string> wrong = {"", "hello", "2" + whole.substr(1),
-                                    "1 shm zz 1 1 1 p h u t 1 1", "1 shm abc 1 1 1 p h u t 1 1"};
+  std::vector<std::string> wrong = {"", "hello", "1" + whole.substr(1),
+                                    "2 shm zz 1 1 1 p h u t 1 1", "2 shm abc 1 1 1 p h u t 1 1"};
   for (std::size_t words = whole.rfind(' '); words != std::string::npos && words > 0;
        words = whole.rfind(' ', words - 1))
     wrong.push_back(whole.substr(0, words));

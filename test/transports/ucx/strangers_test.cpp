@@ -1,0 +1,29 @@
+// Whoever speaks to a socket of a rank's, UCX's own among them, neither stops nor spoils anything.
+#include <cstdlib>
+
+#include "test/support/catch.h"
+#include "test/transports/besieged.h"
+#include "transports/settings.h"
+#include "transports/ucx.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+TEST_CASE("strangers at all sockets of ranks that ucx joins spoil nothing, whatever they say") {
+  for (const char* const ways : {"tcp", "posix,self"}) {
+    INFO(ways);
+    const char* const before = std::getenv("UCX_TLS");
+    const std::string kept = before == nullptr ? "" : before;
+    set_setting("UCX_TLS", ways);
+    Besieged ranks([](const TransportRequest& request) { return make_ucx(request); });
+    set_setting("UCX_TLS", kept);
+    REQUIRE(ranks.doors().size() >= 2);
+    for (const std::string& speech : speeches_of_strangers()) {
+      INFO("they say " << speech.size() << " bytes");
+      for (int i = 0; i < 10; ++i) ranks.say_everywhere(speech);
+      CHECK(ranks.exchange());
+      ranks.leave();
+      CHECK(ranks.exchange());
+    }
+  }
+}
