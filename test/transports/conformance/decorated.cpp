@@ -40,18 +40,29 @@ std::unique_ptr<Transport> make_traced_over(std::string_view inner,
   return make_transport(inner, traced);
 }
 
+std::unique_ptr<Transport> make_shaped_over(std::string_view inner, const char* shape,
+                                            const TransportRequest& request) {
+  TransportRequest shaped = request;
+  shaped.shape = shape;
+  return make_transport(inner, shaped);
+}
+
+// Credit is accepted at once, as the suite wants it: a storm on the way out would say otherwise.
+std::unique_ptr<Transport> make_stormy_over(std::string_view inner,
+                                            const TransportRequest& request) {
+  TransportRequest stormy = request;
+  stormy.fault = "storm@times=3,on=in";
+  return make_transport(inner, stormy);
+}
+
 }  // namespace
 
 std::unique_ptr<Transport> make_shaped_inproc(const TransportRequest& request) {
-  TransportRequest shaped = request;
-  shaped.shape = "100Gbit,20us";
-  return make_transport("inproc", shaped);
+  return make_shaped_over("inproc", "100Gbit,20us", request);
 }
 
 std::unique_ptr<Transport> make_shaped_tcp(const TransportRequest& request) {
-  TransportRequest shaped = request;
-  shaped.shape = "10Gbit,jitter=50us,seed=3";
-  return make_transport("tcp", shaped);
+  return make_shaped_over("tcp", "10Gbit,jitter=50us,seed=3", request);
 }
 
 std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request) {
@@ -61,23 +72,16 @@ std::unique_ptr<Transport> make_tcp_of_3_lanes(const TransportRequest& request) 
   return make_tcp(request, settings);
 }
 
-// Credit is accepted at once, as the suite wants it: a storm on the way out would say otherwise.
 std::unique_ptr<Transport> make_stormy_inproc(const TransportRequest& request) {
-  TransportRequest stormy = request;
-  stormy.fault = "storm@times=3,on=in";
-  return make_transport("inproc", stormy);
+  return make_stormy_over("inproc", request);
 }
 
 std::unique_ptr<Transport> make_shaped_ofi(const TransportRequest& request) {
-  TransportRequest shaped = request;
-  shaped.shape = "100Gbit,20us";
-  return make_transport("ofi", shaped);
+  return make_shaped_over("ofi", "100Gbit,20us", request);
 }
 
 std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request) {
-  TransportRequest stormy = request;
-  stormy.fault = "storm@times=3,on=in";
-  return make_transport("ofi", stormy);
+  return make_stormy_over("ofi", request);
 }
 
 std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request) {
