@@ -53,6 +53,15 @@ class Besieged {
 
   void leave() { strangers_.clear(); }
 
+  // Whether what is exchanged is whole while ten strangers at every door have said this, and when
+  // they have gone.
+  bool withstands(std::string_view speech) {
+    for (int i = 0; i < 10; ++i) say_everywhere(speech);
+    const bool is_whole = exchange();
+    leave();
+    return exchange() && is_whole;
+  }
+
   // Segments of several lengths, both ways at once; true where what comes is what was sent. Throws
   // what the transport throws, or that nothing has moved for long.
   bool exchange() {
