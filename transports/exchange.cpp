@@ -1,6 +1,7 @@
 #include "transports/exchange.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "transports/error.h"
 
@@ -10,14 +11,19 @@ namespace {
 
 constexpr std::size_t kNamedRanks = 8;
 constexpr std::chrono::milliseconds kShort{100};  // no timeout of anybody's
+// Each is a question to the store, and the deadline has passed: a WORLD_SIZE with some digits too
+// many would otherwise keep its rank for minutes or days.
+constexpr int kLookedForRanks = 1024;
 
 std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
 
-std::vector<int> missing_ranks(Store& store, std::string_view key, int size) {
+// From `first` on, before which all are there; not beyond `end`.
+std::vector<int> missing_ranks(Store& store, std::string_view key, int first, int end) {
   std::vector<int> missing;
-  for (int rank = 0; rank < size; ++rank) {
+  for (int rank = first; rank < end; ++rank) {
     if (!store.try_get(key_of(key, rank))) missing.push_back(rank);
   }
+  if (missing.empty()) missing.push_back(first);  // it came just now: too late all the same
   return missing;
 }
 
@@ -51,18 +57,19 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
       values.push_back(peer == rank ? std::string(value) : store.get(key_of(key, peer), deadline));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDeadline) throw;
-      auto missing = missing_ranks(store, key, size);
-      if (missing.empty()) missing.push_back(peer);  // it came just now: too late all the same
+      const int end = peer + std::min(size - peer, kLookedForRanks);
+      const auto missing = missing_ranks(store, key, peer, end);
       const std::chrono::duration<double> waited = Clock::now() - start;
       const char* const hint =
           waited < kShort ? "; this rank itself had used up most of the time before" : "";
       const char* const way_out =
           missing.size() == 1 ? "start it, see why it stopped" : "start them, see why they stopped";
-      throw Error(ErrorCode::kDeadline, missing.front(),
-                  fmt::format("rank {}: waited {:.1f} s for {} of {} to {} ({}){}: {}, or raise "
-                              "the timeout (KOLO_TIMEOUT_MS, if the program sets none)",
-                              rank, waited.count(), name_ranks(missing), size, purpose,
-                              store.describe(), hint, way_out));
+      throw Error(
+          ErrorCode::kDeadline, missing.front(),
+          fmt::format("rank {}: waited {:.1f} s for {}{} of {} to {} ({}){}: {}, or raise "
+                      "the timeout (KOLO_TIMEOUT_MS, if the program sets none)",
+                      rank, waited.count(), name_ranks(missing), end < size ? ", at least," : "",
+                      size, purpose, store.describe(), hint, way_out));
     }
   }
   return values;

@@ -11,8 +11,8 @@
 namespace kolo {
 
 // Publishes `value` under `key` for this rank and waits for those of all others. Error kDeadline
-// names the ranks that did not come: "rank 1: waited 30.0 s for ranks 2, 3 of 4 to <purpose>: ...".
-// Each key serves once.
+// names the ranks that did not come: "rank 1: waited 30.0 s for ranks 2, 3 of 4 to <purpose>: ...";
+// of very many not all are looked for. Each key serves once.
 std::vector<std::string> exchange(Store& store, int rank, int size, std::string_view key,
                                   std::string_view value, Deadline deadline,
                                   std::string_view purpose);

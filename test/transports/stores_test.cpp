@@ -210,6 +210,19 @@ TEST_CASE("an exchange names the ranks that have not come") {
   });
 }
 
+TEST_CASE("an exchange of far too many ranks looks for some of them, and says that it is not all") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    constexpr int kTypo = 2'000'000'000;
+    const Error error = error_of(
+        [&] { exchange(*store, 1, kTypo, "here", "one", in_seconds(0.3), "join the job"); });
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK(error.peer() == 0);
+    CHECK_THAT(error.what(), ContainsSubstring(" s for ranks 0, 2, 3, 4, 5, 6, 7, 8 and 1015 more, "
+                                               "at least, of 2000000000 to join the job ("));
+  });
+}
+
 TEST_CASE("an exchange gives every rank every text") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     std::vector<std::vector<std::string>> got(3);
