@@ -78,7 +78,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     endpoint_->poll();
     if (has_unposted_control_) post_controls();
     for (const auto& channel : channels_) {
-      if (channel && channel->has_unposted()) channel->push();
+      if (channel && channel->has_unposted()) channel->push_owed();
     }
     lifeline_->look_now_and_then();
     if (pulse_ && ++calls_ % kCallsPerPulse == 0) feel_pulse();

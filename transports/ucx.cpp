@@ -115,7 +115,7 @@ class UcxTransport final : public Transport {
     // UCX aborts the process where one of its reads of a peer's memory is under way.
     station_.read_what_is_there();
     for_each([](UcxChannel& channel) { channel.drop(); });
-    if (is_connecting()) {
+    if (is_connecting() || station_.worker.is_flushing()) {
       station_.worker.abandon();
     } else {
       station_.worker.close(has_requests() ? ucx::Worker::Requests::kUnderWay
@@ -299,9 +299,10 @@ class UcxTransport final : public Transport {
   void let_go_of_what_was_drained() noexcept {
     for_each([](UcxChannel& channel) { channel.say_goodbye(); });
     try_until([this] {
-      return std::all_of(channels_.begin(), channels_.end(), [](const auto& channel) {
-        return !channel || channel->is_over() || channel->has_left();
-      });
+      return !station_.worker.is_flushing() &&
+             std::all_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+               return !channel || channel->is_over() || channel->has_left();
+             });
     });
   }
 

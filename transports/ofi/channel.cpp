@@ -176,14 +176,17 @@ std::uint64_t OfiChannel::word_of(WordKind kind, std::uint64_t count) const {
   return to_bits({kind, static_cast<std::uint32_t>(pair_.rank), count});
 }
 
+void OfiChannel::push_owed() {
+  push();
+  if (lost_ && has_refused_credit_) throw *lost_;
+}
+
 void OfiChannel::push_control() {
   owes_control_ = false;
   if (lost_ || total_) {  // who is done wants no credit
     told_ = taken_;
   } else if (taken_ - told_ >= pair_.window / 2) {
-    const Posted posted = say(WordKind::kCredit, taken_);
-    owes_control_ = posted == Posted::kNotNow;
-    if (posted == Posted::kYes) told_ = taken_;
+    give_credit();
   }
   if (!owes_heard_ || lost_) return;
   if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
@@ -191,6 +194,39 @@ void OfiChannel::push_control() {
   } else {
     owes_heard_ = false;
   }
+}
+
+void OfiChannel::give_credit() {
+  const Posted posted = say(WordKind::kCredit, taken_);
+  if (posted == Posted::kYes) told_ = taken_;
+  owes_control_ = posted != Posted::kYes;
+  if (posted == Posted::kNever) {
+    bear_refusal();
+  } else {
+    refused_since_.reset();
+  }
+}
+
+// Of a peer that is done or gone: it wants no credit, and what it has sent may still be read. That
+// its endpoint has closed may be known before its lifeline says so: hence the patience. Of one that
+// is there: it would wait for ever.
+void OfiChannel::bear_refusal() {
+  const std::string why = endpoint_.why();
+  lifeline_.look();
+  if (lifeline_.is_gone(pair_.peer) || lifeline_.last_word(pair_.peer)) {
+    told_ = taken_;
+    owes_control_ = false;
+    return;
+  }
+  const auto now = Clock::now();
+  if (!refused_since_) refused_since_ = now;
+  if (now - *refused_since_ < pair_.patience) return;
+  owes_control_ = false;
+  has_refused_credit_ = true;
+  lose(ErrorCode::kPeerLost,
+       cannot("give credit to",
+              why + ", though it has not ended: see whether a firewall or a network that went down "
+                    "is between, or take another provider (KOLO_OFI_PROVIDER)"));
 }
 
 // Where the peer cannot be reached any more, nobody is there to hear it.

@@ -51,6 +51,7 @@ struct Pair {
   std::uint32_t peer_token = 0;
   std::size_t receives = 1;  // posted at once
   std::size_t buffers = 1;   // of them into buffers of the channel's; at most `receives`
+  Clock::duration patience = std::chrono::seconds(5);  // with a provider that refuses credit
 };
 
 class OfiChannel final : public Channel, public Expecting, private Owner {
@@ -79,6 +80,10 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
 
   // Posts what could not be posted before.
   void push();
+  // The same, for who asks all the time. Error kPeerLost where the peer, who is there, is to have
+  // credit and the provider refuses it for ever: nobody else would notice.
+  void push_owed();
+
   bool has_unposted() const { return posted_ < sent_ || owes_control_; }
 
   // The peer is gone, and what it may have sent is still waited for: nothing would wake a sleeper
@@ -131,6 +136,8 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   void enqueue(std::span<const std::byte> data);
   Posted post(Outgoing& segment);
   void push_control();
+  void give_credit();
+  void bear_refusal();
   Posted say(WordKind kind, std::uint64_t count);
   void hear_taken(std::uint64_t low);
   std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
@@ -185,8 +192,10 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   bool is_told_ = false;              // the owner says what to expect
 
   // The end.
-  bool owes_control_ = false;           // credit or kHeard could not be sent
-  bool owes_heard_ = false;             // kEnd has come and was not answered yet
+  bool owes_control_ = false;                       // credit or kHeard could not be sent
+  std::optional<Clock::time_point> refused_since_;  // credit, for ever as the provider says
+  bool has_refused_credit_ = false;                 // why it is lost
+  bool owes_heard_ = false;                         // kEnd has come and was not answered yet
   std::optional<std::uint64_t> total_;  // segments that the peer has sent, once it is done
   Clock::time_point gone_since_{};      // while more was said to come
   bool has_said_end_ = false;

@@ -65,6 +65,10 @@ bool has_queues(const std::vector<std::string>& resources) {
                      [](const std::string& each) { return is_one_of(each, kQueues); });
 }
 
+bool keep_sent(const std::vector<std::string>& carriers) {
+  return carriers.empty() || std::find(carriers.begin(), carriers.end(), "tcp") != carriers.end();
+}
+
 std::size_t eager_bytes(const std::vector<std::string>& carriers) {
   std::size_t most = carriers.empty() ? 0 : SIZE_MAX;
   for (const std::string& carrier : carriers) {

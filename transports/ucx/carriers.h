@@ -22,6 +22,10 @@ std::vector<std::string> resources_in(std::string_view printed);
 // Whether short messages between ranks of one host go through queues in shared memory.
 bool has_queues(const std::vector<std::string>& resources);
 
+// Whether what counts as sent over `carriers` may still lie with UCX, and leaves only while this
+// rank calls it: tcp copies what is short, and the socket may be full. Where nothing is known: yes.
+bool keep_sent(const std::vector<std::string>& carriers);
+
 // Segments up to so many bytes are sent eagerly over `carriers`; of longer ones UCX decides.
 std::size_t eager_bytes(const std::vector<std::string>& carriers);
 

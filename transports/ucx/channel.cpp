@@ -59,6 +59,7 @@ void UcxChannel::flush() {
     auto& self = *static_cast<UcxChannel*>(channel);
     --self.flushes_;
     self.is_flushed_ = true;
+    self.station_.worker.note_news();
     self.station_.worker.ucp().request_free(request);
   };
   param.user_data = this;
@@ -229,8 +230,9 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
 
 void UcxChannel::learn_carriers() {
   knows_carriers_ = true;
-  if (station_.asks_as_told) return;
-  outbox_.send_eagerly(eager_bytes(carriers()));
+  const auto names = carriers();
+  may_keep_sent_ = keep_sent(names);
+  if (!station_.asks_as_told) outbox_.send_eagerly(eager_bytes(names));
 }
 
 std::vector<std::string> UcxChannel::carriers() const {
@@ -250,10 +252,25 @@ bool UcxChannel::is_drained() {
   throw_if_closed();
   send_held();
   if (!outbox_.is_drained()) station_.worker.bring([this] { return outbox_.is_drained(); });
-  if (outbox_.is_drained() && outbox_.failure() == UCS_OK) return true;
+  if (outbox_.is_drained() && outbox_.failure() == UCS_OK && (!may_keep_sent_ || has_all_left()))
+    return true;
   // UCX may not have heard yet what the peer, who is done, has said of it.
   if (!(last_ && outbox_.is_all_taken())) throw_if_cannot_send();
   return false;
+}
+
+// What the peer has taken, or would not take any more, is not asked about. A rank whose sockets are
+// not full pays for a look at a counter of UCX's, and sends nothing for it.
+bool UcxChannel::has_all_left() {
+  if (outbox_.has_all_left() || outbox_.is_all_taken()) return true;
+  if (station_.worker.has_all_left()) {
+    outbox_.believe_all_left();
+    return true;
+  }
+  if (is_over() || is_broken() || !station_.lifelines.is_alive(peer_)) return true;
+  told_ = inbox_.released();
+  outbox_.send_probe(told_);
+  return outbox_.has_all_left();
 }
 
 // --- in ---

@@ -110,6 +110,7 @@ class UcxChannel final : public Channel {
   void enqueue(std::span<const std::byte> data, unsigned flags);
   void finish_segment(std::size_t bytes);
   void learn_carriers();
+  bool has_all_left();
   bool is_at_end() const { return last_ && inbox_.released() == *last_; }
   void throw_if_closed() const;
   [[noreturn]] void throw_lost(const char* operation) const;
@@ -132,6 +133,7 @@ class UcxChannel final : public Channel {
   unsigned flushes_ = 0;     // under way
   bool has_said_ready_ = false;
   bool knows_carriers_ = false;
+  bool may_keep_sent_ = true;  // they
   ucs_status_t broken_ = UCS_OK;
   std::string lost_;                   // why, if it is
   std::optional<std::uint32_t> last_;  // the peer is done after so many segments

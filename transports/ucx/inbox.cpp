@@ -119,6 +119,7 @@ void Inbox::fetch_is_done(void* request, ucs_status_t status, std::size_t /*byte
                           void* arrival) {
   auto& of = *static_cast<Arrival*>(arrival);
   of.inbox->fetched(of, status);
+  of.inbox->worker_.note_news();
   of.inbox->worker_.ucp().request_free(request);
 }
 

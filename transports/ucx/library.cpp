@@ -39,6 +39,7 @@ std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& 
   find("ucp_worker_release_address", library.worker_release_address);
   find("ucp_worker_get_efd", library.worker_get_efd);
   find("ucp_worker_arm", library.worker_arm);
+  find("ucp_worker_flush_nbx", library.worker_flush_nbx);
   find("ucp_worker_progress", library.worker_progress);
   find("ucp_worker_set_am_recv_handler", library.worker_set_am_recv_handler);
   find("ucp_ep_create", library.ep_create);

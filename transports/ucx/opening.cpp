@@ -48,6 +48,8 @@ ucs_status_t init(const Library& ucp, const ucp_config_t* config, int size,
 ucs_status_t open_context(const Library& ucp, int size, const char* ways, ucp_context_h& context) {
   const Config config = read_config(ucp);
   if (ways != nullptr) ucp.config_modify(config.get(), "TLS", ways);
+  if (!is_in_environment("UCX_FLUSH_WORKER_EPS"))
+    ucp.config_modify(config.get(), "FLUSH_WORKER_EPS", "n");
   const auto status = init(ucp, config.get(), size, context);
   if (status != UCS_OK) return status;
   if (!set_pieces(ucp, config.get(), resources_in(resources_of(ucp, context)))) return status;

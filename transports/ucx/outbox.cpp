@@ -58,6 +58,13 @@ void Outbox::send_note(Kind kind, std::uint32_t released) {
   post(kind, note, {});
 }
 
+void Outbox::send_probe(std::uint32_t released) {
+  if (probe_.is_busy) return;
+  write(probe_, stamped(sent_, released));
+  probed_ = sent_;
+  post(Kind::kCredit, probe_, {});
+}
+
 void Outbox::give_credit(std::uint32_t released) {
   if (distance(credited_, released) <= distance(credited_, sent_)) credited_ = released;
 }
@@ -90,12 +97,14 @@ void Outbox::complete(Letter& letter, ucs_status_t status) {
   letter.is_busy = false;
   --under_way_;
   if (status != UCS_OK) failure_ = status;
+  if (&letter == &probe_ && status == UCS_OK) left_ = probed_;
 }
 
 void Outbox::sent(void* request, ucs_status_t status, void* letter) {
   auto& of = *static_cast<Letter*>(letter);
   Outbox& outbox = *of.outbox;
   outbox.complete(of, status);
+  outbox.worker_.note_news();
   outbox.worker_.ucp().request_free(request);
 }
 

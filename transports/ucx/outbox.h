@@ -58,6 +58,15 @@ class Outbox {
   // credit there is one.
   void send_note(Kind kind, std::uint32_t released);
 
+  // Sends a message of a header only (as of credit) which, when it is complete, says that all
+  // segments before it have left UCX: over tcp UCX keeps one message to a peer, and takes none
+  // before that has left. One is under way at a time.
+  void send_probe(std::uint32_t released);
+
+  // Whether all that was sent is known to have left UCX.
+  bool has_all_left() const { return left_ == sent_; }
+  void believe_all_left() { left_ = sent_; }
+
   // The peer says how many segments it has released so far; an older word than the last is ignored.
   void give_credit(std::uint32_t released);
 
@@ -114,6 +123,9 @@ class Outbox {
   std::uint32_t credited_ = 0;  // segments of mine that the peer has released, as it said
   unsigned under_way_ = 0;
   ucs_status_t failure_ = UCS_OK;
+  std::uint32_t left_ = 0;    // segments that have left UCX, as far as is known
+  std::uint32_t probed_ = 0;  // segments before the probe
+  Letter probe_;
 };
 
 }  // namespace kolo::ucx

@@ -1,6 +1,7 @@
 #include "transports/ucx/worker.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "transports/error.h"
 #include "transports/ucx/opening.h"
@@ -88,7 +89,25 @@ std::string Worker::describe(ucp_ep_h endpoint) const {
 
 std::string Worker::describe_resources() const { return resources_of(ucp_, context_); }
 
+// A flush of one endpoint would not do: over tcp it is a message, which the peer has to answer.
+bool Worker::has_all_left() {
+  if (is_flushing_) return false;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = [](void* request, ucs_status_t, void* worker) {
+    auto& self = *static_cast<Worker*>(worker);
+    self.is_flushing_ = false;
+    self.note_news();
+    self.ucp_.request_free(request);
+  };
+  param.user_data = this;
+  void* const request = ucp_.worker_flush_nbx(worker_, &param);
+  is_flushing_ = UCS_PTR_IS_PTR(request);
+  return request == nullptr;
+}
+
 bool Worker::arm() {
+  if (std::exchange(has_news_, false)) return false;
   const auto status = ucp_.worker_arm(worker_);
   if (status == UCS_ERR_BUSY) return false;
   require(ucp_, status, "ucp_worker_arm");

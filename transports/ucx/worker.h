@@ -41,8 +41,15 @@ class Worker {
   std::string describe(ucp_ep_h endpoint) const;
   std::string describe_resources() const;
 
-  // How much has happened; 0: nothing.
-  unsigned progress() { return ucp_.worker_progress(worker_); }
+  // How much has happened; 0: nothing, or nothing that UCX counts.
+  unsigned progress() {
+    const unsigned happened = ucp_.worker_progress(worker_);
+    if (happened > 0) note_news();
+    return happened;
+  }
+
+  // Something has come to its end: said by UCX's callbacks, of which it does not count all.
+  void note_news() { has_news_ = true; }
 
   // progress() until `is_there()`, or nothing more has come. After a wait UCX's shared memory
   // brings one message a call, whoever sent it: what is awaited may lie behind others'.
@@ -53,10 +60,19 @@ class Worker {
     }
   }
 
+  // Whether UCX holds nothing any more of what counts as sent, to whomever. Sends nothing. False as
+  // well where that is not known: after a no the next answer comes with progress, when all has
+  // left.
+  bool has_all_left();
+
+  // Whether a no is still to be taken back. The worker is not to be destroyed then.
+  bool is_flushing() const { return is_flushing_; }
+
   // Readable, once armed, when progress() has something to do.
   int descriptor() const { return descriptor_; }
 
-  // False: something is there already.
+  // False: something is there already, or has happened since it was last asked. (A call for one
+  // channel may have brought what another one waits for.)
   bool arm();
 
   // Nothing moves any more, and nothing is touched. With requests under way the context stays until
@@ -78,6 +94,8 @@ class Worker {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int descriptor_ = -1;
+  bool has_news_ = false;
+  bool is_flushing_ = false;
 };
 
 // "Connection reset by remote peer".

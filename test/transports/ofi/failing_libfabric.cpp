@@ -5,6 +5,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,7 +19,10 @@ thread_local Fails fails_at = Fails::kNever;
 // In the place of the provider's own, for what this thread opens, and closes.
 thread_local fi_ops_fabric fabric_calls;
 thread_local fi_ops_domain domain_calls;
+thread_local fi_ops_tagged tagged_calls;
 thread_local decltype(fi_ops_fabric::domain) real_domain = nullptr;
+thread_local decltype(fi_ops_domain::endpoint) real_endpoint = nullptr;
+thread_local decltype(fi_ops_tagged::injectdata) real_inject = nullptr;
 
 template <typename Function>
 Function* real(const char* name) {
@@ -35,12 +39,29 @@ int no_domain(fid_fabric*, fi_info*, fid_domain**, void*) { return -FI_ENOKEY; }
 
 int no_endpoint(fid_domain*, fi_info*, fid_ep**, void*) { return -FI_ENOKEY; }
 
+ssize_t inject_or_refuse(fid_ep* endpoint, const void* data, size_t bytes, std::uint64_t word,
+                         fi_addr_t to, std::uint64_t tag) {
+  if (fails_at == Fails::kInjecting) return -FI_ENOTCONN;
+  return real_inject(endpoint, data, bytes, word, to, tag);
+}
+
+int refusing_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
+  const int result = real_endpoint(domain, info, endpoint, context);
+  if (result != 0) return result;
+  tagged_calls = *(*endpoint)->tagged;
+  real_inject = tagged_calls.injectdata;
+  tagged_calls.injectdata = inject_or_refuse;
+  (*endpoint)->tagged = &tagged_calls;
+  return 0;
+}
+
 int domain_without_endpoints(fid_fabric* fabric, fi_info* info, fid_domain** domain,
                              void* context) {
   const int result = real_domain(fabric, info, domain, context);
   if (result != 0) return result;
   domain_calls = *(*domain)->ops;
-  domain_calls.endpoint = no_endpoint;
+  real_endpoint = domain_calls.endpoint;
+  domain_calls.endpoint = fails_at == Fails::kInjecting ? refusing_endpoint : no_endpoint;
   (*domain)->ops = &domain_calls;
   return 0;
 }

@@ -6,7 +6,9 @@
 
 namespace kolo::test {
 
-enum class Fails { kNever, kFabric, kDomain, kEndpoint };
+// The last: an endpoint that was opened so refuses for ever what is injected, as long as this is
+// said.
+enum class Fails { kNever, kFabric, kDomain, kEndpoint, kInjecting };
 
 // From now on `provider` fails at that step for what this thread opens; the others do not.
 void let_fail(const std::string& provider, Fails at);

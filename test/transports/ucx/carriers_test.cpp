@@ -60,6 +60,12 @@ TEST_CASE("who only copies is not asked, and what UCX knows better is left to it
   CHECK(ucx::eager_bytes({}) == 0);
 }
 
+TEST_CASE("tcp may hold back what counts as sent, and who is not known") {
+  CHECK(ucx::keep_sent({"posix", "tcp"}));
+  CHECK(ucx::keep_sent({}));
+  CHECK_FALSE(ucx::keep_sent({"posix", "cma"}));
+}
+
 TEST_CASE("segments up to the limit are sent eagerly, others and short ones as UCX likes") {
   ucx::Worker worker(played_library(), 2);
   ucx::Outbox outbox(worker, 7, 3, 4096);

@@ -31,13 +31,21 @@ ucs_status_ptr_t fetch(ucp_worker_h, void* offer, void* buffer, std::size_t coun
   return handle<void*>();
 }
 
+ucs_status_ptr_t flush(ucp_worker_h, const ucp_request_param_t* param) {
+  played().flushes.push_back({param->cb.send, param->user_data});
+  return played().keeps_sent ? handle<void*>() : nullptr;
+}
+
 ucx::Library make_library() {
   ucx::Library library{};
   library.config_read = [](const char*, const char*, ucp_config_t** config) {
     *config = handle<ucp_config_t*>();
     return UCS_OK;
   };
-  library.config_modify = [](ucp_config_t*, const char*, const char*) { return UCS_OK; };
+  library.config_modify = [](ucp_config_t*, const char* name, const char* value) {
+    played().settings[name] = value;
+    return UCS_OK;
+  };
   library.config_release = [](ucp_config_t*) {};
   library.init_version = [](unsigned, unsigned, const ucp_params_t*, const ucp_config_t*,
                             ucp_context_h* context) {
@@ -54,7 +62,9 @@ ucx::Library make_library() {
     *descriptor = -1;
     return UCS_OK;
   };
-  library.worker_progress = [](ucp_worker_h) { return 0U; };
+  library.worker_arm = [](ucp_worker_h) { return UCS_OK; };
+  library.worker_flush_nbx = flush;
+  library.worker_progress = [](ucp_worker_h) { return played().happens; };
   library.ep_create = [](ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h* endpoint) {
     *endpoint = handle<ucp_ep_h>();
     return UCS_OK;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "transports/ucx/library.h"
@@ -24,10 +26,18 @@ struct PlayedUcx {
     ucp_am_recv_data_nbx_callback_t callback = nullptr;
     void* user_data = nullptr;
   };
+  struct Flush {
+    ucp_send_nbx_callback_t callback = nullptr;
+    void* user_data = nullptr;
+  };
   std::vector<Sent> sent;
   std::vector<Fetch> fetches;
   std::vector<void*> released;
+  std::vector<Flush> flushes;  // of the whole worker
+  std::map<std::string, std::string> settings;
+  unsigned happens = 0;           // what a call for progress says
   bool completes_at_once = true;  // what is sent
+  bool keeps_sent = false;        // what counts as sent has not all left
   std::string carriers;           // as ucp_ep_print_info prints them
 };
 

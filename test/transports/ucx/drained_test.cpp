@@ -1,0 +1,106 @@
+// When a channel is drained: what counts as sent may still lie with UCX, which sends it only while
+// this rank calls. ("Every clause over tcp with small buffers" is the same over sockets.)
+#include <array>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/transports/ucx/played_ucx.h"
+#include "transports/ucx/channel.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using ucx::Kind;
+
+namespace {
+
+constexpr const char* kTcp = "lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am am_bw#0\n";
+constexpr const char* kPosix = "lane[0]:  2:posix/memory.0 md[1] -> md[1]/posix am am_bw#0\n";
+
+ucx::Card card(const char* identity, std::uint32_t token) {
+  ucx::Card made;
+  made.identity = identity;
+  made.token = token;
+  return made;
+}
+
+struct PlayedStation : ucx::Station {
+  PlayedStation() : Station(played_library(), 0, 2) { cards = {card("here", 5), card("there", 6)}; }
+};
+
+// Rank 0's channel to rank 1 of another host, with one segment sent.
+struct Sender {
+  explicit Sender(const char* carriers) {
+    played().carriers = carriers;
+    REQUIRE(channel.send(data, kPlain));
+  }
+
+  void hear_of_credit(std::uint32_t released) {
+    const ucx::Header header{6, 1, 0, released};
+    channel.accept(Kind::kCredit, {header, {}}, nullptr, 0, 0);
+  }
+
+  // So many messages that are no segments, but the one that connects.
+  std::size_t notes() const { return played().sent.size() - 2; }
+
+  std::array<std::byte, 8> data{};
+  PlayedStation station;
+  ucx::UcxChannel channel{station, 1, 4096, 4096};
+};
+
+void finish(const PlayedUcx::Sent& sent) {
+  int request = 0;
+  sent.callback(&request, UCS_OK, sent.user_data);
+}
+
+}  // namespace
+
+TEST_CASE("a channel of whose bytes UCX holds none is drained, and nothing is sent to find out") {
+  Sender sender(kTcp);
+  CHECK(sender.channel.is_drained());
+  CHECK(sender.channel.is_drained());
+  CHECK(played().flushes.size() == 1);
+  CHECK(sender.notes() == 0);
+}
+
+TEST_CASE("what counts as sent and lies with UCX is drained when a message behind it has gone") {
+  Sender sender(kTcp);
+  played().keeps_sent = true;
+  played().completes_at_once = false;
+  CHECK_FALSE(sender.channel.is_drained());
+  CHECK_FALSE(sender.channel.is_drained());
+  REQUIRE(sender.notes() == 1);
+  CHECK(played().sent.back().id == static_cast<unsigned>(Kind::kCredit));
+  finish(played().sent.back());
+  CHECK(sender.channel.is_drained());
+  CHECK(sender.notes() == 1);
+}
+
+TEST_CASE("a message behind the last segment says nothing of the next") {
+  Sender sender(kTcp);
+  played().keeps_sent = true;
+  played().completes_at_once = false;
+  CHECK_FALSE(sender.channel.is_drained());
+  const auto probe = played().sent.back();
+  REQUIRE(sender.channel.send(sender.data, kPlain));
+  finish(played().sent.back());
+  finish(probe);
+  CHECK_FALSE(sender.channel.is_drained());
+  finish(played().sent.back());
+  CHECK(sender.channel.is_drained());
+}
+
+TEST_CASE("what the peer has taken is drained, whatever UCX holds for others") {
+  Sender sender(kTcp);
+  played().keeps_sent = true;
+  sender.hear_of_credit(1);
+  CHECK(sender.channel.is_drained());
+  CHECK(played().flushes.empty());
+  CHECK(sender.notes() == 0);
+}
+
+TEST_CASE("a queue in shared memory holds nothing back, and UCX is not asked") {
+  Sender sender(kPosix);
+  played().keeps_sent = true;
+  CHECK(sender.channel.is_drained());
+  CHECK(played().flushes.empty());
+}
