@@ -1,5 +1,6 @@
 // RANK, WORLD_SIZE, ... and the store they lead to.
 #include <fmt/format.h>
+#include <unistd.h>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -26,13 +27,62 @@ void need_both(bool has_first, bool has_second, const char* first, const char* s
                                           has_first ? first : second, has_first ? second : first));
 }
 
-// Rank 0's store: the server goes after the client has.
+// The servers that this process has started for its rank 0, by place and size. They stay as long as
+// the process: ranks that make another communicator may come to it before rank 0 has let go of its
+// last one, and would be left with a server that ends.
+class KeptServers {
+ public:
+  ~KeptServers() {
+    if (!is_own()) new auto(std::move(servers_));  // whose thread a forked process does not have
+  }
+
+  std::shared_ptr<TcpStoreServer> find(const std::string& place, int size) {
+    const std::lock_guard lock(mutex_);
+    const auto found = servers_.find(place);
+    if (!is_own() || found == servers_.end()) return nullptr;
+    if (found->second.size == size) return found->second.server;
+    servers_.erase(found);  // of a job that is over; if it is not, its store holds the server
+    return nullptr;
+  }
+  void keep(const std::string& place, int size, const std::shared_ptr<TcpStoreServer>& server) {
+    const std::lock_guard lock(mutex_);
+    if (is_own()) servers_[place] = {size, server};
+  }
+  void drop(const std::string& place) {
+    const std::lock_guard lock(mutex_);
+    if (is_own()) servers_.erase(place);
+  }
+
+ private:
+  struct Kept {
+    int size;
+    std::shared_ptr<TcpStoreServer> server;
+  };
+
+  bool is_own() const { return ::getpid() == process_; }
+
+  const pid_t process_ = ::getpid();
+  std::mutex mutex_;
+  std::map<std::string, Kept> servers_;
+};
+
+// Stores hold it, too: they may outlive all that is static.
+std::shared_ptr<KeptServers> kept_servers() {
+  static const auto kept = std::make_shared<KeptServers>();
+  return kept;
+}
+
+// Rank 0's store. A job that has failed is over: its server goes, after the client.
 std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
-                                   std::shared_ptr<TcpStoreServer> server) {
+                                   std::shared_ptr<TcpStoreServer> server, std::string place) {
   Store* const store = client.get();
-  return {store, [client = std::move(client), server = std::move(server)](Store*) mutable {
+  return {store, [client = std::move(client), server = std::move(server), place = std::move(place),
+                  kept = kept_servers()](Store*) mutable {
+            const bool has_failed = client->failure().has_value();
             client.reset();
             server.reset();
+            if (has_failed) kept->drop(place);
+            kept.reset();
           }};
 }
 
@@ -103,9 +153,12 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
   if (settings.master_port != 0) {
     const std::string& host = settings.master_host;
     if (who.rank != 0) return connect_tcp_store(host, settings.master_port, deadline, 0);
-    auto server = serve_store(host, settings.master_port);
+    const std::string place = posix::host_and_port(host, settings.master_port);
+    auto server = kept_servers()->find(place, who.size);
+    if (!server) server = serve_store(host, settings.master_port);
     auto client = connect_to_own(host, settings.master_port, deadline);
-    return with_server(std::move(client), std::move(server));
+    kept_servers()->keep(place, who.size, server);
+    return with_server(std::move(client), std::move(server), place);
   }
   if (who.size == 1) return make_local_store();
   throw std::invalid_argument(

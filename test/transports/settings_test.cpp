@@ -1,4 +1,6 @@
 // What the environment says, and what it may not say.
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -309,6 +311,62 @@ TEST_CASE("who asks again gets the store that is in use, with one server and one
   CHECK_FALSE(other->failure());
   other->leave();
   again->leave();
+}
+
+TEST_CASE("a rank comes again before rank 0 has let go of the store that both had") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  for (int round = 0; round < 3; ++round) {
+    rank_0->join(0, "world");
+    rank_1->join(1, "world");
+    rank_1->leave();
+    rank_1.reset();
+    rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+    rank_1->join(1, "world");
+    rank_0->leave();
+    rank_0.reset();
+    rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+    const std::string key = "of round " + std::to_string(round);
+    rank_0->set(key, "value");
+    CHECK(rank_1->get(key, in_seconds(20)) == "value");
+    rank_1->leave();
+  }
+  CHECK_FALSE(rank_0->failure());
+}
+
+TEST_CASE("after a failure, or with another size, rank 0 serves anew at the same port") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  store->set("key", "of the first");
+  CHECK(store->post_failure("the first job has failed") == "the first job has failed");
+  store.reset();
+  store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  CHECK_FALSE(store->failure());
+  CHECK_FALSE(store->try_get("key"));
+  store->set("key", "of the second");
+  store.reset();
+  store = store_from_environment({0, 3, 0, 3}, in_seconds(20));
+  CHECK_FALSE(store->try_get("key"));
+}
+
+TEST_CASE("a process that rank 0 has forked ends, and leaves the store to it") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  store_from_environment({0, 2, 0, 2}, in_seconds(20)).reset();
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(7);  // what is static goes
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+  const auto store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  store->set("key", "value");
+  CHECK(store->try_get("key") == "value");
 }
 
 TEST_CASE("a port in use is said to be") {
