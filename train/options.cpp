@@ -224,7 +224,8 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
 Options finish(Raw& raw) {
   Options& o = raw.options;
   check_together(o);
-  o.timeout = std::chrono::milliseconds(std::llround(raw.timeout_s * 1000));
+  // Never 0, which stands for the default.
+  o.timeout = std::chrono::milliseconds(std::llround(std::ceil(raw.timeout_s * 1000)));
   if (raw.strategies.empty()) {
     raw.strategies = o.command == Command::compare ? "ring,ps" : "ring";
   }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -33,7 +34,9 @@ void need_both(bool has_first, bool has_second, const char* first, const char* s
 class KeptServers {
  public:
   ~KeptServers() {
-    if (!is_own()) new auto(std::move(servers_));  // whose thread a forked process does not have
+    if (is_own()) return;
+    // A forked process has the servers without their threads.
+    static_cast<void>(std::make_unique<Servers>(std::move(servers_)).release());
   }
 
   std::shared_ptr<TcpStoreServer> find(const std::string& place, int size) {
@@ -58,12 +61,13 @@ class KeptServers {
     int size;
     std::shared_ptr<TcpStoreServer> server;
   };
+  using Servers = std::map<std::string, Kept>;
 
   bool is_own() const { return ::getpid() == process_; }
 
   const pid_t process_ = ::getpid();
   std::mutex mutex_;
-  std::map<std::string, Kept> servers_;
+  Servers servers_;
 };
 
 // Stores hold it, too: they may outlive all that is static.

@@ -64,6 +64,7 @@ class UcxTransport final : public Transport {
       carrier_ = carriers_of_first();
       has_met_ = true;
     } catch (...) {
+      if (station_.is_meeting) give_up();
       quiesce();
       throw;
     }
@@ -201,14 +202,18 @@ class UcxTransport final : public Transport {
   // All connect to all, and none goes on before nothing that another sends needs its help.
   void meet(const TransportRequest& request) {
     const auto start = Clock::now();
+    station_.is_meeting = true;
     for_each([](UcxChannel& channel) {
       channel.connect();
       channel.throw_if_lost();
     });
     WaitPolicy policy(request.local_ranks);
     while (true) {
+      // Who has ended is told by its lifeline, before UCX meets the end of its connection, which is
+      // more than it bears (Station::is_meeting).
+      look();
       const auto missing = unheard();
-      if (missing.empty()) return;
+      if (missing.empty()) break;
       progress();
       if (policy.pause(*this, *request.store, request.deadline)) continue;
       const std::chrono::duration<double> waited = Clock::now() - start;
@@ -217,6 +222,14 @@ class UcxTransport final : public Transport {
                               "they stopped, and whether a firewall is between",
                               rank(), waited.count(), name_ranks(missing), size_));
     }
+    station_.is_meeting = false;
+  }
+
+  // Of ranks that have not met: nothing was sent that would have to leave.
+  void give_up() noexcept {
+    is_quiesced_ = true;
+    for_each([](UcxChannel& channel) { channel.close(); });
+    station_.worker.abandon();
   }
 
   // Says to who is connected that this rank is. Who has not said it, or has not been said it to;

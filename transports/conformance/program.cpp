@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
@@ -22,8 +24,8 @@ constexpr int kProved = 0;
 constexpr int kDisproved = 1;
 
 void say(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
+  throw std::runtime_error(fmt::format("standard output: cannot write: {}", std::strerror(errno)));
 }
 
 std::string how_it_ended(int status, const std::string& output) {

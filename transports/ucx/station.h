@@ -15,6 +15,7 @@ struct Station {
       : rank(own_rank), lifelines(size, epoll), worker(ucp, size) {}
 
   void read_what_is_there() {
+    if (is_meeting) return;
     constexpr int kFarTooOften = 100'000;
     for (int i = 0; i < kFarTooOften && worker.progress() > 0; ++i) {
     }
@@ -26,6 +27,10 @@ struct Station {
   Worker worker;
   std::vector<Card> cards;  // of all ranks
   bool asks_as_told = false;
+  // While ranks meet, none has sent anything but that it is there. UCX (1.13) aborts the process
+  // where a peer dies whose connection over tcp is not made yet, in the next progress or as the
+  // worker is destroyed: so who learns of an end does neither.
+  bool is_meeting = false;
   int holding = 0;  // channels with a segment that waits for another
 };
 

@@ -173,6 +173,12 @@ TEST_CASE("numbers that make no sense are refused by the name of their flag") {
   refuses("--lr", "nan");
 }
 
+TEST_CASE("the shortest timeout is a millisecond") {
+  CHECK(parse_options({"train", "--timeout=1e-9"}).options.timeout == std::chrono::milliseconds(1));
+  CHECK(parse_options({"train", "--timeout=1.5"}).options.timeout ==
+        std::chrono::milliseconds(1500));
+}
+
 TEST_CASE("a refusal says what was expected and what there is") {
   CHECK_THROWS_WITH(parse_options({"train", "--epochs=0"}),
                     "--epochs: expected a whole number of at least 1, got '0'");

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "test/support/catch.h"
 #include "transports/conformance/child.h"
@@ -128,6 +129,14 @@ TEST_CASE("a library that does not come back from being loaded is named, and end
                                        "1 s (KOLO_PLUGIN_SECONDS)"));
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 1);
+}
+
+TEST_CASE("a result that nobody gets is a failure") {
+  const std::string program = KOLO_CONFORMANCE;
+  for (const char* words : {" --list", " --transport inproc --clause 'wrong call'"}) {
+    CHECK(std::system((program + words + " >/dev/null").c_str()) == 0);
+    CHECK(std::system((program + words + " >/dev/full 2>/dev/null").c_str()) != 0);
+  }
 }
 
 TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {
