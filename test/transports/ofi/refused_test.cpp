@@ -89,6 +89,14 @@ struct Ranks {
     });
   }
 
+  // Credit for a window is refused, and stays owed.
+  void owe_a_window() {
+    refuse();
+    REQUIRE(move_a_window());
+    turn_often();
+    CHECK(receiver->channel->has_unposted());
+  }
+
   std::optional<Rank> receiver;
   std::optional<Rank> sender;
 };
@@ -121,10 +129,7 @@ TEST_CASE("credit that stays refused while the peer is there is an error with it
 TEST_CASE("credit that is refused is offered again, and given when it is taken") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
-  ranks.refuse();
-  REQUIRE(ranks.move_a_window());
-  ranks.turn_often();
-  CHECK(ranks.receiver->channel->has_unposted());
+  ranks.owe_a_window();
   CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 0 taken"));
   ranks.take_again();
   CHECK(ranks.turn_until([&] { return !ranks.receiver->channel->has_unposted(); }));
@@ -135,10 +140,7 @@ TEST_CASE("credit that is refused is offered again, and given when it is taken")
 TEST_CASE("credit that is refused is no error where the peer is then heard to have ended") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
-  ranks.refuse();
-  REQUIRE(ranks.move_a_window());
-  ranks.turn_often();
-  CHECK(ranks.receiver->channel->has_unposted());
+  ranks.owe_a_window();
   ranks.sender->lifeline.close();
   CHECK(ranks.turn_until([&] { return !ranks.receiver->channel->has_unposted(); }));
 }
