@@ -295,7 +295,7 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
     }
   }
   const std::size_t ahead = is_told_ ? kGuessed : pair_.buffers;
-  if (looks_ahead_ && asked_ - taken_ < ahead && may_post(bytes)) post_ahead(ahead);
+  if (looks_ahead_) post_ahead(ahead);
   const Incoming& segment = incoming(taken_);
   check(!is_own || segment.is_own, "view() of a segment that was to be received");
   check(is_own || segment.is_own || segment.place.data() == into.data() || into.empty(),
@@ -327,7 +327,7 @@ bool OfiChannel::may_post(std::size_t bytes) {
 bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   Incoming& segment = incoming(asked_);
   if (is_own) {
-    if (buffers_posted_ - buffers_free_ >= pair_.buffers) return false;
+    if (!has_free_buffer()) return false;
     const std::size_t stride = slot_stride(pair_.longest_bytes);
     if (!buffers_) buffers_ = allocate_aligned(stride * pair_.buffers);
     into = {buffers_.get() + buffers_posted_ % pair_.buffers * stride, pair_.longest_bytes};
@@ -346,9 +346,10 @@ bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   return true;
 }
 
+// Into buffers, which take whatever comes, a long message as well.
 void OfiChannel::post_ahead(std::size_t receives) {
-  while (asked_ - taken_ < receives) {
-    if (!post_next({}, true)) return;
+  if (asked_ - taken_ >= receives || !has_free_buffer() || !may_post(pair_.longest_bytes)) return;
+  while (asked_ - taken_ < receives && post_next({}, true)) {
   }
 }
 

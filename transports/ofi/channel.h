@@ -145,6 +145,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
   bool may_post(std::size_t bytes);
   bool post_next(std::span<std::byte> into, bool is_own);
+  bool has_free_buffer() const { return buffers_posted_ - buffers_free_ < pair_.buffers; }
   void post_ahead(std::size_t receives);
   void take(std::size_t bytes, bool goes_on);
 
