@@ -34,9 +34,7 @@ void need_both(bool has_first, bool has_second, const char* first, const char* s
 class KeptServers {
  public:
   ~KeptServers() {
-    if (is_own()) return;
-    // A forked process has the servers without their threads.
-    static_cast<void>(std::make_unique<Servers>(std::move(servers_)).release());
+    if (!is_own()) inherited_ = std::make_unique<Servers>(std::move(servers_)).release();
   }
 
   std::shared_ptr<TcpStoreServer> find(const std::string& place, int size) {
@@ -62,6 +60,9 @@ class KeptServers {
     std::shared_ptr<TcpStoreServer> server;
   };
   using Servers = std::map<std::string, Kept>;
+
+  // What a forked process has of the servers, without their threads: it stays as it is.
+  static inline Servers* inherited_ = nullptr;
 
   bool is_own() const { return ::getpid() == process_; }
 
