@@ -182,16 +182,21 @@ std::string finding_on_replicas(const Report& report) {
       checks, checks == 1 ? "" : "s");
 }
 
-// Empty where there is one arm.
+// Of every seed, the arms beside the first one; empty where there is one arm.
 std::string finding_on_weights(const Report& report) {
-  const RunRecord& first = report.runs.front();
-  std::vector<std::string> equal, different;
+  const RunRecord* first = nullptr;  // of its seed
+  std::set<std::string> differs;
   double widest = 0;
   for (const RunRecord& run : report.runs) {
-    if (run.seed != first.seed) continue;
-    (run.final_hash == first.final_hash ? equal : different).push_back(run.arm);
+    if (first == nullptr || run.seed != first->seed) first = &run;
+    if (run.final_hash != first->final_hash) differs.insert(run.arm);
     widest =
-        std::max(widest, std::abs(run.epochs.back().train_loss - first.epochs.back().train_loss));
+        std::max(widest, std::abs(run.epochs.back().train_loss - first->epochs.back().train_loss));
+  }
+  std::vector<std::string> equal, different;
+  for (const RunRecord& run : report.runs) {
+    if (run.seed != report.runs.front().seed) continue;
+    (differs.contains(run.arm) ? different : equal).push_back(run.arm);
   }
   if (equal.size() + different.size() == 1) return "";
   if (different.empty()) {
@@ -200,7 +205,7 @@ std::string finding_on_weights(const Report& report) {
   }
   return fmt::format(
       "The final parameters of {} differ from those of {} in rounding: the same sums "
-      "in another order. The training losses of the last epoch differ by {:.4f} at most.",
+      "in another order. The training losses of the last epoch differ by {:.2g} at most.",
       joined(different), joined(equal), widest);
 }
 

@@ -2,14 +2,18 @@
 //
 //   kolo-run -n 4 example_sum_in_processes
 //
-// While the sum of one buffer is under way, the program prepares the next.
+// While a thread of the communicator's moves the sum of one buffer, the program prepares the next.
+// Without that thread an operation moves only while the program is inside a call of the
+// communicator, or in wait(), test() or progress().
 #include <cstdio>
 #include <vector>
 
 #include "collectives/communicator.h"
 
 int main() try {
-  auto communicator = kolo::Communicator::from_environment();
+  kolo::CommunicatorOptions options;
+  options.progress_thread = true;
+  auto communicator = kolo::Communicator::from_environment(options);
   const auto mine = static_cast<float>(communicator.rank() + 1);
 
   std::vector<float> first(100'000, mine);

@@ -39,6 +39,12 @@ std::string how_it_ended(int status, const std::string& output) {
 // --- in the process of one clause ---
 
 int prove_here(const Arguments& arguments) {
+  if (!arguments.is_probe && (arguments.clauses.size() != 1 || arguments.transports.size() != 1)) {
+    throw std::invalid_argument(fmt::format(
+        "--here proves one clause over one transport, and {} and {} are named: --list has the "
+        "words by which one is meant",
+        arguments.clauses.size(), arguments.transports.size()));
+  }
   end_with_parent();
   try {
     Subject subject = subject_named(arguments.transports.at(0), {own_program(), "--rank"});
@@ -53,9 +59,10 @@ int prove_here(const Arguments& arguments) {
     const Clause& clause = clause_named(arguments.clauses.at(0));
     if (clause.need == Need::kNothing) subject.offers = probe(subject);
     clause.prove(subject);
+    say("passed\n");
     return kProved;
   } catch (const std::exception& error) {
-    say(error.what());
+    say(fmt::format("{}\n", error.what()));
     return kDisproved;
   }
 }

@@ -125,6 +125,23 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
              ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
 }
 
+TEST_CASE("what is said of weights and losses is said of all seeds") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) run.final_hash = "one";
+  for (const char* arm : {"ring", "ps"}) {
+    RunRecord run = made_up_run(arm, 2, 0);
+    run.seed = report.runs.front().seed + 1;
+    run.final_hash = "another";
+    report.runs.push_back(run);
+  }
+  CHECK_THAT(report_text(report), ContainsSubstring("the same, bit for bit, in all arms"));
+  report.runs.back().final_hash = "a third";
+  report.runs.back().epochs.back().train_loss += 0.00003;
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("parameters of ps differ from those of ring") &&
+                 ContainsSubstring("of the last epoch differ by 3e-05 at most"));
+}
+
 TEST_CASE("bytes that are not those of the formula are flagged") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), !ContainsSubstring("WARNING: the bytes"));

@@ -139,6 +139,15 @@ TEST_CASE("a result that nobody gets is a failure") {
   }
 }
 
+TEST_CASE("one clause of one transport is proved in the process itself, and no more than that") {
+  const Ended one = run({"--here", "--transport", "inproc", "--clause", "credit comes back"});
+  CHECK(one.exit_code == 0);
+  CHECK_THAT(one.output, ContainsSubstring("passed"));
+  CHECK(run({"--here", "--transport", "inproc", "--clause", "credit"}).exit_code == 2);
+  CHECK(run({"--here", "--transport", "inproc"}).exit_code == 2);
+  CHECK(run({"--here", "--transport", "inproc,tcp", "--clause", "credit comes"}).exit_code == 2);
+}
+
 TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {
   const Ended listed = run({"--list"});
   CHECK(listed.exit_code == 0);
