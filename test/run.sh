@@ -45,7 +45,7 @@ if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
   run="setarch -R"
 fi
 
-cmake --preset "$preset"
+cmake --preset "$preset" -D KOLO_BUILD_TESTS=ON
 $run cmake --build --preset "$preset" --parallel "$jobs"
 
 log=build/$preset/ctest.log
