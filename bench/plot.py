@@ -186,12 +186,10 @@ def draw_band(axes, points, quantity, color):
         axes.fill_between(sizes, lows, highs, color=color, alpha=0.15, linewidth=0)
 
 
-def hollow_key(plt, charts, are_bars=False):
+def hollow_key(plt, charts):
     """{label: handle} of what is hollow; empty where nothing is."""
     if not any(is_unsure(row) for lines in charts for points in lines.values() for row in known(points)):
         return {}
-    if are_bars:
-        return {HOLLOW: plt.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor=HOLLOW_COLOR)}
     return {HOLLOW: plt.Line2D([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=HOLLOW_COLOR)}
 
 
@@ -371,9 +369,11 @@ def draw_bars(plt, lines, colors):
         at = [place + (number - (len(order) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
         bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name])
+        hollow = {"facecolor": "white", "edgecolor": colors[name], "linewidth": 1.2}
         for bar in (bar for bar, row in zip(bars, shown) if is_unsure(row)):
-            bar.set(facecolor="white", edgecolor=colors[name], linewidth=1.2)
-        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, facecolor=colors[name])
+            bar.set(**hollow)
+        look = hollow if all(map(is_unsure, shown)) else {"facecolor": colors[name]}
+        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, **look)
         axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=2)
     axes.set_yscale("log")
     times = [row["median_us"] for of_line in rows.values() for size, row in of_line.items() if size in sizes]
@@ -386,7 +386,7 @@ def draw_bars(plt, lines, colors):
     axes.grid(True, axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
     shown = {name: [row for row in of_line.values() if row["bytes"] in sizes] for name, of_line in rows.items()}
-    legend_below(figure, {**keys, **hollow_key(plt, [shown], are_bars=True)}, 9)
+    legend_below(figure, {**keys, **hollow_key(plt, [shown])}, 9)
     return figure, axes
 
 

@@ -188,8 +188,6 @@ class Plot(unittest.TestCase):
         for picture in self.plot([{**line, "regime": "near"} for line in rows]).values():
             self.assertNotIn(HOLLOW, picture)
             self.assertEqual(markers(picture, KOLO, WHITE), 0)
-        bars = self.plot([{**line, "regime": "moved"} for line in rows])["allreduce_2_ranks_bars.svg"]
-        self.assertEqual(len(styled(bars, "path", f"fill: {WHITE}", f"stroke: {KOLO}")), len(sizes))  # and no key
 
     def test_an_overview_shows_where_cores_moved(self):
         for size, collective in ((8, "allreduce"), (0, "barrier")):
