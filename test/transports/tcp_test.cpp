@@ -221,3 +221,41 @@ TEST_CASE("tcp: slots and views grow for a longer segment, and what is queued be
     CHECK(received == kRounds * kSegments);
   }
 }
+
+TEST_CASE("tcp: what was sent as a copy is the caller's at once, whatever part the socket took") {
+  constexpr std::size_t kLengths[] = {100, 3000, 200'000, 0, 256 * 1024, 70'000};
+  constexpr std::size_t kSegments = 60;
+  for (const int buffer_bytes : {0, 4096, 100'000}) {
+    for (const int lanes : {1, 2}) {
+      INFO("buffers of " << buffer_bytes << ", " << lanes << " lanes");
+      TcpSettings settings;
+      settings.buffer_bytes = buffer_bytes;
+      settings.lanes = lanes;
+      const Pair pair = make_pair_with(settings);
+      Channel& out = pair.a->channel(1);
+      Channel& in = pair.b->channel(0);
+      std::vector<std::byte> data;
+      const auto fill = [&](std::size_t segment) {
+        data.resize(kLengths[segment % std::size(kLengths)]);
+        for (std::size_t i = 0; i < data.size(); ++i)
+          data[i] = static_cast<std::byte>(segment * 31 + i * 7 + (i >> 12));
+      };
+      std::size_t sent = 0;
+      std::size_t received = 0;
+      std::vector<std::byte> got(kLengths[0]);
+      const auto deadline = in_seconds(120);
+      while (received < kSegments && Clock::now() < deadline) {
+        for (fill(sent); sent < kSegments && out.send_copy(data, sent % 5 == 0 ? kMore : kPlain);
+             fill(++sent)) {
+          std::ranges::fill(data, std::byte{0xee});
+        }
+        pair.a->progress();
+        if (!in.receive(got)) continue;
+        fill(received);
+        CHECK(got == data);
+        got.assign(kLengths[++received % std::size(kLengths)], std::byte{0});
+      }
+      CHECK(received == kSegments);
+    }
+  }
+}

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -87,6 +88,15 @@ bool TcpChannel::send(std::span<const std::byte> data, unsigned flags) {
   if (queued_ == kQueueLength) return false;
   enqueue(data, false, flags);
   return true;
+}
+
+void TcpChannel::keep_last_piece() {
+  Piece& last = queued_piece(queued_ - 1);
+  std::byte* const slot = memory_.find_slot(last.bytes);
+  std::memcpy(slot, last.data, last.bytes);
+  memory_.take_slot();
+  last.data = slot;
+  last.is_in_slot = true;
 }
 
 bool TcpChannel::is_drained() {

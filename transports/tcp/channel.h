@@ -88,6 +88,13 @@ class TcpChannel : public Channel, public Tenant {
 
   Door& door() const { return door_; }
   std::size_t queued() const { return queued_; }
+  // Whether a segment that is not short would find a slot.
+  bool has_slot_for(std::size_t bytes) const {
+    return !SegmentMemory::is_short(bytes) && memory_.has_slot();
+  }
+  // What is left of the last piece of the queue, which is the caller's memory and not short, goes
+  // into a slot. There must be one.
+  void keep_last_piece();
   Piece& queued_piece(std::size_t index) { return queue_[(head_ + index) % kQueueLength]; }
   void pop_piece();
   ChannelStatistics& counts() { return statistics_; }

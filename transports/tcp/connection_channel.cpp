@@ -85,6 +85,14 @@ void ConnectionChannel::count_connections() {
 
 // --- out ---
 
+// What the socket takes at once it copies itself: only the rest needs a slot.
+bool ConnectionChannel::send_copy(std::span<const std::byte> data, unsigned flags) {
+  if ((flags & kMore) != 0 || !has_slot_for(data.size())) return TcpChannel::send_copy(data, flags);
+  if (!send(data, flags)) return false;
+  if (queued() > 0) keep_last_piece();
+  return true;
+}
+
 void ConnectionChannel::push() {
   if (!socket_.is_open()) {
     ask_for_connection(Door::When::kNow);

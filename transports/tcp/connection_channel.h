@@ -37,6 +37,7 @@ class ConnectionChannel final : public TcpChannel {
  public:
   using TcpChannel::TcpChannel;
 
+  bool send_copy(std::span<const std::byte> data, unsigned flags) override;
   bool is_connected() const override { return socket_.is_open() || is_dead(); }
   bool is_settled() const override;
   bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;

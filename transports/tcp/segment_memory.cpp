@@ -23,7 +23,11 @@ std::byte* SegmentMemory::find(std::size_t bytes, std::size_t cell) {
     if (!cells_) cells_ = allocate_aligned(kStride * kSlots);
     return cells_.get() + cell * kStride;
   }
-  if (taken_ == kSlots) return nullptr;
+  return find_slot(bytes);
+}
+
+std::byte* SegmentMemory::find_slot(std::size_t bytes) {
+  if (!has_slot()) return nullptr;
   const bool is_usual = bytes <= usual_bytes_;  // else views are as long, and come again at once
   if (is_usual && !is_in_view_ && view_.bytes > usual_bytes_) view_.free();
   is_slot_found_ = true;

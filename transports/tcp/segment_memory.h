@@ -32,6 +32,10 @@ class SegmentMemory {
   // the cell `cell` of kSlots, which the caller knows to be free. The same until it is taken.
   std::byte* find(std::size_t bytes, std::size_t cell);
 
+  bool has_slot() const { return taken_ < kSlots; }
+  // The same of a slot, however short the segment is.
+  std::byte* find_slot(std::size_t bytes);
+
   // What was found last, for a segment that is not short, is taken until it is given back. What was
   // taken first is given back first.
   void take_slot();
