@@ -12,6 +12,7 @@
 #include "collectives/calls.h"
 #include "collectives/communicator_state.h"
 #include "collectives/issuing.h"
+#include "transports/check.h"
 #include "transports/error.h"
 
 namespace kolo {
@@ -55,253 +56,260 @@ Communicator::~Communicator() {
   if (state_) Engine::close(std::move(state_));
 }
 
-int Communicator::rank() const { return state_->rank(); }
-int Communicator::size() const { return state_->size(); }
-std::string_view Communicator::transport() const { return state_->transport().name(); }
-std::string Communicator::carrier() const { return state_->transport().carrier(); }
-std::span<const int> Communicator::hosts() const { return state_->hosts(); }
+const std::shared_ptr<Communicator::State>& Communicator::held() const {
+  check(state_ != nullptr, "a call on a communicator that was moved from; call the one it went to");
+  return state_;
+}
+
+Communicator::State& Communicator::state() const { return *held(); }
+
+int Communicator::rank() const { return state().rank(); }
+int Communicator::size() const { return state().size(); }
+std::string_view Communicator::transport() const { return state().transport().name(); }
+std::string Communicator::carrier() const { return state().transport().carrier(); }
+std::span<const int> Communicator::hosts() const { return state().hosts(); }
 std::string_view Communicator::algorithm(Collective collective, std::size_t bytes, ElementType type,
                                          ReduceOp op) const {
-  return algorithm_name(state_->choose(collective, bytes, type, op));
+  return algorithm_name(state().choose(collective, bytes, type, op));
 }
 std::vector<Prediction> Communicator::predict(Collective collective, std::size_t bytes,
                                               ElementType type, ReduceOp op) const {
-  return state_->predict(collective, bytes, type, op);
+  return state().predict(collective, bytes, type, op);
 }
-Costs Communicator::costs() const { return state_->costs(); }
+Costs Communicator::costs() const { return state().costs(); }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const CallOptions& call) {
   const CallKey key{Collective::kAllReduce, type, op, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::all_reduce(in, out, count, {type, call}, op));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::all_reduce(in, out, count, {type, call}, op));
 }
 
 Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count, ElementType type,
                                     ReduceOp op, const CallOptions& call) {
   const CallKey key{Collective::kAllReduce, type, op, 0, count};
-  if (auto work = reissued(state_, key, in, out, call)) return *std::move(work);
-  return issue(state_, calls::all_reduce(in, out, count, {type, call}, op));
+  if (auto work = reissued(held(), key, in, out, call)) return *std::move(work);
+  return issue(held(), calls::all_reduce(in, out, count, {type, call}, op));
 }
 
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, ElementType type,
                                   ReduceOp op, const CallOptions& call) {
   const CallKey key{Collective::kReduceScatter, type, op, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::reduce_scatter(state_->caller(), in, out, count, {type, call}, op));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::reduce_scatter(state().caller(), in, out, count, {type, call}, op));
 }
 
 Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
                                         ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(state_, calls::reduce_scatter(state_->caller(), in, out, count, {type, call}, op));
+  return issue(held(), calls::reduce_scatter(state().caller(), in, out, count, {type, call}, op));
 }
 
 void Communicator::all_gather(const void* in, void* out, std::size_t count, ElementType type,
                               const CallOptions& call) {
   const CallKey key{Collective::kAllGather, type, ReduceOp::kSum, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::all_gather(state_->caller(), in, out, count, {type, call}));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::all_gather(state().caller(), in, out, count, {type, call}));
 }
 
 Work Communicator::all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
                                     const CallOptions& call) {
-  return issue(state_, calls::all_gather(state_->caller(), in, out, count, {type, call}));
+  return issue(held(), calls::all_gather(state().caller(), in, out, count, {type, call}));
 }
 
 void Communicator::broadcast(void* data, std::size_t count, ElementType type, int root,
                              const CallOptions& call) {
   const CallKey key{Collective::kBroadcast, type, ReduceOp::kSum, root, count};
-  if (has_repeated(*state_, key, data, data, call)) return;
-  run(*state_, calls::broadcast(state_->caller(), data, count, {type, call}, root));
+  if (has_repeated(state(), key, data, data, call)) return;
+  run(state(), calls::broadcast(state().caller(), data, count, {type, call}, root));
 }
 
 Work Communicator::broadcast_async(void* data, std::size_t count, ElementType type, int root,
                                    const CallOptions& call) {
-  return issue(state_, calls::broadcast(state_->caller(), data, count, {type, call}, root));
+  return issue(held(), calls::broadcast(state().caller(), data, count, {type, call}, root));
 }
 
 void Communicator::reduce(const void* in, void* out, std::size_t count, ElementType type,
                           ReduceOp op, int root, const CallOptions& call) {
   const CallKey key{Collective::kReduce, type, op, root, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::reduce(state_->caller(), in, out, count, {type, call}, op, root));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::reduce(state().caller(), in, out, count, {type, call}, op, root));
 }
 
 Work Communicator::reduce_async(const void* in, void* out, std::size_t count, ElementType type,
                                 ReduceOp op, int root, const CallOptions& call) {
-  return issue(state_, calls::reduce(state_->caller(), in, out, count, {type, call}, op, root));
+  return issue(held(), calls::reduce(state().caller(), in, out, count, {type, call}, op, root));
 }
 
 void Communicator::gather(const void* in, void* out, std::size_t count, ElementType type, int root,
                           const CallOptions& call) {
   const CallKey key{Collective::kGather, type, ReduceOp::kSum, root, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::gather(state_->caller(), in, out, count, {type, call}, root));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::gather(state().caller(), in, out, count, {type, call}, root));
 }
 
 Work Communicator::gather_async(const void* in, void* out, std::size_t count, ElementType type,
                                 int root, const CallOptions& call) {
-  return issue(state_, calls::gather(state_->caller(), in, out, count, {type, call}, root));
+  return issue(held(), calls::gather(state().caller(), in, out, count, {type, call}, root));
 }
 
 void Communicator::scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
                            const CallOptions& call) {
   const CallKey key{Collective::kScatter, type, ReduceOp::kSum, root, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::scatter(state_->caller(), in, out, count, {type, call}, root));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::scatter(state().caller(), in, out, count, {type, call}, root));
 }
 
 Work Communicator::scatter_async(const void* in, void* out, std::size_t count, ElementType type,
                                  int root, const CallOptions& call) {
-  return issue(state_, calls::scatter(state_->caller(), in, out, count, {type, call}, root));
+  return issue(held(), calls::scatter(state().caller(), in, out, count, {type, call}, root));
 }
 
 void Communicator::all_to_all(const void* in, void* out, std::size_t count, ElementType type,
                               const CallOptions& call) {
   const CallKey key{Collective::kAllToAll, type, ReduceOp::kSum, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::all_to_all(state_->caller(), in, out, count, {type, call}));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::all_to_all(state().caller(), in, out, count, {type, call}));
 }
 
 Work Communicator::all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
                                     const CallOptions& call) {
-  return issue(state_, calls::all_to_all(state_->caller(), in, out, count, {type, call}));
+  return issue(held(), calls::all_to_all(state().caller(), in, out, count, {type, call}));
 }
 
 void Communicator::scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                         const CallOptions& call) {
   const CallKey key{Collective::kScan, type, op, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::scan(Collective::kScan, state_->caller(), in, out, count, {type, call}, op));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::scan(Collective::kScan, state().caller(), in, out, count, {type, call}, op));
 }
 
 Work Communicator::scan_async(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const CallOptions& call) {
-  return issue(state_,
-               calls::scan(Collective::kScan, state_->caller(), in, out, count, {type, call}, op));
+  return issue(held(),
+               calls::scan(Collective::kScan, state().caller(), in, out, count, {type, call}, op));
 }
 
 void Communicator::exclusive_scan(const void* in, void* out, std::size_t count, ElementType type,
                                   ReduceOp op, const CallOptions& call) {
   const CallKey key{Collective::kExclusiveScan, type, op, 0, count};
-  if (has_repeated(*state_, key, in, out, call)) return;
-  run(*state_,
-      calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count, {type, call}, op));
+  if (has_repeated(state(), key, in, out, call)) return;
+  run(state(),
+      calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count, {type, call}, op));
 }
 
 Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
                                         ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+  return issue(held(), calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count,
                                    {type, call}, op));
 }
 
 void Communicator::barrier(const CallOptions& call) {
   const CallKey key{Collective::kBarrier, ElementType::kInt32, ReduceOp::kSum, 0, kBarrierCount};
-  if (has_repeated(*state_, key, nullptr, nullptr, call)) return;
-  run(*state_, calls::barrier(call));
+  if (has_repeated(state(), key, nullptr, nullptr, call)) return;
+  run(state(), calls::barrier(call));
 }
 
 Work Communicator::barrier_async(const CallOptions& call) {
-  return issue(state_, calls::barrier(call));
+  return issue(held(), calls::barrier(call));
 }
 
 void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type,
                                     ReduceOp op, const CallOptions& call) {
-  run(*state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, {type, call}, op));
+  run(state(), calls::reduce_scatter_v(state().caller(), in, out, counts, {type, call}, op));
 }
 
 Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
                                           ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(state_,
-               calls::reduce_scatter_v(state_->caller(), in, out, counts, {type, call}, op));
+  return issue(held(),
+               calls::reduce_scatter_v(state().caller(), in, out, counts, {type, call}, op));
 }
 
 void Communicator::all_gather_v(const void* in, void* out, Counts counts, ElementType type,
                                 const CallOptions& call) {
-  run(*state_, calls::all_gather_v(state_->caller(), in, out, counts, {type, call}));
+  run(state(), calls::all_gather_v(state().caller(), in, out, counts, {type, call}));
 }
 
 Work Communicator::all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
                                       const CallOptions& call) {
-  return issue(state_, calls::all_gather_v(state_->caller(), in, out, counts, {type, call}));
+  return issue(held(), calls::all_gather_v(state().caller(), in, out, counts, {type, call}));
 }
 
 void Communicator::gather_v(const void* in, std::size_t count, void* out, Counts counts,
                             ElementType type, int root, const CallOptions& call) {
-  run(*state_, calls::gather_v(state_->caller(), in, count, out, counts, {type, call}, root));
+  run(state(), calls::gather_v(state().caller(), in, count, out, counts, {type, call}, root));
 }
 
 Work Communicator::gather_v_async(const void* in, std::size_t count, void* out, Counts counts,
                                   ElementType type, int root, const CallOptions& call) {
-  return issue(state_,
-               calls::gather_v(state_->caller(), in, count, out, counts, {type, call}, root));
+  return issue(held(),
+               calls::gather_v(state().caller(), in, count, out, counts, {type, call}, root));
 }
 
 void Communicator::scatter_v(const void* in, Counts counts, void* out, std::size_t count,
                              ElementType type, int root, const CallOptions& call) {
-  run(*state_, calls::scatter_v(state_->caller(), in, counts, out, count, {type, call}, root));
+  run(state(), calls::scatter_v(state().caller(), in, counts, out, count, {type, call}, root));
 }
 
 Work Communicator::scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
                                    ElementType type, int root, const CallOptions& call) {
-  return issue(state_,
-               calls::scatter_v(state_->caller(), in, counts, out, count, {type, call}, root));
+  return issue(held(),
+               calls::scatter_v(state().caller(), in, counts, out, count, {type, call}, root));
 }
 
 void Communicator::all_to_all_v(const void* in, Counts gives, void* out, Counts gets,
                                 ElementType type, const CallOptions& call) {
-  run(*state_, calls::all_to_all_v(state_->caller(), in, gives, out, gets, {type, call}));
+  run(state(), calls::all_to_all_v(state().caller(), in, gives, out, gets, {type, call}));
 }
 
 Work Communicator::all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets,
                                       ElementType type, const CallOptions& call) {
-  return issue(state_, calls::all_to_all_v(state_->caller(), in, gives, out, gets, {type, call}));
+  return issue(held(), calls::all_to_all_v(state().caller(), in, gives, out, gets, {type, call}));
 }
 
 void Communicator::send(const void* data, std::size_t count, ElementType type, int to,
                         const CallOptions& call) {
   const CallKey key = CallKey::of_message(type, to, false, count);
-  if (has_repeated(*state_, key, data, nullptr, call)) return;
-  run(*state_, calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
+  if (has_repeated(state(), key, data, nullptr, call)) return;
+  run(state(), calls::message(state().caller(), data, nullptr, count, {type, call}, rank(), to));
 }
 
 Work Communicator::send_async(const void* data, std::size_t count, ElementType type, int to,
                               const CallOptions& call) {
   const CallKey key = CallKey::of_message(type, to, false, count);
-  if (auto work = reissued(state_, key, data, nullptr, call)) return *std::move(work);
-  return issue(state_,
-               calls::message(state_->caller(), data, nullptr, count, {type, call}, rank(), to));
+  if (auto work = reissued(held(), key, data, nullptr, call)) return *std::move(work);
+  return issue(held(),
+               calls::message(state().caller(), data, nullptr, count, {type, call}, rank(), to));
 }
 
 void Communicator::receive(void* data, std::size_t count, ElementType type, int from,
                            const CallOptions& call) {
   const CallKey key = CallKey::of_message(type, from, true, count);
-  if (has_repeated(*state_, key, nullptr, data, call)) return;
-  run(*state_, calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
+  if (has_repeated(state(), key, nullptr, data, call)) return;
+  run(state(), calls::message(state().caller(), nullptr, data, count, {type, call}, from, rank()));
 }
 
 Work Communicator::receive_async(void* data, std::size_t count, ElementType type, int from,
                                  const CallOptions& call) {
   const CallKey key = CallKey::of_message(type, from, true, count);
-  if (auto work = reissued(state_, key, nullptr, data, call)) return *std::move(work);
-  return issue(state_,
-               calls::message(state_->caller(), nullptr, data, count, {type, call}, from, rank()));
+  if (auto work = reissued(held(), key, nullptr, data, call)) return *std::move(work);
+  return issue(held(),
+               calls::message(state().caller(), nullptr, data, count, {type, call}, from, rank()));
 }
 
 void Communicator::send_receive(const void* send_data, std::size_t send_count, int to,
                                 void* receive_data, std::size_t receive_count, int from,
                                 ElementType type, const CallOptions& call) {
-  const calls::Exchange both = calls::exchange(state_->caller(), {send_data, send_count, to},
+  const calls::Exchange both = calls::exchange(state().caller(), {send_data, send_count, to},
                                                {receive_data, receive_count, from}, {type, call});
-  if (call.stream) return state_->exchange_on_stream(both);
+  if (call.stream) return state().exchange_on_stream(both);
   if (both.is_copy) {
-    state_->require_alive();
+    state().require_alive();
     std::copy_n(static_cast<const std::byte*>(both.send.in), send_count * both.send.element_bytes,
                 static_cast<std::byte*>(both.send.out));
     return;
   }
-  Work receive = issue(state_, both.receive);
-  run(*state_, both.send);
+  Work receive = issue(held(), both.receive);
+  run(state(), both.send);
   receive.wait();
 }
 
@@ -309,121 +317,121 @@ void Communicator::push_pull(const void* in, void* out, std::size_t count, Eleme
                              ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                              const CallOptions& call) {
   const CallKey key{Collective::kPushPull, type, op, 0, count};
-  if (!update && is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::push_pull(state_->caller(), in, out, count, {type, call}, op, plan),
+  if (!update && is_repeatable(plan) && has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::push_pull(state().caller(), in, out, count, {type, call}, op, plan),
       std::move(update));
 }
 
 Work Communicator::push_pull_async(const void* in, void* out, std::size_t count, ElementType type,
                                    ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                                    const CallOptions& call) {
-  return issue(state_, calls::push_pull(state_->caller(), in, out, count, {type, call}, op, plan),
+  return issue(held(), calls::push_pull(state().caller(), in, out, count, {type, call}, op, plan),
                std::move(update));
 }
 
 void Communicator::push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                         const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
   const CallKey key{Collective::kPush, type, op, 0, count};
-  if (!update && is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::push(state_->caller(), in, out, count, {type, call}, op, plan),
+  if (!update && is_repeatable(plan) && has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::push(state().caller(), in, out, count, {type, call}, op, plan),
       std::move(update));
 }
 
 Work Communicator::push_async(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const ServerPlan& plan, ServerUpdate update,
                               const CallOptions& call) {
-  return issue(state_, calls::push(state_->caller(), in, out, count, {type, call}, op, plan),
+  return issue(held(), calls::push(state().caller(), in, out, count, {type, call}, op, plan),
                std::move(update));
 }
 
 void Communicator::pull(const void* in, void* out, std::size_t count, ElementType type,
                         const ServerPlan& plan, const CallOptions& call) {
   const CallKey key{Collective::kPull, type, ReduceOp::kSum, 0, count};
-  if (is_repeatable(plan) && has_repeated(*state_, key, in, out, call)) return;
-  run(*state_, calls::pull(state_->caller(), in, out, count, {type, call}, plan));
+  if (is_repeatable(plan) && has_repeated(state(), key, in, out, call)) return;
+  run(state(), calls::pull(state().caller(), in, out, count, {type, call}, plan));
 }
 
 Work Communicator::pull_async(const void* in, void* out, std::size_t count, ElementType type,
                               const ServerPlan& plan, const CallOptions& call) {
-  return issue(state_, calls::pull(state_->caller(), in, out, count, {type, call}, plan));
+  return issue(held(), calls::pull(state().caller(), in, out, count, {type, call}, plan));
 }
 
 // --- by a function of the caller's own ---
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
                               const CallOptions& call) {
-  run(*state_, calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
+  run(state(), calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
 }
 
 Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count,
                                     const Reducer& reducer, const CallOptions& call) {
-  return issue(state_, calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
+  return issue(held(), calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
 }
 
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count,
                                   const Reducer& reducer, const CallOptions& call) {
-  run(*state_,
-      calls::reduce_scatter(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser));
+  run(state(),
+      calls::reduce_scatter(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser));
 }
 
 Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
                                         const Reducer& reducer, const CallOptions& call) {
-  return issue(state_, calls::reduce_scatter(state_->caller(), in, out, count, by(reducer, call),
+  return issue(held(), calls::reduce_scatter(state().caller(), in, out, count, by(reducer, call),
                                              ReduceOp::kUser));
 }
 
 void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts,
                                     const Reducer& reducer, const CallOptions& call) {
-  run(*state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, by(reducer, call),
+  run(state(), calls::reduce_scatter_v(state().caller(), in, out, counts, by(reducer, call),
                                        ReduceOp::kUser));
 }
 
 Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
                                           const Reducer& reducer, const CallOptions& call) {
-  return issue(state_, calls::reduce_scatter_v(state_->caller(), in, out, counts, by(reducer, call),
+  return issue(held(), calls::reduce_scatter_v(state().caller(), in, out, counts, by(reducer, call),
                                                ReduceOp::kUser));
 }
 
 void Communicator::reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
                           int root, const CallOptions& call) {
-  run(*state_,
-      calls::reduce(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, root));
+  run(state(),
+      calls::reduce(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser, root));
 }
 
 Work Communicator::reduce_async(const void* in, void* out, std::size_t count,
                                 const Reducer& reducer, int root, const CallOptions& call) {
-  return issue(state_, calls::reduce(state_->caller(), in, out, count, by(reducer, call),
+  return issue(held(), calls::reduce(state().caller(), in, out, count, by(reducer, call),
                                      ReduceOp::kUser, root));
 }
 
 void Communicator::scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
                         const CallOptions& call) {
-  run(*state_, calls::scan(Collective::kScan, state_->caller(), in, out, count, by(reducer, call),
+  run(state(), calls::scan(Collective::kScan, state().caller(), in, out, count, by(reducer, call),
                            ReduceOp::kUser));
 }
 
 Work Communicator::scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
                               const CallOptions& call) {
-  return issue(state_, calls::scan(Collective::kScan, state_->caller(), in, out, count,
+  return issue(held(), calls::scan(Collective::kScan, state().caller(), in, out, count,
                                    by(reducer, call), ReduceOp::kUser));
 }
 
 void Communicator::exclusive_scan(const void* in, void* out, std::size_t count,
                                   const Reducer& reducer, const CallOptions& call) {
-  run(*state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+  run(state(), calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count,
                            by(reducer, call), ReduceOp::kUser));
 }
 
 Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
                                         const Reducer& reducer, const CallOptions& call) {
-  return issue(state_, calls::scan(Collective::kExclusiveScan, state_->caller(), in, out, count,
+  return issue(held(), calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count,
                                    by(reducer, call), ReduceOp::kUser));
 }
 
 void Communicator::push_pull(const void* in, void* out, std::size_t count, const Reducer& reducer,
                              const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
-  run(*state_,
-      calls::push_pull(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+  run(state(),
+      calls::push_pull(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
       std::move(update));
 }
 
@@ -431,15 +439,15 @@ Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
                                    const Reducer& reducer, const ServerPlan& plan,
                                    ServerUpdate update, const CallOptions& call) {
   return issue(
-      state_,
-      calls::push_pull(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      held(),
+      calls::push_pull(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
       std::move(update));
 }
 
 void Communicator::push(const void* in, void* out, std::size_t count, const Reducer& reducer,
                         const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
-  run(*state_,
-      calls::push(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+  run(state(),
+      calls::push(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
       std::move(update));
 }
 
@@ -447,37 +455,37 @@ Work Communicator::push_async(const void* in, void* out, std::size_t count, cons
                               const ServerPlan& plan, ServerUpdate update,
                               const CallOptions& call) {
   return issue(
-      state_,
-      calls::push(state_->caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
+      held(),
+      calls::push(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser, plan),
       std::move(update));
 }
 
 bool Communicator::progress() {
-  const std::shared_ptr<State> state = state_;  // a callback may destroy this
+  const std::shared_ptr<State> state = held();  // a callback may destroy this
   return state->progress();
 }
 
-void Communicator::abort(std::string_view reason) { state_->abort(reason); }
+void Communicator::abort(std::string_view reason) { state().abort(reason); }
 
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   try {
-    return state_->allocate(bytes);
+    return state().allocate(bytes);
   } catch (const Error& error) {
     throw Error(error.code(), error.peer(),
-                fmt::format("rank {}: allocate: {}", state_->caller().rank, error.what()));
+                fmt::format("rank {}: allocate: {}", state().caller().rank, error.what()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kSystem, kNoPeer,
                 fmt::format("rank {}: allocate: there is no memory for {} bytes: ask for less, or "
                             "see ulimit -v",
-                            state_->caller().rank, bytes));
+                            state().caller().rank, bytes));
   }
 }
 
-CommunicatorStatistics Communicator::statistics() const { return state_->statistics(); }
+CommunicatorStatistics Communicator::statistics() const { return state().statistics(); }
 PeerStatistics Communicator::peer_statistics(int peer) const {
-  return state_->peer_statistics(peer);
+  return state().peer_statistics(peer);
 }
-std::vector<StepProfile> Communicator::step_profile() const { return state_->step_profile(); }
-void Communicator::write_records() { state_->write_records(); }
+std::vector<StepProfile> Communicator::step_profile() const { return state().step_profile(); }
+void Communicator::write_records() { state().write_records(); }
 
 }  // namespace kolo

@@ -9,7 +9,8 @@
 //
 // Threading: all calls are safe from several threads, but the order in which operations are issued
 // must be the same on every rank, so threads that issue must agree on an order. No thread is
-// started unless Options::progress_thread asks; progress is made inside calls, wait() and test().
+// started unless CommunicatorOptions::progress_thread asks; progress is made inside calls, wait()
+// and test().
 //
 // Buffers of reductions are aligned to their elements; what is only moved may lie anywhere.
 //
@@ -188,6 +189,7 @@ class Communicator {
   // Rank, size and store as the launcher's environment says (rendezvous.h).
   static Communicator from_environment(CommunicatorOptions options = {});
 
+  // What was moved from may be assigned to or destroyed; any call throws std::invalid_argument.
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -414,8 +416,16 @@ class Communicator {
     all_reduce(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
   }
   template <typename T>
+  Work all_reduce_async(std::span<T> data, ReduceOp op = ReduceOp::kSum) {
+    return all_reduce_async(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
+  }
+  template <typename T>
   void broadcast(std::span<T> data, int root = 0) {
     broadcast(data.data(), data.size(), kElementTypeOf<T>, root);
+  }
+  template <typename T>
+  Work broadcast_async(std::span<T> data, int root = 0) {
+    return broadcast_async(data.data(), data.size(), kElementTypeOf<T>, root);
   }
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
@@ -465,6 +475,8 @@ class Communicator {
   friend class Operation;
   struct State;
   explicit Communicator(std::shared_ptr<State> state);
+  const std::shared_ptr<State>& held() const;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 

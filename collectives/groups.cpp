@@ -45,14 +45,14 @@ void require_group(std::span<const int> ranks, int rank, int size) {
 
 Communicator Communicator::subset(std::span<const int> ranks) {
   require_group(ranks, rank(), size());
-  CommunicatorOptions options = state_->options();
+  CommunicatorOptions options = state().options();
   options.name = name_of_group(ranks);
-  options.device = state_->device();
+  options.device = state().device();
   std::vector<int> members;
-  for (const int member : ranks) members.push_back(state_->job_rank(member));
+  for (const int member : ranks) members.push_back(state().job_rank(member));
   const auto place = std::ranges::find(ranks, rank()) - ranks.begin();
   return Communicator(
-      std::make_shared<State>(static_cast<int>(place), *state_, options, std::move(members)));
+      std::make_shared<State>(static_cast<int>(place), state(), options, std::move(members)));
 }
 
 Communicator Communicator::duplicate() {

@@ -172,6 +172,31 @@ TEST_CASE("a wrong argument is named before anything is sent") {
   }
 }
 
+TEST_CASE("a communicator that was moved from says so, and may be assigned to") {
+  run_ranks(2, "inproc", [](Communicator& communicator) {
+    std::array<float, 4> data{};
+    Communicator other = std::move(communicator);
+    const auto said_by = [&](auto&& call) -> std::string {
+      try {
+        call();
+      } catch (const std::invalid_argument& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+    for (const std::string& said :
+         {said_by([&] { communicator.all_reduce(std::span<float>(data)); }),
+          said_by([&] { communicator.barrier_async(); }), said_by([&] { communicator.rank(); }),
+          said_by([&] { communicator.split(0); }), said_by([&] { communicator.progress(); })}) {
+      expect(said.find("was moved from") != std::string::npos, "was told: " + said);
+    }
+    // NOLINTEND(bugprone-use-after-move)
+    communicator = std::move(other);
+    communicator.all_reduce(std::span<float>(data));
+  });
+}
+
 TEST_CASE("an unknown transport is told which there are") {
   const auto outcomes = run_threads(1, [](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;

@@ -113,6 +113,18 @@ TEST_CASE("blocking and asynchronous calls share the order of issue") {
   });
 }
 
+TEST_CASE("spans are summed and broadcast asynchronously as well") {
+  run_ranks(3, "inproc", [](Communicator& communicator) {
+    auto buffers = buffers_of(communicator, 2);
+    Work sum = communicator.all_reduce_async(std::span<float>(buffers[0]));
+    Work copy = communicator.broadcast_async(std::span<float>(buffers[1]), 1);
+    copy.wait();
+    sum.wait();
+    expect_sums(buffers[0], 3);
+    for (const float value : buffers[1]) expect(value == 2, "not what rank 1 gave");
+  });
+}
+
 TEST_CASE("a wait with an early deadline of its own leaves the operation in flight") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(kCount, static_cast<float>(communicator.rank() + 1));
