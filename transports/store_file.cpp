@@ -197,10 +197,19 @@ class FileStore final : public Store {
     if (!file_.is_open()) {
       throw Error(
           ErrorCode::kUnavailable, kNoPeer,
-          fmt::format("cannot open the store's file {}: {}", path_, posix::error_text(errno)));
+          fmt::format("cannot open the store's file {}: {}; name one that does not exist, in a "
+                      "folder that all ranks can write to",
+                      path_, posix::error_text(errno)));
+    }
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    if (!S_ISREG(status.st_mode)) {
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  fmt::format("{} is no file but a pipe or a device, which cannot be a store: name "
+                              "a file that does not exist, in a folder that all ranks can write to",
+                              path_));
     }
     const LogLock lock(file_);
-    struct stat status {};
     if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
     if (status.st_nlink == 0) return false;
     const bool is_ours = status.st_size == 0 || has_header();
@@ -222,9 +231,15 @@ class FileStore final : public Store {
            start == kHeader;
   }
 
+  // Nobody else has the file: where it cannot be written, nothing is left of it.
   void start_afresh() {
-    if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
-    write_bytes(kHeader, 0);
+    try {
+      if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
+      write_bytes(kHeader, 0);
+    } catch (const Error&) {
+      ::unlink(path_.c_str());
+      throw;
+    }
   }
 
   void append(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
