@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +20,11 @@ constexpr const char* kAbout =
     "rank fails, all end, and\n"
     "kolo-run says which and how, and exits with its code (128 + the signal; 127 where there is no "
     "such command).";
+
+const std::map<std::string, kolo::launch::Binding> kBindings{
+    {"none", kolo::launch::Binding::kNone},
+    {"cores", kolo::launch::Binding::kCores},
+    {"nodes", kolo::launch::Binding::kNodes}};
 
 // Where the command begins: behind kolo-run's own options, and behind "--" if there is one. What
 // follows is the command's, even where it looks like an option of ours.
@@ -53,7 +59,8 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return text.substr(0, text.find_first_of(": ")) + " needs a value";
-  return text;
+  constexpr std::string_view kRanks = "--ranks:";  // it is mostly written -n
+  return text.starts_with(kRanks) ? "-n:" + text.substr(kRanks.size()) : text;
 }
 
 int usage_error(const std::string& message) {
@@ -71,6 +78,7 @@ int main(int argc, char** argv) {
   kolo::LaunchRequest request;
   double grace_s = 5;
   bool is_plain = false;
+  std::string binding = "none";
   app.add_option("-n,--ranks", request.ranks, "How many ranks")
       ->required()
       ->type_name("N")
@@ -79,6 +87,13 @@ int main(int argc, char** argv) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(number_within(0, 3600));
+  app.add_option(
+         "--bind", binding,
+         "Each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), or "
+         "to none")
+      ->type_name("HOW")
+      ->capture_default_str()
+      ->check(CLI::IsMember(kBindings));
   app.add_flag("--plain", is_plain,
                "Rank 0 writes without a prefix, to the terminal itself if there is one");
   // Only for the help: what is parsed ends before the command.
@@ -100,6 +115,7 @@ int main(int argc, char** argv) {
   request.command.assign(argv + begin, argv + argc);
   if (request.command.empty()) return usage_error("there is no command to run");
   request.grace = std::chrono::milliseconds(static_cast<int>(grace_s * 1000));
+  request.binding = kBindings.at(binding);
   request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
   try {
     const kolo::LaunchResult result = kolo::launch_ranks(request);

@@ -94,7 +94,10 @@ bool may_follow_another(const launch::Ending& ending) {
 class Job {
  public:
   explicit Job(const LaunchRequest& request)
-      : request_(request), guardian_(request.ranks), store_("127.0.0.1", 0) {}
+      : request_(request),
+        cores_(launch::bind_ranks(launch::cores_by_node(), request.ranks, request.binding)),
+        guardian_(request.ranks),
+        store_("127.0.0.1", 0) {}
 
   LaunchResult run() {
     if (auto failure = start()) return *failure;
@@ -138,7 +141,8 @@ class Job {
              {"KOLO_STORE", fmt::format("tcp://127.0.0.1:{}", store_.port())},
              {"MASTER_ADDR", "127.0.0.1"},
              {"MASTER_PORT", std::to_string(free_port_.port())}},
-            rank == 0 && request_.output == RankOutput::kRankZeroPlain};
+            rank == 0 && request_.output == RankOutput::kRankZeroPlain,
+            cores_.empty() ? std::vector<int>() : cores_[static_cast<std::size_t>(rank)]};
   }
 
   void wait_for_something(std::optional<Deadline> deadline) {
@@ -259,6 +263,7 @@ class Job {
   }
 
   const LaunchRequest& request_;
+  const std::vector<std::vector<int>> cores_;  // of each rank; empty: they are bound to none
   launch::Signals signals_;  // before the threads and processes that inherit the mask
   Subreaper subreaper_;
   launch::Guardian guardian_;

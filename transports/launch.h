@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "transports/launch/binding.h"
+
 namespace kolo {
 
 enum class RankOutput {
@@ -29,6 +31,7 @@ struct LaunchRequest {
   int ranks = 1;
   std::vector<std::string> command;  // a program, looked up in PATH, and its arguments
   RankOutput output = RankOutput::kPrefixed;
+  launch::Binding binding = launch::Binding::kNone;
   std::chrono::milliseconds grace{5000};  // from SIGTERM, or a signal passed on, to SIGKILL
 };
 

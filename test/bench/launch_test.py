@@ -4,6 +4,7 @@
   launch_test.py KOLO_RUN [test...]
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -164,6 +165,20 @@ class Endings(unittest.TestCase):
         self.assertEqual(code, 126)
         self.assertIn("cannot start '/'", errors)
 
+    def test_ranks_are_bound_to_the_cores_that_were_asked_for(self):
+        shown = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+        cores = sorted(os.sched_getaffinity(0))
+        self.assertEqual(run("-n", "2", *shown)[1].splitlines().count(f"[0] {cores}"), 1)
+        code, output, errors = run("-n", "2", "--bind", "cores", *shown)
+        self.assertEqual(code, 0, errors)
+        bound = {line[:3]: set(json.loads(line[4:])) for line in output.splitlines()}
+        self.assertEqual(bound["[0]"] | bound["[1]"], set(cores))
+        if len(cores) > 1:
+            self.assertEqual(bound["[0]"] & bound["[1]"], set())
+        code, _, errors = run("-n", "2", "--bind", "stars", "true")
+        self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
+        self.assertIn("--bind", errors)
+
     def test_bad_arguments_are_one_line(self):
         for words in (["-n", "0", "true"], ["-n", "two", "true"], ["true"], ["-n", "2"], ["-n"], ["--what", "true"], []):
             code, _, errors = run(*words)
@@ -171,7 +186,7 @@ class Endings(unittest.TestCase):
             self.assertEqual(len(errors.splitlines()), 1, errors)
 
     def test_a_mistake_is_named_with_what_is_expected(self):
-        for words, about in ((["-n", "two", "true"], "--ranks: 'two' is no number from 1 to 4096"),
+        for words, about in ((["-n", "two", "true"], "-n: 'two' is no number from 1 to 4096"),
                              (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is no number from 0 to 3600"),
                              (["true"], "-n N says it"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'"),
                              (["-n", "2"], "there is no command to run")):

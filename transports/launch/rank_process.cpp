@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +57,28 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+// Cores to bind a process to, ready for the kernel.
+class CoreSet {
+ public:
+  explicit CoreSet(const std::vector<int>& cores) {
+    if (cores.empty()) return;
+    const auto size = static_cast<std::size_t>(std::ranges::max(cores)) + 1;
+    bytes_ = CPU_ALLOC_SIZE(size);
+    set_.resize((bytes_ + sizeof(cpu_set_t) - 1) / sizeof(cpu_set_t));
+    CPU_ZERO_S(bytes_, set_.data());
+    for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes_, set_.data());
+  }
+
+  // Where the kernel refuses, as where a core has gone meanwhile, the process runs where it may.
+  void bind() const {
+    if (bytes_ > 0) sched_setaffinity(0, bytes_, set_.data());
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+  std::vector<cpu_set_t> set_;
+};
+
 struct ChildPlan {
   char** arguments;
   char** environment;
@@ -63,6 +86,7 @@ struct ChildPlan {
   int errors;
   int failure;  // where errno goes if exec fails
   pid_t launcher;
+  const CoreSet& cores;
 };
 
 // Between fork and exec: no allocation, no lock.
@@ -71,6 +95,7 @@ struct ChildPlan {
   guardian.report(getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(1);  // it died before the line above
+  plan.cores.bind();
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   if (plan.output >= 0) dup2(plan.output, STDOUT_FILENO);
@@ -124,13 +149,15 @@ RankProcess::RankProcess(const RankProgram& program, const Guardian& guardian) {
   std::vector<std::string> environment = environment_with(program.variables);
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
+  const CoreSet cores(program.cores);
   Pipe output, errors, failure;
   ChildPlan plan{const_cast<char**>(arguments.data()),
                  const_cast<char**>(variables.data()),
                  program.has_plain_output ? -1 : output.to.get(),
                  program.has_plain_output ? -1 : errors.to.get(),
                  failure.to.get(),
-                 getpid()};
+                 getpid(),
+                 cores};
   pid_ = fork();
   if (pid_ == 0) become_rank(plan, guardian);
   if (pid_ < 0) posix::throw_system("launcher: fork");

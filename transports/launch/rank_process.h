@@ -32,6 +32,7 @@ struct RankProgram {
   std::vector<std::pair<std::string, std::string>>
       variables;                  // added to the launcher's environment
   bool has_plain_output = false;  // writes to the launcher's output itself
+  std::vector<int> cores = {};    // that it is bound to; empty: to none
 };
 
 class RankProcess {
