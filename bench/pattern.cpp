@@ -123,13 +123,19 @@ bool differs(T a, T b) {
 constexpr std::size_t kBlock = 1024;
 
 template <typename T>
-void fill_as(T* data, std::size_t first, std::size_t count, int rank, const Pattern& pattern) {
-  const auto scale = static_cast<std::int32_t>(scale_of(pattern));
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const Values values(first + begin, rank, pattern);
-    const auto length = static_cast<std::uint32_t>(std::min(kBlock, count - begin));
-    for (std::uint32_t i = 0; i < length; ++i) data[begin + i] = element_of<T>(values[i] * scale);
-  }
+[[gnu::always_inline]] inline void fill_loop(T* data, const Values& values, std::uint32_t length,
+                                             std::int32_t scale) {
+  for (std::uint32_t i = 0; i < length; ++i) data[i] = element_of<T>(values[i] * scale);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline std::uint32_t compare_loop(const T* data,
+                                                         const std::int32_t* expected,
+                                                         std::uint32_t length, std::int32_t scale) {
+  std::uint32_t wrong = 0;
+  for (std::uint32_t i = 0; i < length; ++i)
+    wrong += differs(data[i], element_of<T>(expected[i] * scale)) ? 1U : 0U;
+  return wrong;
 }
 
 // expected[i] = combine(expected[i], values[i])
@@ -167,6 +173,18 @@ template <typename Combine>
 }
 
 #if defined(__x86_64__)
+template <typename T>
+[[gnu::target("avx2")]] void fill_avx2(T* data, const Values& values, std::uint32_t length,
+                                       std::int32_t scale) {
+  fill_loop(data, values, length, scale);
+}
+
+template <typename T>
+[[gnu::target("avx2")]] std::uint32_t compare_avx2(const T* data, const std::int32_t* expected,
+                                                   std::uint32_t length, std::int32_t scale) {
+  return compare_loop(data, expected, length, scale);
+}
+
 [[gnu::target("avx2")]] void accumulate_avx2(std::int32_t* expected, const Values& values,
                                              std::uint32_t length, ReduceOp op) {
   accumulate_loop(expected, values, length, op);
@@ -175,12 +193,38 @@ template <typename Combine>
 bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
 #endif
 
-// Of 16 ranks this is most of what a benchmark does.
+// Without vectors of AVX2, the three that follow are most of what a benchmark does.
+template <typename T>
+void fill_block(T* data, const Values& values, std::uint32_t length, std::int32_t scale) {
+#if defined(__x86_64__)
+  if (has_avx2()) return fill_avx2(data, values, length, scale);
+#endif
+  fill_loop(data, values, length, scale);
+}
+
+template <typename T>
+std::uint32_t compare_block(const T* data, const std::int32_t* expected, std::uint32_t length,
+                            std::int32_t scale) {
+#if defined(__x86_64__)
+  if (has_avx2()) return compare_avx2(data, expected, length, scale);
+#endif
+  return compare_loop(data, expected, length, scale);
+}
+
 void accumulate(std::int32_t* expected, const Values& values, std::uint32_t length, ReduceOp op) {
 #if defined(__x86_64__)
   if (has_avx2()) return accumulate_avx2(expected, values, length, op);
 #endif
   accumulate_loop(expected, values, length, op);
+}
+
+template <typename T>
+void fill_as(T* data, std::size_t first, std::size_t count, int rank, const Pattern& pattern) {
+  const auto scale = static_cast<std::int32_t>(scale_of(pattern));
+  for (std::size_t begin = 0; begin < count; begin += kBlock) {
+    const auto length = static_cast<std::uint32_t>(std::min(kBlock, count - begin));
+    fill_block(data + begin, Values(first + begin, rank, pattern), length, scale);
+  }
 }
 
 // `scale`: what the expected values are multiplied by.
@@ -196,11 +240,7 @@ std::uint64_t count_wrong_as(const T* data, std::size_t first, std::size_t count
     for (int rank = 1; rank < ranks; ++rank) {
       accumulate(expected, Values(first + begin, first_rank + rank, pattern), length, pattern.op);
     }
-    std::uint32_t in_block = 0;
-    for (std::uint32_t i = 0; i < length; ++i) {
-      in_block += differs(data[begin + i], element_of<T>(expected[i] * scale)) ? 1U : 0U;
-    }
-    wrong += in_block;
+    wrong += compare_block(data + begin, expected, length, scale);
   }
   return wrong;
 }
