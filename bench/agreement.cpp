@@ -30,6 +30,7 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
           {"--servers", text(problem.servers)},
           {"--algorithm", arguments.is_by_all ? "all" : arguments.algorithm},
           {"--against", fmt::format("{}", fmt::join(arguments.against, ","))},
+          {"--bytes", fmt::format("{}", fmt::join(arguments.sizes, ","))},
           {"--min-bytes", text(arguments.min_bytes)},
           {"--max-bytes", text(arguments.max_bytes)},
           {"--factor", text(arguments.factor)},

@@ -87,15 +87,14 @@ void add_servers(CLI::App& app, Arguments& result, Typed& typed) {
 // Options that every collective takes, so that one command line serves all, and this one ignores.
 std::vector<std::string> unused_options(Collective collective) {
   if (collective == Collective::kBarrier)
-    return {"--min-bytes", "--max-bytes", "--factor", "--type", "--op", "--out-of-place"};
+    return {"--bytes", "--min-bytes", "--max-bytes",   "--factor",
+            "--type",  "--op",        "--out-of-place"};
   if (collective == Collective::kBroadcast) return {"--op", "--out-of-place"};
   if (collective == Collective::kAllToAll) return {"--op", "--out-of-place"};
   return is_reduction(collective) ? std::vector<std::string>{} : std::vector<std::string>{"--op"};
 }
 
 void take_typed(const Typed& typed, Arguments& result) {
-  result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
-  result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
   result.segment_bytes = parse_size("--segment-bytes", typed.segment_bytes);
   require_seconds("--timeout", typed.timeout_s, kLongestTimeoutS);
   require_seconds("--seconds", result.seconds, kLongestTimeoutS);
@@ -123,6 +122,7 @@ void drop_unused(const CLI::App& command, Arguments& result) {
   if (collective != Collective::kBarrier) return;
   result.problem = defaults.problem;
   result.problem.collective = collective;
+  result.sizes = defaults.sizes;
   result.min_bytes = defaults.min_bytes;
   result.max_bytes = defaults.max_bytes;
   result.factor = defaults.factor;
@@ -165,6 +165,7 @@ void require_words(const CLI::App& command) {
   };
   require(!is_empty("--json"), "--json: expected a file, or - for standard output");
   require(!is_empty("--against"), "--against: expected a peer, as gloo");
+  require(!is_empty("--only"), "--only: expected a part, as memory");
   require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
 }
 
@@ -281,6 +282,7 @@ void take_transports(int launched, Arguments& result) {
 void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
   result.problem.collective = collective_commands().at(result.command);
   take_typed(typed, result);
+  take_sizes(typed, result);
   take_peers(typed, result);
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
@@ -294,8 +296,9 @@ void take_collective(const CLI::App& command, int launched, const Typed& typed, 
 void take_explain(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
   take_explained(result);
   take_typed(typed, result);
+  take_sizes(typed, result);
   drop_unused(command, result);
-  take_explained_sizes(typed, result);
+  take_explained_sizes(result);
   take_launched(command, launched, result);
   take_transport(launched, result);
   require_sense(result);
@@ -305,6 +308,7 @@ void take_tune(const CLI::App& command, int launched, const Typed& typed, Argume
   require(launched == 0 || !result.tune.points.empty(),
           "tune starts its ranks itself, as many as the grid has: run it without a launcher");
   take_typed(typed, result);
+  take_sizes(typed, result);
   take_grid(typed, result);
   take_launched(command, launched, result);
   take_transport(launched, result);
@@ -316,6 +320,7 @@ void take_p2p(int launched, const Typed& typed, Arguments& result) {
           fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
   take_typed(typed, result);
   result.problem.type = ElementType::kUint8;  // a message is of bytes
+  take_sizes(typed, result);
   result.problem.collective = Collective::kMessage;
   take_peers(typed, result);
   take_transports(launched, result);
@@ -324,6 +329,13 @@ void take_p2p(int launched, const Typed& typed, Arguments& result) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+  if (arguments.problem.collective == Collective::kBarrier) return {0};
+  if (!arguments.sizes.empty()) return arguments.sizes;
+  return sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor,
+               element_bytes(arguments.problem.type));
+}
 
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
   CLI::App app{kAbout, "kolo-bench"};

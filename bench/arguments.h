@@ -32,6 +32,7 @@ struct Arguments {
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t factor = 4;
+  std::vector<std::size_t> sizes;  // those alone; empty: from min_bytes to max_bytes
   std::size_t segment_bytes = 0;
   int iterations = 0;  // per library and size; 0: as many as fit into `seconds`
   int warmup = 3;      // before the first pass; before each later one 1
@@ -55,10 +56,10 @@ struct Arguments {
   DrawRequest draw;
   P2pRequest p2p;
   TimelineRequest timeline;
-  std::string explained;           // explain: a command that measures
-  std::vector<std::size_t> sizes;  // explain: of these alone
+  std::string explained;  // explain: a command that measures
   TuneRequest tune;
   bool is_quick = false;                     // limits, interpreter: fewer sizes and repeats
+  std::vector<std::string> limits;           // limits: of these alone; empty: all
   std::vector<std::string> without_meaning;  // options given that this collective has no use for
   std::vector<std::string> no_peers;         // of those asked for: why_no_peer has the reasons
 };
@@ -67,5 +68,8 @@ struct Arguments {
 // where a launcher started this process as one of them, else 0; `ranks` is then that.
 // std::invalid_argument with one clear message for what cannot be.
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched = 0);
+
+// What a measurement goes through: as it was named, or the sweep; 0 where a collective has no data.
+std::vector<std::size_t> sizes_of(const Arguments& arguments);
 
 }  // namespace kolo::bench

@@ -27,10 +27,10 @@ bool has_shares(Collective collective) {
 }
 
 // tune's points are what programs do: where every rank has a share, it has an element at least.
-std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+std::vector<std::size_t> sizes_of_points(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
-  if (problem.collective == Collective::kBarrier) return {0};
-  if (!arguments.sizes.empty()) return arguments.sizes;
+  if (problem.collective == Collective::kBarrier || !arguments.sizes.empty())
+    return sizes_of(arguments);
   const std::size_t element = element_bytes(problem.type);
   const std::size_t least =
       has_shares(problem.collective) ? element * static_cast<std::size_t>(arguments.ranks) : 0;
@@ -108,7 +108,7 @@ std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting&
     std::vector<Library*> all;
     for (const auto& library : libraries) all.push_back(library.get());
     Bench bench(meeting, one);
-    for (const std::size_t bytes : sizes_of(one)) {
+    for (const std::size_t bytes : sizes_of_points(one)) {
       const Contest contest = hold(*communicator, bench, all, bytes);
       for (const Contestant& each : contest.contestants) wrong += each.row.wrong.value_or(0);
       if (report != nullptr) report->add(contest);

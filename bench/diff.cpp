@@ -131,7 +131,10 @@ Rows read_rows(const std::string& path) {
       if (!row.is_object() || !row.contains("library")) continue;  // a limit, perhaps
       const auto [point, saved] = read_row(row);
       rows.insert_or_assign(point, saved);
-    } catch (const std::exception& error) {  // parse errors, and fields that are not there
+    } catch (const nlohmann::json::parse_error&) {
+      throw std::invalid_argument(fmt::format(
+          "{}:{}: is no JSON: expected lines as kolo-bench's --json writes them", path, number));
+    } catch (const std::exception& error) {  // fields that are not there, or are something else
       throw std::invalid_argument(
           fmt::format("{}:{}: no row of kolo-bench: {}", path, number, error.what()));
     }

@@ -99,6 +99,29 @@ void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
   command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")->capture_default_str();
   command.add_option("-f,--factor", result.factor, "Each size is so many times the one before")
       ->capture_default_str();
+  command
+      .add_option("--bytes", typed.bytes,
+                  "These sizes alone: 4K,1M; in the place of the three above")
+      ->excludes("--min-bytes")
+      ->excludes("--max-bytes")
+      ->excludes("--factor");
+}
+
+void take_sizes(const Typed& typed, Arguments& result) {
+  result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
+  result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
+  if (typed.bytes.empty()) return;
+  const std::size_t element = element_bytes(result.problem.type);
+  for (const std::string& word : split_list(typed.bytes)) {
+    const std::size_t bytes = parse_size("--bytes", word);
+    require(bytes == 0 || bytes >= element,
+            fmt::format("--bytes {}: less than one element; {} has {} bytes", word,
+                        to_string(result.problem.type), element));
+    result.sizes.push_back(bytes / element * element);
+  }
+  const auto [least, most] = std::ranges::minmax(result.sizes);
+  result.min_bytes = least;
+  result.max_bytes = most;
 }
 
 void add_type(CLI::App& command, Typed& typed) {

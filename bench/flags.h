@@ -15,7 +15,7 @@ namespace kolo::bench {
 
 // Options as they are typed; what needs a second look is turned into Arguments afterwards.
 struct Typed {
-  std::string bytes;  // of explain: a list
+  std::string bytes;  // a list
   std::string min_bytes = "8";
   std::string max_bytes = "256M";
   std::string segment_bytes = "0";
@@ -30,6 +30,7 @@ struct Typed {
   std::string collectives;  // of tune: lists
   std::string ranks = "2,4,8";
   std::string transports = "shm,tcp";
+  std::string limits;  // a list
   std::string p2p_kind;
   std::string p2p_level;  // empty: as it is usual
   double timeout_s = 60;
@@ -52,6 +53,8 @@ void use_decorators(const Arguments& result);
 // Refuses, before a rank is started, what every rank would refuse or could not write.
 void require_settings(const Arguments& arguments);
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
+// Once the type is known. Of `--bytes`, each as many whole elements as fit.
+void take_sizes(const Typed& typed, Arguments& result);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);
 void add_reproducibility(CLI::App& command, Typed& typed);

@@ -249,8 +249,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
   if (prints) print_heading(arguments, all, cache_line_us, table);
   std::uint64_t wrong = 0;
   LineNotes line_notes;
-  for (const std::size_t bytes :
-       sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, 1)) {
+  for (const std::size_t bytes : sizes_of(arguments)) {
     std::vector<P2pRow> rows = measure_p2p(meeting, arguments, all, bytes);
     for (std::size_t i = 0; i < arguments.against.size(); ++i)
       rows[rows.size() - arguments.against.size() + i].peer = arguments.against[i];

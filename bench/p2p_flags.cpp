@@ -47,9 +47,9 @@ void take_p2p(const Typed& typed, Arguments& result) {
   p2p.level = typed.p2p_level.empty() ? usual : by_name(typed.p2p_level, kP2pLevels, "--level");
   require(p2p.window >= 0 && p2p.window <= kMostInWindow,
           fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));
-  require(result.min_bytes >= 1, "--min-bytes 0: a message has at least 1 byte here");
+  require(result.min_bytes >= 1, "--min-bytes 0, --bytes 0: a message has at least 1 byte here");
   require(result.against.empty() || result.max_bytes <= kMostAgainst,
-          fmt::format("--max-bytes {} --against: MPI counts the bytes of a message in 32 bits; at "
+          fmt::format("--against with {}: MPI counts the bytes of a message in 32 bits; at "
                       "most {}",
                       format_bytes(result.max_bytes), format_bytes(kMostAgainst)));
   sweep(result.min_bytes, result.max_bytes, result.factor, 1);

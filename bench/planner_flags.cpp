@@ -56,7 +56,6 @@ void add_explain(CLI::App& app, Arguments& result, Typed& typed) {
                    "allreduce, broadcast, ...: a command that measures")
       ->required();
   add_ranks(*command, result);
-  command->add_option("--bytes", typed.bytes, "Sizes: 4K,1M; else those from --min-bytes on");
   add_sizes(*command, result, typed);
   add_type(*command, typed);
   add_operation(*command, typed);
@@ -91,21 +90,8 @@ void take_explained(Arguments& result) {
   result.problem.collective = collective_commands().at(result.explained);
 }
 
-void take_explained_sizes(const Typed& typed, Arguments& result) {
-  const std::size_t element = element_bytes(result.problem.type);
-  if (result.problem.collective == Collective::kBarrier) {
-    result.sizes = {0};
-  } else if (typed.bytes.empty()) {
-    result.sizes = sweep(result.min_bytes, result.max_bytes, result.factor, element);
-  } else {
-    for (const std::string& word : split_list(typed.bytes)) {
-      const std::size_t bytes = parse_size("--bytes", word);
-      require(bytes == 0 || bytes >= element,
-              fmt::format("--bytes {}: less than one element; {} has {} bytes", word,
-                          to_string(result.problem.type), element));
-      result.sizes.push_back(bytes / element * element);
-    }
-  }
+void take_explained_sizes(Arguments& result) {
+  result.sizes = sizes_of(result);
   result.min_bytes = *std::min_element(result.sizes.begin(), result.sizes.end());
   result.max_bytes = *std::max_element(result.sizes.begin(), result.sizes.end());
 }

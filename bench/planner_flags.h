@@ -19,7 +19,7 @@ void add_tune(CLI::App& app, Arguments& result, Typed& typed);
 // After add_...: std::invalid_argument with one clear message for what cannot be. The collective;
 // the sizes, once the type is known; tune's lists, whose first become ranks and transport.
 void take_explained(Arguments& result);
-void take_explained_sizes(const Typed& typed, Arguments& result);
+void take_explained_sizes(Arguments& result);
 void take_grid(const Typed& typed, Arguments& result);
 
 }  // namespace kolo::bench

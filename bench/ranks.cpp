@@ -41,12 +41,6 @@ constexpr int kFailed = 1;
 constexpr int kBadArguments = 2;
 constexpr int kWrongResults = 3;
 
-std::vector<std::size_t> sizes_of(const Arguments& arguments) {
-  if (arguments.problem.collective == Collective::kBarrier) return {0};
-  return sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor,
-               element_bytes(arguments.problem.type));
-}
-
 int exit_code(std::uint64_t wrong) {
   if (wrong == 0) return 0;
   std::cerr << fmt::format("kolo-bench: {} of the results {} wrong\n",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <stdexcept>
 
@@ -257,8 +258,12 @@ JsonLines::JsonLines(const std::string& path) : path_(path) {
     out_ = &std::cout;
     return;
   }
+  errno = 0;
   file_.open(path, std::ios::app);
-  if (!file_) throw std::invalid_argument(fmt::format("--json {}: cannot write there", path));
+  if (!file_) {
+    throw std::invalid_argument(fmt::format("--json {}: cannot write there: {}", path,
+                                            errno != 0 ? std::strerror(errno) : "unknown why"));
+  }
   out_ = &file_;
 }
 

@@ -1,16 +1,21 @@
 #include "bench/tool_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "bench/commands.h"
+#include "bench/limits/limits.h"
 #include "collectives/communicator.h"
 
 namespace kolo::bench {
 namespace {
 
-void add_limits(CLI::App& app, Arguments& result) {
+void add_limits(CLI::App& app, Arguments& result, Typed& typed) {
   CLI::App* command = app.add_subcommand("limits", "What this machine can do at best");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option("--only", typed.limits,
+                      fmt::format("Of {}: a list; else all of them", fmt::join(kLimits, ",")));
   command->add_option("--json", result.json, "Append JSON lines to this file; -: standard output");
   command->add_flag("--quick", result.is_quick,
                     "Fewer sizes and repeats: seconds instead of minutes");
@@ -95,7 +100,7 @@ void take_draw(const Typed& typed, DrawRequest& draw) {
 }  // namespace
 
 void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
-  add_limits(app, result);
+  add_limits(app, result, typed);
   add_plot(app, result);
   app.add_subcommand(
       "peers",
@@ -112,6 +117,10 @@ void take_tools(const Typed& typed, Arguments& result) {
   require(result.command != "diff" || (result.least_percent >= 0 && result.least_percent <= 1000),
           fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
   if (result.command == "draw") take_draw(typed, result.draw);
+  if (result.command == "limits" && !typed.limits.empty()) {
+    result.limits = split_list(typed.limits);
+    for (const std::string& name : result.limits) require_name(name, kLimits, "--only");
+  }
   require(result.command != "interpreter" || (result.ranks >= 2 && result.ranks <= 64),
           fmt::format("--ranks {}: expected 2 to 64", result.ranks));
 }

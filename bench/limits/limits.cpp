@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -101,14 +102,18 @@ std::optional<Limit> line_limit() {
 
 // All-reduces of two ranks at every size, by each way over TCP; of the others, and of four ranks,
 // the quickest way at fewer sizes.
-void add_floors(LimitReport& report, bool is_quick) {
+void add_floors(LimitReport& report, bool is_quick, bool over_shm, bool over_tcp) {
   const double seconds = is_quick ? 0.02 : 0.3;
   const std::size_t largest = (is_quick ? std::size_t{2} : std::size_t{256}) << 20;
-  for (const std::size_t bytes : sweep(8, largest, 4, 8))
-    report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes}, seconds));
-  for (const std::size_t bytes : sweep(8 * 1024, largest, 4, 8))
-    report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes, true}, seconds));
-  for (const Row& row : tcp_all_reduce_floors(is_quick)) report.add(row);
+  if (over_shm) {
+    for (const std::size_t bytes : sweep(8, largest, 4, 8))
+      report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes}, seconds));
+    for (const std::size_t bytes : sweep(8 * 1024, largest, 4, 8))
+      report.add(shared_memory_floor({Collective::kAllReduce, 2, bytes, true}, seconds));
+  }
+  if (over_tcp) {
+    for (const Row& row : tcp_all_reduce_floors(is_quick)) report.add(row);
+  }
   for (const int ranks : {2, kMoreRanks}) {
     for (const Collective collective :
          {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
@@ -122,8 +127,8 @@ void add_floors(LimitReport& report, bool is_quick) {
         const FloorRequest request{collective, ranks, bytes};
         const bool is_there = ranks == 2 && collective == Collective::kAllReduce;
         if (is_there || !has_floor(request)) continue;
-        report.add(shared_memory_floor(request, seconds));
-        report.add(tcp_floor(request, seconds));
+        if (over_shm) report.add(shared_memory_floor(request, seconds));
+        if (over_tcp) report.add(tcp_floor(request, seconds));
       }
     }
   }
@@ -135,20 +140,30 @@ int run_limits(const Arguments& arguments) {
   LimitReport report(arguments.json);
   report.begin();
   const bool has_two_cores = available_cores().size() > 1;
-  if (const auto line = has_two_cores ? line_limit() : std::nullopt) {
+  const auto is_asked = [&](std::string_view part) {
+    return arguments.limits.empty() || std::ranges::count(arguments.limits, part) > 0;
+  };
+  const bool needs_line = has_two_cores && is_asked("line");
+  if (const auto line = needs_line ? line_limit() : std::nullopt) {
     report.add(*line);
-  } else if (has_two_cores) {
+  } else if (needs_line) {
     std::cerr << "kolo-bench: others keep the cores too busy for a cache line's round trip: it is "
                  "left out, and what follows says little\n";
   }
-  for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
-  for (const Limit& limit : tcp_round_trips()) report.add(limit);
+  if (is_asked("memory")) {
+    for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);
+  }
+  if (is_asked("tcp")) {
+    for (const Limit& limit : tcp_round_trips()) report.add(limit);
+  }
   if (!has_two_cores) {
     std::cerr << "kolo-bench: only one core to run on: bare libraries and the floors of two ranks "
                  "are left out\n";
   } else {
-    for (const Limit& limit : library_limits(arguments.is_quick)) report.add(limit);
-    add_floors(report, arguments.is_quick);
+    if (is_asked("library")) {
+      for (const Limit& limit : library_limits(arguments.is_quick)) report.add(limit);
+    }
+    add_floors(report, arguments.is_quick, is_asked("shm_floor"), is_asked("tcp_floor"));
   }
   report.end();
   return 0;

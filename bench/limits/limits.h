@@ -1,10 +1,12 @@
 // kolo-bench limits: what this machine can do at best, whatever the library.
 //
+// Its parts, as `--only` names them:
+//
 //   memory   all cores together read and write their own memory in place, and copy it: L2, L3, DRAM
 //   line     a cache line's round trip between two cores
-//   floor    what a collective moves, over shared memory and over TCP, with nothing around it
 //   tcp      loopback: an 8-byte round trip
-//   ucx, libfabric   bare: an 8-byte round trip, and a stream of 1 MiB messages
+//   library  bare UCX and libfabric: an 8-byte round trip, and a stream of 1 MiB messages
+//   shm_floor, tcp_floor   what a collective moves, over shared memory or TCP, with nothing around
 //
 // Nothing here is carried by the transports of this project.
 //
@@ -16,6 +18,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/arguments.h"
@@ -23,6 +26,9 @@
 #include "bench/measure.h"
 
 namespace kolo::bench {
+
+inline constexpr std::string_view kLimits[] = {"line",    "memory",    "tcp",
+                                               "library", "shm_floor", "tcp_floor"};
 
 // One line of the table that is no collective.
 struct Limit {

@@ -145,6 +145,27 @@ TEST_CASE("explain takes sizes as a list, or as a sweep") {
   REQUIRE(swept.sizes == std::vector<std::size_t>{8, 128});
 }
 
+TEST_CASE("sizes are a sweep, or those that are named") {
+  const Arguments listed = parsed({"allgather", "--bytes", "64K,10", "--type", "float64"});
+  REQUIRE(sizes_of(listed) == std::vector<std::size_t>{65536, 8});
+  REQUIRE(listed.max_bytes == 65536);
+  REQUIRE(sizes_of(parsed({"p2p", "latency", "--bytes", "1"})) == std::vector<std::size_t>{1});
+  REQUIRE(sizes_of(parsed({"barrier", "--bytes", "64K"})) == std::vector<std::size_t>{0});
+  const Arguments swept = parsed({"allreduce", "--min-bytes", "8", "--max-bytes", "32"});
+  REQUIRE(sizes_of(swept) == std::vector<std::size_t>{8, 32});
+  REQUIRE(mentions(complaint({"allreduce", "--bytes", "64", "--factor", "2"}),
+                   {"--bytes", "--factor"}));
+  REQUIRE(mentions(complaint({"allreduce", "--bytes", "64,2"}), {"--bytes 2", "4 bytes"}));
+  REQUIRE(mentions(complaint({"p2p", "latency", "--bytes", "0"}), {"--bytes 0"}));
+}
+
+TEST_CASE("limits takes parts by name") {
+  REQUIRE(parsed({"limits"}).limits.empty());
+  REQUIRE(parsed({"limits", "--only", "line,tcp"}).limits ==
+          std::vector<std::string>{"line", "tcp"});
+  REQUIRE(mentions(complaint({"limits", "--only", "disk"}), {"--only disk", "memory"}));
+}
+
 TEST_CASE("tune takes a grid, each of its words once") {
   const Arguments found = parsed({"tune", "--out", "table", "--ranks", "4,2,4", "--transport",
                                   "inproc", "--collectives", "alltoall,broadcast"});

@@ -275,7 +275,7 @@ class Ranks(unittest.TestCase):
         said = [line for line in errors.splitlines() if "kolo-bench: " in line]
         self.assertNotEqual(code, 0)
         self.assertEqual(len(said), 1, errors)
-        self.assertIn("/no/such/folder/file: cannot write there", said[0])
+        self.assertIn("/no/such/folder/file: cannot write there: No such file or directory", said[0])
 
     def test_ranks_of_a_launcher_say_once_that_their_arguments_are_wrong(self):
         for words, about in ((["allreduce", "--rank", "3"], "no option '--rank'"), (["allreduce", "--ranks", "2"], "contradicts"),

@@ -380,6 +380,13 @@ class Others(unittest.TestCase):
         for line in lines:
             self.assertGreater(line["median_us"], 0)
 
+    def test_only_the_limits_that_are_named_are_measured(self):
+        code, output, errors = run("limits", "--quick", "--only", "tcp")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("tcp round trip", output)
+        self.assertNotIn("memory L2", output)
+        self.assertNotIn("allreduce", output)
+
     def test_the_interpreter_is_held_against_loops_by_hand_and_each_line_against_its_limit(self):
         code, output, errors = run("interpreter", "--quick", "--ranks", "3")
         self.assertEqual(code, 0, output + errors)  # its sums were right

@@ -166,7 +166,7 @@ class Wrong(Comparison):
     def test_files_that_hold_no_rows_are_named(self):
         good = [row(10)]
         self.assert_refused("new: nothing in it", good, "")
-        self.assert_refused("old:1: no row of kolo-bench", "no JSON\n", good)
+        self.assert_refused("old:1: is no JSON: expected lines as", "no JSON\n", good)
         self.assert_refused("new:2: no row of kolo-bench", good, json.dumps(row(1)) + "\n{\"library\": \"kolo\"}\n")
         self.assert_refused("'median_us' is not above 0", good, [row(10, median_us=0)])
         self.assert_refused("do not rise", good, [row(10, 11)])
