@@ -6,6 +6,7 @@
 
 #include "transports/aligned_memory.h"
 #include "transports/check.h"
+#include "transports/error.h"
 
 namespace kolo::cuda {
 
@@ -32,6 +33,10 @@ std::byte* CapturedChannel::slot(std::byte* slots, std::uint32_t piece) const {
   return slots + (piece % link_.slots) * slot_stride(link_.segment_bytes);
 }
 
+std::size_t CapturedChannel::slots_bytes() const {
+  return slot_stride(link_.segment_bytes) * link_.slots;
+}
+
 void CapturedChannel::wait(Address word, std::uint32_t value) const {
   device_.wait_until_at_least(link_.own_words + word, value, stream_);
 }
@@ -45,7 +50,7 @@ void CapturedChannel::write(Address word, std::uint32_t value) const {
 void CapturedChannel::have_slots() {
   if (slots_ != nullptr) return;
   if (ended_ == nullptr) ended_ = device_.make_event();
-  const std::size_t bytes = slot_stride(link_.segment_bytes) * link_.slots;
+  const std::size_t bytes = slots_bytes();
   std::byte* const made = device_.allocate(bytes);
   Exported& place = link_.theirs->captured_slots;
   try {
@@ -61,7 +66,13 @@ void CapturedChannel::have_slots() {
 bool CapturedChannel::find_their_slots() {
   if (their_slots_ != nullptr) return true;
   if (link_.own->has_captured_slots.load(std::memory_order_acquire) == 0) return false;
-  const Exported& place = link_.own->captured_slots;
+  const Exported place = link_.own->captured_slots;  // as it is now: the peer can write there
+  if (place.bytes < slots_bytes()) {
+    throw Error(ErrorCode::kProtocol, link_.peer,
+                fmt::format("rank {} offers {} bytes for captured work (cuda_ipc), and its slots "
+                            "are of {}: run the same build of kolo on every rank",
+                            link_.peer, place.bytes, slots_bytes()));
+  }
   if (link_.is_same_process) {
     their_slots_ = reinterpret_cast<std::byte*>(place.base);
   } else {

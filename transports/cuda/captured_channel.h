@@ -53,7 +53,8 @@ class CapturedChannel {
   void require(Stream stream) const;
   void end();
 
-  std::byte* reserve();  // null: the peer has not begun its first capture
+  // Null: the peer has not begun its first capture. Error kProtocol where it offers too few bytes.
+  std::byte* reserve();
   void commit();
   const std::byte* view();
   void release();
@@ -77,6 +78,7 @@ class CapturedChannel {
   bool find_their_slots();
   void join();
   std::byte* slot(std::byte* slots, std::uint32_t piece) const;
+  std::size_t slots_bytes() const;  // of all of a rank's
   void wait(Address word, std::uint32_t value) const;
   void write(Address word, std::uint32_t value) const;
 

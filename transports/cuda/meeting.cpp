@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <exception>
 #include <random>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "transports/aligned_memory.h"
+#include "transports/cuda/card.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/posix/unix_socket.h"
@@ -20,42 +18,6 @@ namespace kolo::cuda {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::microseconds(200);
-
-// What a rank says of itself, in words without spaces, one a line.
-struct Card {
-  std::string why = {};  // it cannot: nothing else counts
-  std::string process = {};
-  std::string uuid = {};
-  std::string socket = {};
-  std::uint64_t token = 0;  // who calls must know it
-  std::size_t segment_bytes = 0;
-  int slots = 0;
-  int device = 0;
-  std::uint64_t ring = 0;  // where its slots begin, in its process
-  IpcHandle handle{};
-
-  std::string text() const {
-    std::string hex;
-    for (const char byte : handle.bytes)
-      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    return fmt::format("{}\n{}\n{}\n{}\n{} {} {} {} {} {}", why, process, uuid, socket, token,
-                       segment_bytes, slots, device, ring, hex);
-  }
-
-  static Card parse(const std::string& text) {
-    Card card;
-    std::istringstream in(text);
-    std::getline(in, card.why);
-    std::getline(in, card.process);
-    std::getline(in, card.uuid);
-    std::getline(in, card.socket);
-    std::string hex;
-    in >> card.token >> card.segment_bytes >> card.slots >> card.device >> card.ring >> hex;
-    for (std::size_t i = 0; i < card.handle.bytes.size() && 2 * i + 1 < hex.size(); ++i)
-      card.handle.bytes[i] = static_cast<char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-    return card;
-  }
-};
 
 // The first message on a socket; the memfd comes along.
 struct Hello {
@@ -159,11 +121,11 @@ class Meeting {
     own_.slots = settings_.slots;
     own_.device = settings_.device;
     own_.ring = reinterpret_cast<std::uint64_t>(met_->own_slots);
-    const auto texts = exchange(*request_.store, request_.rank, request_.size, "card", own_.text(),
-                                request_.deadline, "show their devices (cuda_ipc)");
+    const auto texts = exchange(*request_.store, request_.rank, request_.size, "card",
+                                to_text(own_), request_.deadline, "show their devices (cuda_ipc)");
     std::vector<std::string> reasons;
-    for (const std::string& text : texts) {
-      cards_.push_back(Card::parse(text));
+    for (int rank = 0; rank < request_.size; ++rank) {
+      cards_.push_back(card_from_text(texts[index(rank)], rank));
       reasons.push_back(cards_.back().why);
     }
     throw_first(reasons);

@@ -1,7 +1,7 @@
 // How the ranks of a job come to see one another's words and slots.
 //
 // 1. Each makes its own: words in a memfd, slots on its device, a socket to be called at; and
-//    publishes a card in the store. A rank that cannot says why on its card, and all ranks throw.
+//    publishes a card in the store (card.h). A rank that cannot says why, and all throw.
 // 2. Each hands its memfd to every peer over that socket. Both ends stay open: one's end is the
 //    other's news of its death.
 // 3. Each maps what it got, and says whether it could.
@@ -68,7 +68,8 @@ struct Met {
 };
 
 // Collective over the request's ranks. Error kUnavailable, on every rank, where one of them cannot;
-// kMismatch where they were told different sizes; kDeadline where one does not come.
+// kMismatch where they were told different sizes; kProtocol where a rank's card cannot be read;
+// kDeadline where one does not come.
 std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings);
 
 }  // namespace kolo::cuda

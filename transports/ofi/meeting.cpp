@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "transports/card_text.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/ofi/provider.h"
@@ -20,22 +21,6 @@ constexpr int kVersion = 2;
 
 // Between looks at who has come.
 constexpr auto kPause = std::chrono::microseconds(200);
-
-std::string to_hex(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-std::optional<std::string> from_hex(const std::string& text) {
-  const auto digit = [](char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; };
-  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  if (text.size() % 2 != 0 || !std::ranges::all_of(text, is_digit)) return std::nullopt;
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2)
-    bytes += static_cast<char>(digit(text[i]) << 4 | digit(text[i + 1]));
-  return bytes;
-}
 
 // What a rank can do, in three lines: its host, the provider it is asked for, those it has.
 struct Offer {

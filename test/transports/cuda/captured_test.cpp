@@ -8,6 +8,9 @@
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/played_ranks.h"
+#include "transports/aligned_memory.h"
+#include "transports/cuda/captured_channel.h"
+#include "transports/cuda/meeting.h"
 #include "transports/error.h"
 
 using namespace kolo;
@@ -320,5 +323,66 @@ TEST_CASE("whatever call of the driver fails in a capture, the error names it") 
     for (std::size_t rank = 0; rank < 2; ++rank)
       both.ranks[rank].driver->end_capture(both.streams[rank]);
     both.close();
+  }
+}
+
+namespace {
+
+// A captured channel whose peer is played by what the test writes into the words.
+struct OneEnd {
+  explicit OneEnd(bool is_same_process)
+      : driver(machine.process()),
+        device(driver, 0),
+        own(device, posix::SharedMemory(cuda::kBlockBytes)),
+        theirs(device, posix::SharedMemory(cuda::kBlockBytes)) {
+    link.peer = 1;
+    link.is_same_process = is_same_process;
+    link.own = own.block(0);
+    link.theirs = theirs.block(0);
+    link.own_words = own.address(0);
+    link.their_words = theirs.address(0);
+    link.segment_bytes = 4096;
+  }
+
+  void offer(std::byte* memory, std::size_t bytes) {
+    link.own->captured_slots = {0, reinterpret_cast<std::uint64_t>(memory), bytes, 0, {}};
+    link.own->has_captured_slots.store(1, std::memory_order_release);
+  }
+
+  PlayedMachine machine;
+  std::shared_ptr<PlayedDriver> driver;
+  cuda::Device device;
+  cuda::RegisteredWords own;
+  cuda::RegisteredWords theirs;
+  cuda::Link link;
+};
+
+}  // namespace
+
+TEST_CASE("slots for captured work that a peer offers too short are neither opened nor used") {
+  for (const bool is_same_process : {false, true}) {
+    INFO("one process: " << is_same_process);
+    OneEnd end(is_same_process);
+    const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
+    std::byte* const memory = end.driver->make_memory(wanted, PlayedDriver::Kind::kDevice);
+    cuda::CapturedChannel channel(end.device, end.link);
+    cuda::Stream const stream = end.driver->make_stream();
+    end.driver->capture(stream);
+    channel.begin(stream, 1);
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{4096}, wanted - 1}) {
+      end.offer(memory, bytes);
+      try {
+        channel.reserve();
+        FAIL("no error");
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::kProtocol);
+        CHECK(error.peer() == 1);
+        CHECK_THAT(error.what(), ContainsSubstring("rank 1 offers " + std::to_string(bytes)));
+      }
+    }
+    CHECK(end.driver->calls("ipc_open") == 0);
+    end.offer(memory, wanted);
+    if (is_same_process) CHECK(channel.reserve() == memory);
+    end.driver->end_capture(stream);
   }
 }

@@ -1,4 +1,6 @@
 // Ranks that meet over a played machine, and what all of them hear where one cannot.
+#include <utility>
+
 #include "test/support/catch.h"
 #include "test/transports/cuda/played_ranks.h"
 #include "transports/cuda/driver.h"
@@ -12,6 +14,42 @@ void check_all(const std::vector<std::string>& texts, const std::vector<std::str
   for (const std::string& text : texts) {
     for (const std::string& part : parts) CHECK_THAT(text, ContainsSubstring(part));
   }
+}
+
+// A store out of which nobody's card comes as it was published.
+class TearingStore final : public Store {
+ public:
+  using Tear = std::function<std::string(const std::string& card)>;
+  explicit TearingStore(Tear tear) : tear_(std::move(tear)) {}
+
+  void set(std::string_view key, std::string_view value) override { whole_->set(key, value); }
+  std::optional<std::string> try_get(std::string_view key) override { return whole_->try_get(key); }
+  std::string get(std::string_view key, Deadline deadline) override {
+    std::string value = whole_->get(key, deadline);
+    return key.starts_with("card/") ? tear_(value) : value;
+  }
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    return whole_->add(key, delta);
+  }
+  void join(int rank, std::string_view communicator) override { whole_->join(rank, communicator); }
+  void leave() override { whole_->leave(); }
+  std::optional<std::string> failure() override { return whole_->failure(); }
+  std::string post_failure(std::string_view text) override { return whole_->post_failure(text); }
+
+ private:
+  const Tear tear_;
+  const std::shared_ptr<Store> whole_ = make_local_store();
+};
+
+// Two ranks read each other's card, and nothing else goes wrong or stays.
+void check_unreadable(const TearingStore::Tear& tear) {
+  PlayedMachine machine;
+  const auto texts = errors_of(machine, 2, nullptr, std::make_shared<TearingStore>(tear));
+  REQUIRE(texts.size() == 2);
+  CHECK_THAT(texts[0], ContainsSubstring("rank 1 published an unreadable card of cuda_ipc"));
+  CHECK_THAT(texts[1], ContainsSubstring("rank 0 published an unreadable card of cuda_ipc"));
+  CHECK_THAT(texts[0], ContainsSubstring("run the same build of kolo on every rank"));
+  CHECK(machine.violations().empty());
 }
 
 }  // namespace
@@ -91,4 +129,18 @@ TEST_CASE("whatever call of the driver fails while ranks meet, all ranks hear of
     CHECK(machine.left_over().empty());
     CHECK(machine.violations().empty());
   }
+}
+
+TEST_CASE("a card that is empty, somebody else's, cut or changed is one that cannot be read") {
+  check_unreadable([](const std::string&) { return ""; });
+  check_unreadable([](const std::string&) { return "GET / HTTP/1.1\r\n\r\n"; });
+  check_unreadable([](const std::string& card) { return card.substr(0, card.size() / 2); });
+  check_unreadable([](const std::string& card) { return card + "0"; });
+  check_unreadable([](std::string card) {
+    card[card.find_last_of(' ') + 1] = 'z';  // in the handle
+    return card;
+  });
+  check_unreadable([](const std::string& card) {
+    return card.substr(0, card.find_last_of(' ') + 3);  // a handle of one byte
+  });
 }

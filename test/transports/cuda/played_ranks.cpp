@@ -13,10 +13,10 @@ struct Made {
   std::vector<std::exception_ptr> errors;
 };
 
-Made try_to_make(PlayedMachine& machine, int size, const Adjust& adjust) {
+Made try_to_make(PlayedMachine& machine, int size, const Adjust& adjust,
+                 const std::shared_ptr<Store>& store) {
   const auto count = static_cast<std::size_t>(size);
   Made made{std::vector<PlayedRank>(count), std::vector<std::exception_ptr>(count)};
-  const std::shared_ptr<Store> store = make_local_store();
   for (PlayedRank& rank : made.ranks) rank.driver = machine.process();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -56,7 +56,7 @@ CudaIpcSettings settings_for(const std::shared_ptr<PlayedDriver>& driver, int ra
 }
 
 std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size, const Adjust& adjust) {
-  Made made = try_to_make(machine, size, adjust);
+  Made made = try_to_make(machine, size, adjust, make_local_store());
   for (const auto& error : made.errors) {
     if (error) std::rethrow_exception(error);
   }
@@ -69,8 +69,9 @@ void close_together(std::vector<PlayedRank>& ranks) {
   for (auto& thread : threads) thread.join();
 }
 
-std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust) {
-  const Made made = try_to_make(machine, size, adjust);
+std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust,
+                                   std::shared_ptr<Store> store) {
+  const Made made = try_to_make(machine, size, adjust, store);
   std::vector<std::string> texts;
   for (const auto& error : made.errors) {
     try {

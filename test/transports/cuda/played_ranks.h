@@ -32,6 +32,7 @@ std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size,
 void close_together(std::vector<PlayedRank>& ranks);
 
 // What every rank of a job that cannot be made says, and what such a job leaves behind.
-std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust);
+std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust,
+                                   std::shared_ptr<Store> store = make_local_store());
 
 }  // namespace kolo::test
