@@ -86,10 +86,10 @@ fi
 step configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
   -D "CMAKE_CUDA_COMPILER=$nvcc" ${deps:+-D "KOLO_DEPS=$deps"}
 step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
-  collectives_device_pass kolo-device-bench kolo-bench
+  collectives_device_processes collectives_device_pass kolo-conformance kolo-device-bench kolo-bench
 
 # The tests of the label gpu are programs of Catch2; here they run whole, so that CUDA starts once for each.
-programs="collectives_device_kernels collectives_device_streams"
+programs="collectives_device_kernels collectives_device_streams collectives_device_processes"
 for program in $programs; do
   step "tests of $program" "$build/bin/$program" '~without a device*'
   ! grep -q 'skipped: ' "$scratch/output" || {
@@ -100,13 +100,15 @@ for program in $programs; do
   tail -n 3 "$scratch/output" | sed "s/^/    /" >>"$scratch/tests"
 done
 step "tests of the kernels' text on the host" "$build/bin/collectives_device_pass"
+step "conformance of cuda_ipc" "$build/bin/kolo-conformance" --transport cuda_ipc
+tail -n 1 "$scratch/output" | sed "s/^/    /" >>"$scratch/tests"
 
 sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$nvcc")/compute-sanitizer" 2>/dev/null || true)
 if [ -n "$sanitizer" ]; then
   # Each kernel at all its alignments; pairs of all 8-bit floats add nothing to that but time.
   for tool in memcheck racecheck; do
     for program in $programs; do
-      step "$tool of $program" "$sanitizer" --tool "$tool" --error-exitcode 9 "$build/bin/$program" \
+      step "$tool of $program" "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 "$build/bin/$program" \
         'kernels of the device*,ranks that share a device*'
     done
     echo "compute-sanitizer $tool: no errors" >>"$scratch/sanitizers"
@@ -124,6 +126,11 @@ peers=$("$build/bin/kolo-bench" peers | grep -x -e gloo -e nccl | paste -s -d , 
 for transport in cuda_ipc shm; do
   step "collectives over $transport" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport "$transport" --max-bytes "$largest" \
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
+  cat "$scratch/output" >>"$scratch/collectives"
+done
+for collective in broadcast allgather; do
+  step "$collective over cuda_ipc" "$build/bin/kolo-bench" "$collective" --device cuda --ranks 2 --transport cuda_ipc --max-bytes "$largest" \
+    --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl"
   cat "$scratch/output" >>"$scratch/collectives"
 done
 
@@ -150,7 +157,7 @@ done
   echo
   sed 's/^/    /' "$scratch/table"
   echo
-  echo "All-reduce of two ranks on the memory of the device, over cuda_ipc and staged through shm (\`bench/README.md\`: on the memory of devices):"
+  echo "Collectives of two ranks on the memory of the device, over cuda_ipc, and all-reduce staged through shm, too (\`bench/README.md\`: on the memory of devices):"
   echo
   sed 's/^/    /' "$scratch/collectives"
 } >"$scratch/page.md"

@@ -25,7 +25,7 @@ set_up() {
   play "$directory/tools/cmake" 'echo "cmake version 3.25.1"'
   for tool in ninja ctest; do play "$directory/tools/$tool" :; done
   play "$directory/tools/compute-sanitizer" 'echo "no errors"'
-  for program in collectives_device_kernels collectives_device_streams collectives_device_pass; do
+  for program in collectives_device_kernels collectives_device_streams collectives_device_processes collectives_device_pass kolo-conformance; do
     play "$directory/tree/build/cuda/bin/$program" 'echo "All tests passed"'
   done
   play "$directory/tree/build/cuda/bin/kolo-device-bench" "$rows"
@@ -69,7 +69,7 @@ set_up
 run || { cat "$directory/said"; fail "it fails where all goes well"; }
 name=$(date -u +%Y-%m-%d)-gpu-played-1
 [ "$(left)" = "$(printf '%s.jsonl\n%s.md' "$name" "$name")" ] || fail "it writes $(left), not $name.md and .jsonl alone"
-[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 3 ] || fail "its rows are not those of all benchmarks"
+[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 5 ] || fail "its rows are not those of all benchmarks"
 for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
 done

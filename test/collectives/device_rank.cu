@@ -1,0 +1,260 @@
+// One rank of a job on a device, in a process of its own: a program for device_processes_test.cpp.
+// What processes are to one another on a device, mappings of each other's memory, threads are not.
+//
+//   device_rank collectives MEMORY   every collective, checked; MEMORY: device, managed or pooled
+//   device_rank captured MEMORY      an all-reduce in a graph, launched again and again
+//   device_rank killed MEMORY        the last rank dies once all have mapped what they need
+//
+// Exit codes: 0 all was right; 3, in a job in which one died, told so, which is printed; 4 a wrong
+// result, or nothing told.
+#include <cuda_runtime.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/reduce/device/device.h"
+#include "collectives/reduce/device/on_device.h"
+#include "collectives/schedule.h"
+
+namespace {
+
+using kolo::Communicator;
+using kolo::ReduceOp;
+using kolo::device::check;
+
+constexpr int kReplays = 3;
+constexpr int kCallsAfterDeath = 100;
+constexpr std::chrono::seconds kPatience{60};
+
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Freed as it was allocated; whoever frees waits for the device.
+using Memory = std::unique_ptr<void, std::function<void(void*)>>;
+
+Memory allocate(const std::string& kind, std::size_t bytes, kolo::device::Stream stream) {
+  void* memory = nullptr;
+  if (kind == "managed") {
+    check(cudaMallocManaged(&memory, bytes), "managed memory");
+  } else if (kind == "pooled") {
+    check(cudaMallocAsync(&memory, bytes, stream), "memory of a pool");
+    return {memory, [stream](void* freed) {
+              cudaFreeAsync(freed, stream);
+              cudaStreamSynchronize(stream);
+            }};
+  } else {
+    check(cudaMalloc(&memory, bytes), "memory of the device");
+  }
+  return {memory, [](void* freed) { cudaFree(freed); }};
+}
+
+// Small integers, whose sums are exact in every type.
+template <typename T>
+T value_of(int rank, std::size_t i) {
+  return static_cast<T>((i * 7 + static_cast<std::size_t>(rank) * 5) % 11);
+}
+
+template <typename T>
+class Job {
+ public:
+  Job(Communicator& communicator, const std::string& kind, std::size_t count)
+      : communicator_(communicator),
+        kind_(kind),
+        count_(count),
+        in_(allocate(kind, count * sizeof(T), stream_)),
+        out_(allocate(kind, count * sizeof(T), stream_)) {}
+
+  int rank() const { return communicator_.rank(); }
+  int size() const { return communicator_.size(); }
+  std::size_t count() const { return count_; }
+  T* in() const { return static_cast<T*>(in_.get()); }
+  T* out() const { return static_cast<T*>(out_.get()); }
+  kolo::device::Stream stream() const { return stream_; }
+  kolo::CallOptions on_stream() const { return {.stream = kolo::DeviceStream{stream_}}; }
+
+  // This rank's values, from `first` on, as so many elements of the input.
+  void give(std::size_t first, std::size_t elements, int round = 0) {
+    std::vector<T> values(elements);
+    for (std::size_t i = 0; i < elements; ++i) values[i] = value_of<T>(rank() + round, first + i);
+    kolo::device::copy(in(), values.data(), elements * sizeof(T), stream_);
+    kolo::device::wait(stream_);
+  }
+
+  // Wrong, unless element i of what `at` holds is expected(i).
+  template <typename Expected>
+  void expect(const char* what, const T* at, std::size_t elements, Expected expected) {
+    std::vector<T> found(elements);
+    kolo::device::copy(found.data(), at, elements * sizeof(T), stream_);
+    kolo::device::wait(stream_);
+    for (std::size_t i = 0; i < elements; ++i) {
+      if (found[i] == expected(i)) continue;
+      throw Wrong("rank " + std::to_string(rank()) + ": " + what + " from " + kind_ +
+                  " memory: element " + std::to_string(i) + " of " + std::to_string(elements) +
+                  " is wrong");
+    }
+  }
+
+  // Of the ranks before `end`.
+  T sum(std::size_t i, int end, int round = 0) const {
+    T sum = 0;
+    for (int rank = 0; rank < end; ++rank) sum = static_cast<T>(sum + value_of<T>(rank + round, i));
+    return sum;
+  }
+
+ private:
+  Communicator& communicator_;
+  const std::string kind_;
+  const std::size_t count_;
+  const kolo::device::OwnStream stream_;
+  const Memory in_;
+  const Memory out_;
+};
+
+template <typename T>
+void sum_and_scan(Communicator& communicator, Job<T>& job) {
+  const auto type = kolo::kElementTypeOf<T>;
+  const auto on = job.on_stream();
+  const std::size_t count = job.count();
+  const int rank = job.rank();
+  const int size = job.size();
+  const auto whole = [&](std::size_t i) { return job.sum(i, size); };
+  job.give(0, count);
+  communicator.all_reduce(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  job.expect("all_reduce", job.out(), count, whole);
+  communicator.reduce(job.in(), job.out(), count, type, ReduceOp::kSum, 0, on);
+  if (rank == 0) job.expect("reduce", job.out(), count, whole);
+  communicator.scan(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  job.expect("scan", job.out(), count, [&](std::size_t i) { return job.sum(i, rank + 1); });
+  communicator.exclusive_scan(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  if (rank > 0)
+    job.expect("exclusive_scan", job.out(), count, [&](std::size_t i) { return job.sum(i, rank); });
+  communicator.reduce_scatter(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  const std::size_t begin = kolo::chunk_begin(count, size, rank);
+  job.expect("reduce_scatter", job.out(), kolo::chunk_count(count, size, rank),
+             [&](std::size_t i) { return job.sum(begin + i, size); });
+  communicator.all_reduce(job.in(), job.in(), count, type, ReduceOp::kSum, on);
+  job.expect("all_reduce in place", job.in(), count, whole);
+}
+
+template <typename T>
+void move(Communicator& communicator, Job<T>& job) {
+  const auto type = kolo::kElementTypeOf<T>;
+  const auto on = job.on_stream();
+  const std::size_t count = job.count();
+  const int rank = job.rank();
+  const int size = job.size();
+  const std::size_t begin = kolo::chunk_begin(count, size, rank);
+  const std::size_t own = kolo::chunk_count(count, size, rank);
+  const auto by_owner = [&](std::size_t i) {
+    int owner = 0;
+    while (kolo::chunk_begin(count, size, owner) + kolo::chunk_count(count, size, owner) <= i)
+      ++owner;
+    return value_of<T>(owner, i);
+  };
+  job.give(begin, own);
+  communicator.all_gather(job.in(), job.out(), count, type, on);
+  job.expect("all_gather", job.out(), count, by_owner);
+  communicator.gather(job.in(), job.out(), count, type, 0, on);
+  if (rank == 0) job.expect("gather", job.out(), count, by_owner);
+  job.give(0, count);
+  communicator.scatter(job.in(), job.out(), count, type, 1, on);
+  job.expect("scatter", job.out(), own, [&](std::size_t i) { return value_of<T>(1, begin + i); });
+  communicator.all_to_all(job.in(), job.out(), count, type, on);
+  const std::size_t each = count / static_cast<std::size_t>(size);
+  job.expect("all_to_all", job.out(), count, [&](std::size_t i) {
+    return value_of<T>(static_cast<int>(i / each),
+                       static_cast<std::size_t>(rank) * each + i % each);
+  });
+  communicator.broadcast(job.in(), count, type, 1, on);
+  job.expect("broadcast", job.in(), count, [](std::size_t i) { return value_of<T>(1, i); });
+}
+
+template <typename T>
+void call_all(Communicator& communicator, const std::string& kind) {
+  for (const std::size_t each : {std::size_t{1}, std::size_t{1667}, std::size_t{700'001}}) {
+    Job<T> job(communicator, kind, each * static_cast<std::size_t>(communicator.size()));
+    sum_and_scan(communicator, job);
+    move(communicator, job);
+  }
+}
+
+void replay(Communicator& communicator, const std::string& kind) {
+  Job<float> job(communicator, kind, 100'003);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  check(cudaStreamBeginCapture(job.stream(), cudaStreamCaptureModeThreadLocal), "capture");
+  communicator.all_reduce(job.in(), job.out(), job.count(), kolo::ElementType::kFloat32,
+                          ReduceOp::kSum, job.on_stream());
+  check(cudaStreamEndCapture(job.stream(), &graph), "the end of a capture");
+  check(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
+  for (int round = 0; round < kReplays; ++round) {
+    job.give(0, job.count(), round);
+    check(cudaGraphLaunch(ready, job.stream()), "launching a graph");
+    job.expect("a launch", job.out(), job.count(),
+               [&](std::size_t i) { return job.sum(i, job.size(), round); });
+  }
+  check(cudaGraphExecDestroy(ready), "ending a graph");
+  check(cudaGraphDestroy(graph), "ending a graph");
+}
+
+// Returns with what this rank is told. The last rank never returns.
+std::string outlive(Communicator& communicator, const std::string& kind) {
+  Job<float> job(communicator, kind, 3'000'001);
+  const auto sum = [&] {
+    communicator
+        .all_reduce_async(job.in(), job.out(), job.count(), kolo::ElementType::kFloat32,
+                          ReduceOp::kSum, job.on_stream())
+        .wait();
+  };
+  job.give(0, job.count());
+  sum();
+  communicator.barrier();
+  if (job.rank() == job.size() - 1) std::raise(SIGKILL);
+  try {
+    for (int call = 0; call < kCallsAfterDeath; ++call) sum();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  throw Wrong("nobody said that a rank was killed");
+}
+
+int run(const std::string& what, const std::string& kind) {
+  kolo::CommunicatorOptions options;
+  options.timeout = kPatience;
+  options.transport = "cuda_ipc";
+  options.device = kolo::device::on_device(0);
+  Communicator communicator = Communicator::from_environment(options);
+  if (what == "killed") {
+    std::printf("%s\n", outlive(communicator, kind).c_str());
+    return 3;
+  }
+  if (what == "captured") {
+    replay(communicator, kind);
+  } else {
+    call_all<float>(communicator, kind);
+    call_all<std::int32_t>(communicator, kind);
+    call_all<double>(communicator, kind);
+  }
+  communicator.barrier();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    return run(argv[1], argv[2]);
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 4;
+  }
+}
