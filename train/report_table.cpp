@@ -210,15 +210,16 @@ std::string finding_on_weights(const Report& report) {
 }
 
 // Iterations of one arm are the same work; empty where they took about the same time.
-std::string finding_on_times(const RunRecord& run) {
+std::string finding_on_times(const RunRecord& run, bool has_seeds) {
   constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
   const std::vector<double> counted = run.counted_seconds();
   const double low = quantile(counted, 0.1), high = quantile(counted, 0.9);
   if (high < kQuiet * low) return "";
   return fmt::format(
       "WARNING: the iterations of {} took from {:.0f} to {:.0f} ms (10th to 90th percentile): "
-      "something else had the machine; repeat it before you compare speeds.",
-      run.arm, 1e3 * low, 1e3 * high);
+      "something else had the machine, or ranks had to share a core; repeat it before you compare "
+      "speeds.",
+      has_seeds ? fmt::format("{}, seed {},", run.arm, run.seed) : run.arm, 1e3 * low, 1e3 * high);
 }
 
 std::string finding_on_bytes(const Report& report) {
@@ -260,8 +261,9 @@ std::vector<std::string> findings(const Report& report) {
         fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
                     count_text(report.runs.front().counted_iterations, "counted iteration")));
   } else {
+    const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
     for (const RunRecord& run : report.runs) {
-      if (std::string sentence = finding_on_times(run); !sentence.empty())
+      if (std::string sentence = finding_on_times(run, has_seeds); !sentence.empty())
         sentences.push_back(std::move(sentence));
     }
   }
