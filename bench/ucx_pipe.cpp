@@ -16,7 +16,7 @@
 #include "bench/pipe.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
-#include "transports/posix/library.h"
+#include "transports/ucx/library.h"
 
 namespace kolo::bench {
 namespace {
@@ -48,7 +48,7 @@ struct Ucp {
 };
 
 Ucp load() {
-  const posix::InstalledLibrary file("libucp.so.0");
+  const posix::InstalledLibrary& file = ucx::installed_library();
   if (!file.why().empty()) throw Error(ErrorCode::kUnavailable, kNoPeer, "bare UCX: " + file.why());
   Ucp ucp{};
   const bool has_all = file.find("ucp_config_read", ucp.config_read) &&

@@ -3,11 +3,12 @@
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files; compiled in where the library is installed, so that
 #                                          its users never hear of fmt; linked elsewhere, which builds in half the time
-# kolo_component(TABLE NAME [LOADS HEADER] [NEEDS t...] [SOURCES f...])
+# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE]] [NEEDS t...] [SOURCES f...])
 #                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
 #                                          where the header of a library that it loads when it is first used, or a target that
-#                                          it links, is missing, or KOLO_WITHOUT names it
-# kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component
+#                                          it links, is missing, or KOLO_WITHOUT names it; Debian's PACKAGE has the header
+# kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component, and
+#                                          generated/TABLE_left_out.inc: one KOLO_LEFT_OUT(name, why, way_out) per other one
 
 function(kolo_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -74,15 +75,28 @@ function(kolo_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
+# Says so here, and for who asks the program for it.
+function(kolo_leave_out table name why way_out)
+  message(STATUS "kolo: ${table} '${name}' left out: ${why}")
+  set_property(GLOBAL APPEND_STRING PROPERTY KOLO_LEFT_OUT_${table}
+               "KOLO_LEFT_OUT(${name}, \"${why}\", \"${way_out}, then configure and build again\")\n")
+endfunction()
+
 function(kolo_component table name)
-  cmake_parse_arguments(arg "" "LOADS" "NEEDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "LOADS;FROM" "NEEDS;SOURCES" ${ARGN})
+  set(install "install what has it")
+  set(wants "")
+  if(arg_FROM)
+    set(install "install ${arg_FROM} (Debian's name)")
+    set(wants " (it wants ${arg_FROM}, as Debian names it)")
+  endif()
   if(name IN_LIST KOLO_WITHOUT)
-    message(STATUS "kolo: ${table} '${name}' left out: KOLO_WITHOUT names it")
+    kolo_leave_out(${table} ${name} "KOLO_WITHOUT names it" "take it out of KOLO_WITHOUT${wants}")
     return()
   endif()
   foreach(need IN LISTS arg_NEEDS)
     if(NOT TARGET ${need})
-      message(STATUS "kolo: ${table} '${name}' left out: ${need} not found")
+      kolo_leave_out(${table} ${name} "${need} was not found" "${install}")
       return()
     endif()
   endforeach()
@@ -90,7 +104,7 @@ function(kolo_component table name)
     find_path(KOLO_${name}_HEADERS ${arg_LOADS} DOC "Folder of ${arg_LOADS}, for the ${table} ${name}")
     mark_as_advanced(KOLO_${name}_HEADERS)
     if(NOT KOLO_${name}_HEADERS)
-      message(STATUS "kolo: ${table} '${name}' left out: ${arg_LOADS} not found")
+      kolo_leave_out(${table} ${name} "${arg_LOADS} was not found" "${install}")
       return()
     endif()
     target_include_directories(kolo_${table}s SYSTEM PRIVATE ${KOLO_${name}_HEADERS})
@@ -108,5 +122,7 @@ function(kolo_table table)
     message(STATUS "kolo: ${table}s ${names}")
   endif()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${table}_table.inc CONTENT "${rows}" @ONLY)
+  get_property(left_out GLOBAL PROPERTY KOLO_LEFT_OUT_${table})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${table}_left_out.inc CONTENT "${left_out}" @ONLY)
   target_include_directories(kolo_${table}s PRIVATE ${PROJECT_BINARY_DIR}/generated)
 endfunction()

@@ -5,7 +5,7 @@
 #   cmake/collect_deps.sh DIR
 #   cmake --preset cuda -D KOLO_DEPS=DIR          # there; or KOLO_DEPS in the environment
 #
-# fmt, Catch2, CLI11 and nlohmann-json, as they are installed here (cmake/setup.sh): headers, some 5 MB, and small package files of
+# fmt, Catch2, CLI11 and nlohmann-json, as they are installed here (cmake/setup.sh): headers, some 3 MB, and small package files of
 # our own, which look beside themselves, so that the folder may be moved to any place, processor and C library. (Catch2 3 has a
 # compiled part, which is copied as well: that one is for machines like this.) What only train/ needs (oneDNN, matio, zlib) is not
 # in it; train/ leaves out what it does not find.

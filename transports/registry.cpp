@@ -2,7 +2,6 @@
 #include "transports/registry.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <optional>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "transports/decorators/decorate.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
+#include "transports/left_out.h"
 #include "transports/placement.h"
 #include "transports/plugin/load.h"
 #include "transports/plugin/transport.h"
@@ -188,10 +188,7 @@ void agree_on(std::string_view name, const TransportKind* kind, const TransportR
 
 void require_known(const std::vector<TransportKind>& kinds, std::string_view name) {
   if (find_kind(kinds, name)) return;
-  throw std::invalid_argument(
-      fmt::format("unknown transport '{}': this build has {} (or auto, or the path of a library, "
-                  "which has a slash: ./libx.so)",
-                  name, fmt::join(transport_names(), ", ")));
+  throw std::invalid_argument(refusal_of(name, transport_names(), left_out_transports()));
 }
 
 }  // namespace

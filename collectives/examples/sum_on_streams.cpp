@@ -2,7 +2,8 @@
 //
 //   example_sum_on_streams [RANKS]
 //
-// Ranks share the device, or have one each where there are several.
+// Ranks share the device, or have one each where there are several. It ends with 1 where one fails.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::size_t kCount = 1'000'000;
 
-void run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try {
+// False where it fails.
+bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try {
   const int number = rank % kolo::device::count();
   const kolo::device::ChosenDevice chosen(number);
   kolo::CommunicatorOptions options;
@@ -39,8 +41,10 @@ void run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try
   kolo::device::wait(stream);
   std::printf("rank %d of %d on device %d: the sum is %g\n", rank, size, number,
               static_cast<double>(data[0]));
+  return true;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
+  return false;
 }
 
 }  // namespace
@@ -56,7 +60,13 @@ int main(int argc, char** argv) {
     return 1;
   }
   const auto store = kolo::make_local_store();
+  std::atomic<bool> has_failed = false;
   std::vector<std::thread> ranks;
-  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(run_rank, rank, size, store);
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([rank, size, &store, &has_failed] {
+      if (!run_rank(rank, size, store)) has_failed = true;
+    });
+  }
   for (std::thread& rank : ranks) rank.join();
+  return has_failed ? 1 : 0;
 }

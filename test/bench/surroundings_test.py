@@ -195,6 +195,16 @@ class Libraries(Surroundings):
             with self.subTest(variables=variables):
                 self.assertIn(text, self.said_of("ucx", variables))
 
+    def test_what_ucx_says_is_not_among_the_rows(self):
+        self.skip_without("ucx")
+        warned = {**os.environ, "UCX_TLS": "tcp,self,no_such"}
+        self.lines_of("--transport", "ucx", "--max-bytes", "8", env=warned)
+        code, output, errors = run(BENCH, "p2p", "latency", "--transport", "ucx", "--level", "library", "--max-bytes", "8", *FEW,
+                                   "--json", "-", env=warned)
+        self.assertEqual(code, 0, errors)
+        self.assertEqual({json.loads(line)["library"] for line in output.splitlines()}, {"kolo", "ucx"})
+        self.assertIn("UCX  WARN", errors)
+
     def test_a_dev_shm_of_1_mb_is_named_with_the_way_out_which_helps(self):
         small = "mount -t tmpfs -o size=1m none /dev/shm"
         self.skip_unless_mounting(small)

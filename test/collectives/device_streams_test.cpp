@@ -146,6 +146,14 @@ TEST_CASE("ranks that share a device sum in the example") {
   CHECK(outcomes[0].output.find("the sum is 6") != std::string::npos);
 }
 
+TEST_CASE("the example ends with 1 where its ranks fail") {
+  if (!has_device()) return;
+  const auto outcomes =
+      run_processes(1, {"/usr/bin/env", "KOLO_TRANSPORT=no_such", KOLO_SUM_ON_STREAMS, "2"});
+  INFO(outcomes[0].output);
+  CHECK(outcomes[0].exit_code == 1);
+}
+
 TEST_CASE("ranks that share a device sum on its streams what the host sums") {
   if (!has_device()) return;
   for (const int size : {2, 3, 4}) {

@@ -60,6 +60,16 @@ void* symbol_of_library(const std::string& path, const char* symbol) {
   return ::dlsym(library, symbol);
 }
 
+bool is_loaded(const std::string& name) {
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) {
+    ::dlerror();  // nobody's: it is no failure
+    return false;
+  }
+  ::dlclose(library);  // that was one more who holds it
+  return true;
+}
+
 InstalledLibrary::InstalledLibrary(std::string name) {
   const SignalsAsTheyAre signals;
   library_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

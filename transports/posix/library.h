@@ -10,6 +10,9 @@ namespace kolo::posix {
 // can be loaded: the loader would wait for ever on a pipe.
 void* symbol_of_library(const std::string& path, const char* symbol);
 
+// Whether the library of that name has been loaded into this process, by whomever; loads nothing.
+bool is_loaded(const std::string& name);
+
 // A library of the system, by the name that its programs record ("libucp.so.0"), loaded when it is
 // first wanted and not when the program starts: who does not use it neither waits for it nor needs
 // it. Copies are cheap; a loaded library stays until the process ends. From any thread.

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ucs/config/global_opts.h>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "transports/error.h"
-#include "transports/posix/library.h"
+#include "transports/ucx/printed.h"
 
 namespace kolo::ucx {
 
@@ -14,6 +17,33 @@ namespace {
 // From here on an active message may be kept, fetched and aligned as it is done here.
 constexpr unsigned kOldestMajor = 1;
 constexpr unsigned kOldestMinor = 13;
+
+// Opens the log once more, now on standard error, as UCX's own tests do: UCX has opened it while it
+// was loaded, and to set UCX_LOG_FILE before that would be to change the environment while other
+// threads may read it. In a UCX that lacks one of these functions the log stays where it is.
+void move_log(const posix::InstalledLibrary& file) {
+  decltype(&::ucs_global_opts_print) print = nullptr;
+  decltype(&::ucs_global_opts_set_value) set = nullptr;
+  void (*close_log)() = nullptr;
+  void (*open_log)() = nullptr;
+  if (!file.find("ucs_global_opts_print", print) || !file.find("ucs_log_cleanup", close_log) ||
+      !file.find("ucs_global_opts_set_value", set) || !file.find("ucs_log_init", open_log))
+    return;
+  // Not ucs_global_opts_get_value, which takes LOG_FILE_FILTER for it (1.13).
+  const std::string settings =
+      printed_by([&](FILE* stream) { print(stream, UCS_CONFIG_PRINT_CONFIG); });
+  const bool is_free = settings.find("\nUCX_LOG_FILE=\n") != std::string::npos;
+  if (!is_free || set("LOG_FILE", "stderr") != UCS_OK) return;
+  close_log();
+  open_log();
+}
+
+posix::InstalledLibrary load_file() {
+  const bool is_ours = !posix::is_loaded("libucs.so.0");
+  posix::InstalledLibrary file("libucp.so.0");
+  if (is_ours && file.why().empty()) move_log(file);
+  return file;
+}
 
 struct Loaded {
   Library library{};
@@ -55,7 +85,7 @@ std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& 
 
 Loaded load() {
   Loaded loaded;
-  const posix::InstalledLibrary file("libucp.so.0");
+  const posix::InstalledLibrary& file = installed_library();
   if (!file.why().empty()) {
     loaded.why = fmt::format("{}: install UCX (Debian: libucx0)", file.why());
     return loaded;
@@ -84,6 +114,11 @@ const Loaded& loaded() {
 }
 
 }  // namespace
+
+const posix::InstalledLibrary& installed_library() {
+  static const posix::InstalledLibrary once = load_file();
+  return once;
+}
 
 std::string why_no_library() { return loaded().why; }
 

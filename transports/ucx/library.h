@@ -1,8 +1,15 @@
 // The functions of libucp that are used, by address: the library is loaded, never linked.
+//
+// UCX writes its warnings and errors to standard output, which belongs to the program: rows of JSON
+// among such lines are not to be read. So they go to standard error, unless the user says where
+// (UCX_LOG_FILE, or UCX's file of settings), or the program has loaded UCX before and has its log
+// as it wants it.
 #pragma once
 
 #include <ucp/api/ucp.h>
 #include <string>
+
+#include "transports/posix/library.h"
 
 namespace kolo::ucx {
 
@@ -32,6 +39,9 @@ struct Library {
   decltype(&::ucp_request_free) request_free;
   decltype(&::ucs_status_string) status_string;
 };
+
+// libucp, loaded at the first call; from any thread. It is for who asks why() first.
+const posix::InstalledLibrary& installed_library();
 
 // Why library() would throw; empty: it would not. Loads it as well.
 std::string why_no_library();

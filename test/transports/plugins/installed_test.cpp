@@ -29,4 +29,10 @@ TEST_CASE("a library that is not there says which") {
   CHECK(library.why().find("libkolo-is-not-there.so.7") != std::string::npos);
 }
 
+TEST_CASE("whether a library is loaded is told without loading it") {
+  CHECK_FALSE(posix::is_loaded(KOLO_UNDEFINED));
+  CHECK_FALSE(posix::is_loaded(KOLO_UNDEFINED));
+  CHECK(posix::is_loaded("libc.so.6"));
+}
+
 }  // namespace kolo
