@@ -5,6 +5,7 @@
 
 #include "test/collectives/processes.h"
 #include "test/support/catch.h"
+#include "test/support/sanitizers.h"
 #include "test/transports/store_table.h"
 
 namespace kolo::test {
@@ -29,8 +30,9 @@ void kill_one(const std::string& transport, int victim, int operation, const Sta
       run_processes(kSize, {"/bin/sh", "-c", in_store + "exec \"$0\" \"$@\"",
                             KOLO_MORTAL_STREAM_RANK, transport, std::to_string(victim),
                             std::to_string(operation), state.name, std::to_string(state.works)});
-  // Far less than the 20 s after which they would give up by themselves.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  // Far less than the time after which they would give up by themselves.
+  const std::chrono::seconds moments{kIsSanitized ? 30 : 10};
+  CHECK(std::chrono::steady_clock::now() - start < moments);
   std::string cause;
   for (int rank = 0; rank < kSize; ++rank) {
     const ProcessOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];

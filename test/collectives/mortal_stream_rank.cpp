@@ -28,7 +28,8 @@ using kolo::test::PlayedMachine;
 constexpr int kOperations = 8;
 constexpr std::size_t kShort = 9'000;   // elements; one segment and less
 constexpr std::size_t kLong = 400'000;  // more than a slot: from memory to memory where that goes
-constexpr std::chrono::seconds kPatience{20};
+// Four times what the test waits for: under a sanitizer, ranks may take seconds to start.
+constexpr std::chrono::seconds kPatience{kolo::test::kIsSanitized ? 120 : 40};
 
 struct Death {
   int victim = -1;
