@@ -165,6 +165,7 @@ void require_words(const CLI::App& command) {
   };
   require(!is_empty("--json"), "--json: expected a file, or - for standard output");
   require(!is_empty("--against"), "--against: expected a peer, as gloo");
+  require(!is_empty("--bytes"), "--bytes: expected sizes, as 4K,1M");
   require(!is_empty("--only"), "--only: expected a part, as memory");
   require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
 }

@@ -156,14 +156,16 @@ int run_limits(const Arguments& arguments) {
   if (is_asked("tcp")) {
     for (const Limit& limit : tcp_round_trips()) report.add(limit);
   }
-  if (!has_two_cores) {
-    std::cerr << "kolo-bench: only one core to run on: bare libraries and the floors of two ranks "
-                 "are left out\n";
-  } else {
+  const bool over_shm = is_asked("shm_floor");
+  const bool over_tcp = is_asked("tcp_floor");
+  if (has_two_cores) {
     if (is_asked("library")) {
       for (const Limit& limit : library_limits(arguments.is_quick)) report.add(limit);
     }
-    add_floors(report, arguments.is_quick, is_asked("shm_floor"), is_asked("tcp_floor"));
+    add_floors(report, arguments.is_quick, over_shm, over_tcp);
+  } else if (is_asked("library") || over_shm || over_tcp) {
+    std::cerr << "kolo-bench: only one core to run on: bare libraries and the floors of two ranks "
+                 "are left out\n";
   }
   report.end();
   return 0;

@@ -156,6 +156,7 @@ TEST_CASE("sizes are a sweep, or those that are named") {
   REQUIRE(mentions(complaint({"allreduce", "--bytes", "64", "--factor", "2"}),
                    {"--bytes", "--factor"}));
   REQUIRE(mentions(complaint({"allreduce", "--bytes", "64,2"}), {"--bytes 2", "4 bytes"}));
+  REQUIRE(mentions(complaint({"allreduce", "--bytes", ""}), {"--bytes: expected"}));
   REQUIRE(mentions(complaint({"p2p", "latency", "--bytes", "0"}), {"--bytes 0"}));
 }
 
