@@ -47,15 +47,9 @@ void take_torn(Input& input) {
   const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
   const cuda::Card card = card_of(input);
-  std::string text = cuda::to_text(card);
+  const std::string text = cuda::to_text(card);
   require(is_same(cuda::card_from_text(text, 1), card), "a whole card is what it was");
-  if (change == 0) {
-    text.resize(place % text.size());
-  } else {
-    char& letter = text[place % text.size()];
-    letter = static_cast<char>(letter ^ change);
-  }
-  take_text(text);
+  take_text(torn(text, place, change));
   require(false, "a torn card is refused");
 }
 

@@ -60,6 +60,17 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
+// The text, cut off at `place`, or with the letter there changed by these bits.
+inline std::string torn(std::string text, std::size_t place, char change) {
+  place %= text.size();
+  if (change == 0) {
+    text.resize(place);
+  } else {
+    text[place] = static_cast<char>(text[place] ^ change);
+  }
+  return text;
+}
+
 inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

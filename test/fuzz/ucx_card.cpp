@@ -34,16 +34,11 @@ void take_torn(Input& input) {
                  input.number<std::uint32_t>(),
                  input.number<std::uint32_t>()};
   card.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
-  std::string text = ucx::to_text(card);
+  const std::string text = ucx::to_text(card);
   require(is_same(ucx::card_from_text(text, 1), card), "a whole card is what it was");
-  const auto place = input.number<std::uint16_t>() % text.size();
+  const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
-  if (change == 0) {
-    text.resize(place);
-  } else {
-    text[place] = static_cast<char>(text[place] ^ change);
-  }
-  take_text(text);
+  take_text(torn(text, place, change));
   require(false, "a torn card is refused");
 }
 
