@@ -1,8 +1,8 @@
 # kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
 # kolo_headers_alone(NAME)                  kolo::NAME without code: kolo_public_headers says which headers it gives
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
-# kolo_uses_fmt(NAME)                      formatting inside the .cpp files; compiled in where the library is installed, so that
-#                                          its users never hear of fmt; linked elsewhere, which builds in half the time
+# kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
+#                                          that the users of what is installed never hear of fmt
 # kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE]] [NEEDS t...] [SOURCES f...])
 #                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
 #                                          where the header of a library that it loads when it is first used, or a target that
@@ -58,14 +58,7 @@ function(kolo_public_headers name)
 endfunction()
 
 function(kolo_uses_fmt name)
-  find_package(fmt REQUIRED)
-  if(KOLO_FMT_INSIDE AND name IN_LIST KOLO_INSTALLED)
-    target_include_directories(kolo_${name} SYSTEM
-                               PRIVATE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
-    target_compile_definitions(kolo_${name} PRIVATE FMT_HEADER_ONLY=1)
-  else()
-    target_link_libraries(kolo_${name} PRIVATE $<BUILD_INTERFACE:fmt::fmt>)
-  endif()
+  target_link_libraries(kolo_${name} PRIVATE kolo::formatting)
 endfunction()
 
 function(kolo_program name)

@@ -42,6 +42,9 @@ function(kolo_install)
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/koloConfig.cmake.in ${PROJECT_BINARY_DIR}/koloConfig.cmake
                                 INSTALL_DESTINATION ${destination})
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  foreach(component development programs)
+    install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
+  endforeach()
   install(FILES ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake
           DESTINATION ${destination} COMPONENT development)
 endfunction()

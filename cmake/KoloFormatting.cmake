@@ -1,0 +1,41 @@
+# kolo::formatting: fmt, compiled into a library of this project's, so that nobody who uses the installed libraries needs fmt or
+# hears of it. Its namespace is ours (fmt's headers leave its name to who includes them), so a program's own fmt, of whatever
+# version, is another one. Included in every source instead (FMT_HEADER_ONLY) it would take five seconds of each, two thirds of
+# a build: that is what happens where formatting.cpp does not fit a version of fmt.
+
+find_package(fmt REQUIRED)
+get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+set(inside "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace inside_kolo {" "FMT_END_NAMESPACE=} }")
+
+if(NOT DEFINED KOLO_FMT_ONCE)
+  message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once?")
+  set(folder ${PROJECT_BINARY_DIR}/CMakeFiles/formatting)
+  file(CONFIGURE OUTPUT ${folder}/inside.h CONTENT
+       "#define FMT_BEGIN_NAMESPACE namespace fmt { inline namespace inside_kolo {\n#define FMT_END_NAMESPACE } }\n")
+  foreach(source formatting formatting_probe)
+    file(CONFIGURE OUTPUT ${folder}/${source}.cpp CONTENT
+         "#include \"inside.h\"\n#include \"${CMAKE_CURRENT_LIST_DIR}/${source}.cpp\"\n")
+  endforeach()
+  try_compile(KOLO_FMT_ONCE ${folder}/build SOURCES ${folder}/formatting.cpp ${folder}/formatting_probe.cpp
+              CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${include}" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON OUTPUT_VARIABLE said)
+  if(KOLO_FMT_ONCE)
+    message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once - yes")
+  else()
+    file(WRITE ${folder}/said.txt "${said}")
+    message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once - no, but in every source, which takes longer (${folder}/said.txt)")
+  endif()
+endif()
+
+if(KOLO_FMT_ONCE)
+  add_library(kolo_formatting STATIC ${CMAKE_CURRENT_LIST_DIR}/formatting.cpp)
+  add_library(kolo::formatting ALIAS kolo_formatting)
+  set_target_properties(kolo_formatting PROPERTIES EXPORT_NAME formatting)
+  kolo_flags(kolo_formatting)
+  set(scope PUBLIC)
+else()
+  kolo_headers_alone(formatting)
+  set(scope INTERFACE)
+  list(APPEND inside FMT_HEADER_ONLY=1)
+endif()
+target_compile_definitions(kolo_formatting ${scope} "$<BUILD_INTERFACE:${inside}>")
+target_include_directories(kolo_formatting SYSTEM ${scope} "$<BUILD_INTERFACE:${include}>")
