@@ -98,25 +98,31 @@ int run_as_processes(const Arguments& arguments, int argc, const char* const* ar
   return result.exit_code;
 }
 
-LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<Store> store) {
-  return {
-      rank,
-      arguments.ranks,
-      store,
-      arguments.transport,
-      arguments.algorithm,
-      arguments.segment_bytes,
-      arguments.timeout,
-      arguments.reproducibility,
-      arguments.form,
-      false,
-      arguments.is_profiled,
-      arguments.device.empty() ? nullptr : open_device(read_settings().local_rank.value_or(rank))};
+LibraryRequest request_of(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
+                          std::shared_ptr<DeviceMemory> device) {
+  return {rank,
+          arguments.ranks,
+          store,
+          arguments.transport,
+          arguments.algorithm,
+          arguments.segment_bytes,
+          arguments.timeout,
+          arguments.reproducibility,
+          arguments.form,
+          false,
+          arguments.is_profiled,
+          std::move(device)};
+}
+
+std::shared_ptr<DeviceMemory> device_of(int rank, const Arguments& arguments) {
+  if (arguments.device.empty()) return nullptr;
+  return open_device(read_settings().local_rank.value_or(rank));
 }
 
 std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& arguments,
-                                                     std::shared_ptr<Store> store) {
-  LibraryRequest request = request_of(rank, arguments, store);
+                                                     std::shared_ptr<Store> store,
+                                                     std::shared_ptr<DeviceMemory> device) {
+  LibraryRequest request = request_of(rank, arguments, store, std::move(device));
   std::vector<std::unique_ptr<Library>> libraries;
   if (arguments.is_by_all) {
     libraries = make_kolo_by_all(connect_kolo(request), arguments.problem, request);
@@ -148,7 +154,7 @@ std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared
                                Seat& seat, std::ostream& table) {
   Distance distance;
   distance.add(seat.meeting->cache_line_round_trip());
-  seat.communicator = connect_kolo(request_of(rank, arguments, store));
+  seat.communicator = connect_kolo(request_of(rank, arguments, store, device_of(rank, arguments)));
   std::unique_ptr<ContestReport> report;
   if (rank == 0 && arguments.command == "tune")
     report = make_tune_report(arguments, table, *seat.json);
@@ -216,11 +222,12 @@ std::vector<std::string> cautions_of(const Seat& seat) {
 std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                                 Seat& seat, std::ostream& table) {
   Report report(arguments, table, *seat.json);
-  seat.libraries = make_libraries(rank, arguments, store);
+  const auto device = device_of(rank, arguments);
+  seat.libraries = make_libraries(rank, arguments, store, device);
   const bool is_shared = std::ranges::any_of(seat.libraries, lives_elsewhere);
   const Pages pages = is_shared ? Pages::kShared : Pages::kOwn;
   Bench bench(*seat.meeting, arguments, pages);
-  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages);
+  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages, device);
   const double cache_line_us = seat.meeting->cache_line_round_trip();
   if (rank == 0) {
     report.begin(*seat.libraries.front(), cache_line_us, versions_of(seat),
@@ -261,7 +268,7 @@ std::uint64_t measure_pairs(int rank, const Arguments& arguments, std::shared_pt
 
 std::uint64_t measure_overlapped(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                                  Seat& seat, std::ostream& table) {
-  seat.libraries = make_overlapped(request_of(rank, arguments, store));
+  seat.libraries = make_overlapped(request_of(rank, arguments, store, device_of(rank, arguments)));
   return run_overlap(*seat.meeting, arguments, seat.libraries, sizes_of(arguments), table,
                      *seat.json);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/cores.h"
+#include "bench/device/copies.h"
 #include "bench/facts.h"
 #include "bench/limits/limits.h"
 #include "transports/error.h"
@@ -23,6 +24,10 @@ constexpr double kTrialSeconds = 0.001;
 constexpr std::chrono::minutes kLongest{10};  // of the largest size
 constexpr int kBeats = 8;                     // of rank 0's in a --timeout
 constexpr std::string_view kBeat = "limit/beats";
+
+// Bounds of more than two ranks in shared memory are of bytes alone. Of fewer, what takes the time
+// is that ranks wait for each other, and a bound of 0.1 us says nothing.
+constexpr std::size_t kLeastBound = 32 * 1024;
 
 // Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
 // it.
@@ -64,30 +69,51 @@ class Heart {
 }  // namespace
 
 RunLimit::RunLimit(const Arguments& arguments, int rank, std::string transport,
-                   std::shared_ptr<Store> store, Pages pages)
+                   std::shared_ptr<Store> store, Pages pages, std::shared_ptr<DeviceMemory> device)
     : arguments_(arguments),
       rank_(rank),
       transport_(std::move(transport)),
       store_(std::move(store)),
       pages_(pages),
+      device_(std::move(device)),
       is_like_(is_like(arguments, transport_)) {}
+
+Problem RunLimit::problem_of(std::size_t bytes) const {
+  Problem problem = arguments_.problem;
+  problem.count = bytes / element_bytes(problem.type);
+  return problem;
+}
 
 std::optional<double> RunLimit::measure(std::size_t bytes) {
   const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
                              arguments_.is_memory_its_own, pages_};
-  if (!is_like_ || !has_floor(request)) return std::nullopt;
+  const bool is_known =
+      device_ != nullptr
+          ? device_->count() == 1 && bytes_on_device(problem_of(bytes), arguments_.ranks) > 0
+          : is_like_ && has_floor(request) &&
+                !(transport_ == "shm" && arguments_.ranks > 2 && bytes < kLeastBound);
+  if (!is_known) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
     wait_for_rank_0(key);
     return std::nullopt;
   }
+  const Heart heart(*store_, arguments_.timeout / kBeats);
+  const auto found = measure_here(bytes);
+  store_->set(key, "");
+  return found;
+}
+
+std::optional<double> RunLimit::measure_here(std::size_t bytes) const {
   const bool is_trial = arguments_.iterations > 0 && arguments_.iterations < kFewestIterations;
   const double seconds =
       is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
-  const Heart heart(*store_, arguments_.timeout / kBeats);
+  if (device_ != nullptr)
+    return copies_on_device_us(*device_, problem_of(bytes), arguments_.ranks, seconds);
+  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
+                             arguments_.is_memory_its_own, pages_};
   const Row found =
       transport_ == "shm" ? shared_memory_floor(request, seconds) : tcp_floor(request, seconds);
-  store_->set(key, "");
   return found.time_us.median;
 }
 

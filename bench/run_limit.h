@@ -1,5 +1,5 @@
 // What the machine allows for a row, measured in turn with its libraries: the floors of limits/ at
-// one size.
+// one size, or, on a device's memory, the copies of device/copies.h.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "bench/arguments.h"
 #include "bench/buffer.h"
+#include "bench/device/memory.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::bench {
@@ -16,18 +17,23 @@ namespace kolo::bench {
 class RunLimit {
  public:
   // `transport`: kolo's. `pages`: those of the libraries' buffers. `store`: all ranks'; a floor is
-  // measured by rank 0 while the others are asleep in it.
+  // measured by rank 0 while the others are asleep in it. `device`: where the buffers are; null:
+  // the host's memory.
   RunLimit(const Arguments& arguments, int rank, std::string transport,
-           std::shared_ptr<Store> store, Pages pages = Pages::kOwn);
+           std::shared_ptr<Store> store, Pages pages = Pages::kOwn,
+           std::shared_ptr<DeviceMemory> device = {});
 
   // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
   // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
   // or more, without a network between the ranks (which all ranks have to know); of reductions
-  // those of float32, and in place where kolo-bench has a choice.
+  // those of float32, and in place where kolo-bench has a choice. On a device's memory: where all
+  // ranks share one device, which has room for as much again as their buffers take.
   // Error kDeadline, at the others, where rank 0 has not said for --timeout that it is at work.
   std::optional<double> measure(std::size_t bytes);
 
  private:
+  std::optional<double> measure_here(std::size_t bytes) const;
+  Problem problem_of(std::size_t bytes) const;
   void wait_for_rank_0(const std::string& key);
 
   const Arguments& arguments_;
@@ -35,6 +41,7 @@ class RunLimit {
   std::string transport_;
   std::shared_ptr<Store> store_;
   Pages pages_;
+  std::shared_ptr<DeviceMemory> device_;
   bool is_like_;
   int turns_ = 0;
 };

@@ -7,9 +7,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/device/copies.h"
 #include "bench/device/on_device.h"
 #include "bench/measure.h"
 #include "bench/report.h"
+#include "bench/run_limit.h"
 #include "test/support/catch.h"
 #include "transports/error.h"
 
@@ -26,9 +28,10 @@ class PlayedMemory final : public DeviceMemory {
   std::string describe() const override { return "a played device"; }
   std::shared_ptr<const RankDevice> rank_device() const override { return nullptr; }
   int number() const override { return 0; }
-  int count() const override { return 1; }
+  int count() const override { return devices; }
   void* stream() const override { return nullptr; }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    if (bytes > room) throw Error(ErrorCode::kSystem, kNoPeer, "no room");
     auto memory = std::make_shared<std::byte[]>(bytes);
     given_.push_back({memory.get(), bytes});
     return memory;
@@ -42,6 +45,7 @@ class PlayedMemory final : public DeviceMemory {
     copied_bytes += bytes;
   }
   void wait() override {
+    ++waits;
     for (const Copy& copy : copies_) std::memcpy(copy.to, copy.from, copy.bytes);
     copies_.clear();
   }
@@ -51,7 +55,10 @@ class PlayedMemory final : public DeviceMemory {
     });
   }
 
+  int devices = 1;
+  std::size_t room = SIZE_MAX;  // for one buffer
   int pins = 0;
+  int waits = 0;
   std::size_t copied_bytes = 0;
 
  private:
@@ -184,4 +191,62 @@ TEST_CASE("what a rank moves between memories is its part of the problem") {
   CHECK(moved(Collective::kScatter, 1) == std::pair<std::size_t, std::size_t>(0, 3));
   CHECK(moved(Collective::kGather, 1) == std::pair<std::size_t, std::size_t>(3, 0));
   CHECK(moved(Collective::kBarrier, 1) == std::pair<std::size_t, std::size_t>(0, 0));
+}
+
+TEST_CASE("all ranks on one device have to read and write what they give and get, each once") {
+  Problem problem;
+  problem.count = 10;
+  const auto elements = [&problem](Collective collective, bool is_in_place) {
+    problem.collective = collective;
+    problem.is_in_place = is_in_place;
+    return bytes_on_device(problem, 3) / 4;
+  };
+  CHECK(elements(Collective::kAllReduce, true) == 60);
+  CHECK(elements(Collective::kAllReduce, false) == 60);
+  CHECK(elements(Collective::kBroadcast, true) == 30);
+  CHECK(elements(Collective::kReduce, true) == 40);
+  CHECK(elements(Collective::kReduceScatter, true) == 40);
+  CHECK(elements(Collective::kAllGather, false) == 40);
+  CHECK(elements(Collective::kAllGather, true) == 30);  // a rank's own chunk lies there
+  CHECK(elements(Collective::kGather, false) == 20);
+  CHECK(elements(Collective::kGather, true) == 12);  // the root's, of 4, does
+  CHECK(elements(Collective::kScatter, true) == 12);
+  CHECK(elements(Collective::kAllToAll, false) == 60);
+  CHECK(elements(Collective::kScan, false) == 60);
+  CHECK(elements(Collective::kExclusiveScan, false) == 50);
+  CHECK(elements(Collective::kBarrier, true) == 0);
+  CHECK(elements(Collective::kPushPull, true) == 0);
+}
+
+TEST_CASE("the copies of a limit move half of that, between buffers as long as the ranks'") {
+  Problem problem;
+  problem.count = 1000;
+  problem.collective =
+      GENERATE(Collective::kAllReduce, Collective::kBroadcast, Collective::kGather);
+  const int ranks = GENERATE(2, 3, 5);
+  PlayedMemory memory;
+  const auto found = copies_on_device_us(memory, problem, ranks, 0);
+  REQUIRE(found);
+  CHECK(*found > 0);
+  const auto rounds = static_cast<std::size_t>(memory.waits);
+  CHECK(rounds >= 4);  // one of them not counted
+  CHECK(memory.copied_bytes == rounds * ((bytes_on_device(problem, ranks) + 1) / 2));
+  memory.room = 100;
+  CHECK_FALSE(copies_on_device_us(memory, problem, ranks, 0));
+}
+
+TEST_CASE("a limit on a device is that of ranks that share it") {
+  Arguments arguments;
+  arguments.device = "cuda";
+  arguments.ranks = 2;
+  arguments.timeout = std::chrono::seconds(60);
+  const auto store = make_local_store();
+  const auto measure = [&](int rank, int devices) {
+    const auto memory = std::make_shared<PlayedMemory>();
+    memory->devices = devices;
+    return RunLimit(arguments, rank, "cuda_ipc", store, Pages::kOwn, memory).measure(4096);
+  };
+  CHECK_FALSE(measure(0, 2));
+  std::jthread waiting([&] { CHECK_FALSE(measure(1, 1)); });
+  CHECK(measure(0, 1).value_or(0) > 0);
 }
