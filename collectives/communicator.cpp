@@ -47,17 +47,25 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;
-  if (state_) Engine::close(std::exchange(state_, nullptr));
+  end();
   state_ = std::move(other.state_);
   return *this;
 }
 
-Communicator::~Communicator() {
-  if (state_) Engine::close(std::move(state_));
+Communicator::~Communicator() { end(); }
+
+void Communicator::end() noexcept {
+  if (!state_) return;
+  if (state_->is_at_home()) return Engine::close(std::exchange(state_, nullptr));
+  State::leave_as_it_is(std::exchange(state_, nullptr));
 }
 
 const std::shared_ptr<Communicator::State>& Communicator::held() const {
   check(state_ != nullptr, "a call on a communicator that was moved from; call the one it went to");
+  check(
+      state_->is_at_home(),
+      "a call on a communicator that was made before fork(), which is the parent's: a child makes "
+      "one of its own");
   return state_;
 }
 

@@ -12,6 +12,10 @@
 // started unless CommunicatorOptions::progress_thread asks; progress is made inside calls, wait()
 // and test().
 //
+// fork(): a communicator is of the process that made it. In a child each call is an
+// std::invalid_argument, and the destructor leaves all as it is. (A Work in flight is not to be
+// touched there, and a child should exec or _exit.)
+//
 // Buffers of reductions are aligned to their elements; what is only moved may lie anywhere.
 //
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
@@ -63,6 +67,7 @@
 #include "collectives/profile.h"
 #include "collectives/reducer.h"
 #include "collectives/schedule.h"
+#include "collectives/span_calls.h"
 #include "collectives/work.h"
 #include "transports/error.h"
 #include "transports/rendezvous.h"
@@ -180,7 +185,7 @@ struct Prediction {
 // Algorithms of a collective.
 std::vector<std::string_view> algorithm_names(Collective collective);
 
-class Communicator {
+class Communicator : public SpanCalls<Communicator> {
  public:
   // Collective over all `size` ranks that share the store; std::invalid_argument for a rank out of
   // range.
@@ -410,23 +415,23 @@ class Communicator {
                     std::size_t receive_count, int from, ElementType type,
                     const CallOptions& call = {});
 
-  // In place, over a span of floats, doubles, ...
-  template <typename T>
-  void all_reduce(std::span<T> data, ReduceOp op = ReduceOp::kSum) {
-    all_reduce(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
-  }
-  template <typename T>
-  Work all_reduce_async(std::span<T> data, ReduceOp op = ReduceOp::kSum) {
-    return all_reduce_async(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
-  }
-  template <typename T>
-  void broadcast(std::span<T> data, int root = 0) {
-    broadcast(data.data(), data.size(), kElementTypeOf<T>, root);
-  }
-  template <typename T>
-  Work broadcast_async(std::span<T> data, int root = 0) {
-    return broadcast_async(data.data(), data.size(), kElementTypeOf<T>, root);
-  }
+  // --- the same over spans of floats, doubles, ...: see span_calls.h ---
+
+  using SpanCalls::all_gather;
+  using SpanCalls::all_gather_async;
+  using SpanCalls::all_reduce;
+  using SpanCalls::all_reduce_async;
+  using SpanCalls::all_to_all;
+  using SpanCalls::all_to_all_async;
+  using SpanCalls::broadcast;
+  using SpanCalls::broadcast_async;
+  using SpanCalls::receive;
+  using SpanCalls::receive_async;
+  using SpanCalls::reduce;
+  using SpanCalls::reduce_scatter;
+  using SpanCalls::reduce_scatter_async;
+  using SpanCalls::send;
+  using SpanCalls::send_async;
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //
@@ -476,6 +481,7 @@ class Communicator {
   struct State;
   explicit Communicator(std::shared_ptr<State> state);
   const std::shared_ptr<State>& held() const;
+  void end() noexcept;
   State& state() const;
   std::shared_ptr<State> state_;
 };

@@ -1,5 +1,6 @@
 #include "test/collectives/ranks.h"
 
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
@@ -62,14 +63,18 @@ void expect(bool holds, std::string_view what) {
   if (!holds) throw std::runtime_error(std::string(what));
 }
 
-// Under a sanitizer the conformance suite goes over borrowed libraries as well, and the
-// collectives, which know no transport, do not: most of the time would be theirs, and they are not
-// instrumented.
+// Under a sanitizer the conformance suite goes over borrowed libraries as well, and most tests of
+// the collectives, which know no transport, do not: most of the time would be theirs, and they are
+// not instrumented. Those that do say so (CMakeLists.txt).
 std::vector<std::string> transports_under_test() {
+  const char* const set = std::getenv("TEST_BORROWED");
+  const bool are_borrowed_alone = set != nullptr && std::string_view(set) == "alone";
   std::vector<std::string> names;
   for (const std::string_view name : transport_names()) {
     if (!why_unusable(name).empty()) continue;  // a device that is not there
-    if (!is_borrowed(name) || !kIsSanitized) names.emplace_back(name);
+    const bool is_wanted =
+        are_borrowed_alone ? is_borrowed(name) : !is_borrowed(name) || !kIsSanitized;
+    if (is_wanted) names.emplace_back(name);
   }
   return names;
 }

@@ -49,7 +49,7 @@ void expect(bool holds, const What& what) {
 }
 
 // The transports to test over: all of this build that work among threads of one process; under a
-// sanitizer only those that are kolo's own.
+// sanitizer only those that are kolo's own. TEST_BORROWED=alone: those that are not.
 std::vector<std::string> transports_under_test();
 
 // The job sizes of a long grid over `transport`: `all` over our own, `few` over those that borrow
