@@ -16,13 +16,19 @@ std::byte* Imports::map(const Exported& place, std::size_t bytes, std::uint64_t 
   if (is_same_process_) return reinterpret_cast<std::byte*>(place.base) + place.offset;
   for (Open& open : open_) {
     if (open.place.buffer == place.buffer && !open.is_gone) {
+      if (open.place.base != place.base || open.place.bytes != place.bytes) {
+        throw Error(ErrorCode::kProtocol, kNoPeer,
+                    fmt::format("{} offers a part of an allocation of {} bytes by the number of "
+                                "another, which has {}",
+                                whose_, place.bytes, open.place.bytes));
+      }
       open.last_work = std::max(open.last_work, work);
       return open.mapped + place.offset;
     }
     // Two allocations cannot lie in one place: the older one has been freed.
-    if (open.place.base < place.base + place.bytes &&
-        place.base < open.place.base + open.place.bytes)
-      open.is_gone = true;
+    const bool begins_in_it = place.base - open.place.base < open.place.bytes;
+    const bool has_its_beginning = open.place.base - place.base < place.bytes;
+    open.is_gone |= begins_in_it || has_its_beginning;
   }
   close_where_done();
   make_room();

@@ -28,7 +28,8 @@ class Imports {
   Imports& operator=(const Imports&) = delete;
 
   // The peer's place in this address space, for the work number `work`. Error kSystem where the
-  // driver will not open it; kProtocol for a place outside of its allocation.
+  // driver will not open it; kProtocol for a place outside of its allocation, or in one that is not
+  // as it was when it was opened.
   std::byte* map(const Exported& place, std::size_t bytes, std::uint64_t work);
 
   // The peer has freed it. It is closed at once, or when the work that uses it is done.

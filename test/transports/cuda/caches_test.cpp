@@ -162,6 +162,37 @@ TEST_CASE("a refused handle names whose it was and what may be in the way") {
   CHECK_THROWS_WITH(two.imports.map(*place, 65, 1), ContainsSubstring("rank 1 offers 65 bytes"));
 }
 
+TEST_CASE("a peer that says another length of what is open already is not believed") {
+  Two two;
+  std::byte* const memory = two.exporter.allocate(4096);
+  const auto place = two.exports.find(memory, 64);
+  REQUIRE(place);
+  two.imports.map(*place, 64, 1);
+  Exported longer = *place;
+  longer.bytes = std::uint64_t{1} << 40;
+  longer.offset = std::uint64_t{1} << 39;
+  CHECK_THROWS_WITH(two.imports.map(longer, 64, 1),
+                    ContainsSubstring("rank 1 offers a part of an allocation of"));
+  Exported elsewhere = *place;
+  elsewhere.base += 4096;
+  CHECK_THROWS_WITH(two.imports.map(elsewhere, 64, 1), ContainsSubstring("by the number of"));
+  CHECK(two.imports.map(*place, 64, 1) != nullptr);
+  CHECK(two.machine.violations().empty());
+}
+
+TEST_CASE("an allocation at the end of all addresses overlaps none that lies elsewhere") {
+  Two two;
+  std::byte* const memory = two.exporter.allocate(64);
+  const auto place = two.exports.find(memory, 64);
+  REQUIRE(place);
+  Exported last = *place;
+  last.buffer = ~std::uint64_t{0};
+  last.base = ~std::uint64_t{0} - 10;  // of 64 bytes: some way round
+  two.imports.map(*place, 64, 1);
+  two.imports.map(last, 64, 1);
+  CHECK(two.imports.size() == 2);
+}
+
 TEST_CASE("in one process a peer's pointers are one's own, and nothing is opened") {
   PlayedMachine machine;
   const auto driver = machine.process();
