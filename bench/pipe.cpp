@@ -10,6 +10,7 @@
 
 #include "bench/cores.h"
 #include "bench/sizes.h"
+#include "collectives/algorithms/direct.h"
 #include "collectives/communicator.h"
 #include "collectives/plan_cache.h"
 #include "transports/decorators/trace.h"
@@ -112,8 +113,7 @@ class SegmentPipe final : public Pipe {
  private:
   // As an operation of a communicator would have it, so that the two levels compare.
   std::size_t segment_bytes(std::size_t bytes) const {
-    Schedule message;
-    message.collective = Collective::kMessage;
+    const Schedule message = direct_message({.rank = 0, .size = kRanks, .root = 0, .peer = 1});
     return SegmentRule::of(channel_->capabilities()).bytes(message, bytes, segment_bytes_);
   }
 
