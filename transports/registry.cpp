@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -91,7 +92,14 @@ constexpr auto kCauseTakes = std::chrono::milliseconds(200);
 std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
                                             const TransportRequest& request) {
   try {
-    return kind.make(request);
+    try {
+      return kind.make(request);
+    } catch (const std::bad_alloc&) {
+      throw Error(
+          ErrorCode::kSystem, kNoPeer,
+          "there is no memory to begin with: raise ulimit -v and ulimit -d, or the limit of "
+          "the control group");
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kAborted) throw;
     const bool is_lost = error.code() == ErrorCode::kPeerLost;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -81,9 +82,20 @@ void collapse(std::span<std::byte> huge_pages) {
   if (!huge_pages.empty()) ::madvise(huge_pages.data(), huge_pages.size(), kCollapse);
 }
 
+// A memfd counts as a file, and who makes one longer than the limit is ended by a signal.
+void require_file_size(std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return;
+  throw Error(ErrorCode::kSystem, kNoPeer,
+              "memory that ranks share, of " + std::to_string(bytes) +
+                  " bytes, counts as a file, and files are limited to " +
+                  std::to_string(limit.rlim_cur) + ": raise ulimit -f");
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t bytes, Pages pages) : descriptor_(make_memfd()) {
+  require_file_size(bytes);
   // Nothing limits a memfd: who asks for more pages than there are is not refused.
   if (pages == Pages::kPresent) require_memory(bytes, "that ranks share");
   if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)

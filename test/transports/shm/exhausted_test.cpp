@@ -9,6 +9,7 @@
 #include "test/support/catch.h"
 #include "test/transports/shm/ranks.h"
 #include "transports/error.h"
+#include "transports/posix/shared_memory.h"
 
 using namespace kolo;
 using namespace kolo::test;
@@ -30,7 +31,37 @@ class NoMoreDescriptors {
   rlimit old_{};
 };
 
+// So long may a file be from here on.
+class LongestFile {
+ public:
+  explicit LongestFile(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LongestFile() { ::setrlimit(RLIMIT_FSIZE, &old_); }
+
+ private:
+  rlimit old_{};
+};
+
 }  // namespace
+
+TEST_CASE("a limit on files that shared memory exceeds is an error, and no signal") {
+  const auto ranks = make_ranks(2);
+  {
+    const LongestFile longest(64 * 1024);
+    CHECK(posix::why_no_shared_memory().empty());
+    const Error error = error_of([&] { send(*ranks[0], 1, 5); });
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: ") && ContainsSubstring("ulimit -f"));
+  }
+  {
+    const LongestFile longest(0);
+    CHECK_THAT(posix::why_no_shared_memory(), ContainsSubstring("ulimit -f"));
+  }
+  send(*ranks[0], 1, 6);
+  CHECK(receive(*ranks[1], 0) == 6);
+}
 
 TEST_CASE("who has no descriptor left is told so at the first use, and goes on once there is one") {
   const auto ranks = make_ranks(3);
