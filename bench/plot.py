@@ -25,8 +25,9 @@ import sys
 from pathlib import Path
 
 from plot_colors import colors_of
-from plot_lines import (ALONE, COMPUTATION, LIMITS, is_known, is_no_floor, is_overlap, is_unsure, known, pages_of, series_of)
-from rows import bandwidth, count_text, has_bandwidth, has_message_rate, key_of, message_rate, size_text, what_is_wrong
+from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, is_beyond, is_known, is_no_floor, is_overlap, is_unsure,
+                        known, of_what, pages_of, series_of, unit_of)
+from rows import count_text, key_of, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
@@ -37,7 +38,6 @@ UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
-LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
 MOST_TITLE, MOST_TICK, MOST_PATH = 90, 60, 100  # letters of a name there
@@ -173,10 +173,6 @@ def draw_line(axes, name, points, quantity, color):
               markeredgecolor=color, markeredgewidth=1.6)
 
 
-def is_beyond(row):
-    return not LEAST_HIDDEN <= row["hidden"] <= MOST_HIDDEN
-
-
 def draw_band(axes, points, quantity, color):
     sizes, lows, highs = ([row["bytes"] for row in points], [quantity(row, "p10_us") for row in points],
                           [quantity(row, "p90_us") for row in points])
@@ -229,42 +225,6 @@ def draw(plt, lines, what, colors):
     beyond = beyond_key(plt, lines) if what == "hidden" else {}
     legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines]), **beyond}, 9)
     return figure, axes
-
-
-QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
-              "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
-# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
-HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
-       "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
-
-
-def is_part_of_overlap(row):
-    return is_overlap(row) or row["library"] in (ALONE, COMPUTATION)
-
-
-def of_what(lines, what):
-    """Those of {name: [row by size]} that have it."""
-    has = HAS.get(what)
-    if not has:
-        return lines
-    moving = {name: [row for row in points if has(row)] for name, points in lines.items()}
-    return {name: points for name, points in moving.items() if known(points)}
-
-
-def unit_of(lines, what):
-    """The words at an axis of it."""
-    rows = [row for points in lines.values() for row in points]
-    if what == "rate":
-        return "million messages a second"
-    if what == "hidden":
-        return "hidden, of the shorter of operation and computation"
-    if what == "bandwidth":
-        return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
-    windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
-    if len(windows) != 1:
-        return "time, us"
-    window = windows.pop()
-    return f"time of {window} messages, us" if window > 1 else "time, us"
 
 
 def apart(sizes, most):

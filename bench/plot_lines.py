@@ -1,13 +1,14 @@
-"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, and what it is called."""
+"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, what it is called, and what of it a picture shows."""
 
 import math
 from collections import defaultdict
 
-from rows import latest, name_of, setting_text
+from rows import bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text
 
 CHOSEN = ("algorithm", "window")  # by the library, size by size
 ALONE, COMPUTATION = "operation alone", "computation alone"  # of what was measured with --overlap
 LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
+LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
 
 
@@ -117,3 +118,43 @@ def pages_of(rows):
             beside = row["transport"]
         pages[beside or row["transport"], row["ranks"]][picture_of(row)].append(row)
     return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
+
+
+def is_beyond(row):
+    return not LEAST_HIDDEN <= row["hidden"] <= MOST_HIDDEN
+
+
+QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
+              "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
+# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
+HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
+       "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
+
+
+def is_part_of_overlap(row):
+    return is_overlap(row) or row["library"] in (ALONE, COMPUTATION)
+
+
+def of_what(lines, what):
+    """Those of {name: [row by size]} that have it."""
+    has = HAS.get(what)
+    if not has:
+        return lines
+    moving = {name: [row for row in points if has(row)] for name, points in lines.items()}
+    return {name: points for name, points in moving.items() if known(points)}
+
+
+def unit_of(lines, what):
+    """The words at an axis of it."""
+    rows = [row for points in lines.values() for row in points]
+    if what == "rate":
+        return "million messages a second"
+    if what == "hidden":
+        return "hidden, of the shorter of operation and computation"
+    if what == "bandwidth":
+        return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
+    windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
+    if len(windows) != 1:
+        return "time, us"
+    window = windows.pop()
+    return f"time of {window} messages, us" if window > 1 else "time, us"

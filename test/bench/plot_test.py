@@ -14,7 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
-from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, size_text, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
+from rows import (BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, bandwidth, message_rate, size_text,  # noqa: E402  # pylint: disable=wrong-import-position
+                  what_is_wrong)
 
 BENCH = ""
 PATIENCE_S = 240
@@ -330,9 +331,9 @@ class Plot(unittest.TestCase):
                       pictures["p2p_message-rate_2_ranks_time.svg"])
         self.assertIn("<!-- bandwidth, GB/s -->", pictures["p2p_message-rate_2_ranks_bandwidth.svg"])
         self.assertIn("<!-- million messages a second -->", pictures["p2p_message-rate_2_ranks_rate.svg"])
-        self.assertAlmostEqual(1.024, plot.bandwidth(fast, "median_us"))
-        self.assertAlmostEqual(2.048, plot.bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
-        self.assertAlmostEqual(1.0, plot.message_rate(fast, "median_us"))
+        self.assertAlmostEqual(1.024, bandwidth(fast, "median_us"))
+        self.assertAlmostEqual(2.048, bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
+        self.assertAlmostEqual(1.0, message_rate(fast, "median_us"))
 
     def test_an_overview_of_floors_alone_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
