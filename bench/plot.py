@@ -21,6 +21,7 @@ import json
 import math
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -48,6 +49,14 @@ LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY = 1.5, 0.62, 4.5  # a line's height, a le
 
 def say(message):
     print(f"kolo-bench plot: {message}", file=sys.stderr)
+
+
+def tell(file):
+    try:
+        print(file, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more as it ends
+        fail(f"cannot write to standard output: {error.strerror}")
 
 
 def fail(message, code=1):
@@ -357,8 +366,13 @@ def title_of(picture):
 def save(plt, figure, path, suffixes=("png", "svg")):
     for suffix in suffixes:
         file = path.with_name(f"{path.name}.{suffix}")  # a transport's name may have a dot
-        figure.savefig(file, dpi=130 if len(suffixes) > 1 else 100)
-        print(file)
+        part = path.with_name(f".{os.getpid()}.part")
+        try:
+            figure.savefig(part, format=suffix, dpi=130 if len(suffixes) > 1 else 100)
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+        tell(file)
     plt.close(figure)
 
 
@@ -433,6 +447,8 @@ def main():
     parser.add_argument("--out", default="plots")
     parser.add_argument("--overview", action="store_true")
     arguments = parser.parse_args()
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
     rows = read_rows(arguments.files, 0 if arguments.overview else 1)
     try:
         import matplotlib

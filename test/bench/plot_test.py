@@ -5,7 +5,9 @@
 """
 
 import json
+import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ BENCH = ""
 PATIENCE_S = 240
 # What the pictures show these in.
 KOLO, LIMIT, FLOOR, WHITE = "#0b6e4f", "#404040", "#6b6b6b", "#ffffff"
+PNG_END = b"IEND\xaeB`\x82"
 HOLLOW = "hollow: cores moved or were disturbed"
 
 
@@ -111,6 +114,34 @@ class Plot(unittest.TestCase):
         colors = plot.colors_of(plot.series_of(rows).values())
         self.assertEqual(len(colors), 58)
         self.assertEqual(len(set(colors.values())), 58)
+
+    def ended_early(self, **more):
+        """What it said, and {name: bytes} of what it left."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text(json.dumps(row("kolo", "shm", 8, 5)) + "\n")
+            done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots"], stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE_S, check=False, **more)
+            if "matplotlib is missing" in done.stderr:
+                self.skipTest("matplotlib is not installed")
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            return done.stderr, {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
+
+    def test_who_closes_standard_output_is_told_so_and_finds_whole_pictures(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        said, left = self.ended_early(stdout=writer)
+        os.close(writer)
+        self.assertEqual(said, "kolo-bench plot: cannot write to standard output: Broken pipe\n")
+        self.assertEqual(list(left), ["allreduce_2_ranks_time.png"])
+        self.assertTrue(left["allreduce_2_ranks_time.png"].endswith(PNG_END))
+
+    def test_a_disk_that_is_full_leaves_no_half_of_a_picture(self):
+        most = max(map(len, self.files([row("kolo", "shm", 8, 5)]).values())) - 1
+        said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+        self.assertRegex(said, "^kolo-bench plot: cannot write to .*/plots: File too large\n$")
+        for name, content in left.items():
+            self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
 
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
