@@ -52,9 +52,11 @@ def is_overlap(row):
 def parts_of(row):
     """What an operation beside a computation is held against, as rows of their own: each by itself."""
     kept = {name: value for name, value in row.items() if name not in ("hidden", "progress", "limit_us")}
+    fitted_to = ", ".join(filter(None, (f"for {row['transport']}", setting_text(kept))))
     for part, field in ((ALONE, "alone_us"), (COMPUTATION, "compute_us")):
         time = row.get(field) or math.nan
-        yield {**kept, "library": part, "algorithm": part, "median_us": time, "p10_us": time, "p90_us": time}
+        yield {**kept, "library": part, "algorithm": fitted_to if part == COMPUTATION else part, "median_us": time,
+               "p10_us": time, "p90_us": time}
 
 
 def picture_of(row):
@@ -87,6 +89,8 @@ def lines_of(rows):
 
 
 def line_name(row):
+    if row["library"] == COMPUTATION:
+        return COMPUTATION  # over no transport
     level = row["algorithm"] if is_between_two(row) else ""  # who sends: a channel, the communicator, ...
     setting = ", ".join(filter(None, (level, setting_text(row))))
     return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")

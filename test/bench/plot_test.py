@@ -143,6 +143,13 @@ class Plot(unittest.TestCase):
         for name, content in left.items():
             self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
 
+    def test_a_computation_is_over_no_transport_and_says_what_for_where_there_are_several(self):
+        both = [row("kolo", transport, 8, 5, form="async", progress="nobody", hidden=0.5, alone_us=9, compute_us=compute)
+                for transport, compute in (("shm", 4), ("tcp", 6))]
+        one, two = (list(plot.series_of(rows)["allreduce_overlap", 2]) for rows in (both[:1], both))
+        self.assertEqual([name for name in one if "computation" in name], ["computation alone"])
+        self.assertEqual([name for name in two if "computation" in name], ["computation alone, for shm, async", "computation alone, for tcp, async"])
+
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
         rows = [row("kolo", "tcp", size, size + 5, form="async", progress=progress, hidden=hidden, alone_us=size + 1, compute_us=size)
@@ -154,7 +161,7 @@ class Plot(unittest.TestCase):
         for name in ("kolo over tcp, async, progress by nobody", "kolo over tcp, async, progress by thread"):
             self.assertIn(f"<!-- {name} -->", time)
             self.assertIn(f"<!-- {name} -->", hidden)
-        for name in ("operation alone over tcp, async", "computation alone over tcp, async"):
+        for name in ("operation alone over tcp, async", "computation alone"):
             self.assertIn(f"<!-- {name} -->", time)
             self.assertNotIn(f"<!-- {name} -->", hidden)
         self.assertIn("<!-- 100 % -->", hidden)
