@@ -134,7 +134,8 @@ def number_text(value, _position=None):
 
 
 def time_text(value):
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+    """Three digits at least: 0.200 beside 0.261."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
 
 
 def number_ticks(plt, axis):

@@ -150,6 +150,9 @@ class Plot(unittest.TestCase):
         self.assertEqual([name for name in one if "computation" in name], ["computation alone"])
         self.assertEqual([name for name in two if "computation" in name], ["computation alone, for shm, async", "computation alone, for tcp, async"])
 
+    def test_numbers_have_three_digits(self):
+        self.assertEqual([plot.time_text(time) for time in (0.2, 9.996, 22, 99.96, 245, 3997.6)], ["0.200", "10.0", "22.0", "100", "245", "3,998"])
+
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
         rows = [row("kolo", "tcp", size, size + 5, form="async", progress=progress, hidden=hidden, alone_us=size + 1, compute_us=size)
