@@ -8,6 +8,7 @@ from rows import bandwidth, has_bandwidth, has_message_rate, latest, message_rat
 CHOSEN = ("algorithm", "window")  # by the library, size by size
 ALONE, COMPUTATION = "operation alone", "computation alone"  # of what was measured with --overlap
 LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
+MOST_BANDS = 5
 LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
 
@@ -162,3 +163,8 @@ def unit_of(lines, what):
         return "time, us"
     window = windows.pop()
     return f"time of {window} messages, us" if window > 1 else "time, us"
+
+
+def has_bands(lines):
+    """Where there are more, they hide one another."""
+    return 0 < sum(points[0]["library"] not in LIMITS for points in lines.values()) <= MOST_BANDS
