@@ -5,10 +5,10 @@ per collective and number of ranks, and the messages a second where those were m
   kolo-bench plot FILE... --out DIR
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
-Libraries are lines with markers and a band from the 10th to the 90th percentile; limits, those of the same run and the floors
-of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program disturbed the floor. Floors
-with no library beside them are left out; files that hold nothing else become a page for each number of ranks. Of an operation
-beside a computation (--overlap) the pictures are apart: times, with those of each alone, and what is hidden.
+Libraries are lines with markers and, where there are no more than five, a band from the 10th to the 90th percentile; limits, those
+of the same run and the floors of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program
+disturbed the floor. Floors with no library beside them are left out; files that hold nothing else become a page for each number of
+ranks. Of an operation beside a computation (--overlap) the pictures are apart: times, with those of each alone, and what is hidden.
 What is hollow was measured while the cores moved or were disturbed (`regime`), and compares with nothing.
 
 A library that chose its algorithm by the size is one line; where several algorithms were measured at one size, each has its own,
@@ -21,33 +21,41 @@ import json
 import math
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
-from plot_colors import colors_of
-from plot_lines import (ALONE, COMPUTATION, LIMITS, is_known, is_no_floor, is_overlap, is_unsure, known, pages_of, series_of)
-from rows import bandwidth, count_text, has_bandwidth, has_message_rate, key_of, message_rate, size_text, what_is_wrong
+from plot_colors import looks_of
+from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, has_bands, is_beyond, is_known, is_no_floor, is_overlap,
+                        is_unsure, known, of_what, pages_of, series_of, unit_of)
+from rows import count_text, key_of, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
-MARKERS = {"shm": "o", "tcp": "s", "inproc": "^"}
-LIMIT_MARKER = "D"
 HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
+BAND = "band: 10th to 90th percentile"
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
-LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
-MOST_TITLE, MOST_TICK, MOST_PATH = 90, 60, 100  # letters of a name there
+MOST_TITLE, MOST_TICK, MOST_PATH = 90, 40, 100  # letters of a name there
 LABELLED_DECADES = 3.5  # an axis over more has numbers at powers of ten, and above the last of them
 POINTS_PER_INCH = 72
-LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY = 1.5, 0.62, 4.5  # a line's height, a letter's width, and a key's, in font sizes
+LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY, LEGEND_STROKE = 1.5, 0.62, 5.5, 3  # a line's height, and widths, in font sizes
 
 
 def say(message):
     print(f"kolo-bench plot: {message}", file=sys.stderr)
+
+
+def tell(file):
+    try:
+        print(file, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more as it ends
+        fail(f"cannot write to standard output: {error.strerror}")
 
 
 def fail(message, code=1):
@@ -125,7 +133,8 @@ def number_text(value, _position=None):
 
 
 def time_text(value):
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+    """Three digits at least: 0.200 beside 0.261."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
 
 
 def number_ticks(plt, axis):
@@ -150,31 +159,25 @@ def lonely(points):
     return [i for i in range(len(points)) if there[i + 1] and not there[i] and not there[i + 2]]
 
 
-def draw_line(axes, name, points, quantity, color):
+def draw_line(axes, name, points, quantity, look, has_band):
     first = points[0]
     sizes = [row["bytes"] for row in points]
     medians = [quantity(row, "median_us") for row in points]
-    is_limit = first["library"] in LIMITS
-    marker = LIMIT_MARKER if is_limit else MARKERS.get(first["transport"], "d")
-    if is_limit:
-        dashes = (2, 2) if "reno" in first["algorithm"] else (6, 2)
+    marker = {"marker": look.marker, "markersize": 5.5, "color": look.color}
+    if look.dashes:
         alone = lonely(points)
-        axes.plot(sizes, medians, dashes=dashes, linewidth=1.6, color=color, label=name)
-        axes.plot([sizes[i] for i in alone], [medians[i] for i in alone], marker, markersize=4.5, color=color)
+        axes.plot(sizes, medians, dashes=look.dashes, linewidth=1.6, color=look.color, label=name)
+        axes.plot([sizes[i] for i in alone], [medians[i] for i in alone], linestyle="none", **marker)
     else:
-        width = 2.2 if first["library"] == "kolo" else 1.4
-        axes.plot(sizes, medians, marker=marker, markersize=4.5, linewidth=width, color=color, label=name)
-        draw_band(axes, points, quantity, color)
+        axes.plot(sizes, medians, linewidth=2 if first["library"] == "kolo" else 1.4, label=name, **marker)
+        if has_band:
+            draw_band(axes, points, quantity, look.color)
     unsure = [row for row in known(points) if is_unsure(row)]
-    axes.plot([row["bytes"] for row in unsure], [quantity(row, "median_us") for row in unsure], marker, markersize=4.5,
-              markerfacecolor="white", markeredgecolor=color)
+    axes.plot([row["bytes"] for row in unsure], [quantity(row, "median_us") for row in unsure], linestyle="none", **marker,
+              markerfacecolor="white")
     beyond = [row for row in points if quantity is QUANTITIES["hidden"] and is_beyond(row)]
     axes.plot([row["bytes"] for row in beyond], [quantity(row, "median_us") for row in beyond], "x", markersize=9,
-              markeredgecolor=color, markeredgewidth=1.6)
-
-
-def is_beyond(row):
-    return not LEAST_HIDDEN <= row["hidden"] <= MOST_HIDDEN
+              markeredgecolor=look.color, markeredgewidth=1.6)
 
 
 def draw_band(axes, points, quantity, color):
@@ -212,7 +215,7 @@ def legend_below(figure, keys, font_points):
     widest = (LEGEND_KEY + LEGEND_LETTER * max(map(len, keys), default=0)) * inches
     lines = -(-len(keys) // max(1, int(figure.get_figwidth() / widest)))
     figure.legend(keys.values(), keys.keys(), loc="lower center", ncols=-(-len(keys) // lines) if keys else 1, frameon=False,
-                  fontsize=font_points)
+                  fontsize=font_points, handlelength=LEGEND_STROKE)
     below = (lines * LEGEND_LINE + 1) * inches
     figure.set_figheight(figure.get_figheight() + below)
     share = below / figure.get_figheight()
@@ -223,48 +226,12 @@ def keys_of(axes):
     return {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
 
 
-def draw(plt, lines, what, colors):
+def draw(plt, lines, what, looks):
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    fill_axes(plt, axes, lines, what, colors, most_ticks=13)
+    fill_axes(plt, axes, lines, what, looks, most_ticks=13)
     beyond = beyond_key(plt, lines) if what == "hidden" else {}
     legend_below(figure, {**keys_of(axes), **hollow_key(plt, [lines]), **beyond}, 9)
     return figure, axes
-
-
-QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
-              "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
-# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
-HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
-       "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
-
-
-def is_part_of_overlap(row):
-    return is_overlap(row) or row["library"] in (ALONE, COMPUTATION)
-
-
-def of_what(lines, what):
-    """Those of {name: [row by size]} that have it."""
-    has = HAS.get(what)
-    if not has:
-        return lines
-    moving = {name: [row for row in points if has(row)] for name, points in lines.items()}
-    return {name: points for name, points in moving.items() if known(points)}
-
-
-def unit_of(lines, what):
-    """The words at an axis of it."""
-    rows = [row for points in lines.values() for row in points]
-    if what == "rate":
-        return "million messages a second"
-    if what == "hidden":
-        return "hidden, of the shorter of operation and computation"
-    if what == "bandwidth":
-        return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
-    windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
-    if len(windows) != 1:
-        return "time, us"
-    window = windows.pop()
-    return f"time of {window} messages, us" if window > 1 else "time, us"
 
 
 def apart(sizes, most):
@@ -277,12 +244,12 @@ def apart(sizes, most):
     return kept + sizes[1:][-1:]
 
 
-def fill_axes(plt, axes, lines, what, colors, most_ticks):
+def fill_axes(plt, axes, lines, what, looks, most_ticks):
     quantity = QUANTITIES[what]
     # The slowest at large sizes first, so that the legend reads as the lines lie.
     order = sorted(lines.items(), key=lambda item: quantity(known(item[1])[-1], "median_us"), reverse=True)
     for name, points in order:
-        draw_line(axes, name, points, quantity, colors[name])
+        draw_line(axes, name, points, quantity, looks[name], has_bands(lines))
     axes.set_xscale("log", base=2)
     if what == "hidden":
         axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
@@ -298,30 +265,33 @@ def fill_axes(plt, axes, lines, what, colors, most_ticks):
     axes.xaxis.set_minor_locator(plt.NullLocator())
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
-    axes.set_ylabel(unit_of(lines, what) + (" (median; band: 10th to 90th percentile)" if what == "time" else ""))
+    axes.set_ylabel(unit_of(lines, what) + (f" (median{'; ' + BAND if has_bands(lines) else ''})" if what == "time" else ""))
     axes.grid(True, which="major", alpha=0.3)
 
 
-def fill_without_sizes(plt, axes, lines, colors):
+def fill_without_sizes(plt, axes, lines, looks):
     """A barrier's: a dot per library, with its time. (A bar on a log axis would have no beginning.)"""
     order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
     times = [points[0]["median_us"] for _, points in order]
     for place, (name, points) in enumerate(order):
-        limit = points[0]["library"] in LIMITS
-        axes.plot([times[place]], [place], LIMIT_MARKER if limit else "o", markersize=6 if limit else 8, color=colors[name],
-                  label=name, markerfacecolor="white" if is_unsure(points[0]) else colors[name])
-        axes.annotate(time_text(times[place]), (times[place], place), xytext=(8, 0), textcoords="offset points", va="center")
-    axes.set_yticks(range(len(order)), [cut(name, MOST_TICK) for name, _ in order])
+        color = looks[name].color
+        axes.plot([times[place]], [place], looks[name].marker, markersize=7, color=color,
+                  markerfacecolor="white" if is_unsure(points[0]) else color)
+        is_left = times[place] ** 2 <= min(times) * max(times)  # and so has room at its right
+        axes.annotate(f"{cut(name, MOST_TICK)}: {time_text(times[place])}", (times[place], place), xytext=(8 if is_left else -8, 0),
+                      textcoords="offset points", va="center", ha="left" if is_left else "right")
+    axes.set_yticks([])
     axes.margins(y=0.15)
     axes.set_xscale("log")
-    axes.set_xlim(min(times) / 3, max(times) * 10)  # room for the numbers
-    number_ticks(plt, axes.xaxis)
+    axes.set_xlim(min(times) / 3, max(times) * 10)
+    axes.xaxis.set_major_formatter(plt.FuncFormatter(number_text))
+    axes.xaxis.set_minor_formatter(plt.NullFormatter())  # beside one another there is no room for more
     axes.set_xlabel("time, us (median)")
     axes.grid(True, axis="x", which="major", alpha=0.3)
     axes.set_axisbelow(True)
 
 
-def draw_page(plt, panels, what, colors):
+def draw_page(plt, panels, what, looks):
     """A panel per collective, one legend for all."""
     has_size = {name: any(points[-1]["bytes"] > 0 for points in lines.values()) for name, lines in panels.items()}
     names = list(panels)
@@ -334,11 +304,11 @@ def draw_page(plt, panels, what, colors):
     for axes, name in zip(grid.flat, names):
         axes.set_title(title_of(name))
         if has_size[name]:
-            fill_axes(plt, axes, panels[name], what, colors, most_ticks=8)
+            fill_axes(plt, axes, panels[name], what, looks, most_ticks=8)
             axes.set_ylabel(unit_of(panels[name], what))
             keys.update(keys_of(axes))
         else:
-            fill_without_sizes(plt, axes, panels[name], colors)
+            fill_without_sizes(plt, axes, panels[name], looks)
     for axes in grid.flat[len(names):]:
         axes.remove()
     order = sorted(keys, key=lambda label: (label.startswith("limit"), not label.startswith("kolo"), label))
@@ -353,7 +323,7 @@ def few(sizes):
     return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
 
 
-def draw_bars(plt, lines, colors):
+def draw_bars(plt, lines, looks):
     """A group per size, in it a bar per library with its time above it."""
     rows = {name: {row["bytes"]: row for row in known(points)} for name, points in lines.items()}
     sizes = few(sorted({size for of_line in rows.values() for size in of_line}))
@@ -368,13 +338,13 @@ def draw_bars(plt, lines, colors):
         heights = [row["median_us"] for row in shown]
         at = [place + (number - (len(order) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
-        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, color=colors[name])
-        hollow = {"facecolor": "white", "edgecolor": colors[name], "linewidth": 1.2}
+        color = looks[name].color
+        solid, hollow = {"facecolor": color, "edgecolor": "white"}, {"facecolor": "white", "edgecolor": color, "linewidth": 1.6}
+        bars = axes.bar(at, heights, 0.92 * width, hatch=hatch, linewidth=0, **solid)
         for bar in (bar for bar, row in zip(bars, shown) if is_unsure(row)):
             bar.set(**hollow)
-        look = hollow if all(map(is_unsure, shown)) else {"facecolor": colors[name]}
-        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, **look)
-        axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=2)
+        keys[name] = plt.Rectangle((0, 0), 1, 1, hatch=hatch, **(hollow if all(map(is_unsure, shown)) else solid))
+        axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=3)
     axes.set_yscale("log")
     times = [row["median_us"] for of_line in rows.values() for size, row in of_line.items() if size in sizes]
     # A bar has no beginning on such an axis: there is a decade at least below the shortest.
@@ -386,7 +356,9 @@ def draw_bars(plt, lines, colors):
     axes.grid(True, axis="y", which="major", alpha=0.3)
     axes.set_axisbelow(True)
     shown = {name: [row for row in of_line.values() if row["bytes"] in sizes] for name, of_line in rows.items()}
-    legend_below(figure, {**keys, **hollow_key(plt, [shown])}, 9)
+    if hollow_key(plt, [shown]):
+        keys[HOLLOW] = plt.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor=HOLLOW_COLOR, linewidth=1.6)
+    legend_below(figure, keys, 9)
     return figure, axes
 
 
@@ -397,8 +369,13 @@ def title_of(picture):
 def save(plt, figure, path, suffixes=("png", "svg")):
     for suffix in suffixes:
         file = path.with_name(f"{path.name}.{suffix}")  # a transport's name may have a dot
-        figure.savefig(file, dpi=130 if len(suffixes) > 1 else 100)
-        print(file)
+        part = path.with_name(f".{os.getpid()}.part")
+        try:
+            figure.savefig(part, format=suffix, dpi=130 if len(suffixes) > 1 else 100)
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+        tell(file)
     plt.close(figure)
 
 
@@ -412,13 +389,13 @@ def draw_pictures(plt, rows, folder):
         charts = {key: lines for key, lines in charts.items() if key not in bare}
     elif len(bare) > 1:
         return draw_floors(plt, charts, folder, where)
-    colors = colors_of(charts.values())
+    looks = looks_of(charts.values())
     for (picture, ranks), lines in charts.items():
         for what in ("time", "hidden", "bandwidth", "rate", "bars"):
             there = of_what(lines, what)
             if not there:
                 continue
-            figure, axes = draw_bars(plt, there, colors) if what == "bars" else draw(plt, there, what, colors)
+            figure, axes = draw_bars(plt, there, looks) if what == "bars" else draw(plt, there, what, looks)
             axes.set_title(f"{title_of(picture)}, {count_text(ranks, 'rank')}")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
@@ -427,20 +404,22 @@ def draw_pictures(plt, rows, folder):
 
 def draw_floors(plt, charts, folder, where):
     """A page for every number of ranks."""
-    colors = colors_of(charts.values())
+    looks = looks_of(charts.values())
     for ranks in sorted({ranks for _, ranks in charts}):
         panels = {picture: lines for (picture, of_ranks), lines in charts.items() if of_ranks == ranks}
-        draw_pages(plt, panels, colors, f"floors, {count_text(ranks, 'rank')}", where, folder / f"floors_{ranks}_ranks")
+        draw_pages(plt, panels, looks, f"floors, {count_text(ranks, 'rank')}", where, folder / f"floors_{ranks}_ranks")
 
 
-def draw_pages(plt, panels, colors, title, where, path):
+def draw_pages(plt, panels, looks, title, where, path):
     """One of times, one of bandwidths."""
     for what in ("time", "bandwidth"):
         there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
         if not there:
             continue
-        figure = draw_page(plt, there, what, colors)
-        quantity = "time (median; band: 10th to 90th percentile)" if what == "time" else "bus bandwidth of the median"
+        figure = draw_page(plt, there, what, looks)
+        banded = [has_bands(lines) for lines in there.values()]
+        band = f"; {BAND}{'' if all(banded) else ', where lines are few'}" if any(banded) else ""
+        quantity = f"time (median{band})" if what == "time" else f"bus bandwidth (of the median{band})"
         figure.suptitle(f"{title}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
         save(plt, figure, path.with_name(f"{path.name}_{what}"), ("png",))
 
@@ -450,11 +429,11 @@ def draw_overviews(plt, rows, folder):
     pages = pages_of(rows)
     if not pages:
         refuse("nothing to draw: an overview takes rows of kolo's or of peers; floors alone are drawn without --overview")
-    colors = colors_of(lines for panels in pages.values() for lines in panels.values())
+    looks = looks_of(lines for panels in pages.values() for lines in panels.values())
     taken = set()
     for (transport, ranks), panels in pages.items():
         name = file_name(f"{transport}_{ranks}_ranks", taken)
-        draw_pages(plt, panels, colors, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, folder / name)
+        draw_pages(plt, panels, looks, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, folder / name)
 
 
 def file_name(text, taken):
@@ -473,6 +452,8 @@ def main():
     parser.add_argument("--out", default="plots")
     parser.add_argument("--overview", action="store_true")
     arguments = parser.parse_args()
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
     rows = read_rows(arguments.files, 0 if arguments.overview else 1)
     try:
         import matplotlib

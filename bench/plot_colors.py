@@ -1,21 +1,44 @@
-"""The colours of plot.py's lines: a library's own over each transport, and for what has none one that is no other line's."""
+"""How plot.py's lines look: a library's own colour and marker over each transport, and for what has none some that are no other
+line's. Libraries are solid; limits are greys and muted tones, dashed, and have markers only where no line leads.
+"""
 
 import colorsys
 from collections import defaultdict
+from typing import NamedTuple
 
+from plot_lines import LIMITS
 from rows import name_of
 
-COLORS = {("kolo", "shm"): "#0b6e4f", ("kolo", "tcp"): "#1f5fbf", ("kolo", "inproc"): "#7a4fb5",
-          ("gloo", "tcp"): "#d1495b", ("gloo:ring", "tcp"): "#a02f43",
-          ("gloo:bcube", "tcp"): "#7d1d2e", ("openmpi:ring", "shm"): "#a85f0a", ("openmpi:ring", "tcp"): "#7a4412",
-          ("openmpi", "shm"): "#e08a1e", ("openmpi", "tcp"): "#b5651d",
-          ("openmpi:ucx", "shm"): "#f2b95f", ("openmpi:ucx", "tcp"): "#d9a441", ("mpich", "shm"): "#8c4a9e",
-          ("mpich", "tcp"): "#c07bd0", ("limit", "shm"): "#404040", ("limit", "tcp"): "#2c4a73",
-          ("floor", "shm"): "#6b6b6b", ("floor", "tcp"): "#a0a0a0"}
-OTHER_COLORS = {"kolo": ["#17a589", "#2e86de", "#7cb342", "#00acc1", "#34495e", "#5c6bc0", "#00e5a0", "#9fa8da"],
-                "limit": ["#808080", "#5f7f9f", "#9f7f5f"], "floor": ["#8c8c8c", "#6f8fb3", "#b08f5f"],
-                "operation alone": ["#404040"], "computation alone": ["#9a9a9a"],
-                "peer": ["#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaaa4", "#5d4037", "#f48fb1"]}
+
+class Look(NamedTuple):
+    color: str
+    marker: str
+    dashes: tuple = ()
+
+
+def limit(color, *dashes):
+    return Look(color, "D", dashes)
+
+
+LOOKS = {"kolo over shm": Look("#0b6e4f", "o"), "kolo over tcp": Look("#1f5fbf", "s"), "kolo over inproc": Look("#7a4fb5", "^"),
+         "kolo over ucx": Look("#4fc3f7", "v"), "kolo over ofi": Look("#8bc34a", ">"),
+         "gloo over tcp": Look("#d1495b", "D"), "gloo:ring over tcp": Look("#a02f43", "d"), "gloo:bcube over tcp": Look("#7d1d2e", "h"),
+         "openmpi over shm": Look("#e08a1e", "^"), "openmpi over tcp": Look("#b5651d", "^"),
+         "openmpi:ring over shm": Look("#a85f0a", "v"), "openmpi:ring over tcp": Look("#7a4412", "v"),
+         "openmpi:ucx over shm": Look("#f2b95f", "<"), "openmpi:ucx over tcp": Look("#8a7a12", "<"),
+         "mpich over shm": Look("#8c4a9e", ">"), "mpich over tcp": Look("#c07bd0", ">"),
+         "limit over shm": limit("#404040", 6, 2), "limit over tcp": limit("#2c4a73", 6, 2),
+         "limit over shm, allocated": limit("#a08050", 3, 1.5),
+         "floor over shm": limit("#6b6b6b", 6, 2, 1, 2), "floor over tcp": limit("#7b9cc4", 6, 2, 1, 2),
+         "floor over shm, allocated": limit("#b59a6a", 2, 1),
+         "floor over tcp, both ways, bbr": limit("#4f7f8f", 10, 3), "floor over tcp, both ways, reno": limit("#a8735a", 1, 1),
+         "operation alone over shm": limit("#505050", 6, 2), "operation alone over tcp": limit("#34506f", 6, 2),
+         "computation alone": limit("#9a9a9a", 2, 1)}
+LIMIT_DASHES = ((6, 2), (2, 1), (6, 2, 1, 2), (10, 3), (1, 1), (6, 2, 1, 2, 1, 2))
+OTHER_COLORS = {"kolo": ("#00bcd4", "#14213d", "#b2a429", "#5c6bc0", "#00e5a0", "#2e86de", "#33691e", "#9fa8da", "#17a589", "#607d8b"),
+                "limit": ("#808080", "#5f7f9f", "#9f7f5f"), "floor": ("#8c8c8c", "#6f8fb3", "#b08f5f"),
+                "peer": ("#e57399", "#c2185b", "#8d6e63", "#ff7043", "#ba68c8", "#bcaaa4", "#5d4037", "#f48fb1")}
+OTHER_MARKERS = ("v", "s", "^", "P", "D", "<", "*", ">", "X", "p", "h", "o")
 HUES = 24
 LIGHTNESSES = (0.3, 0.45, 0.6, 0.75)
 SATURATION = 0.65
@@ -32,18 +55,27 @@ def farthest_from(taken):
     return max(SPARE, key=lambda color: min((distance(color, other) for other in taken), default=0))
 
 
-def colors_of(charts):
-    """{name: its colour}, the same in all charts of a set. Of several lines of a library over a transport the plain one, or
-    the first, has the library's colour, the others what is left: none that is another line's."""
+def own_looks(firsts):
+    """Of the lines that have one: by their names, or by what they are where that has no other line."""
+    looks = {name: LOOKS[name] for name in firsts if name in LOOKS}
+    kinds = defaultdict(list)
+    for name, first in firsts.items():
+        kinds[f"{name_of(first)} over {first['transport']}"].append(name)
+    alone = {names[0]: LOOKS[kind] for kind, names in kinds.items() if len(names) == 1 and kind in LOOKS}
+    return {**alone, **looks}
+
+
+def looks_of(charts):
+    """{name: its Look}, the same in all charts of a set, and no colour twice."""
     firsts = {name: points[0] for lines in charts for name, points in lines.items()}
-    colors = {}
-    for name, first in sorted(firsts.items(), key=lambda item: item[0]):  # the plain one is the shortest, and so before others
-        own = (name_of(first), first["transport"])
-        if own in COLORS and COLORS[own] not in colors.values():
-            colors[name] = COLORS[own]
-    left = defaultdict(list, {kind: list(others) for kind, others in OTHER_COLORS.items()})
-    for name in sorted(set(firsts) - set(colors)):
-        library = firsts[name]["library"]
-        others = left[library if library in OTHER_COLORS else "peer"]
-        colors[name] = others.pop(0) if others else farthest_from(colors.values())
-    return colors
+    looks = own_looks(firsts)
+    others = defaultdict(int)  # so many so far
+    for name in sorted(set(firsts) - set(looks)):
+        is_limit = firsts[name]["library"] in LIMITS
+        kind = firsts[name]["library"] if firsts[name]["library"] in OTHER_COLORS else "limit" if is_limit else "peer"
+        number, others[kind] = others[kind], others[kind] + 1
+        taken = {look.color for look in looks.values()}
+        color = next((color for color in OTHER_COLORS[kind] if color not in taken), None) or farthest_from(taken)
+        looks[name] = (limit(color, *LIMIT_DASHES[number % len(LIMIT_DASHES)]) if is_limit
+                       else Look(color, OTHER_MARKERS[number % len(OTHER_MARKERS)]))
+    return looks

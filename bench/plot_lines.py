@@ -1,13 +1,15 @@
-"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, and what it is called."""
+"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, what it is called, and what of it a picture shows."""
 
 import math
 from collections import defaultdict
 
-from rows import latest, name_of, setting_text
+from rows import bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text
 
 CHOSEN = ("algorithm", "window")  # by the library, size by size
 ALONE, COMPUTATION = "operation alone", "computation alone"  # of what was measured with --overlap
 LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
+MOST_BANDS = 5
+LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
 
 
@@ -51,9 +53,11 @@ def is_overlap(row):
 def parts_of(row):
     """What an operation beside a computation is held against, as rows of their own: each by itself."""
     kept = {name: value for name, value in row.items() if name not in ("hidden", "progress", "limit_us")}
+    fitted_to = ", ".join(filter(None, (f"for {row['transport']}", setting_text(kept))))
     for part, field in ((ALONE, "alone_us"), (COMPUTATION, "compute_us")):
         time = row.get(field) or math.nan
-        yield {**kept, "library": part, "algorithm": part, "median_us": time, "p10_us": time, "p90_us": time}
+        yield {**kept, "library": part, "algorithm": fitted_to if part == COMPUTATION else part, "median_us": time,
+               "p10_us": time, "p90_us": time}
 
 
 def picture_of(row):
@@ -86,6 +90,8 @@ def lines_of(rows):
 
 
 def line_name(row):
+    if row["library"] == COMPUTATION:
+        return COMPUTATION  # over no transport
     level = row["algorithm"] if is_between_two(row) else ""  # who sends: a channel, the communicator, ...
     setting = ", ".join(filter(None, (level, setting_text(row))))
     return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
@@ -117,3 +123,48 @@ def pages_of(rows):
             beside = row["transport"]
         pages[beside or row["transport"], row["ranks"]][picture_of(row)].append(row)
     return {key: {collective: lines_of(of_panel) for collective, of_panel in panels.items()} for key, panels in pages.items()}
+
+
+def is_beyond(row):
+    return not LEAST_HIDDEN <= row["hidden"] <= MOST_HIDDEN
+
+
+QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
+              "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
+# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
+HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
+       "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
+
+
+def is_part_of_overlap(row):
+    return is_overlap(row) or row["library"] in (ALONE, COMPUTATION)
+
+
+def of_what(lines, what):
+    """Those of {name: [row by size]} that have it."""
+    has = HAS.get(what)
+    if not has:
+        return lines
+    moving = {name: [row for row in points if has(row)] for name, points in lines.items()}
+    return {name: points for name, points in moving.items() if known(points)}
+
+
+def unit_of(lines, what):
+    """The words at an axis of it."""
+    rows = [row for points in lines.values() for row in points]
+    if what == "rate":
+        return "million messages a second"
+    if what == "hidden":
+        return "hidden, of the shorter of operation and computation"
+    if what == "bandwidth":
+        return "bandwidth, GB/s" if all(row["collective"].startswith("p2p_") for row in rows) else "bus bandwidth, GB/s"
+    windows = {row.get("window", 1) for row in rows if row["library"] not in LIMITS}
+    if len(windows) != 1:
+        return "time, us"
+    window = windows.pop()
+    return f"time of {window} messages, us" if window > 1 else "time, us"
+
+
+def has_bands(lines):
+    """Where there are more, they hide one another."""
+    return 0 < sum(points[0]["library"] not in LIMITS for points in lines.values()) <= MOST_BANDS

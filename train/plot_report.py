@@ -19,6 +19,7 @@ from pathlib import Path
 
 try:
     import matplotlib
+    import matplotlib.colors
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -31,6 +32,10 @@ PART_COLOURS = {"data": "#999999", "forward": "#56B4E9", "backward": "#0072B2", 
                 "optimizer": "#009E73", "other": "#E0E0E0"}
 PART_LABELS = {"exposed": "exposed communication"}
 MIB = 1024.0 * 1024.0
+EQUALLY_CLEAR = 0.18  # the luminance on which black and white text have the same contrast
+LEGEND_POINTS = 9
+LEGEND_KEY, LEGEND_LETTER, LEGEND_LINE = 5.5, 0.6, 1.6  # widths and a line's height, in font sizes
+POINTS_PER_INCH = 72
 
 
 def arms_of(report):
@@ -68,8 +73,30 @@ def subtitle(report):
 
 
 def time_text(ms):
-    """Never 1.02e+03."""
-    return f"{ms:,.0f}" if ms >= 999.5 else f"{ms:.3g}"
+    """As in the table."""
+    return f"{ms:,.1f}"
+
+
+def colour_on(background, alpha=1.0):
+    """Of text: black or white, whichever is clearer there."""
+    light = [1 - alpha + alpha * part for part in matplotlib.colors.to_rgb(background)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in light]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+    return "black" if luminance > EQUALLY_CLEAR else "white"
+
+
+def legend_below(figure, axis):
+    """Below the axes, over nothing; the figure grows by that."""
+    handles, labels = axis.get_legend_handles_labels()
+    inches = LEGEND_POINTS / POINTS_PER_INCH
+    columns = max(1, int(figure.get_figwidth() / (inches * (LEGEND_KEY + LEGEND_LETTER * max(map(len, labels))))))
+    lines = -(-len(labels) // columns)
+    below = inches * (LEGEND_LINE * lines + 1)
+    figure.set_figheight(figure.get_figheight() + below)
+    share = below / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 0), bbox_transform=figure.transFigure,
+                  ncol=-(-len(labels) // lines), fontsize=LEGEND_POINTS, frameon=False, handlelength=3)
 
 
 def finish(figure, folder, name):
@@ -104,10 +131,10 @@ def draw_throughput(report, folder):
         workers = [mean(of_kind(run, True)[i]["images_per_second"] for run in runs) for i in range(runs[0]["workers"])]
         bottom = 0.0
         for i, value in enumerate(workers):
-            axis.bar(x, value, 0.6, bottom=bottom, color=COLOURS[x % len(COLOURS)], alpha=1.0 if i % 2 == 0 else 0.75,
-                     edgecolor="white")
+            colour, alpha = COLOURS[x % len(COLOURS)], 1.0 if i % 2 == 0 else 0.75
+            axis.bar(x, value, 0.6, bottom=bottom, color=colour, alpha=alpha, edgecolor="white")
             if len(workers) <= 8:
-                axis.text(x, bottom + value / 2, f"{value:.1f}", ha="center", va="center", color="white", fontsize=8)
+                axis.text(x, bottom + value / 2, f"{value:.1f}", ha="center", va="center", color=colour_on(colour, alpha), fontsize=8)
             bottom += value
         totals = [run["images_per_second"] for run in runs]
         top = bottom
@@ -134,16 +161,17 @@ def draw_iteration(report, folder):
         left = 0.0
         for index, part in enumerate(report["part_names"]):
             value = 1e3 * mean(rank["parts"][index] for run in runs for rank in of_kind(run, True))
-            axis.barh(y, value, 0.6, left=left, color=PART_COLOURS.get(part, "#000000"), edgecolor="white", linewidth=0.5,
+            colour = PART_COLOURS.get(part, "#000000")
+            axis.barh(y, value, 0.6, left=left, color=colour, edgecolor="white", linewidth=0.5,
                       label=PART_LABELS.get(part, part) if y == 0 else None)
             if value > 0.04 * longest:
-                axis.text(left + value / 2, y, time_text(value), ha="center", va="center", color="white", fontsize=8)
+                axis.text(left + value / 2, y, time_text(value), ha="center", va="center", color=colour_on(colour), fontsize=8)
             left += value
         axis.text(left, y, f" {time_text(left)} ms", va="center", fontsize=9, fontweight="bold")
     axis.set_yticks(range(len(arms)), list(arms))
     axis.invert_yaxis()
     axis.set_xlabel("ms per iteration")
-    axis.margins(x=0.1)
+    axis.margins(x=0.12)
     axis.grid(axis="x", alpha=0.3)
     axis.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=6, fontsize=8, frameon=False, handlelength=1.2,
                 columnspacing=1.2)
@@ -174,10 +202,10 @@ def draw_learning(report, folder):
                 axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
                 axis.set_xlim(0.5, 0.5 + max(len(run["epochs"]) for runs in arms.values() for run in runs))
             else:
-                axis.set_xlim(left=0)
+                axis.set_xlim(0, 1.04 * max(epoch["training_seconds"] for run in report["runs"] for epoch in run["epochs"]))
     if any(len(runs) > 1 for runs in arms.values()):
         axes[0][0].plot([], [], color="black", alpha=0.4, marker="o", markersize=4, label="faded: other seeds")
-    axes[0][0].legend(fontsize=9, framealpha=0.85, edgecolor="none")  # over the curves where there is no room beside them
+    legend_below(figure, axes[0][0])
     finish(figure, folder, "learning")
 
 
@@ -200,7 +228,7 @@ def draw_bytes(report, folder):
     axis.set_ylabel("MiB")
     axis.grid(axis="y", alpha=0.3)
     axis.margins(y=0.15)
-    axis.legend(fontsize=9, frameon=False)
+    legend_below(figure, axis)
     finish(figure, folder, "bytes")
 
 

@@ -5,7 +5,9 @@
 """
 
 import json
+import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,12 +16,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
-from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, size_text, what_is_wrong  # noqa: E402  # pylint: disable=wrong-import-position
+from rows import (BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, bandwidth, message_rate, size_text,  # noqa: E402  # pylint: disable=wrong-import-position
+                  what_is_wrong)
 
 BENCH = ""
 PATIENCE_S = 240
 # What the pictures show these in.
 KOLO, LIMIT, FLOOR, WHITE = "#0b6e4f", "#404040", "#6b6b6b", "#ffffff"
+PNG_END = b"IEND\xaeB`\x82"
 HOLLOW = "hollow: cores moved or were disturbed"
 
 
@@ -107,9 +111,99 @@ class Plot(unittest.TestCase):
         rows = [row(library, transport, 8, 5, limit_us=1, form=form) for library in ("kolo", "gloo", *(f"peer{i}" for i in range(6)))
                 for transport in ("shm", "tcp") for form in ("blocking", "async", "persistent")]
         rows += [row("floor", transport, 8 << i, 1, memory=f"kind {i}") for transport in ("shm", "tcp") for i in range(4)]
-        colors = plot.colors_of(plot.series_of(rows).values())
-        self.assertEqual(len(colors), 58)
-        self.assertEqual(len(set(colors.values())), 58)
+        looks = plot.looks_of(plot.series_of(rows).values())
+        self.assertEqual(len(looks), 58)
+        self.assertEqual(len({look.color for look in looks.values()}), 58)
+
+    def test_lines_of_one_library_differ_in_their_markers_too(self):
+        rows = [row("kolo", "tcp", 8, 5, algorithm=f"algorithm {i}") for i in range(9)]
+        rows += [row("kolo", "tcp", 8, 5, form="async", progress=progress, hidden=0.5, alone_us=9, compute_us=9)
+                 for progress in ("nobody", "polling", "thread")]
+        for lines in plot.series_of(rows).values():
+            markers_of = [look.marker for look in plot.looks_of([lines]).values() if not look.dashes]
+            self.assertEqual(len(set(markers_of)), len(markers_of))
+            self.assertGreaterEqual(len(markers_of), 3)
+
+    def test_a_name_looks_the_same_in_every_picture_and_in_the_legends(self):
+        ways = {"allreduce": ("both ways, bbr", "both ways, reno"), "broadcast": ("one way, reno", "one way, bbr")}
+        rows = [row("floor", "tcp", size, 5, collective=collective, algorithm=algorithm)
+                for collective, algorithms in ways.items() for size, algorithm in zip((8, 64), algorithms)]
+        rows += [row("kolo", "tcp", size, 9, collective=collective) for collective in ways for size in (8, 64)]
+        pictures = self.plot(rows)
+        drawn = [path for collective in ways for path in re.findall(r"<path [^>]*dasharray[^>]*>", pictures[f"{collective}_2_ranks_time.svg"])]
+        self.assertEqual(len(drawn), 4)  # a line and its legend each
+        self.assertEqual(len({re.search('style="([^"]*)"', path).group(1).replace("; stroke-linecap: butt", "") for path in drawn}), 1)
+
+    def test_more_than_five_lines_have_no_bands(self):
+        for count in (5, 6):
+            rows = [row("kolo", "shm", size, 50 + i, p10_us=9, p90_us=99, algorithm=f"algorithm {i}") for size in (8, 64) for i in range(count)]
+            picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+            self.assertEqual(len(styled(picture, "use", "fill-opacity: 0.15")), 5 if count == 5 else 0)
+            self.assertEqual("band" in picture, count == 5)
+
+    def test_a_computation_is_over_no_transport_and_says_what_for_where_there_are_several(self):
+        both = [row("kolo", transport, 8, 5, form="async", progress="nobody", hidden=0.5, alone_us=9, compute_us=compute)
+                for transport, compute in (("shm", 4), ("tcp", 6))]
+        one, two = (list(plot.series_of(rows)["allreduce_overlap", 2]) for rows in (both[:1], both))
+        self.assertEqual([name for name in one if "computation" in name], ["computation alone"])
+        self.assertEqual([name for name in two if "computation" in name], ["computation alone, for shm, async", "computation alone, for tcp, async"])
+
+    def test_numbers_have_three_digits(self):
+        self.assertEqual([plot.time_text(time) for time in (0.2, 9.996, 22, 99.96, 245, 3997.6)], ["0.200", "10.0", "22.0", "100", "245", "3,998"])
+
+    def test_numbers_below_a_panel_without_sizes_do_not_overlap(self):
+        script = f"""
+import sys
+sys.path.insert(0, {plot.__file__.rsplit('/', 1)[0]!r})
+import matplotlib
+matplotlib.use("Agg")
+from matplotlib import pyplot
+import plot
+figure, axes = pyplot.subplots(figsize=(5.6, 4.2))
+rows = [dict(library=f"peer{{i}}", transport="shm", bytes=0, median_us=time) for i, time in enumerate((0.2, 0.5, 4000))]
+lines = {{row["library"]: [row] for row in rows}}
+plot.fill_without_sizes(pyplot, axes, lines, plot.looks_of([lines]))
+figure.canvas.draw()
+low, high = axes.get_xlim()
+labels = [label for label in axes.get_xticklabels(which="both") if label.get_text() and low <= label.get_position()[0] <= high]
+boxes = sorted((label.get_window_extent().x0, label.get_window_extent().x1) for label in labels)
+assert len(boxes) > 3, boxes
+assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.get_text() for label in labels]
+"""
+        for python in filter(os.path.exists, (plot.SYSTEM_PYTHON, sys.executable)):
+            if subprocess.run([python, "-c", "import matplotlib"], capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0:
+                done = subprocess.run([python, "-B", "-c", script], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return
+        self.skipTest("matplotlib is not installed")
+
+    def ended_early(self, **more):
+        """What it said, and {name: bytes} of what it left."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text(json.dumps(row("kolo", "shm", 8, 5)) + "\n")
+            done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots"], stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE_S, check=False, **more)
+            if "matplotlib is missing" in done.stderr:
+                self.skipTest("matplotlib is not installed")
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            return done.stderr, {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
+
+    def test_who_closes_standard_output_is_told_so_and_finds_whole_pictures(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        said, left = self.ended_early(stdout=writer)
+        os.close(writer)
+        self.assertEqual(said, "kolo-bench plot: cannot write to standard output: Broken pipe\n")
+        self.assertEqual(list(left), ["allreduce_2_ranks_time.png"])
+        self.assertTrue(left["allreduce_2_ranks_time.png"].endswith(PNG_END))
+
+    def test_a_disk_that_is_full_leaves_no_half_of_a_picture(self):
+        most = max(map(len, self.files([row("kolo", "shm", 8, 5)]).values())) - 1
+        said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+        self.assertRegex(said, "^kolo-bench plot: cannot write to .*/plots: File too large\n$")
+        for name, content in left.items():
+            self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
 
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
@@ -122,7 +216,7 @@ class Plot(unittest.TestCase):
         for name in ("kolo over tcp, async, progress by nobody", "kolo over tcp, async, progress by thread"):
             self.assertIn(f"<!-- {name} -->", time)
             self.assertIn(f"<!-- {name} -->", hidden)
-        for name in ("operation alone over tcp, async", "computation alone over tcp, async"):
+        for name in ("operation alone over tcp, async", "computation alone"):
             self.assertIn(f"<!-- {name} -->", time)
             self.assertNotIn(f"<!-- {name} -->", hidden)
         self.assertIn("<!-- 100 % -->", hidden)
@@ -330,9 +424,9 @@ class Plot(unittest.TestCase):
                       pictures["p2p_message-rate_2_ranks_time.svg"])
         self.assertIn("<!-- bandwidth, GB/s -->", pictures["p2p_message-rate_2_ranks_bandwidth.svg"])
         self.assertIn("<!-- million messages a second -->", pictures["p2p_message-rate_2_ranks_rate.svg"])
-        self.assertAlmostEqual(1.024, plot.bandwidth(fast, "median_us"))
-        self.assertAlmostEqual(2.048, plot.bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
-        self.assertAlmostEqual(1.0, plot.message_rate(fast, "median_us"))
+        self.assertAlmostEqual(1.024, bandwidth(fast, "median_us"))
+        self.assertAlmostEqual(2.048, bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
+        self.assertAlmostEqual(1.0, message_rate(fast, "median_us"))
 
     def test_an_overview_of_floors_alone_says_so(self):
         with tempfile.TemporaryDirectory() as folder:

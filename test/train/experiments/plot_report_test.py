@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""That plot_report.py leaves nothing half-written: plot_report_test.py KOLO_TRAIN SCRIPT."""
+"""That plot_report.py leaves nothing half-written, and what its plots show: plot_report_test.py KOLO_TRAIN SCRIPT."""
 
+import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -53,6 +55,34 @@ class PlotReport(unittest.TestCase):
 
     def test_all_plots_are_drawn_and_nothing_else_stays(self):
         self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
+
+    def plots_of_arms(self, *arms, parts_ms=()):
+        """{name: SVG} of a report in which all of them ran as one did, but for its times."""
+        folder = self.report()
+        path = folder / "report.json"
+        report = json.loads(path.read_text(encoding="utf-8"))
+        run = report["runs"][0]
+        for rank in run["ranks"]:
+            rank["parts"][:len(parts_ms)] = [part / 1e3 for part in parts_ms]
+        report["runs"] = [{**run, "arm": arm} for arm in arms]
+        path.write_text(json.dumps(report), encoding="utf-8")
+        subprocess.run([PYTHON, SCRIPT, folder], check=True, timeout=120)
+        return {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.svg")}
+
+    def test_legends_are_below_the_axes(self):
+        plots = self.plots_of_arms("ring", "ps", "ps:sharded", "ps:everywhere:optimizer=server")
+        for plot, key, lowest in (("learning", "ring", "seconds of training"), ("bytes", "formula", "optimizer=server")):
+            heights = {text: [float(height) for height in re.findall(rf'<!-- {text} -->\s*<g [^>]*translate\([-\d.]+ ([-\d.]+)\)', plots[plot])]
+                       for text in (key, lowest)}
+            self.assertGreater(heights[key][-1], max(heights[lowest]), plot)
+
+    def test_times_have_one_decimal_as_in_the_table(self):
+        picture = self.plots_of_arms("ring", parts_ms=(20, 15.04, 1002.42, 0, 0, 0))["iteration"]
+        self.assertLessEqual({"15.0", "1,002.4", "1,037.5 ms"}, {text.strip() for text in re.findall("<!-- (.*) -->", picture)})
+
+    def test_numbers_on_light_bars_are_black_and_on_dark_ones_white(self):
+        picture = self.plots_of_arms(*(f"arm {index}" for index in range(8)))["throughput"]
+        self.assertEqual(len(re.findall(r'<!-- [\d.]+ -->\s*<g style="fill: #ffffff"', picture)), 2)  # on blue and on black
 
     def test_a_disk_that_is_full_leaves_no_half_of_a_plot(self):
         folder = self.report()
