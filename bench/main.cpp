@@ -117,6 +117,7 @@ int parse_and_run(int argc, const char* const* argv, bool is_output_open) {
 int main(int argc, char** argv) {
   const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   kolo::open_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the table that has gone is an error of ours
   std::signal(SIGXFSZ, SIG_IGN);  // a file, or shared memory, longer than ulimit -f is an error
   try {
     return parse_and_run(argc, argv, is_output_open);

@@ -93,6 +93,20 @@ class Mistakes(Complaint):
                     self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
                     self.assertIn(about, done.stderr)
 
+    def test_a_reader_that_has_gone_is_a_failure_like_any(self):
+        for words in (["allreduce", *FEW], ["allreduce", *FEW, "--transport", "inproc"], ["allreduce", *FEW, "--json", "-"],
+                      ["p2p", "latency", *FEW], ["explain", "allreduce", *FEW], ["transports"], ["allreduce", "--help"],
+                      ["limits", "--quick", "--only", "tcp"]):
+            with self.subTest(words=words):
+                reading, writing = os.pipe()
+                os.close(reading)
+                with open(writing, "wb") as nobody:
+                    done = subprocess.run([BENCH, *words], stdout=nobody, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S,
+                                          check=False)
+                said = [line for line in done.stderr.splitlines() if not line.startswith("#")]  # --json -: the table is there
+                self.assertEqual((done.returncode, len([line for line in said if "kolo-bench: " in line])), (1, 1), done.stderr)
+                self.assertIn("cannot write: Broken pipe", done.stderr)
+
     def test_iterations_that_no_passes_can_share_are_said(self):
         for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):
             _, output, errors = run(*words, "--transport", "inproc", *FEW, "--iterations", "5", "--passes", "4")
