@@ -73,6 +73,7 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
 int main(int count, char** words) {
   const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   kolo::open_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the table or of events that has gone is an error
   std::signal(SIGXFSZ, SIG_IGN);  // a file longer than ulimit -f is an error
   try {
     return run(std::vector<std::string>(words + 1, words + count), is_output_open);

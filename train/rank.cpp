@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -65,7 +64,6 @@ void check_size(const Options& options, int size) {
 bool is_launched() { return read_settings().rank.has_value(); }
 
 int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of events that is gone
   const int rank = launch_environment().rank;
   check_size(options, launch_environment().size);
   if (rank == 0) check_report_folder(options);

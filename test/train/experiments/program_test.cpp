@@ -1,7 +1,10 @@
 // kolo-train as its users run it: processes, transports, reports, and what goes wrong.
 #include "test/train/experiments/program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -158,6 +161,21 @@ TEST_CASE("help that nobody gets is a failure") {
     for (const char* words : {" --version ", " compare --help "})
       CHECK(std::system((program + words + where + " 2>/dev/null").c_str()) != 0);
   }
+}
+
+TEST_CASE("a reader of the table that has gone is said, and the report is there all the same") {
+  const Folder folder;
+  Start start = folder.start(small({"compare", "--report=out", "--strategies=ring"}, 1));
+  start.prepare = [] {
+    std::array<int, 2> ends{};
+    return pipe(ends.data()) == 0 && close(ends[0]) == 0 &&
+           dup2(ends[1], STDOUT_FILENO) == STDOUT_FILENO;
+  };
+  const Ended ended = run_program(start);
+  INFO(ended.output);
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.output, ContainsSubstring("cannot write it to standard output: Broken pipe"));
+  CHECK(fs::exists(folder.path / "out/report.md"));
 }
 
 TEST_CASE("ranks that another launcher started are checked against the flags") {
