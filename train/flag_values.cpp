@@ -7,6 +7,8 @@
 #include <cmath>
 #include <optional>
 
+#include "transports/nearest_word.h"
+
 namespace kolo::train {
 namespace {
 
@@ -30,7 +32,8 @@ ValueRule whole_number(std::int64_t least, std::int64_t most) {
     const std::string range = is_bounded || (is_too_long && !text.empty())
                                   ? fmt::format("from {} to {}", least, most)
                                   : fmt::format("of at least {}", least);
-    return fmt::format("expected a whole number {}, got '{}'", range, text);
+    return fmt::format("expected a whole number {}{}, got '{}'", range,
+                       text.find(',') == std::string::npos ? "" : ", one at a time", text);
   };
 }
 
@@ -47,11 +50,20 @@ ValueRule real_number(double least, Least is, double limit) {
   };
 }
 
+ValueRule some_word(std::string expected) {
+  return [expected = std::move(expected)](const std::string& text) -> std::string {
+    return text.empty() ? fmt::format("expected {}", expected) : "";
+  };
+}
+
 ValueRule one_of(std::string what, std::vector<std::string> names) {
   return
       [what = std::move(what), names = std::move(names)](const std::string& text) -> std::string {
         if (std::ranges::find(names, text) != names.end()) return "";
-        return fmt::format("unknown {} '{}'; there are {}", what, text, fmt::join(names, ", "));
+        const bool is_list = text.find(',') != std::string::npos;
+        return fmt::format("unknown {} '{}'; {}there are {}{}", what, text,
+                           is_list ? "one at a time; " : "", fmt::join(names, ", "),
+                           did_you_mean(meant_word(text, names)));
       };
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "tensor/kernels/kernels.h"
 #include "train/buckets.h"
@@ -55,6 +56,7 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
   app.add_option(
          "--strategies,--strategy", raw.strategies,
          "arms, separated by commas: " + list_of_strategies() + " [compare: ring,ps; train: ring]")
+      ->check(some_word("arms, as ring,ps"))
       ->group(group);
   app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")
       ->check(whole_number(1, 1024))
@@ -186,6 +188,7 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
+      ->check(some_word("a folder; --no-report writes none"))
       ->group(group);
   app.add_flag("--no-report", raw.has_no_report, "no folder, only the table")->group(group);
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
@@ -242,6 +245,36 @@ Options finish(Raw& raw) {
   return o;
 }
 
+// Whether the arms would be others if `other` held where their words say nothing.
+bool would_change(const Raw& raw, const ArmDefaults& other) {
+  try {
+    return parse_arms(raw.strategies, other) != raw.options.arms;
+  } catch (const std::invalid_argument&) {  // they could not even be
+    return true;
+  }
+}
+
+// Once the arms are known: what was given and would be ignored.
+void refuse_unused(const CLI::App& app, const Raw& raw) {
+  const Options& o = raw.options;
+  if (raw.is_report_given && raw.has_no_report)
+    refuse("--no-report has no use for --report; leave one of them out");
+  if (app.count("--stem") > 0 && o.model != "resnet50")
+    refuse(fmt::format("--model {} has no use for --stem; leave it out", o.model));
+  ArmDefaults mode = raw.arm_defaults, servers = mode, optimizer = mode;
+  mode.ps_mode = mode.ps_mode == "everywhere" ? "dedicated" : "everywhere";
+  servers.servers = std::max(servers.servers, 2) + 1;
+  optimizer.ps_optimizer = optimizer.ps_optimizer == "server" ? "worker" : "server";
+  std::vector<std::string> arms;
+  for (const Arm& arm : o.arms) arms.push_back(arm.name());
+  for (const auto& [flag, other] :
+       {std::pair{"--ps-mode", mode}, {"--servers", servers}, {"--ps-optimizer", optimizer}}) {
+    if (app.count(flag) == 0 || would_change(raw, other)) continue;
+    refuse(fmt::format("{}: none of the arms ({}) has a use for it; leave it out", flag,
+                       fmt::join(arms, ", ")));
+  }
+}
+
 constexpr const char* kUsage =
     "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
     "       kolo-train train [flags]     trains with one\n"
@@ -250,7 +283,9 @@ constexpr const char* kUsage =
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
   if (word == "compare") return Command::compare;
-  refuse(fmt::format("unknown command '{}'; there are train and compare", word));
+  const std::vector<std::string> known{"train", "compare"};
+  refuse(fmt::format("unknown command '{}'; there are train and compare{}", word,
+                     did_you_mean(meant_word(word, known))));
 }
 
 // CLI11 shows what the second of a flag's names stands for.
@@ -269,8 +304,7 @@ std::string guess(const CLI::App& app, const std::string& word) {
     if (option->get_group().empty()) continue;  // not shown
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
-  const std::string nearest = nearest_word(word.substr(0, word.find('=')), known);
-  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+  return did_you_mean(nearest_word(word.substr(0, word.find('=')), known));
 }
 
 // CLI11 names them all, the last first.
@@ -326,6 +360,8 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   }
   raw.is_report_given = app.count("--report") > 0;
   parsed.options = finish(raw);
+  // A rank is told an arm, and beside it what was given for others.
+  if (raw.options.events_fd < 0) refuse_unused(app, raw);
   return parsed;
 }
 
@@ -343,6 +379,9 @@ void check_transport(const Options& options) {
   try {
     if (!options.shape.empty()) use_shape(options.shape);
     const std::string name = resolve_transport(options.transport);
+    if (const std::string why = why_unusable(name); !why.empty())
+      refuse(fmt::format("--transport {}: cannot be used here: {}; auto takes one that can", name,
+                         why));
     if (joins_processes(name)) return;
     refuse(
         fmt::format("--transport {}: it joins the threads of one process, and kolo-train's ranks "

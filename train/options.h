@@ -91,11 +91,13 @@ struct ParsedOptions {
 };
 
 /// `arguments` without the program's name: "compare", "--ranks", "2", ... Fills every default, so
-/// that nothing below has to know one. Throws UsageError.
+/// that nothing below has to know one. Throws UsageError, also for a flag that was given and has no
+/// use beside the others.
 ParsedOptions parse_options(const std::vector<std::string>& arguments);
 
 /// Throws UsageError where kolo-train's ranks, which are processes, cannot meet over the transport
-/// that the flag or, for auto, the environment names. Reads the environment.
+/// that the flag or, for auto, the environment names, or this machine cannot run it. Reads the
+/// environment.
 void check_transport(const Options& options);
 
 /// The arguments that make a process run one arm with one seed: what was given, and then what

@@ -8,6 +8,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "transports/nearest_word.h"
+
 namespace kolo::train {
 namespace {
 
@@ -33,12 +35,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string_view without_spaces(std::string_view word) {
+  const std::size_t begin = std::min(word.find_first_not_of(' '), word.size());
+  const std::size_t end = word.find_last_not_of(' ') + 1;
+  return word.substr(begin, std::max(begin, end) - begin);
+}
+
 std::string find_strategy(std::string_view word) {
   for (const StrategyName& known : kStrategies) {
     if (word == known.name || word == known.synonym) return std::string(known.name);
   }
-  throw std::invalid_argument(
-      fmt::format("--strategies: unknown strategy '{}'; there are {}", word, list_of_strategies()));
+  std::vector<std::string> names;
+  for (const StrategyName& known : kStrategies) {
+    names.emplace_back(known.name);
+    names.emplace_back(known.synonym);
+  }
+  throw std::invalid_argument(fmt::format("--strategies: unknown strategy '{}'; there are {}{}",
+                                          word, list_of_strategies(),
+                                          did_you_mean(meant_word(word, names))));
 }
 
 int parse_servers(std::string_view arm, std::string_view text) {
@@ -166,7 +180,12 @@ std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) 
                     defaults.ps_mode));
   }
   std::vector<Arm> arms;
-  for (const std::string_view word : split(text, ',')) {
+  for (const std::string_view part : split(text, ',')) {
+    const std::string_view word = without_spaces(part);
+    if (word.empty()) {
+      throw std::invalid_argument(
+          fmt::format("--strategies '{}': there is nothing on one side of a comma", text));
+    }
     const Arm arm = parse_arm(word, defaults);
     if (std::find(arms.begin(), arms.end(), arm) != arms.end()) {
       throw std::invalid_argument(

@@ -2,6 +2,7 @@
 #include "train/options.h"
 
 #include "test/support/catch.h"
+#include "transports/registry.h"
 
 namespace {
 
@@ -122,10 +123,60 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"compare", "--rank", "2"},
           "compare does not expect '--rank'; did you mean --ranks?; see kolo-train");
   refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
+  refuses({"compaer"},
+          "unknown command 'compaer'; there are train and compare; did you mean compare?");
+  refuses({"train", "--transport", "smh"}, "; did you mean shm?");
+  refuses({"train", "--transport", "shm,tcp"}, "unknown transport 'shm,tcp'; one at a time; there");
+  refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
+  refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
+  refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
   refuses({"train", "--strategies", "psx"}, "ps takes words: ps:dedicated, ps:sharded");
   refuses({"train", "--strategies", "ring,ps:servers=0"},
           "--strategies: 'ps:servers=0': servers=0: expected a number from 1 to 64");
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
+}
+
+TEST_CASE("a flag that has no use beside the others is refused where it was given") {
+  const auto refusal = [](std::vector<std::string> words) -> std::string {
+    try {
+      parse_options(words);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  const std::string none = ": none of the arms (ring) has a use for it; leave it out";
+  CHECK(refusal({"compare", "--strategies=ring", "--ps-mode=sharded"}) == "--ps-mode" + none);
+  CHECK(refusal({"train", "--servers=3"}) == "--servers" + none);
+  CHECK(refusal({"train", "--ps_optimizer=server"}) == "--ps-optimizer" + none);
+  CHECK(refusal({"compare", "--strategies=ring,ps:everywhere", "--servers=3"}) ==
+        "--servers: none of the arms (ring, ps:everywhere) has a use for it; leave it out");
+  CHECK(refusal({"compare", "--ps-mode=everywhere", "--servers=3"}).starts_with("--servers: none"));
+  CHECK(refusal({"train", "--strategies=ps:optimizer=worker", "--ps-optimizer=server"})
+            .starts_with("--ps-optimizer: none"));
+  CHECK(refusal({"train", "--model=small", "--stem=cifar"}) ==
+        "--model small has no use for --stem; leave it out");
+  CHECK(refusal({"compare", "--no-report", "--report=x"}) ==
+        "--no-report has no use for --report; leave one of them out");
+  for (const char* flag : {"--ps-mode=dedicated", "--ps-mode=sharded", "--ps-mode=everywhere",
+                           "--servers=1", "--servers=64", "--ps-optimizer=worker"}) {
+    INFO(flag);
+    CHECK(refusal({"compare", flag}) == "nothing");  // of ring and ps
+  }
+  CHECK(refusal({"train", "--stem=cifar"}) == "nothing");
+}
+
+TEST_CASE("an empty word is none, and not the default") {
+  CHECK_THROWS_WITH(parse_options({"compare", "--strategies", ""}),
+                    "--strategies: expected arms, as ring,ps");
+  CHECK_THROWS_WITH(parse_options({"compare", "--report", ""}),
+                    "--report: expected a folder; --no-report writes none");
+  CHECK_THROWS_WITH(parse_options({"compare", "--strategies", "ring,"}),
+                    "--strategies 'ring,': there is nothing on one side of a comma");
+}
+
+TEST_CASE("an arm may have spaces around it") {
+  CHECK(names_of(parse_arms(" ring, ps:everywhere ", {})) == Names{"ring", "ps:everywhere"});
 }
 
 TEST_CASE("an arm has the name that it was given") {
@@ -197,6 +248,15 @@ TEST_CASE("a transport between threads cannot join kolo-train's ranks") {
       check_transport(parse({"train", "--transport=inproc"})),
       Catch::Matchers::StartsWith("--transport inproc: ") && ContainsSubstring("there are shm, "));
   CHECK_NOTHROW(check_transport(parse({"train", "--transport=tcp"})));
+}
+
+TEST_CASE("a transport that this machine cannot run is refused, with the reason") {
+  for (const kolo::TransportFact& fact : kolo::transport_facts()) {
+    if (fact.why_unusable.empty()) continue;
+    CHECK_THROWS_WITH(check_transport(parse({"train", "--transport=" + fact.name})),
+                      "--transport " + fact.name + ": cannot be used here: " + fact.why_unusable +
+                          "; auto takes one that can");
+  }
 }
 
 TEST_CASE("an arm that differs in more than its strategy is refused") {
