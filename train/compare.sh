@@ -29,6 +29,15 @@ without_value='--progress-thread --no-progress-thread --no-report'
 models='resnet50 small'
 stems='imagenet cifar'
 schedules='constant cosine'
+heads='ring ring_all_reduce ps param_server' # of the arms in --strategies
+modes='dedicated sharded everywhere'
+places='worker server'
+datasets='digits svhn:DIR'
+transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
+counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
+  --eval-every'
+counts_or_none='--steps --seed --threads --hash-every --skip-steps'
+numbers='--lr --momentum --weight-decay --warmup-epochs --timeout'
 
 refuse() {
   echo "kolo: $1; train/compare.sh --help lists the options" >&2
@@ -41,9 +50,78 @@ is_in() {
   case " $(echo $2) " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
+# listed LIST: with commas
+listed() {
+  # shellcheck disable=SC2086 # words
+  echo $1 | sed 's/ /, /g'
+}
+
+# meant WORD LIST: "; did you mean X?", or nothing; the nearest, by the rule of transports/nearest_word.h.
+meant() {
+  # shellcheck disable=SC2086 # words
+  printf '%s\n' $2 | awk -v word="$1" '
+    function least(a, b) { return a < b ? a : b }
+    {
+      n = length(word); m = length($0)
+      for (j = 0; j <= m; j++) edits[0, j] = j
+      for (i = 1; i <= n; i++) {
+        edits[i, 0] = i
+        for (j = 1; j <= m; j++) {
+          mine = substr(word, i, 1); its = substr($0, j, 1)
+          edits[i, j] = least(edits[i - 1, j - 1] + (mine != its), least(edits[i - 1, j], edits[i, j - 1]) + 1)
+          if (i > 1 && j > 1 && mine == substr($0, j - 1, 1) && its == substr(word, i - 1, 1))
+            edits[i, j] = least(edits[i, j], edits[i - 2, j - 2] + 1)
+        }
+      }
+      if (3 * edits[n, m] <= n && (found == "" || edits[n, m] < fewest)) { fewest = edits[n, m]; found = $0 }
+    }
+    END { if (found != "") print "; did you mean " found "?" }' 2>/dev/null || :
+}
+
 # require_one_of NAME VALUE LIST
 require_one_of() {
-  is_in "$2" "$3" || refuse "$1: unknown '$2'; there are $3"
+  is_in "$2" "$3" || refuse "$1: unknown '$2'; there are $(listed "$3")$(meant "$2" "$3")"
+}
+
+require_arms() {
+  [ -n "$2" ] || refuse "$1: expected arms, as ring,ps"
+  arms=$2,
+  while [ -n "$arms" ]; do
+    arm=$(printf '%s' "${arms%%,*}" | tr -d ' ')
+    arms=${arms#*,}
+    require_one_of "$1" "${arm%%:*}" "$heads"
+  done
+}
+
+require_count() {
+  case "$2" in '' | *[!0-9]*) refuse "$1: expected a whole number, got '$2'" ;; esac
+}
+
+require_number() {
+  case "$2" in '' | -* | *[!0-9.eE+-]*) refuse "$1: expected a number, got '$2'" ;; esac
+}
+
+# check_value NAME VALUE, whichever of its names was given
+check_value() {
+  case "$1" in
+    --n_gpus | --n-gpus) plain=--ranks ;;
+    *) plain=$(echo "$1" | tr _ -) ;;
+  esac
+  case "$plain" in
+    --model) require_one_of "$1" "$2" "$models" ;;
+    --stem) require_one_of "$1" "$2" "$stems" ;;
+    --lr-schedule) require_one_of "$1" "$2" "$schedules" ;;
+    --ps-mode) require_one_of "$1" "$2" "$modes" ;;
+    --ps-optimizer) require_one_of "$1" "$2" "$places" ;;
+    --strategies | --strategy) require_arms "$1" "$2" ;;
+    --dataset) case "$2" in svhn:?*) ;; *) require_one_of "$1" "$2" "$datasets" ;; esac ;;
+    --transport) case "$2" in */*) ;; *) require_one_of "$1" "$2" "$transports" ;; esac ;;
+  esac
+  if is_in "$plain" "$counts $counts_or_none"; then require_count "$1" "$2"; fi
+  if is_in "$plain" "$counts"; then
+    case "$2" in *[1-9]*) ;; *) refuse "$1: expected a whole number of at least 1, got '$2'" ;; esac
+  fi
+  if is_in "$plain" "$numbers"; then require_number "$1" "$2"; fi
 }
 
 check_words() {
@@ -53,7 +131,7 @@ check_words() {
     case "$word" in --?*) ;; *) continue ;; esac
     name=${word%%=*}
     if is_in "$name" "$without_value"; then continue; fi
-    is_in "$name" "$with_value" || refuse "there is no option '$name'"
+    is_in "$name" "$with_value" || refuse "there is no option '$name'$(meant "$name" "$with_value $without_value")"
     case "$word" in
       *=*) value=${word#*=} ;;
       *)
@@ -62,11 +140,7 @@ check_words() {
         shift
         ;;
     esac
-    case "$name" in
-      --model) require_one_of "$name" "$value" "$models" ;;
-      --stem) require_one_of "$name" "$value" "$stems" ;;
-      --lr-schedule | --lr_schedule) require_one_of "$name" "$value" "$schedules" ;;
-    esac
+    check_value "$name" "$value"
   done
 }
 check_words "$@"

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -31,6 +32,35 @@ void check_run(const nlohmann::json& run) {
   CHECK(run["step_losses"].size() == 8);
   CHECK(run["images_per_second"].get<double>() > 0);
   for (const auto& epoch : run["epochs"]) CHECK(epoch["test_loss"].get<double>() > 0);
+}
+
+// A list of words in train/compare.sh: NAME='...'.
+std::set<std::string> list_in_script(const std::string& name) {
+  std::ostringstream text;
+  text << std::ifstream(fs::path(KOLO_SOURCE_DIR) / "train/compare.sh").rdbuf();
+  const std::string script = text.str();
+  const auto begin = script.find("\n" + name + "='") + name.size() + 3;
+  std::istringstream words(script.substr(begin, script.find('\'', begin) - begin));
+  return std::set<std::string>(std::istream_iterator<std::string>(words), {});
+}
+
+// What kolo-train says of a value, at once.
+std::string refusal(const Folder& folder, const std::string& flag, const std::string& value) {
+  return run_program({"compare", "--no-report", flag + "=" + value}, folder.text()).output;
+}
+
+// The words of a refusal's list, which ends at a semicolon or with the line.
+std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
+                                    const std::string& value) {
+  const std::string text = refusal(folder, flag, value);
+  const std::regex before("there are |known are: ");
+  std::smatch there;
+  REQUIRE(std::regex_search(text, there, before));
+  std::string said = there.suffix();
+  said.resize(std::min(said.find_first_of(";\n"), said.size()));
+  said = std::regex_replace(said, std::regex("[(),]|\\band\\b"), " ");
+  std::istringstream values(said);
+  return std::set<std::string>(std::istream_iterator<std::string>(values), {});
 }
 
 }  // namespace
@@ -102,7 +132,7 @@ TEST_CASE("what is wrong from the start is said once, before anything runs") {
   refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
 }
 
-TEST_CASE("compare.sh knows the options and the fixed values of compare") {
+TEST_CASE("compare.sh knows the options of compare") {
   const Folder folder;
   const std::string help = run_program({"compare", "--help"}, folder.text()).output;
   const std::regex option("\\n  (--[^ \n]*)");
@@ -110,37 +140,48 @@ TEST_CASE("compare.sh knows the options and the fixed values of compare") {
   for (std::sregex_iterator at(help.begin(), help.end(), option); at != std::sregex_iterator();
        ++at)
     shown += (*at)[1].str() + ",";
-  std::ostringstream text;
-  text << std::ifstream(fs::path(KOLO_SOURCE_DIR) / "train/compare.sh").rdbuf();
-  const std::string script = text.str();
-  const auto list = [&](const std::string& name) {
-    const auto begin = script.find("\n" + name + "='") + name.size() + 3;
-    std::istringstream words(script.substr(begin, script.find('\'', begin) - begin));
-    return std::set<std::string>(std::istream_iterator<std::string>(words), {});
-  };
-  std::set<std::string> in_script = list("with_value");
-  in_script.merge(list("without_value"));
+  std::set<std::string> in_script = list_in_script("with_value");
+  in_script.merge(list_in_script("without_value"));
   std::set<std::string> in_help;
   std::istringstream words(shown);
   for (std::string word; std::getline(words, word, ',');) {
     if (!word.empty()) in_help.insert(word);
   }
   CHECK(in_script == in_help);
-  for (const auto& [flag, name] : {std::pair{"--model", "models"}, std::pair{"--stem", "stems"},
-                                   std::pair{"--lr-schedule", "schedules"}}) {
-    const Ended ended =
-        run_program({"compare", "--no-report", flag, "no such value"}, folder.text());
-    const auto there = ended.output.find("there are ") + 10;
-    std::string said = ended.output.substr(there, ended.output.find('\n', there) - there);
-    std::set<std::string> known;
-    std::istringstream values(said);
-    for (std::string value; values >> value;) {
-      if (value.ends_with(',')) value.pop_back();
-      known.insert(value);
-    }
-    INFO(flag << ": " << said);
-    CHECK(known == list(name));
+}
+
+TEST_CASE("compare.sh knows the words that compare takes") {
+  const Folder folder;
+  for (const auto& [flag, name] : std::map<std::string, std::string>{{"--model", "models"},
+                                                                     {"--stem", "stems"},
+                                                                     {"--lr-schedule", "schedules"},
+                                                                     {"--ps-mode", "modes"},
+                                                                     {"--ps-optimizer", "places"},
+                                                                     {"--strategies", "heads"},
+                                                                     {"--dataset", "datasets"}}) {
+    INFO(flag);
+    CHECK(known_instead(folder, flag, "no such value") == list_in_script(name));
   }
+  const std::set<std::string> transports = list_in_script("transports");
+  CHECK(transports.contains("auto"));
+  // A build may lack some.
+  CHECK(std::ranges::includes(transports, known_instead(folder, "--transport", "inproc")));
+}
+
+TEST_CASE("compare.sh knows which options take numbers, and of what kind") {
+  const Folder folder;
+  std::set<std::string> counts, counts_or_none, numbers;
+  for (const std::string& flag : list_in_script("with_value")) {
+    if (flag.find('_') != std::string::npos || flag == "--n-gpus") continue;  // other names
+    const std::string text = refusal(folder, flag, "x");
+    if (text.find("expected a number") != std::string::npos) numbers.insert(flag);
+    if (text.find("expected a whole number") == std::string::npos) continue;
+    const bool is_from_one = std::regex_search(text, std::regex("(of at least|from) 1"));
+    (is_from_one ? counts : counts_or_none).insert(flag);
+  }
+  CHECK(counts == list_in_script("counts"));
+  CHECK(counts_or_none == list_in_script("counts_or_none"));
+  CHECK(numbers == list_in_script("numbers"));
 }
 
 TEST_CASE("a report that is there already is replaced, and a line says so") {
