@@ -209,17 +209,48 @@ std::string finding_on_weights(const Report& report) {
       joined(different), joined(equal), widest);
 }
 
-// Iterations of one arm are the same work; empty where they took about the same time.
-std::string finding_on_times(const RunRecord& run, bool has_seeds) {
+// The iterations of a run: the same work, which takes about the same time on a quiet machine.
+struct Times {
+  const RunRecord* run = nullptr;
+  double low = 0, high = 0;  // 10th and 90th percentile, seconds
+
+  double width() const { return high / low; }
+};
+
+// Of every arm, in their order, the run whose times are the widest apart.
+std::vector<Times> widest_of_arms(const Report& report) {
+  std::vector<Times> widest;
+  for (const RunRecord& run : report.runs) {
+    const std::vector<double> counted = run.counted_seconds();
+    const Times times{&run, quantile(counted, 0.1), quantile(counted, 0.9)};
+    const auto of_arm =
+        std::ranges::find(widest, run.arm, [](const Times& t) { return t.run->arm; });
+    if (of_arm == widest.end()) {
+      widest.push_back(times);
+    } else if (times.width() > of_arm->width()) {
+      *of_arm = times;
+    }
+  }
+  return widest;
+}
+
+// Empty where the times of no arm say that something else had the machine.
+std::string finding_on_times(const Report& report) {
   constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
-  const std::vector<double> counted = run.counted_seconds();
-  const double low = quantile(counted, 0.1), high = quantile(counted, 0.9);
-  if (high < kQuiet * low) return "";
+  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
+  std::vector<std::string> arms;
+  for (const Times& times : widest_of_arms(report)) {
+    if (times.high < kQuiet * times.low) continue;
+    const RunRecord& run = *times.run;
+    arms.push_back(fmt::format("of {} {}from {:.0f} to {:.0f} ms",
+                               has_seeds ? fmt::format("{}, seed {},", run.arm, run.seed) : run.arm,
+                               arms.empty() ? "took " : "", 1e3 * times.low, 1e3 * times.high));
+  }
+  if (arms.empty()) return "";
   return fmt::format(
-      "WARNING: the iterations of {} took from {:.0f} to {:.0f} ms (10th to 90th percentile): "
-      "something else had the machine, or ranks had to share a core; repeat it before you compare "
-      "speeds.",
-      has_seeds ? fmt::format("{}, seed {},", run.arm, run.seed) : run.arm, 1e3 * low, 1e3 * high);
+      "WARNING: the iterations {} (10th to 90th percentile{}): something else had the machine, or "
+      "ranks had to share a core; repeat it before you compare speeds.",
+      fmt::join(arms, "; "), has_seeds ? ", of each arm the seed where they are widest apart" : "");
 }
 
 std::string finding_on_bytes(const Report& report) {
@@ -260,12 +291,8 @@ std::vector<std::string> findings(const Report& report) {
     sentences.push_back(
         fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
                     count_text(report.runs.front().counted_iterations, "counted iteration")));
-  } else {
-    const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
-    for (const RunRecord& run : report.runs) {
-      if (std::string sentence = finding_on_times(run, has_seeds); !sentence.empty())
-        sentences.push_back(std::move(sentence));
-    }
+  } else if (std::string sentence = finding_on_times(report); !sentence.empty()) {
+    sentences.push_back(std::move(sentence));
   }
   if (!report.incomplete.empty()) {
     sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),

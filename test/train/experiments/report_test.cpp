@@ -103,6 +103,31 @@ TEST_CASE("iterations of the same work that take very different times are warned
   CHECK_THAT(report_text(report), !ContainsSubstring("iterations of ring took"));
 }
 
+TEST_CASE(
+    "times that are far apart in several arms and seeds are one warning that names the arms") {
+  Report report;
+  for (const std::uint64_t seed : {1, 2}) {
+    for (const char* arm : {"ring", "ps", "ps:everywhere"}) {
+      RunRecord run = made_up_run(arm, seed, 0);
+      run.step_seconds.assign(31, 0.2);
+      run.counted_iterations = 30;
+      const std::string name = arm;
+      const double slow = name == "ps:everywhere" ? 0.2 : (seed == 2 && name == "ps" ? 0.6 : 0.5);
+      for (std::size_t i = 1; i < 10; ++i) run.step_seconds[i] = slow;
+      report.runs.push_back(run);
+    }
+  }
+  std::string warning;
+  for (const std::string& sentence : findings(report)) {
+    if (!sentence.starts_with("WARNING: the iterations")) continue;
+    CHECK(warning.empty());
+    warning = sentence;
+  }
+  CHECK_THAT(warning, ContainsSubstring("iterations of ring, seed 1, took from 200 to 500 ms; of "
+                                        "ps, seed 2, from 200 to 600 ms (10th"));
+  CHECK_THAT(warning, !ContainsSubstring("everywhere"));
+}
+
 TEST_CASE("a record survives its way through JSON") {
   const RunRecord run = made_up_run("ps", 3, 1);
   CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
