@@ -74,6 +74,11 @@ std::string describe(const Costs& costs, int hosts, int ranks) {
   return text;
 }
 
+std::size_t Explanation::by_width() const {
+  constexpr std::size_t kLeast = 20;
+  return bench::by_width(arguments_.problem.collective, "", kLeast);
+}
+
 void Explanation::begin(const Communicator& communicator, const Distance& distance) {
   const Problem& problem = arguments_.problem;
   const auto hosts = communicator.hosts();
@@ -93,9 +98,9 @@ void Explanation::begin(const Communicator& communicator, const Distance& distan
   if (are_measured(arguments_) && !warning.empty()) table_ << "# " << warning << '\n';
   if (const std::string path = read_settings().tuning; !path.empty())
     table_ << fmt::format("# measured choices: {} (KOLO_TUNING)\n", path);
-  table_ << fmt::format("#{:>11} {:>8} {:>7} {:>20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n", "bytes",
-                        "type", "op", "by", "predicted", "measured", "p10", "p90", "pred/meas",
-                        "wrong");
+  table_ << fmt::format("#{:>11} {:>11} {:>7} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n",
+                        "bytes", "type", "op", "by", by_width(), "predicted", "measured", "p10",
+                        "p90", "pred/meas", "wrong");
   flush_or_throw(table_, kTable);
 }
 
@@ -104,12 +109,12 @@ void Explanation::add(const Contest& contest) {
     const Row& row = one.row;
     const bool has_price = one.said.time_us > 0;
     table_ << fmt::format(
-        " {:>11} {:>8} {:>7} {:>20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}{}{}\n", row.bytes,
-        type_text(row), op_text(row), row.algorithm, has_price ? time_text(one.said.time_us) : "-",
-        time_text(row.time_us.median), time_text(row.time_us.p10), time_text(row.time_us.p90),
-        has_price ? fmt::format("{:.2f}", one.said.time_us / row.time_us.median) : "-",
-        wrong_text(row), one.said.is_chosen ? "  chosen" : "",
-        &one == &contest.fastest() ? "  fastest" : "");
+        " {:>11} {:>11} {:>7} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}{}{}\n", row.bytes,
+        type_text(row), op_text(row), row.algorithm, by_width(),
+        has_price ? time_text(one.said.time_us) : "-", time_text(row.time_us.median),
+        time_text(row.time_us.p10), time_text(row.time_us.p90),
+        has_price ? ratio_text(one.said.time_us / row.time_us.median) : "-", wrong_text(row),
+        one.said.is_chosen ? "  chosen" : "", &one == &contest.fastest() ? "  fastest" : "");
   }
   table_ << conclusion(contest);
   flush_or_throw(table_, kTable);

@@ -1,6 +1,7 @@
 // kolo-bench explain: what the planner knows, what it chooses and why, beside measured times.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 
@@ -20,6 +21,9 @@ class Explanation : public ContestReport {
   void end() override;
 
  private:
+  // Of the column `by`.
+  std::size_t by_width() const;
+
   const Arguments& arguments_;
   std::ostream& table_;
   JsonLines& json_;

@@ -92,12 +92,18 @@ double share_of(const OverlapRow& row) {
   return hidden(row.alone.time_us.median, row.compute_us, row.together.time_us.median);
 }
 
-void print(const OverlapRow& row, std::ostream& table) {
+std::size_t by_width(const Arguments& arguments) {
+  constexpr std::size_t kLeast = 18;
+  return bench::by_width(arguments.problem.collective, arguments.algorithm, kLeast);
+}
+
+void print(const OverlapRow& row, std::size_t by_width, std::ostream& table) {
   table << fmt::format(
-      " {:>11} {:>{}} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n",
+      " {:>11} {:>{}} {:>{}} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n",
       row.together.bytes, row.together.transport, over_width({row.together.transport}),
-      row.together.algorithm, to_string(row.progress), time_text(row.alone.time_us.median),
-      time_text(row.compute_us), time_text(row.together.time_us.median),
+      row.together.algorithm, by_width, to_string(row.progress),
+      time_text(row.alone.time_us.median), time_text(row.compute_us),
+      time_text(row.together.time_us.median),
       time_text(row.together.time_us.median - row.compute_us), percent(share_of(row)),
       wrong_text(row.together), row.together.iterations, line_text(row.together.distance));
 }
@@ -111,9 +117,9 @@ void print_heading(const Arguments& arguments, const Library& own, double cache_
   if (const std::string text = iterations_text(arguments); !text.empty())
     table << "# " << text << '\n';
   table << fmt::format(
-      "#{:>11} {:>{}} {:>18} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n", "bytes",
-      "over", over_width({own.transport()}), "by", "progress", "alone", "compute", "together",
-      "exposed", "hidden", "wrong", "iter", "line");
+      "#{:>11} {:>{}} {:>{}} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n", "bytes",
+      "over", over_width({own.transport()}), "by", by_width(arguments), "progress", "alone",
+      "compute", "together", "exposed", "hidden", "wrong", "iter", "line");
 }
 
 }  // namespace
@@ -210,7 +216,7 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
     for (const OverlapRow& row : rows) {
       line_notes.add(row.together.distance);
       if (!prints) continue;
-      print(row, table);
+      print(row, by_width(arguments), table);
       flush_or_throw(table, kTable);
       json.add(json_line(row));
     }

@@ -75,6 +75,17 @@ std::size_t over_width(const std::vector<Pipe*>& pipes) {
   return bench::over_width(transports);
 }
 
+// The peers' pipes are the last.
+std::vector<std::string> peers_of(const Arguments& arguments, const std::vector<Pipe*>& pipes) {
+  const std::size_t own = pipes.size() - arguments.against.size();
+  std::vector<std::string> peers;
+  for (std::size_t i = 0; i < arguments.against.size(); ++i) {
+    peers.push_back(
+        peer_over(arguments.against[i], pipes[own + i]->transport(), pipes.front()->transport()));
+  }
+  return peers;
+}
+
 // What takes part, its releases, and who of those asked for does not.
 void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
                    double cache_line_us, std::ostream& table) {
@@ -84,13 +95,13 @@ void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
     if (!version.empty() && std::ranges::find(versions, version) == versions.end())
       versions.push_back(version);
   }
-  table << fmt::format("# kolo-bench p2p {}: {}{}\n# {}; {}\n# {}\n", to_string(arguments.p2p.kind),
-                       ranks_text(2, pipes.front()->transport(), pipes.front()->carrier()),
-                       arguments.against.empty()
-                           ? ""
-                           : fmt::format(", in turn with {}", fmt::join(arguments.against, ", ")),
-                       describe_machine(), surroundings_text(cache_line_us),
-                       fmt::join(versions, "; "));
+  table << fmt::format(
+      "# kolo-bench p2p {}: {}{}\n# {}; {}\n# {}\n", to_string(arguments.p2p.kind),
+      ranks_text(2, pipes.front()->transport(), pipes.front()->carrier()),
+      arguments.against.empty()
+          ? ""
+          : fmt::format(", in turn with {}", fmt::join(peers_of(arguments, pipes), ", ")),
+      describe_machine(), surroundings_text(cache_line_us), fmt::join(versions, "; "));
   for (const std::string& peer : arguments.no_peers)
     table << fmt::format("# {} left out: {}\n", peer, why_no_peer(peer));
   if (const std::string text = iterations_text(arguments); !text.empty())
@@ -112,7 +123,7 @@ void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::
       over_width, time_text(row.time_us.median), time_text(row.time_us.p10),
       time_text(row.time_us.p90), p99_text(row.time_us.p99, row.samples), bandwidth(row),
       messages_per_second(row) / 1e6, wrong_text(row), row.samples,
-      is_first ? "" : fmt::format("{:.2f}", row.time_us.median / first.time_us.median),
+      is_first ? "" : ratio_text(row.time_us.median / first.time_us.median),
       line_text(row.distance));
 }
 

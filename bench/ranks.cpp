@@ -180,10 +180,8 @@ std::vector<std::string> versions_of(const Seat& seat) {
 std::vector<std::string> peers_of(const Arguments& arguments, const Seat& seat) {
   std::vector<std::string> peers;
   for (std::size_t i = 0; i < arguments.against.size(); ++i) {
-    const std::string transport = seat.libraries[i + 1]->transport();
-    const bool is_the_same = transport == seat.libraries.front()->transport();
-    peers.push_back(arguments.against[i] +
-                    (is_the_same ? "" : fmt::format(" (over {})", transport)));
+    peers.push_back(peer_over(arguments.against[i], seat.libraries[i + 1]->transport(),
+                              seat.libraries.front()->transport()));
   }
   return peers;
 }

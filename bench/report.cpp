@@ -24,12 +24,9 @@ namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kFewestForP99 = 100;
+constexpr std::size_t kLeastBy = 18;  // of the column `by`, so that most tables are alike
 
 std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
-
-std::string ratio_text(const Row& own, const Row& peer) {
-  return fmt::format("{:.2f}x", peer.time_us.median / own.time_us.median);
-}
 
 nlohmann::ordered_json or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nullptr;
@@ -55,22 +52,6 @@ std::string figures_text(const Row& row) {
                      time_text(row.time_us.p90), p99_text(row.time_us.p99, row.iterations),
                      first_text(row), bandwidth_text(algorithm_bandwidth(row)),
                      bandwidth_text(bus_bandwidth(row)), wrong_text(row), row.iterations);
-}
-
-std::string own_line(const Row& row, std::size_t over_width, const char* mark) {
-  return fmt::format(
-      "{:>11} {:>10} {:>8} {:>7} {:>{}} {:>18} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
-      row.problem.count, type_text(row), op_text(row), row.transport, over_width, row.algorithm,
-      figures_text(row), row.limit_us ? time_text(*row.limit_us) : "-",
-      row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
-      line_text(row.distance), mark);
-}
-
-// Below kolo's of the same size; in the place of the limit there is the ratio.
-std::string peer_line(const Row& own, const Row& row, std::size_t over_width, bool is_best) {
-  return fmt::format("{:>11} {:>10} {:>8} {:>7} {:>{}} {:>18} {} | {:>7} {:>8}{}\n", "", "", "", "",
-                     row.transport, over_width, row.peer, figures_text(row), ratio_text(own, row),
-                     "ratio", is_best ? " best peer" : "");
 }
 
 }  // namespace
@@ -168,10 +149,33 @@ std::string iterations_text(const Arguments& arguments) {
                      each, arguments.passes, all);
 }
 
-std::size_t over_width(const std::vector<std::string>& transports) {
-  std::size_t width = 6;
-  for (const std::string& transport : transports) width = std::max(width, transport.size());
+std::size_t width_of(std::span<const std::string> words, std::size_t least) {
+  std::size_t width = least;
+  for (const std::string& word : words) width = std::max(width, word.size());
   return width;
+}
+
+std::size_t over_width(const std::vector<std::string>& transports) {
+  constexpr std::size_t kLeast = 6;
+  return width_of(transports, kLeast);
+}
+
+std::size_t by_width(Collective collective, const std::string& algorithm, std::size_t least) {
+  std::vector<std::string> names = {algorithm};
+  if (algorithm.empty()) {
+    for (const std::string_view name : algorithm_names(collective)) names.emplace_back(name);
+  }
+  return width_of(names, least);
+}
+
+std::string peer_over(const std::string& peer, const std::string& transport,
+                      const std::string& own) {
+  return transport == own ? peer : fmt::format("{} (over {})", peer, transport);
+}
+
+std::string ratio_text(double ratio) {
+  const int digits = ratio < 99.995 ? 2 : (ratio < 999.95 ? 1 : 0);
+  return fmt::format("{:.{}f}", ratio, digits);
 }
 
 // How kolo was called; nothing for the plain way.
@@ -308,17 +312,41 @@ void Report::begin(const Library& own, double cache_line_us,
   for (const std::string& caution : cautions) note(caution);
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
             "percentile of the iterations; first: the first call\n";
-  over_width_ = over_width({own.transport()});
+  widths_ = {std::string_view(to_string(arguments_.problem.type)).size(),
+             std::string_view(to_string(arguments_.problem.op)).size(),
+             over_width({own.transport()}),
+             by_width(arguments_.problem.collective, arguments_.algorithm, kLeastBy)};
+  widths_.type = std::max(widths_.type, std::string_view("type").size());
+  widths_.by = width_of(arguments_.against, widths_.by);
   table_ << heading();
   flush_or_throw(table_, kTable);
 }
 
 std::string Report::heading() const {
   return fmt::format(
-      "#{:>10} {:>10} {:>8} {:>7} {:>{}} {:>18} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
+      "#{:>10} {:>10} {:>{}} {:>{}} {:>{}} {:>{}} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} "
       "{:>5} | {:>7} {:>8} {:>9}\n",
-      "bytes", "count", "type", "op", "over", over_width_, "by", "time", "p10", "p90", "p99",
-      "first", "algbw", "busbw", "wrong", "iter", "limit", "of limit", "line");
+      "bytes", "count", "type", widths_.type, "op", widths_.op, "over", widths_.over, "by",
+      widths_.by, "time", "p10", "p90", "p99", "first", "algbw", "busbw", "wrong", "iter", "limit",
+      "of limit", "line");
+}
+
+std::string Report::own_line(const Row& row, const char* mark) const {
+  return fmt::format(
+      "{:>11} {:>10} {:>{}} {:>{}} {:>{}} {:>{}} {} | {:>7} {:>8} {:>9}{}\n", row.bytes,
+      row.problem.count, type_text(row), widths_.type, op_text(row), widths_.op, row.transport,
+      widths_.over, row.algorithm, widths_.by, figures_text(row),
+      row.limit_us ? time_text(*row.limit_us) : "-",
+      row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
+      line_text(row.distance), mark);
+}
+
+std::string Report::peer_line(const Row& own, const Row& row, bool is_best) const {
+  return fmt::format("{:>11} {:>10} {:>{}} {:>{}} {:>{}} {:>{}} {} | {:>7} {:>8}{}\n", "", "", "",
+                     widths_.type, "", widths_.op, row.transport, widths_.over, row.peer,
+                     widths_.by, figures_text(row),
+                     ratio_text(row.time_us.median / own.time_us.median) + "x", "ratio",
+                     is_best ? " best peer" : "");
 }
 
 void Report::add_alternatives(const std::vector<Row>& rows) {
@@ -331,11 +359,11 @@ void Report::add_alternatives(const std::vector<Row>& rows) {
 
 void Report::add(const std::vector<Row>& rows, const char* mark) {
   const Row& own = rows.front();
-  table_ << own_line(own, over_width_, mark);
+  table_ << own_line(own, mark);
   const Row* best = best_peer(rows);
   for (const Row& row : rows) {
     if (row.peer.empty()) continue;
-    table_ << peer_line(own, row, over_width_, &row == best);
+    table_ << peer_line(own, row, &row == best);
     has_ratios_ = true;
   }
   has_limits_ = has_limits_ || own.limit_us;

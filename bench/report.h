@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,22 @@ std::string servers_text(const Problem& problem);
 // nothing.
 std::string iterations_text(const Arguments& arguments);
 
-// How wide the column `over` is that holds such names: "tcp,1Gbit,1ms" is longer than its heading.
+// How wide a column is that holds such words, and is `least` wide.
+std::size_t width_of(std::span<const std::string> words, std::size_t least);
+
+// Of the column `over`: "tcp,1Gbit,1ms" is longer than its heading.
 std::size_t over_width(const std::vector<std::string>& transports);
+
+// Of a column with kolo's algorithms for a collective: the longest of what may run, or that which
+// was asked for.
+std::size_t by_width(Collective collective, const std::string& algorithm, std::size_t least);
+
+// "openmpi (over shm)" where `own`, which kolo runs over, is another; else "openmpi".
+std::string peer_over(const std::string& peer, const std::string& transport,
+                      const std::string& own);
+
+// Of two times: "1.25", and no more than six letters up to a million: "12041".
+std::string ratio_text(double ratio);
 
 // ", persistent"; nothing for blocking calls.
 std::string form_text(Form form);
@@ -105,7 +120,7 @@ class Report {
   void begin(const Library& own, double cache_line_us, const std::vector<std::string>& versions,
              const std::vector<std::string>& peers, const std::vector<std::string>& cautions = {});
   // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
-  // most 160 columns.
+  // most 160 columns where no name in it is long.
   void add(const std::vector<Row>& rows, const char* mark = "");
   // The rows of one size by several algorithms of kolo's, the fastest marked.
   void add_alternatives(const std::vector<Row>& rows);
@@ -116,7 +131,19 @@ class Report {
   std::uint64_t end();
 
  private:
+  // How wide columns are that hold names, which differ in length.
+  struct Widths {
+    std::size_t type = 0;
+    std::size_t op = 0;
+    std::size_t over = 0;
+    std::size_t by = 0;
+  };
+
   std::string heading() const;
+  // From the time on, the columns are the same for kolo and for peers.
+  std::string own_line(const Row& row, const char* mark) const;
+  // Below kolo's of the same size; in the place of the limit there is the ratio.
+  std::string peer_line(const Row& own, const Row& row, bool is_best) const;
 
   const Arguments& arguments_;
   std::ostream& table_;
@@ -127,7 +154,7 @@ class Report {
   bool has_ratios_ = false;
   bool has_limits_ = false;
   bool has_beaten_limits_ = false;
-  std::size_t over_width_ = 0;
+  Widths widths_;
   double bus_sum_ = 0;
   int moving_rows_ = 0;  // that have a bandwidth
 };

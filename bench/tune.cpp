@@ -16,6 +16,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "bench/commands.h"
 #include "bench/contest.h"
 #include "bench/cores.h"
 #include "bench/facts.h"
@@ -66,10 +67,21 @@ class PointsFile {
   std::string path_;
 };
 
+// Of the columns with algorithms, of all collectives of the grid.
+std::size_t by_width(const Arguments& arguments) {
+  std::size_t width = 20;
+  for (const std::string& name : arguments.tune.collectives)
+    width = bench::by_width(collective_commands().at(name), "", width);
+  return width;
+}
+
 class TuneReport : public ContestReport {
  public:
   TuneReport(const Arguments& arguments, std::ostream& table, JsonLines& json)
-      : points_(arguments.tune.points), table_(table), json_(json) {}
+      : points_(arguments.tune.points),
+        table_(table),
+        json_(json),
+        by_width_(by_width(arguments)) {}
 
   void begin(const Communicator& communicator, const Distance& distance) override {
     transport_ = communicator.transport();
@@ -83,9 +95,9 @@ class TuneReport : public ContestReport {
   void add(const Contest& contest) override {
     const Row& fastest = contest.fastest().row;
     const Row& chosen = contest.chosen().row;
-    table_ << fmt::format(" {:>14} {:>5} {:>6} {:>11} {:>20} {:>9} {:>20} {:>9} {:>8} {:>7}\n",
+    table_ << fmt::format(" {:>14} {:>5} {:>6} {:>11} {:>{}} {:>9} {:>{}} {:>9} {:>8} {:>7}\n",
                           fastest.collective, ranks_, transport_, fastest.bytes, fastest.algorithm,
-                          time_text(fastest.time_us.median), chosen.algorithm,
+                          by_width_, time_text(fastest.time_us.median), chosen.algorithm, by_width_,
                           time_text(chosen.time_us.median),
                           fmt::format("{:.1f} %", 100 * contest.distance()),
                           fmt::format("{:.1f} %", 100 * contest.spread()));
@@ -107,6 +119,7 @@ class TuneReport : public ContestReport {
   JsonLines points_;
   std::ostream& table_;
   JsonLines& json_;
+  std::size_t by_width_;
   std::string transport_;
   int ranks_ = 0;
 };
@@ -126,9 +139,10 @@ void begin_table(const Arguments& arguments) {
   table << "# time in us: the median over the iterations of the longest over the ranks; away: how "
            "much longer the choice takes;\n# spread: how far apart the fastest one's own passes "
            "are (the middle half of their medians)\n";
-  table << fmt::format("#{:>14} {:>5} {:>6} {:>11} {:>20} {:>9} {:>20} {:>9} {:>8} {:>7}\n",
-                       "collective", "ranks", "over", "bytes", "fastest", "time", "choice", "time",
-                       "away", "spread");
+  const std::size_t width = by_width(arguments);
+  table << fmt::format("#{:>14} {:>5} {:>6} {:>11} {:>{}} {:>9} {:>{}} {:>9} {:>8} {:>7}\n",
+                       "collective", "ranks", "over", "bytes", "fastest", width, "time", "choice",
+                       width, "time", "away", "spread");
   flush_or_throw(table, kTable);
 }
 

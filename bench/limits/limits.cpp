@@ -32,9 +32,11 @@ class LimitReport {
   explicit LimitReport(const std::string& path)
       : json_(path), table_(path == "-" ? std::cerr : std::cout) {}
 
-  void begin() {
-    table_ << fmt::format("# kolo-bench limits\n# {}; {}\n# {}\n", describe_machine(),
-                          surroundings_text(cache_line_round_trip()), own_version());
+  void begin(bool is_quick) {
+    table_ << fmt::format("# kolo-bench limits{}\n# {}; {}\n# {}\n",
+                          is_quick ? " --quick: a trial, of fewer sizes and repeats" : "",
+                          describe_machine(), surroundings_text(cache_line_round_trip()),
+                          own_version());
     table_ << fmt::format("{:<22} {:<28} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}\n", "what", "how",
                           "size", "time us", "p10", "p90", "GB/s", "line");
     flush_or_throw(table_, kTable);
@@ -138,7 +140,7 @@ void add_floors(LimitReport& report, bool is_quick, bool over_shm, bool over_tcp
 
 int run_limits(const Arguments& arguments) {
   LimitReport report(arguments.json);
-  report.begin();
+  report.begin(arguments.is_quick);
   const bool has_two_cores = available_cores().size() > 1;
   const auto is_asked = [&](std::string_view part) {
     return arguments.limits.empty() || std::ranges::count(arguments.limits, part) > 0;

@@ -47,6 +47,17 @@ class Headings(unittest.TestCase):
             heading = run(*words, "--ranks", "3", "--transport", "shm", "--max-bytes", "8", *FEW).splitlines()[0]
             self.assertEqual(heading, f"# kolo-bench {about}")
 
+    def test_a_trial_of_the_limits_says_that_it_is_one(self):
+        self.assertEqual(run("limits", "--quick", "--only", "line").splitlines()[0],
+                         "# kolo-bench limits --quick: a trial, of fewer sizes and repeats")
+
+    def test_peers_that_go_over_something_else_say_so(self):
+        if "gloo" not in run("peers").splitlines():
+            self.skipTest("gloo is not in this build")
+        for words in (["allreduce"], ["p2p", "latency"]):
+            heading = run(*words, "--transport", "shm", "--against", "gloo", "--max-bytes", "8", *FEW).splitlines()[0]
+            self.assertRegex(heading, r", in turn with gloo \(over tcp\)$")
+
     def test_what_carries_a_transport_is_in_the_heading_and_in_every_row(self):
         there = {line.split(":")[0]: line for line in run("transports").splitlines()}
         for transport in ("shm", "tcp", "ucx", "ofi"):

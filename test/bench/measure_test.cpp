@@ -241,6 +241,8 @@ TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 16
   std::ostringstream table;
   JsonLines no_lines("");
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  arguments.problem = own.problem;
+  arguments.algorithm = own.algorithm;
   Report report(arguments, table, no_lines);
   Table nobody(1);
   report.begin(TestLibrary(nobody, 0, Lie::kNone), 0.1, {}, {"gloo", "openmpi:ucx", "mpich"});
@@ -260,6 +262,57 @@ TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 16
   CHECK(texts[2].find("openmpi:ucx") != std::string::npos);
   CHECK(texts[2].ends_with("3.00x    ratio best peer"));  // gloo's results are wrong
   CHECK(texts[3].ends_with("4.00x    ratio"));
+}
+
+TEST_CASE("long names and long ratios leave the columns where they are") {
+  std::ostringstream table;
+  JsonLines no_lines("");
+  Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
+  arguments.problem.type = ElementType::kFloat8E4M3;
+  arguments.against = {"openmpi:recursive_doubling"};
+  Report report(arguments, table, no_lines);
+  Table nobody(1);
+  report.begin(TestLibrary(nobody, 0, Lie::kNone), 0.1, {}, arguments.against);
+  Row own;
+  own.transport = "inproc";
+  own.problem.type = ElementType::kFloat8E4M3;
+  own.time_us = {1, 1, 1, 1};
+  Row peer = own;
+  peer.peer = arguments.against.front();
+  peer.time_us.median = 12040.77;
+  for (const char* algorithm : {"ring", "recursive_multiplying"}) {
+    own.algorithm = algorithm;
+    report.add({own, peer});
+  }
+  std::istringstream lines(table.str());
+  std::string heading;
+  while (heading.find(" by ") == std::string::npos) std::getline(lines, heading);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(heading << "\n" << line);
+    CHECK(line.find(" | ") == heading.find(" | "));
+    const bool is_peer = line.find("ratio") != std::string::npos;
+    CHECK(line.find(is_peer ? "12041x" : "-", line.find(" | ")) != std::string::npos);
+    CHECK(line.size() == heading.size() - (is_peer ? std::string(" disturbed").size() : 0));
+  }
+}
+
+TEST_CASE("a ratio has as many digits as say something") {
+  CHECK(ratio_text(0.5) == "0.50");
+  CHECK(ratio_text(99.99) == "99.99");
+  CHECK(ratio_text(99.999) == "100.0");
+  CHECK(ratio_text(999.94) == "999.9");
+  CHECK(ratio_text(12040.77) == "12041");
+}
+
+TEST_CASE("the column of algorithms is as wide as the longest that may run") {
+  CHECK(by_width(Collective::kAllReduce, "", 18) == std::string("recursive_multiplying").size());
+  CHECK(by_width(Collective::kPushPull, "", 18) == std::string("ordered_parameter_server").size());
+  CHECK(by_width(Collective::kAllReduce, "ring", 18) == 18);
+}
+
+TEST_CASE("a peer's transport is told where it is not kolo's") {
+  CHECK(peer_over("openmpi", "shm", "ucx") == "openmpi (over shm)");
+  CHECK(peer_over("openmpi:ucx", "ucx", "ucx") == "openmpi:ucx");
 }
 
 TEST_CASE("where nothing moves there is no bandwidth, and the table says why") {
