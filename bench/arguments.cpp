@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <stdexcept>
 
 #include "bench/commands.h"
@@ -43,6 +44,20 @@ constexpr const char* kMore =
     "results; of diff: 1 a\nregression, 4 nothing could be compared; 128 + the signal that killed "
     "a "
     "rank.";
+
+// What an option is without being given stands in brackets, and its description says what it rules
+// out.
+class HelpFormat final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    std::string text = " " + get_label(option->get_type_name());
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    if (const std::string without = option->get_default_str(); !without.empty())
+      text += fmt::format(" [{}]", without);
+    return text + (option->get_required() ? " " + get_label("REQUIRED") : "");
+  }
+};
 
 void add_measurement(CLI::App& command, Collective collective, Arguments& result, Typed& typed) {
   add_ranks(command, result);
@@ -94,12 +109,22 @@ std::vector<std::string> unused_options(Collective collective) {
   return is_reduction(collective) ? std::vector<std::string>{} : std::vector<std::string>{"--op"};
 }
 
+// As other libraries, and languages, call them.
+constexpr Synonym kTypesElsewhere[] = {
+    {"float", "float32"}, {"fp32", "float32"}, {"double", "float64"}, {"fp64", "float64"},
+    {"half", "float16"},  {"fp16", "float16"}, {"bf16", "bfloat16"},  {"fp8", "float8_e4m3"},
+    {"int", "int32"},     {"long", "int64"},   {"byte", "uint8"}};
+constexpr Synonym kOpsElsewhere[] = {{"mean", "average"}, {"avg", "average"},  {"add", "sum"},
+                                     {"prod", "product"}, {"and", "bit_and"},  {"or", "bit_or"},
+                                     {"xor", "bit_xor"},  {"band", "bit_and"}, {"bor", "bit_or"},
+                                     {"bxor", "bit_xor"}};
+
 void take_typed(const Typed& typed, Arguments& result) {
   result.segment_bytes = parse_size("--segment-bytes", typed.segment_bytes);
   require_seconds("--timeout", typed.timeout_s, kLongestTimeoutS);
   require_seconds("--seconds", result.seconds, kLongestTimeoutS);
-  result.problem.type = by_name(typed.type, kElementTypes, "--type");
-  result.problem.op = by_name(typed.op, kReduceOps, "--op");
+  result.problem.type = by_name(typed.type, kElementTypes, "--type", kTypesElsewhere);
+  result.problem.op = by_name(typed.op, kReduceOps, "--op", kOpsElsewhere);
   result.problem.is_in_place = !typed.is_out_of_place;
   result.is_memory_its_own = typed.is_memory_its_own;
   result.device = typed.device;
@@ -138,19 +163,31 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
   result.ranks = launched;
 }
 
-// Every rank would refuse the same: settings that cannot be read, a transport that is not there.
+// Which is none of this build's, nor a library.
+void refuse_transport(const std::string& name, const std::string& command) {
+  const bool takes_all = command != "explain" && command != "tune";
+  std::vector<std::string> names = {"auto"};
+  for (const std::string_view known : transport_names()) names.emplace_back(known);
+  std::string why;
+  if (name == "all") why = fmt::format("{} takes one at a time; ", command);
+  if (name.find(',') != std::string::npos)
+    why = takes_all ? "one at a time, or all of them in turn (all); " : "one at a time; ";
+  throw std::invalid_argument(fmt::format(
+      "--transport {}: {}there are {}, and libraries by their paths, with a slash: ./libx.so{}",
+      name, why, fmt::join(names, ", "), did_you_mean(meant_word(name, names))));
+}
+
+// Every rank would refuse the same: settings that cannot be read, a transport that is not there, or
+// cannot be used here.
 void take_transport(int launched, Arguments& result) {
   use_decorators(result);
   require_settings(result);
   const std::string& name = result.transport;
   const auto names = transport_names();
-  if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end()) {
-    refuse_name(name,
-                fmt::format("{}, auto, and libraries by their paths, with a slash: ./libx.so",
-                            fmt::join(names, ", ")),
-                "--transport");
-  }
+  if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end())
+    refuse_transport(name, result.command);
   result.transport = resolve_transport(result.transport);
+  if (launched == 0) require_usable(result.transport);  // else who started the ranks has asked
   require(launched <= 1 || joins_processes(result.transport),
           fmt::format("--transport {}: it joins the threads of one process, and these ranks are "
                       "processes; run kolo-bench without a launcher",
@@ -168,6 +205,17 @@ void require_words(const CLI::App& command) {
   require(!is_empty("--bytes"), "--bytes: expected sizes, as 4K,1M");
   require(!is_empty("--only"), "--only: expected a part, as memory");
   require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
+}
+
+// Sizes are those of a list, or a sweep.
+void require_one_kind_of_sizes(const CLI::App& command) {
+  const auto is_given = [&command](const char* flag) {
+    const CLI::Option* option = command.get_option_no_throw(flag);
+    return option != nullptr && option->count() > 0;
+  };
+  if (!is_given("--bytes")) return;
+  for (const char* flag : {"--min-bytes", "--max-bytes", "--factor"})
+    require(!is_given(flag), fmt::format("--bytes takes the place of {}; leave one out", flag));
 }
 
 void require_whole_elements(std::size_t bytes, ElementType type, const char* flag) {
@@ -251,6 +299,10 @@ void require_sense(const Arguments& arguments) {
   require_tuning();
   for (const std::string& peer : arguments.against) {
     require_peer(peer, problem.collective);
+    require(!arguments.device.empty() || !needs_device(peer),
+            fmt::format("--against {}: it works on the memory of devices alone; {}", peer,
+                        arguments.command == "p2p" ? "leave it out, as p2p has none"
+                                                   : "add --device cuda"));
     require(std::ranges::count(arguments.against, peer) == 1,
             fmt::format("--against: {} is named twice", peer));
   }
@@ -263,7 +315,7 @@ void require_sense(const Arguments& arguments) {
 // Who cannot be a peer at all is remembered, to be said.
 void take_peers(const Typed& typed, Arguments& result) {
   if (typed.against.empty()) return;
-  result.against = split_list(typed.against);
+  result.against = split_list("--against", typed.against);
   const auto others = std::ranges::stable_partition(
       result.against, [](const std::string& peer) { return why_no_peer(peer).empty(); });
   result.no_peers.assign(others.begin(), others.end());
@@ -340,6 +392,7 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
 
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
   CLI::App app{kAbout, "kolo-bench"};
+  app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
   app.footer(kMore);
   app.set_version_flag("--version", own_version(), "Print the version and end");
@@ -374,6 +427,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   if (name == "p2p") result = paired;
   result.command = name;
   require_words(command);
+  require_one_kind_of_sizes(command);
   require(name != "limits" || launched <= 1,
           "limits measures the whole machine, and several ranks at once would disturb each other: "
           "run it without a launcher");

@@ -32,7 +32,8 @@ struct Arguments {
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t factor = 4;
-  std::vector<std::size_t> sizes;  // those alone; empty: from min_bytes to max_bytes
+  std::vector<std::size_t> sizes;          // those alone; empty: from min_bytes to max_bytes
+  std::string largest_by = "--max-bytes";  // the option that max_bytes is from
   std::size_t segment_bytes = 0;
   int iterations = 0;  // per library and size; 0: as many as fit into `seconds`
   int warmup = 3;      // before the first pass; before each later one 1
@@ -66,7 +67,8 @@ struct Arguments {
 
 // Shows help and returns false where that is all there is to do. `launched` is the number of ranks
 // where a launcher started this process as one of them, else 0; `ranks` is then that.
-// std::invalid_argument with one clear message for what cannot be.
+// std::invalid_argument with one clear message for what cannot be; Error kUnavailable for a
+// transport that this machine cannot run.
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched = 0);
 
 // What a measurement goes through: as it was named, or the sweep; 0 where a collective has no data.

@@ -27,8 +27,7 @@ std::string guess(const CLI::App& command, const std::string& name) {
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& word : option->get_lnames()) known.push_back("--" + word);
   }
-  const std::string nearest = nearest_word(name, known);
-  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+  return did_you_mean(nearest_word(name, known));
 }
 
 // CLI11 lists everything from the first unknown word on, backwards. This finds that word, behind
@@ -74,7 +73,9 @@ std::string explain_value(const CLI::ParseError& error, const CLI::App& command)
   const auto equals = text.find(" = ");
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr || equals == std::string::npos)
     return text;
-  return fmt::format("{} {}: expected {}", name, text.substr(equals + 3), what_it_takes(*option));
+  const std::string value = text.substr(equals + 3);
+  return fmt::format("{} {}: expected {}{}", name, value, what_it_takes(*option),
+                     value.find(',') == std::string::npos ? "" : ", one at a time");
 }
 
 std::string what_is_missing(const std::string& command) {
@@ -93,10 +94,12 @@ void require_command(const CLI::App& app, int argc, const char* const* argv) {
   const auto names = command_names(app);
   if (argc >= 2 && std::find(names.begin(), names.end(), short_command(argv[1])) != names.end())
     return;
+  constexpr Synonym kElsewhere[] = {{"bcast", "broadcast"}};
+  const std::string guessed = argc < 2 ? "" : did_you_mean(meant_word(argv[1], names, kElsewhere));
   throw std::invalid_argument(fmt::format(
-      "{}; there are {}; see kolo-bench --help",
+      "{}; there are {}{}; see kolo-bench --help",
       argc < 2 ? "a command is missing" : fmt::format("there is no command '{}'", argv[1]),
-      fmt::join(names, ", ")));
+      fmt::join(names, ", "), guessed));
 }
 
 std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,

@@ -1,16 +1,20 @@
 #include "bench/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "bench/forms.h"
 #include "bench/sizes.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
+#include "transports/error.h"
 #include "transports/posix/whole_file.h"
+#include "transports/registry.h"
 #include "transports/settings.h"
 
 namespace kolo::bench {
@@ -95,16 +99,17 @@ void require_settings(const Arguments& arguments) {
 
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
   command.add_option("-b,--min-bytes", typed.min_bytes, "Smallest size: 8, 32K, 256M")
+      ->type_name("SIZE")
       ->capture_default_str();
-  command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")->capture_default_str();
+  command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")
+      ->type_name("SIZE")
+      ->capture_default_str();
   command.add_option("-f,--factor", result.factor, "Each size is so many times the one before")
       ->capture_default_str();
   command
       .add_option("--bytes", typed.bytes,
                   "These sizes alone: 4K,1M; in the place of the three above")
-      ->excludes("--min-bytes")
-      ->excludes("--max-bytes")
-      ->excludes("--factor");
+      ->type_name("SIZES");
 }
 
 void take_sizes(const Typed& typed, Arguments& result) {
@@ -112,13 +117,14 @@ void take_sizes(const Typed& typed, Arguments& result) {
   result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
   if (typed.bytes.empty()) return;
   const std::size_t element = element_bytes(result.problem.type);
-  for (const std::string& word : split_list(typed.bytes)) {
+  for (const std::string& word : split_list("--bytes", typed.bytes)) {
     const std::size_t bytes = parse_size("--bytes", word);
     require(bytes == 0 || bytes >= element,
             fmt::format("--bytes {}: less than one element; {} has {} bytes", word,
                         to_string(result.problem.type), element));
     result.sizes.push_back(bytes / element * element);
   }
+  result.largest_by = "--bytes";
   const auto [least, most] = std::ranges::minmax(result.sizes);
   result.min_bytes = least;
   result.max_bytes = most;
@@ -184,6 +190,14 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw std::invalid_argument(message);
 }
 
+void require_usable(const std::string& transport) {
+  const std::string why = why_unusable(transport);
+  if (why.empty()) return;
+  throw Error(ErrorCode::kUnavailable, kNoPeer,
+              fmt::format("--transport {}: cannot be used here: {}; auto takes one that can",
+                          transport, why));
+}
+
 void require_seconds(const char* flag, double seconds, double most) {
   require(seconds > 0 && seconds <= most,
           fmt::format("{}: expected more than 0 and at most {} seconds", flag, most));
@@ -197,18 +211,26 @@ std::size_t parse_size(const char* flag, const std::string& text) {
   }
 }
 
-void refuse_name(const std::string& text, const std::string& names, const std::string& flag) {
-  throw std::invalid_argument(fmt::format("{} {}: there are {}", flag, text, names));
+void refuse_name(const std::string& text, const std::vector<std::string>& names,
+                 const std::string& flag, Synonyms synonyms) {
+  const bool is_list = text.find(',') != std::string::npos;
+  throw std::invalid_argument(fmt::format("{} {}: {}there are {}{}", flag, text,
+                                          is_list ? "one at a time; " : "", fmt::join(names, ", "),
+                                          did_you_mean(meant_word(text, names, synonyms))));
 }
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) {
-    if (c == ',') {
-      words.emplace_back();
-    } else {
-      words.back().push_back(c);
-    }
+std::vector<std::string> split_list(const std::string& flag, const std::string& text) {
+  constexpr const char* kSpaces = " \t\n";
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    word.erase(0, std::min(word.find_first_not_of(kSpaces), word.size()));
+    word.erase(word.find_last_not_of(kSpaces) + 1);
+    require(!word.empty(),
+            fmt::format("{} '{}': there is nothing on one side of a comma", flag, text));
+    words.push_back(std::move(word));
+    begin = end + 1;
   }
   return words;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "bench/arguments.h"
+#include "transports/nearest_word.h"
 
 namespace CLI {
 class App;
@@ -64,45 +66,53 @@ void add_timing(CLI::App& command, Arguments& result, Typed& typed);
 
 void require(bool holds, const std::string& message);
 
+// Error kUnavailable where this machine cannot run a transport of that name, with the reason.
+void require_usable(const std::string& transport);
+
 // Also refuses what is no number: it compares with nothing.
 void require_seconds(const char* flag, double seconds, double most);
 
 std::size_t parse_size(const char* flag, const std::string& text);
 
-// "a,b" is a and b; "" is one empty word.
-std::vector<std::string> split_list(const std::string& text);
+// "a, b" is a and b. std::invalid_argument, naming the flag, where there is nothing on one side of
+// a comma.
+std::vector<std::string> split_list(const std::string& flag, const std::string& text);
+
+template <typename Value, std::size_t kCount>
+std::vector<std::string> words_of(const Value (&values)[kCount]) {
+  std::vector<std::string> names;
+  for (const Value value : values) names.emplace_back(to_string(value));
+  return names;
+}
 
 // "sum, average, min"
 template <typename Value, std::size_t kCount>
 std::string names_of(const Value (&values)[kCount]) {
   std::string names;
-  for (const Value value : values) {
-    names += (names.empty() ? "" : ", ") + std::string(to_string(value));
-  }
+  for (const std::string& name : words_of(values)) names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
-// Throws, saying which there are.
-[[noreturn]] void refuse_name(const std::string& text, const std::string& names,
-                              const std::string& flag);
+// Throws, saying which there are, and which of them was probably meant.
+[[noreturn]] void refuse_name(const std::string& text, const std::vector<std::string>& names,
+                              const std::string& flag, Synonyms synonyms = {});
 
 // Finds a value by the name that to_string gives it.
 template <typename Value, std::size_t kCount>
-Value by_name(const std::string& text, const Value (&values)[kCount], const std::string& flag) {
+Value by_name(const std::string& text, const Value (&values)[kCount], const std::string& flag,
+              Synonyms synonyms = {}) {
   for (const Value value : values) {
     if (to_string(value) == text) return value;
   }
-  refuse_name(text, names_of(values), flag);
+  refuse_name(text, words_of(values), flag, synonyms);
 }
 
 template <typename Names>
 void require_name(const std::string& text, const Names& names, const std::string& flag) {
-  std::string all;
   for (const auto& name : names) {
     if (name == text) return;
-    all += (all.empty() ? "" : ", ") + std::string(name);
   }
-  refuse_name(text, all, flag);
+  refuse_name(text, std::vector<std::string>(std::begin(names), std::end(names)), flag);
 }
 
 }  // namespace kolo::bench

@@ -61,7 +61,8 @@ bool leaves_a_file(const Arguments& arguments) {
 }
 
 int list_peers() {
-  for (const std::string& name : kolo::bench::peer_variants()) std::cout << name << '\n';
+  for (const std::string& name : kolo::bench::peer_variants())
+    std::cout << name << (kolo::bench::needs_device(name) ? " (with --device cuda)" : "") << '\n';
   kolo::bench::flush_or_throw(std::cout, "standard output");
   return 0;
 }

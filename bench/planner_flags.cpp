@@ -33,9 +33,9 @@ int parse_ranks(const std::string& text) {
 }
 
 // The words of a list, each once.
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> each_once(const char* flag, const std::string& text) {
   std::vector<std::string> words;
-  for (const std::string& word : split_list(text)) {
+  for (const std::string& word : split_list(flag, text)) {
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }
   return words;
@@ -99,16 +99,20 @@ void take_explained_sizes(Arguments& result) {
 void take_grid(const Typed& typed, Arguments& result) {
   TuneRequest& tune = result.tune;
   const auto known = commands_with_a_choice();
-  tune.collectives = typed.collectives.empty() ? known : words_of(typed.collectives);
+  tune.collectives =
+      typed.collectives.empty() ? known : each_once("--collectives", typed.collectives);
   for (std::string& name : tune.collectives) {
     name = short_command(name);
     require_name(name, collective_command_names(), "--collectives");
     require(std::find(known.begin(), known.end(), name) != known.end(),
             fmt::format("--collectives {}: the planner has nothing to choose there", name));
   }
-  for (const std::string& word : words_of(typed.ranks)) tune.ranks.push_back(parse_ranks(word));
-  for (const std::string& word : words_of(typed.transports)) {
+  for (const std::string& word : each_once("--ranks", typed.ranks))
+    tune.ranks.push_back(parse_ranks(word));
+  for (const std::string& word : each_once("--transport", typed.transports)) {
+    require(word != "all", "--transport all: tune takes a list, as shm,tcp");
     require_name(word, transport_names(), "--transport");
+    if (tune.points.empty()) require_usable(word);
     tune.transports.push_back(word);
   }
   require(!tune.out.empty() || !tune.points.empty(),

@@ -339,9 +339,8 @@ void require_memory(const Arguments& arguments) {
   if (needed <= there) return;
   constexpr double kGiB = 1 << 30;
   throw std::invalid_argument(fmt::format(
-      "--max-bytes {}: the buffers of {} ranks take {:.1f} GiB together, and this "
-      "{} {:.1f}",
-      format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB,
+      "{} {}: the buffers of {} ranks take {:.1f} GiB together, and this {} {:.1f}",
+      arguments.largest_by, format_bytes(arguments.max_bytes), arguments.ranks, needed / kGiB,
       is_group ? fmt::format("process's cgroup may have ({})", group->file) : "machine has",
       there / kGiB));
 }

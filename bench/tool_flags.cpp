@@ -87,7 +87,10 @@ void take_draw(const Typed& typed, DrawRequest& draw) {
   if (!draw.algorithm.empty()) {
     require_name(draw.algorithm, algorithm_names(draw.collective), draw.name + " --algorithm");
   }
-  if (!typed.draw_hosts.empty()) draw.hosts = parse_hosts(typed.draw_hosts, draw.ranks);
+  if (!typed.draw_hosts.empty()) {
+    const auto hosts = split_list("--hosts", typed.draw_hosts);
+    draw.hosts = parse_hosts(fmt::format("{}", fmt::join(hosts, ",")), draw.ranks);
+  }
   draw.bytes = parse_size("--bytes", typed.draw_bytes);
   draw.segment_bytes = parse_size("--segment-bytes", typed.draw_segment_bytes);
   require(
@@ -102,9 +105,10 @@ void take_draw(const Typed& typed, DrawRequest& draw) {
 void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
   add_limits(app, result, typed);
   add_plot(app, result);
-  app.add_subcommand(
-      "peers",
-      "Name the peers in this build and their variants: what --against takes, a line each");
+  app.add_subcommand("peers",
+                     "Name the peers in this build and their variants: what --against takes, a "
+                     "line each, and with "
+                     "what");
   app.add_subcommand("transports",
                      "Name the transports in this build, and whether they serve on this machine");
   add_diff(app, result);
@@ -118,7 +122,7 @@ void take_tools(const Typed& typed, Arguments& result) {
           fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
   if (result.command == "draw") take_draw(typed, result.draw);
   if (result.command == "limits" && !typed.limits.empty()) {
-    result.limits = split_list(typed.limits);
+    result.limits = split_list("--only", typed.limits);
     for (const std::string& name : result.limits) require_name(name, kLimits, "--only");
   }
   require(result.command != "interpreter" || (result.ranks >= 2 && result.ranks <= 64),

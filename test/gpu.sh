@@ -122,7 +122,7 @@ step benchmark "$build/bin/kolo-device-bench" --bytes "$sizes" --iterations "$it
 cp "$scratch/output" "$scratch/table"
 
 # Two ranks: with one device they share it, which NCCL leaves out by itself, saying so.
-peers=$("$build/bin/kolo-bench" peers | grep -x -e gloo -e nccl | paste -s -d , -)
+peers=$("$build/bin/kolo-bench" peers | cut -d " " -f 1 | grep -x -e gloo -e nccl | paste -s -d , -)
 for transport in cuda_ipc shm; do
   step "collectives over $transport" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport "$transport" --max-bytes "$largest" \
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "transports/nearest_word.h"
+
 namespace kolo::bench {
 
 #define KOLO_ROW(name)                                                     \
@@ -60,17 +62,23 @@ constexpr Absent kNoPeers[] = {
      "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well; p2p has bare "
      "UCX beside kolo by --transport ucx --level library"}};
 
+constexpr std::string_view kOfDevices[] = {"nccl"};
+
+std::string_view base_of(std::string_view name) { return name.substr(0, name.find(':')); }
+
 const Row& find_peer(std::string_view name) {
-  const std::string_view base = name.substr(0, name.find(':'));
+  const std::string_view base = base_of(name);
   for (const Row& row : kPeers) {
     if (row.make != nullptr && row.name == base) return row;
   }
-  const auto names = peer_names();
+  const auto found = peer_names();
+  const std::vector<std::string> names(found.begin(), found.end());
   const auto known = std::ranges::find(kAbsent, base, &Absent::peer);
   throw std::invalid_argument(
       fmt::format("--against {}: {} is not among the peers in this build ({}){}", name, base,
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
-                  known == std::end(kAbsent) ? "" : fmt::format("; {}", known->way_out)));
+                  known == std::end(kAbsent) ? did_you_mean(meant_word(base, names))
+                                             : fmt::format("; {}", known->way_out)));
 }
 
 std::string_view algorithm_of(std::string_view name) {
@@ -83,6 +91,10 @@ std::string_view algorithm_of(std::string_view name) {
 std::string_view why_no_peer(std::string_view name) {
   const auto known = std::ranges::find(kNoPeers, name, &Absent::peer);
   return known == std::end(kNoPeers) ? std::string_view() : known->way_out;
+}
+
+bool needs_device(std::string_view name) {
+  return std::ranges::find(kOfDevices, base_of(name)) != std::end(kOfDevices);
 }
 
 std::vector<std::string_view> peer_names() {

@@ -28,6 +28,9 @@ std::unique_ptr<Pipe> make_peer_pipe(std::string_view name, const PipeRequest& r
 // Why a library that is often asked for cannot be a peer at all; empty: it can, or is not known.
 std::string_view why_no_peer(std::string_view name);
 
+// Whether it works on the memory of devices alone, as --device cuda has it.
+bool needs_device(std::string_view name);
+
 // std::invalid_argument for a name that is not in this build, and for an algorithm that it does not
 // have for this collective.
 void require_peer(std::string_view name, Collective collective);

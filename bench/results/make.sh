@@ -75,7 +75,7 @@ fi
 
 known=
 [ "$quick" = yes ] || known=$("$bench" peers)
-all=$(printf '%s\n' "$known" | grep -v -e : -e '^nccl$') || all= # without variants, and who works on devices alone
+all=$(printf '%s\n' "$known" | grep -v -e : -e ' ') || all= # without variants, and who works on devices alone
 
 has() { printf '%s\n' "$known" | grep -qx "$1"; }
 

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/peers.h"
 #include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/registry.h"
 
 using namespace kolo;
 using namespace kolo::bench;
@@ -26,6 +29,8 @@ std::string complaint(std::vector<const char*> words) {
   try {
     parse_arguments(static_cast<int>(words.size()), words.data(), result);
   } catch (const std::invalid_argument& error) {
+    return error.what();
+  } catch (const Error& error) {
     return error.what();
   }
   return "nothing";
@@ -158,6 +163,84 @@ TEST_CASE("sizes are a sweep, or those that are named") {
   REQUIRE(mentions(complaint({"allreduce", "--bytes", "64,2"}), {"--bytes 2", "4 bytes"}));
   REQUIRE(mentions(complaint({"allreduce", "--bytes", ""}), {"--bytes: expected"}));
   REQUIRE(mentions(complaint({"p2p", "latency", "--bytes", "0"}), {"--bytes 0"}));
+}
+
+TEST_CASE("words of a list may have spaces around them, and every comma has one on both sides") {
+  REQUIRE(parsed({"allreduce", "--bytes", "4K, 1M"}).sizes ==
+          std::vector<std::size_t>{4096, 1 << 20});
+  REQUIRE(parsed({"limits", "--only", " line ,tcp"}).limits ==
+          std::vector<std::string>{"line", "tcp"});
+  REQUIRE(
+      parsed({"tune", "--out", "table", "--ranks", "2, 4", "--transport", "shm, tcp"}).tune.ranks ==
+      std::vector<int>{2, 4});
+  REQUIRE(parsed({"draw", "scan", "--ranks", "2", "--hosts", "0, 1"}).draw.hosts ==
+          std::vector<int>{0, 1});
+  for (const char* list : {"4K,", ",4K", "4K,,1M", "4K, "}) {
+    REQUIRE(complaint({"allreduce", "--bytes", list}) ==
+            std::string("--bytes '") + list + "': there is nothing on one side of a comma");
+  }
+  REQUIRE(mentions(complaint({"allreduce", "--against", "gloo,"}),
+                   {"--against 'gloo,'", "one side of a comma"}));
+}
+
+TEST_CASE("what takes one value refuses a list by saying so") {
+  REQUIRE(
+      mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
+               {"--transport shm,tcp: one at a time, or all of them in turn (all); there are"}));
+  REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "shm,tcp"}),
+                   {"--transport shm,tcp: one at a time; there are"}));
+  REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "all"}),
+                   {"--transport all: explain takes one at a time; there are"}));
+  REQUIRE(mentions(complaint({"tune", "--out", "table", "--transport", "all"}),
+                   {"--transport all: tune takes a list"}));
+  REQUIRE(mentions(complaint({"allreduce", "--ranks", "2,4"}),
+                   {"--ranks 2,4: expected a whole number, one at a time"}));
+  REQUIRE(mentions(complaint({"allreduce", "--type", "int8,int16"}), {"one at a time; there are"}));
+}
+
+TEST_CASE("what was probably meant is said") {
+  const auto guessed = [](std::vector<const char*> words, const std::string& meant) {
+    return mentions(complaint(std::move(words)), {"; did you mean " + meant + "?"});
+  };
+  CHECK(guessed({"allreduc"}, "allreduce"));
+  CHECK(guessed({"bcast"}, "broadcast"));
+  CHECK(guessed({"explain", "allreduc"}, "allreduce"));
+  CHECK(guessed({"allreduce", "--transport", "smh"}, "shm"));
+  CHECK(guessed({"allreduce", "--type", "float"}, "float32"));
+  CHECK(guessed({"allreduce", "--type", "fp16"}, "float16"));
+  CHECK(guessed({"allreduce", "--type", "float8"}, "float8_e4m3"));
+  CHECK(guessed({"allreduce", "--op", "mean"}, "average"));
+  CHECK(guessed({"allreduce", "--op", "prod"}, "product"));
+  CHECK(guessed({"allreduce", "--algorithm", "rign"}, "ring"));
+  CHECK(guessed({"p2p", "latenzy"}, "latency"));
+  CHECK_FALSE(mentions(complaint({"allreduce", "--op", "median"}), {"did you mean"}));
+}
+
+TEST_CASE("a transport that this machine cannot run is refused, with the reason") {
+  for (const TransportFact& fact : transport_facts()) {
+    if (fact.why_unusable.empty()) continue;
+    const std::string refusal = "--transport " + fact.name +
+                                ": cannot be used here: " + fact.why_unusable +
+                                "; auto takes one that can";
+    CHECK(complaint({"allreduce", "--transport", fact.name.c_str()}) == refusal);
+    CHECK(complaint({"p2p", "latency", "--transport", fact.name.c_str()}) == refusal);
+    CHECK(complaint({"tune", "--out", "x", "--transport", fact.name.c_str()}) == refusal);
+  }
+}
+
+TEST_CASE("a peer that works on devices alone is refused without them") {
+  CHECK(needs_device("nccl"));
+  CHECK_FALSE(needs_device("gloo:ring"));
+  for (const std::string_view peer : peer_names()) {
+    if (!needs_device(peer)) continue;
+    const std::string name(peer);
+    const std::string refusal = "--against " + name + ": it works on the memory of devices alone; ";
+    CHECK(complaint({"allreduce", "--against", name.c_str()}) == refusal + "add --device cuda");
+    CHECK(complaint({"p2p", "latency", "--against", name.c_str()}) ==
+          refusal + "leave it out, as p2p has none");
+    CHECK(parsed({"allreduce", "--device", "cuda", "--against", name.c_str()}).against ==
+          std::vector<std::string>{name});
+  }
 }
 
 TEST_CASE("limits takes parts by name") {

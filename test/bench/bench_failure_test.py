@@ -71,6 +71,9 @@ class Mistakes(Complaint):
             "allreduce has no option '--min-byte'; did you mean --min-bytes?; see": ["allreduce", "--min-byte", "8"],
             "ps push has no option '--zeal'; see": ["ps", "push", "--zeal"],
             "--device tpu: there is cuda": ["allreduce", "--device", "tpu"],
+            "--bytes 1000000 GiB: the buffers of 2 ranks take": ["allreduce", "--bytes", "1000000G"],
+            "--bytes takes the place of --min-bytes": ["p2p", "latency", "--min-bytes", "8", "--bytes", "8"],
+            "there is no command 'allreduc'; there are": ["allreduc"],
             "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
             "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
@@ -106,6 +109,12 @@ class Mistakes(Complaint):
                 said = [line for line in done.stderr.splitlines() if not line.startswith("#")]  # --json -: the table is there
                 self.assertEqual((done.returncode, len([line for line in said if "kolo-bench: " in line])), (1, 1), done.stderr)
                 self.assertIn("cannot write: Broken pipe", done.stderr)
+
+    def test_help_is_in_words_of_this_program(self):
+        _, output, errors = run("allreduce", "--help")
+        self.assertRegex(output, r"--min-bytes SIZE \[8\] +Smallest", errors)
+        for word in ("Excludes", "TEXT=", "INT=", "FLOAT="):
+            self.assertNotIn(word, output)
 
     def test_iterations_that_no_passes_can_share_are_said(self):
         for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):

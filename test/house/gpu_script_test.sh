@@ -30,7 +30,7 @@ set_up() {
   done
   play "$directory/tree/build/cuda/bin/kolo-device-bench" "$rows"
   # shellcheck disable=SC2016
-  play "$directory/tree/build/cuda/bin/kolo-bench" 'if [ "$1" = peers ]; then echo nccl; exit; fi; '"$rows"
+  play "$directory/tree/build/cuda/bin/kolo-bench" 'if [ "$1" = peers ]; then echo "nccl (with --device cuda)"; exit; fi; '"$rows"
 }
 run() {
   # shellcheck disable=SC2016
