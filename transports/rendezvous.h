@@ -12,11 +12,17 @@
 //
 // Threading: all calls are safe from several threads. Waits have deadlines; what they throw names
 // the key and says who has not come.
+//
+// Where the store *hangs* (rank 0 is stopped, the network is cut), note(), ask() and failure()
+// still wait for nobody, post_failure() and leave() a second at most, and all others as long as
+// connecting was given (3 to 30 s): a TCP store counts as gone then, which is the job's failure.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +41,18 @@ class Store {
   virtual void set(std::string_view key, std::string_view value) = 0;
   virtual std::optional<std::string> try_get(std::string_view key) = 0;
 
+  // set() without waiting for anybody, for what is good to know and no more: it is lost where the
+  // store hangs or goes. What is set or asked here later is set or answered after it.
+  virtual void note(std::string_view key, std::string_view value) { set(key, value); }
+
+  // try_get() without waiting. The answer comes while somebody calls failure(), now and then; where
+  // the store ends before, it is nothing.
+  struct Answer {
+    std::atomic<bool> has_come = false;
+    std::optional<std::string> value;  // once it has
+  };
+  virtual std::shared_ptr<const Answer> ask(std::string_view key);
+
   // Waits for the key. Error kDeadline after that, kAborted when a failure is posted meanwhile.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
 
@@ -52,7 +70,8 @@ class Store {
   // The job's first failure, if any. Cheap and without blocking: it is asked in every long wait.
   virtual std::optional<std::string> failure() = 0;
 
-  // Posts a failure. The first one wins; returns the one that won.
+  // Posts a failure. The first one wins; returns the one that won, as far as the store says: where
+  // it hangs, `text`.
   virtual std::string post_failure(std::string_view text) = 0;
 
   // Readable when failure() may have news; -1 where only asking tells.
@@ -61,6 +80,10 @@ class Store {
   // For messages: "the store at 10.0.0.1:29500", "the store in the file /tmp/job".
   virtual std::string describe() const { return "the store"; }
 };
+
+// Waits until all have come. False where the deadline passes before, or the job fails.
+bool wait_for_answers(Store& store, std::span<const std::shared_ptr<const Store::Answer>> answers,
+                      Deadline deadline);
 
 // The same store, with every key prefixed: how two communicators of one job keep apart.
 std::shared_ptr<Store> prefixed(std::shared_ptr<Store> store, std::string prefix);

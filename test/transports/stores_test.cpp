@@ -54,6 +54,25 @@ TEST_CASE("what one rank sets, another gets") {
   });
 }
 
+TEST_CASE("what is asked after a note is answered with it, while failure() is asked") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = prefixed(job.open(), "b/");
+    a->note("b/key", "old");
+    a->note("b/key", "new");
+    const auto noted = a->ask("b/key");
+    REQUIRE(wait_for_answers(*a, {&noted, 1}, in_seconds(20)));
+    CHECK(noted->value == "new");
+    const std::vector<std::shared_ptr<const Store::Answer>> answers = {b->ask("key"),
+                                                                       b->ask("none")};
+    REQUIRE(wait_for_answers(*b, answers, in_seconds(20)));
+    CHECK(answers[0]->value == "new");
+    CHECK_FALSE(answers[1]->value);
+    b->note("mine", "yes");
+    CHECK(a->get("b/mine", in_seconds(20)) == "yes");
+  });
+}
+
 TEST_CASE("a get waits for the key") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto a = job.open();
