@@ -13,9 +13,10 @@
 // Threading: all calls are safe from several threads. Waits have deadlines; what they throw names
 // the key and says who has not come.
 //
-// Where the store *hangs* (rank 0 is stopped, the network is cut), note(), ask() and failure()
-// still wait for nobody, post_failure() and leave() a second at most, and all others as long as
-// connecting was given (3 to 30 s): a TCP store counts as gone then, which is the job's failure.
+// Where the store *hangs* (rank 0 is stopped, the network is cut, a rank that is stopped holds the
+// file's lock), note(), ask() and failure() still wait for nobody, post_failure() and leave() a
+// second at most, and all others as long as connecting was given (3 to 30 s): a TCP store counts as
+// gone then, which is the job's failure.
 #pragma once
 
 #include <atomic>
@@ -94,7 +95,9 @@ std::shared_ptr<Store> joined_once(std::shared_ptr<Store> store);
 
 std::shared_ptr<Store> make_local_store();
 
-// A store in a file that every rank can open; made if absent. The last rank that leaves removes it.
+// A store in a file that every rank can open; made if absent. The last rank that leaves removes it,
+// an empty file that was there before (mktemp's), too. Error kDeadline where somebody who is
+// stopped, or hangs, has its lock.
 std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline);
 
 // The server of a TCP store: binds at once (port 0: the kernel chooses), serves from a thread of
