@@ -105,8 +105,10 @@ std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadli
 class TcpStoreServer {
  public:
   // `host`: the address to bind, empty for all, IPv4 and IPv6. Error kUnavailable where the port is
-  // in use.
-  TcpStoreServer(const std::string& host, std::uint16_t port);
+  // in use. `size`: the ranks of the job, where that is known.
+  TcpStoreServer(const std::string& host, std::uint16_t port, int size = 0);
+  // Waits for those who have joined to leave, 5 s at most; after a failure only until they are told
+  // of it, and a second for those of `size` that have not come yet, to tell them.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
