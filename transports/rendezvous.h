@@ -20,6 +20,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +40,9 @@ class Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
+  static constexpr std::size_t kLongestValue = 1 << 20;
+
+  // std::invalid_argument, with the key, where the value is longer.
   virtual void set(std::string_view key, std::string_view value) = 0;
   virtual std::optional<std::string> try_get(std::string_view key) = 0;
 
