@@ -124,6 +124,10 @@ class Engine {
 
  private:
   enum class Until { kDone, kBlocked, kWanted };
+  struct AskedCall {
+    int peer;
+    std::shared_ptr<const Store::Answer> answer;
+  };
 
   void begin(const std::function<void()>& make_planner);
   void connect(Deadline deadline);
@@ -201,12 +205,14 @@ class Engine {
   bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
   void say_who_is_awaited(std::span<Operation* const> running);
   void compare_calls(const Operation& operation);
+  void hear_calls(const CallHeader& mine);
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
 
-  int end_of_waiting(int peer) const;
-  std::vector<int> circle_of_receives(int peer) const;
-  std::string ask_after(const Operation& operation, int last) const;
+  std::optional<std::string> whom_awaits(int peer, Deadline until) const;
+  int end_of_waiting(int peer, Deadline until) const;
+  std::vector<int> circle_of_receives(int peer, Deadline until) const;
+  std::string ask_after(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);
@@ -238,6 +244,7 @@ class Engine {
   CallHeader last_done_;
   std::optional<Error> aborted_;           // by an update or a callback
   std::atomic<std::thread::id> closer_{};  // who drives, and has closed it from a callback
+  std::vector<AskedCall> asked_calls_;     // of the collective that is blocked
   Operation* at_hand_ = nullptr;           // that a failure is of
   bool has_moved_ = false;                 // anything, since the last pause
   std::uint64_t idle_rounds_ = 0;

@@ -104,7 +104,10 @@ bool Engine::run_at_hand(Operation& operation) {
 // A collective. The head of the queue afterwards, as retire() has it.
 Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   if (!run_at_hand(operation)) return &operation;
-  if (operation.has_spoken) say_who_is_awaited({});
+  if (operation.has_spoken) {
+    asked_calls_.clear();
+    say_who_is_awaited({});
+  }
   if (operation.on_stream != nullptr) return hand_over(operation, awaited);
   look_for_stray(*operation.executor, operation.binding.header);
   return retire(operation, awaited);
@@ -226,6 +229,7 @@ void Engine::wake_for(const Operation& operation) {
 bool Engine::look_after(std::span<Operation* const> running, Deadline limit, bool pauses) {
   const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
   Deadline until = limit;
+  if (!asked_calls_.empty() && !running.empty()) hear_calls(running.front()->binding.header);
   for (Operation* operation : running) {
     if (operation->deadline == Deadline{}) operation->deadline = Clock::now() + operation->timeout;
     if (operation->next_words == Deadline{}) {

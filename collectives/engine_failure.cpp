@@ -20,6 +20,9 @@ using namespace std::chrono_literals;
 // its consequence.
 constexpr auto kGrace = 200ms;
 
+// How long the store may take to say who waits for whom, once a deadline has passed.
+constexpr auto kLastQuestions = 500ms;
+
 // Under this key a rank that waits for long says for whom.
 std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
 
@@ -39,13 +42,19 @@ std::string_view as_text(const CallHeader& header) {
 
 }  // namespace
 
+// What `peer` has said of whom it waits for; nothing where the store does not answer by then.
+std::optional<std::string> Engine::whom_awaits(int peer, Deadline until) const {
+  const auto answer = store_->ask(awaited_key(peer));
+  return wait_for_answers(*store_, {&answer, 1}, until) ? answer->value : std::nullopt;
+}
+
 // Whom `peer` waits for in the end, by what those who wait have said in the store: the rank that
 // holds up all of them is the one that says nothing, the nearest if there are several. `peer`
 // itself where that is nobody else, or where all wait in a circle.
-int Engine::end_of_waiting(int peer) const {
+int Engine::end_of_waiting(int peer, Deadline until) const {
   std::vector<int> asked = {peer};
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    const auto said = store_->try_get(awaited_key(asked[i]));
+    const auto said = whom_awaits(asked[i], until);
     if (!said || said->empty()) return asked[i];
     for (const auto& [next, is_to_send] : awaited_from(*said, size_)) {
       if (next == rank_) continue;  // which waits
@@ -57,12 +66,12 @@ int Engine::end_of_waiting(int peer) const {
 
 // `peer` and those after it, of which each waits to receive a message from the next, and the last
 // one from this rank; none where there is no such circle.
-std::vector<int> Engine::circle_of_receives(int peer) const {
+std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
   std::vector<std::vector<int>> ways = {{peer}};
   std::vector<int> asked = {peer};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const std::vector<int> way = ways[i];
-    const auto said = store_->try_get(awaited_key(way.back()));
+    const auto said = whom_awaits(way.back(), until);
     for (const auto& [next, is_to_send] : awaited_from(said.value_or(""), size_)) {
       if (is_to_send && next == rank_) return way;
       if (!is_to_send || std::ranges::find(asked, next) != asked.end()) continue;
@@ -76,8 +85,9 @@ std::vector<int> Engine::circle_of_receives(int peer) const {
 
 // What to look at when `operation` has timed out, as `last` holds it up. Receives that face each
 // other are no error before that: a thread may still issue the send.
-std::string Engine::ask_after(const Operation& operation, int last) const {
-  const auto circle = receives_message(operation) ? circle_of_receives(last) : std::vector<int>();
+std::string Engine::ask_after(const Operation& operation, int last, Deadline until) const {
+  const auto circle =
+      receives_message(operation) ? circle_of_receives(last, until) : std::vector<int>();
   if (circle.empty())
     return fmt::format("is rank {} alive, and does it call the same operations?", last);
   std::string text = fmt::format("rank {} itself waits to receive from", last);
@@ -89,7 +99,8 @@ std::string Engine::ask_after(const Operation& operation, int last) const {
 Error Engine::timed_out(const Operation& operation) const {
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
-  const int last = end_of_waiting(awaited);
+  const Deadline until = Clock::now() + kLastQuestions;
+  const int last = end_of_waiting(awaited, until);
   const std::string between =
       last == awaited
           ? ""
@@ -105,7 +116,7 @@ Error Engine::timed_out(const Operation& operation) const {
       fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
                   describe_wait(operation), transport_->name(), seconds(operation.timeout),
                   to_string(header.collective), header.sequence, describe_place(operation), between,
-                  channel, channel.empty() ? "" : "; ", ask_after(operation, last))};
+                  channel, channel.empty() ? "" : "; ", ask_after(operation, last, until))};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -180,6 +191,7 @@ void Engine::fail(const Error& own) {
   poison_ = cause;
   at_hand_ = last_seen_ = nullptr;
   running_.clear();
+  asked_calls_.clear();
   while (head_ != nullptr) {
     Operation& operation = *head_;
     const std::shared_ptr<Operation> keep = std::move(operation.self);
@@ -301,26 +313,36 @@ void Engine::say_who_is_awaited(std::span<Operation* const> running) {
     if (!operation->has_spoken) continue;
     awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
   }
-  store_->set(awaited_key(rank_), to_text(awaited));
+  store_->note(awaited_key(rank_), to_text(awaited));
 }
 
 // Two ranks can wait for each other without a header on the way between them: both expect to
 // receive. So who has waited for long writes into the store what it called, now and just before,
-// and reads what others wrote.
+// and reads what others wrote, as the answers come: a store that hangs holds up nobody.
 void Engine::compare_calls(const Operation& operation) {
   const CallHeader& mine = operation.binding.header;
   if (mine.collective == Collective::kMessage)
     return;  // numbered by pairs: there is no order to hold
   std::string calls(as_text(mine));
   if (last_done_.sequence + 1 == mine.sequence) calls += as_text(last_done_);
-  store_->set(fmt::format("call/{}", rank_), calls);
+  store_->note(fmt::format("call/{}", rank_), calls);
+  asked_calls_.clear();
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
-    const auto said = store_->try_get(fmt::format("call/{}", peer));
-    if (!said) continue;
-    compare(mine, peer, *said);
-    if (calls.size() > sizeof(CallHeader)) compare(last_done_, peer, *said);
+    if (peer != rank_) asked_calls_.push_back({peer, store_->ask(fmt::format("call/{}", peer))});
   }
+}
+
+// The answers that have come since.
+void Engine::hear_calls(const CallHeader& mine) {
+  if (mine.collective == Collective::kMessage) return asked_calls_.clear();
+  if (const auto failure = store_->failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  std::erase_if(asked_calls_, [&](const AskedCall& asked) {
+    if (!asked.answer->has_come) return false;
+    const std::string said = asked.answer->value.value_or("");
+    compare(mine, asked.peer, said);
+    if (last_done_.sequence + 1 == mine.sequence) compare(last_done_, asked.peer, said);
+    return true;
+  });
 }
 
 // With what a peer called under the same number.

@@ -68,6 +68,18 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
+// It goes to the other ranks as one value of the store's, with costs beside it.
+void require_short(const TuningTable& table, const std::string& path, std::string_view named_by) {
+  constexpr std::size_t kLongest = Store::kLongestValue - (64 << 10);
+  const std::size_t bytes = table.format().size();
+  if (bytes <= kLongest) return;
+  throw std::invalid_argument(fmt::format(
+      "the tuning table '{}' (named by {}) has {} points, {} bytes, and all ranks can be told {} "
+      "at "
+      "most: leave out collectives, transports, numbers of ranks or sizes that are not used",
+      path, named_by, table.points().size(), bytes, kLongest));
+}
+
 }  // namespace
 
 std::string_view to_string(Reproducibility mode) {
@@ -110,6 +122,8 @@ std::string Engine::publish_plan(Store& job) {
   TuningTable table;
   try {
     if (!path.empty()) table = TuningTable::read(path);
+    require_short(table, path,
+                  options_.tuning.empty() ? "KOLO_TUNING" : "CommunicatorOptions::tuning");
   } catch (const std::invalid_argument& error) {
     // The others wait for what will not come.
     settle({ErrorCode::kAborted, rank_, fmt::format("rank {}: {}", rank_, error.what())});

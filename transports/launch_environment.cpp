@@ -102,9 +102,9 @@ std::string host_to_bind(const std::string& master_host) {
 
 // Where the port is in use by a store of kolo's, there is a rank 0 already. It is not disturbed: it
 // may be another job's.
-std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port) {
+std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port, int size) {
   try {
-    return std::make_shared<TcpStoreServer>(host_to_bind(host), port);
+    return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size);
   } catch (const Error& error) {
     try {
       connect_tcp_store(host, port, Clock::now() + kToBeAnswered);
@@ -160,7 +160,7 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
     if (who.rank != 0) return connect_tcp_store(host, settings.master_port, deadline, 0);
     const std::string place = posix::host_and_port(host, settings.master_port);
     auto server = kept_servers()->find(place, who.size);
-    if (!server) server = serve_store(host, settings.master_port);
+    if (!server) server = serve_store(host, settings.master_port, who.size);
     auto client = connect_to_own(host, settings.master_port, deadline);
     kept_servers()->keep(place, who.size, server);
     return with_server(std::move(client), std::move(server), place);

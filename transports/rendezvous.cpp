@@ -1,6 +1,8 @@
-// Stores over a store: with every key prefixed, and with one membership for many.
+// What all stores have in common, and stores over a store: with every key prefixed, and with one
+// membership for many.
 #include "transports/rendezvous.h"
 
+#include <poll.h>
 #include <mutex>
 #include <utility>
 
@@ -15,6 +17,8 @@ class StoreOverStore : public Store {
 
   void set(std::string_view key, std::string_view value) override { store_->set(key, value); }
   std::optional<std::string> try_get(std::string_view key) override { return store_->try_get(key); }
+  void note(std::string_view key, std::string_view value) override { store_->note(key, value); }
+  std::shared_ptr<const Answer> ask(std::string_view key) override { return store_->ask(key); }
   std::string get(std::string_view key, Deadline deadline) override {
     return store_->get(key, deadline);
   }
@@ -43,6 +47,12 @@ class PrefixedStore final : public StoreOverStore {
   }
   std::optional<std::string> try_get(std::string_view key) override {
     return StoreOverStore::try_get(full(key));
+  }
+  void note(std::string_view key, std::string_view value) override {
+    StoreOverStore::note(full(key), value);
+  }
+  std::shared_ptr<const Answer> ask(std::string_view key) override {
+    return StoreOverStore::ask(full(key));
   }
   std::string get(std::string_view key, Deadline deadline) override {
     return StoreOverStore::get(full(key), deadline);
@@ -77,6 +87,28 @@ class JoinedOnce final : public StoreOverStore {
 };
 
 }  // namespace
+
+std::shared_ptr<const Store::Answer> Store::ask(std::string_view key) {
+  const auto answer = std::make_shared<Answer>();
+  answer->value = try_get(key);
+  answer->has_come = true;
+  return answer;
+}
+
+bool wait_for_answers(Store& store, std::span<const std::shared_ptr<const Store::Answer>> answers,
+                      Deadline deadline) {
+  constexpr int kBetweenLooksMs = 1;
+  for (const auto& answer : answers) {
+    while (!answer->has_come) {
+      const bool is_over = store.failure() || Clock::now() >= deadline;
+      if (answer->has_come) break;
+      if (is_over) return false;
+      pollfd watched{store.descriptor(), POLLIN, 0};
+      ::poll(&watched, 1, kBetweenLooksMs);
+    }
+  }
+  return true;
+}
 
 std::shared_ptr<Store> prefixed(std::shared_ptr<Store> store, std::string prefix) {
   return std::make_shared<PrefixedStore>(std::move(store), std::move(prefix));

@@ -12,11 +12,19 @@
 //
 // Threading: all calls are safe from several threads. Waits have deadlines; what they throw names
 // the key and says who has not come.
+//
+// Where the store *hangs* (rank 0 is stopped, the network is cut, a rank that is stopped holds the
+// file's lock), note(), ask() and failure() still wait for nobody, post_failure() and leave() a
+// second at most, and all others as long as connecting was given (3 to 30 s): a TCP store counts as
+// gone then, which is the job's failure.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,8 +40,23 @@ class Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
+  static constexpr std::size_t kLongestValue = 1 << 20;
+
+  // std::invalid_argument, with the key, where the value is longer.
   virtual void set(std::string_view key, std::string_view value) = 0;
   virtual std::optional<std::string> try_get(std::string_view key) = 0;
+
+  // set() without waiting for anybody, for what is good to know and no more: it is lost where the
+  // store hangs or goes. What is set or asked here later is set or answered after it.
+  virtual void note(std::string_view key, std::string_view value) { set(key, value); }
+
+  // try_get() without waiting. The answer comes while somebody calls failure(), now and then; where
+  // the store ends before, it is nothing.
+  struct Answer {
+    std::atomic<bool> has_come = false;
+    std::optional<std::string> value;  // once it has
+  };
+  virtual std::shared_ptr<const Answer> ask(std::string_view key);
 
   // Waits for the key. Error kDeadline after that, kAborted when a failure is posted meanwhile.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
@@ -52,7 +75,8 @@ class Store {
   // The job's first failure, if any. Cheap and without blocking: it is asked in every long wait.
   virtual std::optional<std::string> failure() = 0;
 
-  // Posts a failure. The first one wins; returns the one that won.
+  // Posts a failure. The first one wins; returns the one that won, as far as the store says: where
+  // it hangs, `text`.
   virtual std::string post_failure(std::string_view text) = 0;
 
   // Readable when failure() may have news; -1 where only asking tells.
@@ -61,6 +85,10 @@ class Store {
   // For messages: "the store at 10.0.0.1:29500", "the store in the file /tmp/job".
   virtual std::string describe() const { return "the store"; }
 };
+
+// Waits until all have come. False where the deadline passes before, or the job fails.
+bool wait_for_answers(Store& store, std::span<const std::shared_ptr<const Store::Answer>> answers,
+                      Deadline deadline);
 
 // The same store, with every key prefixed: how two communicators of one job keep apart.
 std::shared_ptr<Store> prefixed(std::shared_ptr<Store> store, std::string prefix);
@@ -71,7 +99,9 @@ std::shared_ptr<Store> joined_once(std::shared_ptr<Store> store);
 
 std::shared_ptr<Store> make_local_store();
 
-// A store in a file that every rank can open; made if absent. The last rank that leaves removes it.
+// A store in a file that every rank can open; made if absent. The last rank that leaves removes it,
+// an empty file that was there before (mktemp's), too. Error kDeadline where somebody who is
+// stopped, or hangs, has its lock.
 std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline);
 
 // The server of a TCP store: binds at once (port 0: the kernel chooses), serves from a thread of
@@ -79,8 +109,10 @@ std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadli
 class TcpStoreServer {
  public:
   // `host`: the address to bind, empty for all, IPv4 and IPv6. Error kUnavailable where the port is
-  // in use.
-  TcpStoreServer(const std::string& host, std::uint16_t port);
+  // in use. `size`: the ranks of the job, where that is known.
+  TcpStoreServer(const std::string& host, std::uint16_t port, int size = 0);
+  // Waits for those who have joined to leave, 5 s at most; after a failure only until they are told
+  // of it, and a second for those of `size` that have not come yet, to tell them.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;

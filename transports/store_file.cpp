@@ -5,15 +5,18 @@
 //     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
 //     (little-endian)
 //
-// Locks are those of fcntl on an open file (F_OFD_SETLK): the kernel drops them when a process
-// dies, and they work over NFS. Beyond the end of any log lie three kinds of bytes to lock:
+// Beyond the end of any log lie three kinds of bytes to lock (posix/byte_lock.h):
 //
-//     kLogLock            exclusive, while appending
+//     kLogLock            exclusive, while appending: for microseconds, but a process that is
+//                         stopped just then keeps it; who waits does so in naps, up to a deadline
 //     kUserLock           shared, as long as a store is open: who can take it exclusively is alone,
 //     so what the file holds is
 //                         left from a job that ended badly, and the last to close removes the file
 //     kRankLock + rank    exclusive, held by that rank after join(): if another can take it, the
 //     rank is dead
+//
+// What is said or asked without waiting is done at once where the log is free, else by whatever
+// call finds it free next, in order.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -21,19 +24,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "transports/check.h"
 #include "transports/counter.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
+#include "transports/posix/byte_lock.h"
 #include "transports/posix/descriptor.h"
 #include "transports/posix/identity.h"
 #include "transports/rendezvous.h"
+#include "transports/store_patience.h"
 
 namespace kolo {
 
@@ -46,66 +53,52 @@ constexpr off_t kLogLock = off_t{1} << 40;
 constexpr off_t kUserLock = kLogLock + 1;
 constexpr off_t kRankLock = kLogLock + 2;
 constexpr std::size_t kRecordBytes = 20;
-constexpr std::uint32_t kLongest = 1 << 20;
+constexpr std::uint32_t kLongest = Store::kLongestValue;
 constexpr auto kLongestNap = 20ms;
+constexpr auto kLongestNapForTheLog = 2ms;
 constexpr auto kLookForTheDeadEvery = 200ms;
 
 enum class Kind : std::uint32_t { kValue = 1, kCounter, kJoin, kLeave, kFail };
 
-bool lock_byte(const posix::Descriptor& file, short type, off_t byte, bool waits) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  int result = 0;
-  do {
-    result = ::fcntl(file.get(), waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
-}
-
-// Whether anybody else holds a lock that keeps an exclusive one away.
-bool is_locked_by_others(const posix::Descriptor& file, off_t byte) {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  return ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}
-
-class LogLock {
- public:
-  explicit LogLock(const posix::Descriptor& file) : file_(file) {
-    if (!lock_byte(file_, F_WRLCK, kLogLock, true))
-      posix::throw_system("cannot lock the store's file");
-  }
-  ~LogLock() { lock_byte(file_, F_UNLCK, kLogLock, false); }
-  LogLock(const LogLock&) = delete;
-  LogLock& operator=(const LogLock&) = delete;
-
- private:
-  const posix::Descriptor& file_;
-};
-
 class FileStore final : public Store {
  public:
-  explicit FileStore(std::string path) : path_(std::move(path)) {
-    while (!open_and_enter()) {
+  FileStore(std::string path, Deadline deadline)
+      : path_(std::move(path)), patience_(patience_of(Clock::now(), deadline)) {
+    while (!open_and_enter(deadline)) {
     }
   }
 
+  // A forked process's copy leaves all as it is: the locks are its parent's, too.
   ~FileStore() override {
+    if (::getpid() != process_) return;
     try {
-      const LogLock lock(file_);
-      if (!is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
+      // Of two that end at once, the second one to have the log finds that it is the last.
+      with_log(last_patience(), [this] {
+        posix::unlock_byte(file_, kUserLock);
+        if (!posix::is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
+      });
     } catch (const std::exception&) {  // the file stays; the next job sees that nobody uses it
     }
   }
 
   void set(std::string_view key, std::string_view value) override {
-    append(Kind::kValue, key, value, 0);
+    require_short(key, value);
+    write(patience(), [&] { write_record(Kind::kValue, key, value, 0); });
+  }
+
+  void note(std::string_view key, std::string_view value) override {
+    require_short(key, value);
+    const std::lock_guard lock(mutex_);
+    put_off_.push_back({Kind::kValue, std::string(key), std::string(value), nullptr});
+    catch_up();
+  }
+
+  std::shared_ptr<const Answer> ask(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    const auto answer = std::make_shared<Answer>();
+    put_off_.push_back({Kind::kValue, std::string(key), {}, answer});
+    catch_up();
+    return answer;
   }
 
   std::optional<std::string> try_get(std::string_view key) override {
@@ -132,67 +125,170 @@ class FileStore final : public Store {
   }
 
   std::int64_t add(std::string_view key, std::int64_t delta) override {
-    const std::lock_guard lock(mutex_);
-    const LogLock log(file_);
-    read_news();
-    const std::int64_t sum = add_around(counters_[std::string(key)], delta);
-    write_record(Kind::kCounter, key, {}, sum);
-    return sum;
+    require_short(key, {});
+    return write(patience(), [&] {
+      const std::int64_t sum = add_around(counters_[std::string(key)], delta);
+      write_record(Kind::kCounter, key, {}, sum);
+      return sum;
+    });
   }
 
   void join(int rank, std::string_view communicator) override {
-    const std::lock_guard lock(mutex_);
-    const bool is_free = lock_byte(file_, F_WRLCK, kRankLock + rank, false);
-    const LogLock log(file_);
-    read_news();
-    const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
-    const Member& member = members_[rank];
-    if (!is_free && member.joins > 0 && member.who != who && !communicator.empty() &&
-        member.communicator == communicator) {
-      if (!failure_) write_record(Kind::kFail, {}, taken_twice(rank, member.who, who), 0);
-      return;
-    }
-    write_record(Kind::kJoin, communicator, who, rank);
-    own_ranks_.push_back(rank);
+    require_short(communicator, {});
+    write(patience(), [&] {
+      const bool is_free = posix::lock_byte(file_, kRankLock + rank);
+      const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
+      const Member& member = members_[rank];
+      if (!is_free && member.joins > 0 && member.who != who && !communicator.empty() &&
+          member.communicator == communicator) {
+        if (!failure_) write_record(Kind::kFail, {}, taken_twice(rank, member.who, who), 0);
+        return;
+      }
+      write_record(Kind::kJoin, communicator, who, rank);
+      own_ranks_.push_back(rank);
+    });
   }
 
   void leave() override {
-    const std::lock_guard lock(mutex_);
-    if (own_ranks_.empty()) return;
-    const int rank = own_ranks_.back();
-    own_ranks_.pop_back();
-    const LogLock log(file_);
-    read_news();
-    write_record(Kind::kLeave, {}, {}, rank);
-    // The last hold on this rank: its death is no news any more.
-    if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0) {
-      lock_byte(file_, F_UNLCK, kRankLock + rank, false);
-    }
+    if (!is_joined()) return;
+    write(last_patience(), [&] {
+      if (own_ranks_.empty()) return;  // by another thread
+      const int rank = own_ranks_.back();
+      own_ranks_.pop_back();
+      write_record(Kind::kLeave, {}, {}, rank);
+      // The last hold on this rank: its death is no news any more.
+      if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0)
+        posix::unlock_byte(file_, kRankLock + rank);
+    });
   }
 
   std::optional<std::string> failure() override {
-    {
-      const std::lock_guard lock(mutex_);
-      read_news();
-      if (failure_) return failure_;
+    const std::lock_guard lock(mutex_);
+    catch_up();
+    read_news();
+    if (failure_) return failure_;
+    if (unwritten_failure_) return unwritten_failure_;
+    if (const auto death = find_a_death()) {
+      put_off_.push_back({Kind::kFail, {}, *death, nullptr});
+      catch_up();
+      if (!failure_) put_off_.pop_back();  // to be found again
     }
-    const auto death = find_a_death();
-    return death ? std::optional(post_failure(*death)) : std::nullopt;
+    return failure_;
   }
 
   std::string post_failure(std::string_view text) override {
+    const std::string said(text.substr(0, kLongest));
+    try {
+      return write(last_patience(), [&] {
+        if (!failure_) write_record(Kind::kFail, {}, said, 0);
+        return *failure_;
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadline) throw;
+    }
+    // Whoever has the log and goes on hears of it; here it is the failure from now on.
     const std::lock_guard lock(mutex_);
-    const LogLock log(file_);
-    read_news();
-    if (!failure_) write_record(Kind::kFail, {}, text.substr(0, kLongest), 0);
-    return *failure_;
+    put_off_.push_back({Kind::kFail, {}, said, nullptr});
+    unwritten_failure_ = said;
+    return failure_.value_or(said);
   }
 
   std::string describe() const override { return "the store in the file " + path_; }
 
  private:
+  // Put off until the log is free.
+  struct PutOff {
+    Kind kind;
+    std::string key;
+    std::string value;
+    std::shared_ptr<Answer> answer;  // a question; null: a record
+  };
+
+  Deadline patience() const { return Clock::now() + patience_; }
+
+  // Past, or nearly, where the log has been kept from this process for so long already.
+  Deadline last_patience() {
+    const std::lock_guard lock(mutex_);
+    constexpr auto kLeast = 100ms;
+    const auto now = Clock::now();
+    return std::max(now + kLeast, refused_since_.value_or(now) + kLastPatience);
+  }
+
+  // Calls `body` with the log's lock. Error kDeadline where another keeps it.
+  template <typename Body>
+  std::invoke_result_t<Body> with_log(Deadline deadline, Body body) {
+    std::unique_lock lock(mutex_);
+    std::chrono::microseconds nap = 20us;
+    while (true) {
+      {
+        const posix::ByteLock log(file_, kLogLock);
+        if (log.is_held()) {
+          refused_since_.reset();
+          return body();
+        }
+      }
+      const auto now = Clock::now();
+      if (!refused_since_) refused_since_ = now;
+      if (now >= deadline) throw kept(now - *refused_since_);
+      lock.unlock();  // others ask for the failure meanwhile
+      std::this_thread::sleep_until(std::min<Deadline>(deadline, now + nap));
+      nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNapForTheLog);
+      lock.lock();
+    }
+  }
+
+  // The same once all news are read, and what was put off is done.
+  template <typename Body>
+  std::invoke_result_t<Body> write(Deadline deadline, Body body) {
+    return with_log(deadline, [&] {
+      read_news();
+      while (!put_off_.empty()) do_next();
+      return body();
+    });
+  }
+
+  Error kept(Clock::duration waited) const {
+    const std::chrono::duration<double> seconds = waited;
+    return {ErrorCode::kDeadline, kNoPeer,
+            fmt::format("waited {:.1f} s for the lock of {}, which nobody needs for longer than a "
+                        "moment: a rank that was stopped as it wrote there, or hangs, may hold it "
+                        "(fuser {} says who has the file open), or the file system does not "
+                        "answer; end it, or let it go on, or name another file in KOLO_STORE",
+                        seconds.count(), describe(), path_)};
+  }
+
+  // What is done without waiting.
+  void catch_up() {
+    if (put_off_.empty()) return;
+    read_news();
+    while (!put_off_.empty() && put_off_.front().answer != nullptr) do_next();
+    if (put_off_.empty()) return;
+    const posix::ByteLock log(file_, kLogLock);
+    if (!log.is_held()) return;
+    read_news();
+    while (!put_off_.empty()) do_next();
+  }
+
+  // A question needs the news only, a record the log's lock as well.
+  void do_next() {
+    const PutOff next = std::move(put_off_.front());
+    put_off_.pop_front();
+    if (next.answer != nullptr) {
+      const auto found = values_.find(next.key);
+      if (found != values_.end()) next.answer->value = found->second;
+      next.answer->has_come = true;
+    } else if (next.kind != Kind::kFail || !failure_) {
+      write_record(next.kind, next.key, next.value, 0);
+    }
+  }
+
+  bool is_joined() {
+    const std::lock_guard lock(mutex_);
+    return !own_ranks_.empty();
+  }
+
   // False where the file was removed between opening and locking it: then once more.
-  bool open_and_enter() {
+  bool open_and_enter(Deadline deadline) {
     file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.is_open()) {
       throw Error(
@@ -209,7 +305,11 @@ class FileStore final : public Store {
                               "a file that does not exist, in a folder that all ranks can write to",
                               path_));
     }
-    const LogLock lock(file_);
+    return with_log(deadline, [this] { return enter(); });
+  }
+
+  bool enter() {
+    struct stat status {};
     if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
     if (status.st_nlink == 0) return false;
     const bool is_ours = status.st_size == 0 || has_header();
@@ -218,8 +318,8 @@ class FileStore final : public Store {
           ErrorCode::kUnavailable, kNoPeer,
           fmt::format("{} is not a store of kolo's: name a file that does not exist", path_));
     }
-    if (!is_locked_by_others(file_, kUserLock)) start_afresh();
-    if (!lock_byte(file_, F_RDLCK, kUserLock, false)) posix::throw_system("cannot lock " + path_);
+    if (!posix::is_locked_by_others(file_, kUserLock)) start_afresh();
+    if (!posix::lock_byte_shared(file_, kUserLock)) posix::throw_system("cannot lock " + path_);
     end_ = kHeader.size();
     return true;
   }
@@ -242,18 +342,16 @@ class FileStore final : public Store {
     }
   }
 
-  void append(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
-    const std::lock_guard lock(mutex_);
-    const LogLock log(file_);
-    read_news();
-    write_record(kind, key, value, number);
+  static void require_short(std::string_view key, std::string_view value) {
+    if (key.size() <= kLongest && value.size() <= kLongest) return;
+    constexpr std::size_t kShown = 100;
+    throw std::invalid_argument(fmt::format(
+        "store: the {} of '{}' has {} bytes, {} at most", key.size() > kLongest ? "name" : "value",
+        key.substr(0, kShown), std::max(key.size(), value.size()), kLongest));
   }
 
   // With the log's lock held and all news read: so end_ is the end of the file.
   void write_record(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
-    if (key.size() > kLongest || value.size() > kLongest) {
-      throw std::invalid_argument("store: a key or a value is longer than 1 MiB");
-    }
     std::string bytes(kRecordBytes, '\0');
     const auto put = [&bytes](std::size_t at, auto field) {
       std::memcpy(bytes.data() + at, &field, sizeof field);
@@ -345,12 +443,12 @@ class FileStore final : public Store {
   }
 
   std::optional<std::string> find_a_death() {
-    const std::lock_guard lock(mutex_);
     if (Clock::now() - looked_for_the_dead_ < kLookForTheDeadEvery) return std::nullopt;
     looked_for_the_dead_ = Clock::now();
     for (const auto& [rank, member] : members_) {
       const bool is_own = std::count(own_ranks_.begin(), own_ranks_.end(), rank) > 0;
-      if (member.joins <= 0 || is_own || is_locked_by_others(file_, kRankLock + rank)) continue;
+      if (member.joins <= 0 || is_own || posix::is_locked_by_others(file_, kRankLock + rank))
+        continue;
       read_news();  // it may have left just now
       if (member.joins <= 0) continue;
       return fmt::format(
@@ -367,6 +465,8 @@ class FileStore final : public Store {
   };
 
   const std::string path_;
+  const Clock::duration patience_;
+  const pid_t process_ = ::getpid();
   posix::Descriptor file_;
 
   std::mutex mutex_;     // all below
@@ -376,15 +476,18 @@ class FileStore final : public Store {
   std::map<int, Member> members_;
   std::vector<int> own_ranks_;
   std::optional<std::string> failure_;
+  std::optional<std::string> unwritten_failure_;  // this process's, which the log was kept from
   Clock::time_point looked_for_the_dead_{};
+  std::deque<PutOff> put_off_;
+  std::optional<Clock::time_point> refused_since_;  // the log, ever since
 };
 
 }  // namespace
 
-std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline) {
+std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline) {
   check(size >= 1, "open_file_store: a job has at least one rank");
   check(!path.empty(), "open_file_store: the file needs a name");
-  return std::make_shared<FileStore>(path);
+  return std::make_shared<FileStore>(path, deadline);
 }
 
 }  // namespace kolo

@@ -3,8 +3,8 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
-#include "transports/check.h"
 #include "transports/counter.h"
 #include "transports/error.h"
 #include "transports/posix/event.h"
@@ -14,13 +14,13 @@ namespace kolo {
 
 namespace {
 
-// Other stores have this limit; threads shall not depend on having none.
-constexpr std::size_t kLongestValue = 1 << 20;
-
 class LocalStore final : public Store {
  public:
   void set(std::string_view key, std::string_view value) override {
-    check(value.size() <= kLongestValue, "store: the value is longer than 1 MiB");
+    if (value.size() > kLongestValue) {  // as other stores: threads shall not depend on having none
+      throw std::invalid_argument(fmt::format("store: the value of '{}' has {} bytes, {} at most",
+                                              key, value.size(), kLongestValue));
+    }
     const std::lock_guard lock(mutex_);
     values_.insert_or_assign(std::string(key), std::string(value));
     changed_.notify_all();

@@ -62,9 +62,17 @@ bool StoreService::is_needed() const {
   });
 }
 
+void StoreService::say_goodbye() {
+  for (const auto& [number, client] : clients_) {
+    if (failure_ && client.who.empty()) reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});
+    reply_(number, {Kind::kGoodbye, 0, 0, {}, {}});
+  }
+}
+
 const char* StoreService::greet(std::uint64_t number, Client& client, const Message& message) {
   if (message.kind != Kind::kHello) return "did not say hello";
   client.who = message.value.empty() ? "unnamed" : message.value;
+  if (come_.size() < size_) come_.insert(client.who);
   reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});
   if (message.number == store_wire::kVersion && failure_)
     reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});

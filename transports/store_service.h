@@ -10,10 +10,12 @@
 // constructor, while a call lasts; it calls nothing back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,7 +28,9 @@ namespace kolo {
 class StoreService {
  public:
   using Reply = std::function<void(std::uint64_t client, const store_wire::Message&)>;
-  explicit StoreService(Reply reply) : reply_(std::move(reply)) {}
+  // `size`: the ranks of the job, where that is known.
+  explicit StoreService(Reply reply, int size = 0)
+      : reply_(std::move(reply)), size_(static_cast<std::size_t>(std::max(size, 0))) {}
 
   void add(std::uint64_t client) { clients_.try_emplace(client); }
 
@@ -41,6 +45,13 @@ class StoreService {
 
   // Ranks have joined and not left. After a failure none of them needs the store any more.
   bool is_needed() const;
+
+  // The job has failed, and processes of it have not come yet to hear of it.
+  bool is_awaited() const { return failure_ && come_.size() < size_; }
+
+  // The server ends in good order. Who has not said hello, and may be just about to, hears of the
+  // job's failure, too.
+  void say_goodbye();
 
  private:
   struct Membership {
@@ -67,6 +78,8 @@ class StoreService {
   void fail(const std::string& text);
 
   const Reply reply_;
+  const std::size_t size_;
+  std::set<std::string> come_;  // the names of `size_` clients, at most
   std::map<std::uint64_t, Client> clients_;
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::int64_t> counters_;

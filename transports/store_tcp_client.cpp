@@ -3,6 +3,10 @@
 // Several threads may ask at once. Whoever waits and finds nobody reading becomes the reader: it
 // polls the socket and hands out what arrives, to itself and to the others; when it has its own
 // reply, another takes over.
+//
+// What is said waits in a queue until the socket takes it, so that who must not wait need not, and
+// nobody waits with the lock. What is said or asked without waiting is kept by its number until the
+// reply is read, in any call: the oldest tells for how long the server has been silent.
 #include "transports/store_tcp.h"
 
 #include <fmt/format.h>
@@ -21,6 +25,7 @@
 #include "transports/posix/event.h"
 #include "transports/posix/identity.h"
 #include "transports/posix/socket.h"
+#include "transports/store_patience.h"
 #include "transports/store_wire.h"
 
 namespace kolo {
@@ -31,10 +36,6 @@ using namespace std::chrono_literals;
 using store_wire::Kind;
 using store_wire::Message;
 
-// For calls that have no deadline of their own: the server answers these at once, or it hangs. Who
-// gave less to connecting would not wait that long later either; a busy machine needs the least.
-constexpr Clock::duration kMostPatience = 30s;
-constexpr Clock::duration kLeastPatience = 3s;
 // Who had less for a hello than this has not waited for anybody.
 constexpr Clock::duration kHelloNeeds = 1s;
 constexpr auto kRetryEvery = 50ms;
@@ -53,6 +54,17 @@ bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) 
   return ::poll(&watched, 1, milliseconds_until(deadline)) > 0;
 }
 
+// Why nobody may have answered, and what to do.
+std::string why_silent(int server) {
+  if (server == kNoPeer)
+    return "the process that serves it (the launcher or rank 0) hangs, or another program seems to "
+           "own that port: see which, and end it, or name another store in KOLO_STORE";
+  return fmt::format(
+      "rank {}, which serves it, hangs, or another program seems to own that port: see which, and "
+      "end it, or choose another MASTER_PORT",
+      server);
+}
+
 class TcpStore final : public Store {
  public:
   TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
@@ -60,7 +72,7 @@ class TcpStore final : public Store {
       : socket_(std::move(socket)),
         address_(std::move(address)),
         server_(server),
-        patience_(std::clamp(deadline - start, kLeastPatience, kMostPatience)) {
+        patience_(patience_of(start, deadline)) {
     posix::set_low_latency(socket_);
     posix::set_keepalive(socket_);
     watched_.add(socket_.get(), EPOLLIN, 0);
@@ -80,13 +92,10 @@ class TcpStore final : public Store {
     if (!reply) {
       throw Error(
           ErrorCode::kDeadline, kNoPeer,
-          fmt::format("waited {:.3g} s for {} to answer the hello: {}", seconds_since(start),
-                      describe(),
-                      Clock::now() - start < kHelloNeeds
-                          ? "give it more time (a longer timeout); or another program owns that "
-                            "port: end it, or choose another MASTER_PORT or KOLO_STORE"
-                          : "another program seems to own that port: end it, or choose another "
-                            "MASTER_PORT or KOLO_STORE"));
+          fmt::format(
+              "waited {:.3g} s for {} to answer the hello: {}{}", seconds_since(start), describe(),
+              Clock::now() - start < kHelloNeeds ? "give it more time (a longer timeout); or " : "",
+              why_silent(server_)));
     }
     if (reply->number != store_wire::kVersion) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
@@ -104,6 +113,25 @@ class TcpStore final : public Store {
     auto reply = call_now({Kind::kTryGet, 0, 0, std::string(key), {}});
     if (reply.kind == Kind::kNothing) return std::nullopt;
     return std::move(reply.value);
+  }
+
+  void note(std::string_view key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    throw_if_over(Kind::kSet);
+    ask_later({Kind::kSet, 0, 0, std::string(key), std::string(value)}, nullptr);
+  }
+
+  std::shared_ptr<const Answer> ask(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    throw_if_over(Kind::kTryGet);
+    const auto answer = std::make_shared<Answer>();
+    look();
+    if (is_over_ || last_patience() <= Clock::now()) {  // who hangs is not asked for more
+      answer->has_come = true;
+    } else {
+      ask_later({Kind::kTryGet, 0, 0, std::string(key), {}}, answer);
+    }
+    return answer;
   }
 
   std::string get(std::string_view key, Deadline deadline) override {
@@ -124,27 +152,32 @@ class TcpStore final : public Store {
   }
 
   void leave() override {
-    const std::lock_guard lock(mutex_);
-    if (!is_over_) write({Kind::kLeave, 0, 0, {}, {}}, Clock::now() + patience_);
+    std::unique_lock lock(mutex_);
+    if (is_over_) return;
+    put({Kind::kLeave, 0, 0, {}, {}});
+    push_until(lock, last_patience());
   }
 
   std::optional<std::string> failure() override {
     const std::lock_guard lock(mutex_);
-    if (!has_reader_ && !is_over_) read_what_is_there();
+    look();
     return failure_;
   }
 
   std::string post_failure(std::string_view text) override {
+    Deadline deadline;
     {
       const std::lock_guard lock(mutex_);
+      if (!questions_.empty()) look();
       if (failure_) return *failure_;
+      deadline = last_patience();
     }
     const Message message{
         Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
-    const auto reply = call(message, Clock::now() + patience_);
+    const auto reply = call(message, deadline);
     const std::lock_guard lock(mutex_);
-    fail(reply ? reply->value : std::string(text));
-    if (!reply) give_up();
+    fail(reply ? reply->value : message.value);
+    if (!reply) end();  // it has been said; no more is asked of who hangs
     return *failure_;
   }
 
@@ -157,15 +190,16 @@ class TcpStore final : public Store {
     if (reply) return std::move(*reply);
     const std::lock_guard lock(mutex_);
     give_up();
-    // Should the server only have been stopped, it reads why its ranks are gone before their ends.
-    write({Kind::kFail, ++last_id_, 0, {}, *failure_}, Clock::now());
     throw Error(ErrorCode::kDeadline, server_, *failure_);
   }
 
   void tell(const Message& message) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     throw_if_over(message.kind);
-    write(message, Clock::now() + patience_);
+    put(message);
+    if (push_until(lock, Clock::now() + patience_)) return;
+    give_up();
+    throw Error(ErrorCode::kDeadline, server_, *failure_);
   }
 
   // The reply, or nothing once the deadline has passed. Error kAborted where a kGet waits and the
@@ -176,12 +210,12 @@ class TcpStore final : public Store {
     message.id = ++last_id_;
     const auto slot = replies_.emplace(message.id, std::nullopt).first;
     const Slot cleaner{replies_, slot};
-    write(message, deadline);
+    put(message);
+    push_until(lock, deadline);
     while (!slot->second) {
       throw_if_over(message.kind);
       if (Clock::now() >= deadline) {
-        if (message.kind == Kind::kGet)
-          write({Kind::kForget, message.id, 0, {}, {}}, Clock::now() + patience_);
+        if (message.kind == Kind::kGet) put({Kind::kForget, message.id, 0, {}, {}});
         return std::nullopt;
       }
       if (has_reader_) {
@@ -191,6 +225,28 @@ class TcpStore final : public Store {
       }
     }
     return std::move(*slot->second);
+  }
+
+  // What is done without waiting. Whoever reads for all reads for this thread as well.
+  void look() {
+    if (is_over_) return;
+    push();
+    if (!has_reader_) read_what_is_there();
+    if (!is_over_ && Clock::now() - silent_since() > patience_) give_up();
+  }
+
+  // The oldest question that has no answer yet, or now. Worth a word once look() has read.
+  Clock::time_point silent_since() const {
+    return questions_.empty() ? Clock::now() : questions_.begin()->second.since;
+  }
+
+  // Past for a server that has been silent for so long already.
+  Deadline last_patience() const { return silent_since() + kLastPatience; }
+
+  void ask_later(Message message, std::shared_ptr<Answer> answer) {
+    message.id = ++last_id_;
+    put(message);
+    questions_[message.id] = {Clock::now(), std::move(answer)};
   }
 
   void read_for_all(std::unique_lock<std::mutex>& lock, Deadline deadline) {
@@ -214,7 +270,7 @@ class TcpStore final : public Store {
       try {
         while (auto message = store_wire::take(in_)) handle(std::move(*message));
       } catch (const Error& error) {
-        is_over_ = true;
+        end();
         return fail(fmt::format("{} sent bytes that make no sense ({}): is it kolo's?", describe(),
                                 error.what()));
       }
@@ -224,28 +280,47 @@ class TcpStore final : public Store {
   void handle(Message message) {
     if (message.kind == Kind::kFailed) return fail(message.value);
     if (message.kind == Kind::kGoodbye) {
-      is_over_ = true;
+      end();
       watched_.remove(socket_.get());  // its end is no news
+      return;
+    }
+    const auto question = questions_.find(message.id);
+    if (question != questions_.end()) {
+      if (message.kind == Kind::kNothing) {
+        give(question->second, std::nullopt);
+      } else {
+        give(question->second, std::move(message.value));
+      }
+      questions_.erase(question);
       return;
     }
     const auto slot = replies_.find(message.id);  // absent: a late reply to a call that gave up
     if (slot != replies_.end()) slot->second = std::move(message);
   }
 
+  // Nothing more is said or heard.
+  void end() {
+    is_over_ = true;
+    for (const auto& [id, question] : questions_) give(question, std::nullopt);
+    questions_.clear();
+  }
+
   // The server's process is gone without a goodbye: nobody can learn of a failure any more, so that
   // is one.
   void lose() {
-    is_over_ = true;
+    end();
     fail(gone("served", "has died or was unreachable"));
   }
 
-  // A server that has not answered once is not asked again: each call would wait as long.
+  // A server that has not answered once is not asked again: each call would wait as long. Should it
+  // only have been stopped, it reads why its ranks are gone before their ends.
   void give_up() {
-    is_over_ = true;
     const std::chrono::duration<double> patience = patience_;
     fail(gone("serves", fmt::format("has not answered for {:.1f} s, so it hangs, or the network is "
                                     "cut",
                                     patience.count())));
+    put({Kind::kFail, ++last_id_, 0, {}, *failure_});
+    end();
   }
 
   std::string gone(std::string_view served, std::string_view how) const {
@@ -272,17 +347,35 @@ class TcpStore final : public Store {
                          : fmt::format("{} has ended in good order: the job is over", describe()));
   }
 
-  // Short and rare: holding the lock while the socket takes it is fine.
-  void write(const Message& message, Deadline deadline) {
-    const std::string bytes = store_wire::encode(message);
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const auto sent = posix::send_some(socket_, bytes.data() + done, bytes.size() - done);
-      done += sent.bytes;
-      if (sent.is_closed)
-        return;  // what the server said last is still to be read; reading notices the end
-      if (sent.bytes == 0 && !wait_for(socket_, POLLOUT, deadline)) return lose();
+  // std::invalid_argument where it is too long.
+  void put(const Message& message) {
+    out_ += store_wire::encode(message);
+    push();
+  }
+
+  // What the socket takes now.
+  void push() {
+    while (!out_.empty()) {
+      const auto sent = posix::send_some(socket_, out_.data() + sent_, out_.size() - sent_);
+      sent_ += sent.bytes;
+      // What the server said last is still to be read; reading notices the end.
+      const bool is_done = sent.is_closed || sent_ == out_.size();
+      if (!is_done && sent.bytes == 0) return;
+      if (is_done) out_.clear();
+      if (is_done) sent_ = 0;
     }
+  }
+
+  // False where the socket has not taken all by then.
+  bool push_until(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    while (!out_.empty() && !is_over_) {
+      if (Clock::now() >= deadline) return false;
+      lock.unlock();
+      wait_for(socket_, POLLOUT, deadline);
+      lock.lock();
+      push();
+    }
+    return true;
   }
 
   using Replies = std::map<std::uint64_t, std::optional<Message>>;
@@ -291,6 +384,18 @@ class TcpStore final : public Store {
     Replies::iterator slot;
     ~Slot() { replies.erase(slot); }
   };
+
+  // Said or asked by who did not wait.
+  struct Question {
+    Clock::time_point since;
+    std::shared_ptr<Answer> answer;  // null: nobody wants to know
+  };
+
+  static void give(const Question& question, std::optional<std::string> value) {
+    if (question.answer == nullptr) return;
+    question.answer->value = std::move(value);
+    question.answer->has_come = true;
+  }
 
   posix::Descriptor socket_;
   const std::string address_;
@@ -306,7 +411,10 @@ class TcpStore final : public Store {
   bool is_over_ = false;
   std::uint64_t last_id_ = 0;
   Replies replies_;
+  std::map<std::uint64_t, Question> questions_;  // the oldest first
   std::string in_;
+  std::string out_;       // what the socket has not taken
+  std::size_t sent_ = 0;  // of `out_`
   std::optional<std::string> failure_;
 };
 
@@ -351,11 +459,13 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
   } while (Clock::now() < deadline);
-  throw Error(ErrorCode::kDeadline, kNoPeer,
-              fmt::format("waited {:.1f} s for the store at {} ({}): start rank 0 or the launcher "
-                          "that serves it, or "
-                          "correct MASTER_ADDR and MASTER_PORT",
-                          seconds_since(start), address, why));
+  throw Error(
+      ErrorCode::kDeadline, kNoPeer,
+      fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start), address,
+                  why,
+                  server == kNoPeer ? "start what serves it (the launcher), or correct KOLO_STORE"
+                                    : "start rank 0, which serves it, or correct MASTER_ADDR and "
+                                      "MASTER_PORT"));
 }
 
 }  // namespace kolo

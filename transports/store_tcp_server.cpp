@@ -4,11 +4,13 @@
 // and when too many of them wait the oldest goes. No connection, and no crowd of them, is served
 // for longer than a turn while others wait: strangers neither stop nor slow the ranks.
 #include <sys/socket.h>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "transports/posix/epoll.h"
@@ -23,14 +25,14 @@ namespace kolo {
 namespace {
 
 using namespace std::chrono_literals;
-using store_wire::Kind;
 using store_wire::Message;
 
 constexpr std::size_t kMostStrangers = 64;
 constexpr int kMostAccepted = 64;  // in one turn
 constexpr int kMostReads = 64;     // in one turn of a connection: 1 MiB
 constexpr std::size_t kMostUnsentBytes = 64 << 20;
-constexpr auto kPatienceAtTheEnd = 5s;  // for the last ranks to take their leave
+constexpr auto kPatienceAtTheEnd = 5s;     // for the last ranks to take their leave
+constexpr auto kPatienceWithTheLate = 1s;  // who shall hear that their job has failed
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kStop = 1;
 constexpr std::uint64_t kFirstConnection = 2;
@@ -46,8 +48,11 @@ struct Connection {
 
 class Server {
  public:
-  Server(const std::string& host, std::uint16_t port)
-      : listener_(posix::listen_on(host, port)), hello_timeout_(read_settings().hello_timeout) {
+  Server(const std::string& host, std::uint16_t port, int size)
+      : listener_(posix::listen_on(host, port)),
+        hello_timeout_(read_settings().hello_timeout),
+        service_([this](std::uint64_t token, const Message& message) { reply(token, message); },
+                 size) {
     epoll_.add(listener_.get(), EPOLLIN, kListener);
     epoll_.add(stop_.descriptor(), EPOLLIN, kStop);
   }
@@ -61,17 +66,19 @@ class Server {
   }
 
   void serve() {
-    auto end = Deadline::max();
-    while (Clock::now() < end && !(is_stopping_.load() && is_everybody_gone())) {
-      if (is_stopping_.load() && end == Deadline::max()) {
+    std::optional<Clock::time_point> stopped;
+    while (!stopped || !is_over(*stopped)) {
+      if (is_stopping_.load() && !stopped) {
         epoll_.remove(stop_.descriptor());
-        end = Clock::now() + kPatienceAtTheEnd;
+        stopped = Clock::now();
+        continue;
       }
       std::array<epoll_event, 64> events{};
       for (const epoll_event& event : epoll_.wait(events, next_timeout_ms())) handle(event);
       drop_late_strangers();
     }
-    for (auto& [token, connection] : connections_) reply(token, {Kind::kGoodbye, 0, 0, {}, {}});
+    hear_the_last();
+    service_.say_goodbye();
   }
 
   void hang_up() {
@@ -81,11 +88,23 @@ class Server {
 
  private:
   // After a failure nobody needs the store, once told.
-  bool is_everybody_gone() const {
-    for (const auto& [token, connection] : connections_) {
-      if (!connection.out.empty()) return false;
-    }
-    return !service_.is_needed();
+  bool is_over(Clock::time_point stopped) const {
+    const auto waited = Clock::now() - stopped;
+    if (waited >= kPatienceAtTheEnd) return true;
+    if (service_.is_awaited() && waited < kPatienceWithTheLate) return false;
+    return is_everybody_told() && !service_.is_needed();
+  }
+
+  bool is_everybody_told() const {
+    return std::ranges::all_of(connections_,
+                               [](const auto& each) { return each.second.out.empty(); });
+  }
+
+  // Who has come just now.
+  void hear_the_last() {
+    accept_some();
+    const auto strangers = strangers_;
+    for (const std::uint64_t token : strangers) read(token);
   }
 
   int next_timeout_ms() const {
@@ -226,15 +245,14 @@ class Server {
   std::uint64_t next_token_ = kFirstConnection;
   std::map<std::uint64_t, Connection> connections_;
   std::deque<std::uint64_t> strangers_;  // oldest first
-  StoreService service_{
-      [this](std::uint64_t token, const Message& message) { reply(token, message); }};
+  StoreService service_;
 };
 
 }  // namespace
 
 struct TcpStoreServer::State {
-  State(const std::string& host, std::uint16_t asked_port)
-      : server(host, asked_port), port(server.port()), thread([this] { run(); }) {}
+  State(const std::string& host, std::uint16_t asked_port, int size)
+      : server(host, asked_port, size), port(server.port()), thread([this] { run(); }) {}
 
   void run() {
     try {
@@ -249,8 +267,8 @@ struct TcpStoreServer::State {
   std::thread thread;  // last: it uses the others
 };
 
-TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port)
-    : state_(std::make_unique<State>(host, port)) {}
+TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port, int size)
+    : state_(std::make_unique<State>(host, port, size)) {}
 
 TcpStoreServer::~TcpStoreServer() {
   state_->server.stop();

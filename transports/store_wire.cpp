@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
-#include "transports/check.h"
 #include "transports/error.h"
 
 namespace kolo::store_wire {
@@ -25,6 +25,16 @@ T read(const std::string& bytes, std::size_t offset) {
   return value;
 }
 
+[[noreturn]] void refuse_long(const Message& message) {
+  constexpr std::size_t kShown = 100;
+  const std::string name = message.key.substr(0, kShown);
+  throw std::invalid_argument(message.key.size() > kLongestKey
+                                  ? fmt::format("store: the key '{}...' has {} bytes, {} at most",
+                                                name, message.key.size(), kLongestKey)
+                                  : fmt::format("store: the value of '{}' has {} bytes, {} at most",
+                                                name, message.value.size(), kLongestValue));
+}
+
 [[noreturn]] void fail(const char* what) {
   throw Error(ErrorCode::kProtocol, kNoPeer,
               fmt::format("not a message of kolo's store: {}", what));
@@ -33,8 +43,8 @@ T read(const std::string& bytes, std::size_t offset) {
 }  // namespace
 
 std::string encode(const Message& message) {
-  check(message.key.size() <= kLongestKey, "store: the key is longer than 4096 bytes");
-  check(message.value.size() <= kLongestValue, "store: the value is longer than 1 MiB");
+  if (message.key.size() > kLongestKey || message.value.size() > kLongestValue)
+    refuse_long(message);
   std::string bytes;
   bytes.reserve(kHeaderBytes + message.key.size() + message.value.size());
   append(bytes, kMagic);

@@ -1,10 +1,13 @@
 // The table of measured choices: what a file may say, and whom a point speaks for.
 #include "collectives/tuning.h"
 
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
+#include "test/collectives/ranks.h"
 #include "test/support/catch.h"
+#include "test/transports/store_table.h"
 
 namespace kolo {
 namespace {
@@ -65,6 +68,25 @@ TEST_CASE("a table that is not there is named") {
       ContainsSubstring("the tuning table '/nowhere/tuning' cannot be read: No such"));
   CHECK_THROWS_WITH(TuningTable::read("/"), ContainsSubstring("it is no regular file"));
   CHECK_THROWS_WITH(TuningTable::read("/dev/zero"), ContainsSubstring("it is no regular file"));
+}
+
+TEST_CASE("a table that is too long to be told to all ranks is named, to all of them") {
+  const test::TemporaryFile file;
+  std::ofstream table(file.path());
+  for (int i = 0; i < 40'000; ++i) table << "all_reduce 4 shm " << i << " one_shot\n";
+  table.close();
+  const auto outcomes = test::run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = "inproc";
+    options.tuning = file.path();
+    const Communicator communicator(rank, 2, store, options);
+  });
+  for (const test::RankOutcome& outcome : outcomes) {
+    CHECK_THAT(outcome.text, ContainsSubstring("the tuning table '" + file.path() +
+                                               "' (named by CommunicatorOptions::tuning) has "
+                                               "40000 points, ") &&
+                                 ContainsSubstring(" bytes, and all ranks can be told 983040"));
+  }
 }
 
 }  // namespace kolo

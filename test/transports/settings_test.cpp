@@ -429,16 +429,25 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a store that nobody serves is named, with how long it was waited for") {
-  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
-  try {
-    connect_tcp_store("127.0.0.1", port, in_seconds(0.2));
-    FAIL("nothing was thrown");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kDeadline);
-    CHECK_THAT(error.what(), ContainsSubstring("waited ") &&
-                                 ContainsSubstring("127.0.0.1:" + std::to_string(port)));
-  }
+TEST_CASE(
+    "a store that nobody serves is named, with how long it was waited for and by whom named") {
+  const auto port = std::to_string(posix::local_address(posix::listen_on("127.0.0.1", 0)).port());
+  const auto said = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    try {
+      store_from_environment({1, 2, 1, 2}, in_seconds(0.2));
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kDeadline);
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  const auto place = ContainsSubstring("s for the store at 127.0.0.1:" + port);
+  CHECK_THAT(said({{"KOLO_STORE", "tcp://127.0.0.1:" + port}}),
+             place && ContainsSubstring("correct KOLO_STORE") && !ContainsSubstring("MASTER_"));
+  CHECK_THAT(said({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}}),
+             place && ContainsSubstring("correct MASTER_ADDR and MASTER_PORT") &&
+                 !ContainsSubstring("KOLO_STORE"));
 }
 
 TEST_CASE("a rank that finds another program at the store's port says who it is") {
@@ -451,6 +460,8 @@ TEST_CASE("a rank that finds another program at the store's port says who it is"
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK_THAT(error.what(), ContainsSubstring("rank 1: waited ") &&
+                                 ContainsSubstring("rank 0, which serves it, hangs") &&
+                                 ContainsSubstring("another program seems to own that port") &&
                                  ContainsSubstring("choose another MASTER_PORT"));
   }
 }

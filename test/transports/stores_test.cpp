@@ -50,7 +50,28 @@ TEST_CASE("what one rank sets, another gets") {
     const std::string large(1 << 20, 'x');
     a->set("large", large);
     CHECK(b->get("large", in_seconds(20)) == large);
-    CHECK_THROWS_AS(a->set("large", large + "x" + large), std::invalid_argument);
+    CHECK_THROWS_AS(a->set("large", large + "x"), std::invalid_argument);
+    CHECK_THROWS_WITH(a->set("large", large + "x"),
+                      ContainsSubstring("the value of 'large' has 1048577 bytes, 1048576 at most"));
+  });
+}
+
+TEST_CASE("what is asked after a note is answered with it, while failure() is asked") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = prefixed(job.open(), "b/");
+    a->note("b/key", "old");
+    a->note("b/key", "new");
+    const auto noted = a->ask("b/key");
+    REQUIRE(wait_for_answers(*a, {&noted, 1}, in_seconds(20)));
+    CHECK(noted->value == "new");
+    const std::vector<std::shared_ptr<const Store::Answer>> answers = {b->ask("key"),
+                                                                       b->ask("none")};
+    REQUIRE(wait_for_answers(*b, answers, in_seconds(20)));
+    CHECK(answers[0]->value == "new");
+    CHECK_FALSE(answers[1]->value);
+    b->note("mine", "yes");
+    CHECK(a->get("b/mine", in_seconds(20)) == "yes");
   });
 }
 

@@ -1,0 +1,98 @@
+// What those hear who come late to a job that has failed, as its server ends.
+#include <poll.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/raw_connection.h"
+#include "test/transports/store_table.h"
+#include "transports/error.h"
+#include "transports/store_wire.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using store_wire::Kind;
+
+namespace {
+
+// A job of three, of which one has died and one has not come yet.
+class FailedJob {
+ public:
+  FailedJob() {
+    first_->join(0);
+    auto second = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
+    second->join(1);
+    second.reset();
+    const auto deadline = in_seconds(20);
+    while (!first_->failure() && Clock::now() < deadline) std::this_thread::yield();
+  }
+
+  std::uint16_t port() const { return server_->port(); }
+  std::string failure() const { return first_->failure().value_or("none"); }
+
+  // As rank 0 does once it has heard of it.
+  void end() { server_.reset(); }
+
+ private:
+  std::unique_ptr<TcpStoreServer> server_ = std::make_unique<TcpStoreServer>("127.0.0.1", 0, 3);
+  std::shared_ptr<Store> first_ = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
+};
+
+// Of a kind, in what a server has said.
+std::optional<store_wire::Message> find(std::string said, Kind kind) {
+  while (auto message = store_wire::take(said)) {
+    if (message->kind == kind) return message;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("who has not said hello when a failed job's server ends is told of the failure") {
+  FailedJob job;
+  CHECK_THAT(job.failure(), ContainsSubstring("rank 1 (") && ContainsSubstring("is gone"));
+  RawConnection late(job.port());
+  job.end();
+  const std::string heard = late.hear_all();
+  const auto failed = find(heard, Kind::kFailed);
+  REQUIRE(failed);
+  CHECK(failed->value == job.failure());
+  CHECK(find(heard, Kind::kGoodbye));
+}
+
+TEST_CASE("who says hello while a failed job's server ends is told of the failure") {
+  FailedJob job;
+  RawConnection late(job.port());
+  std::thread ending([&] { job.end(); });
+  late.say(store_wire::encode({Kind::kHello, 1, store_wire::kVersion, {}, "late"}));
+  const std::string heard = late.hear_all();
+  ending.join();
+  const auto failed = find(heard, Kind::kFailed);
+  REQUIRE(failed);
+  CHECK(failed->value == job.failure());
+}
+
+TEST_CASE("a failed job's server waits for nobody once all have come") {
+  FailedJob job;
+  const auto third = connect_tcp_store("127.0.0.1", job.port(), in_seconds(20));
+  CHECK(third->failure() == job.failure());
+  third->join(2);
+  job.end();
+  CHECK_THROWS_WITH(third->get("key", in_seconds(20)), job.failure());
+}
+
+TEST_CASE("a rank that is told of the failure in place of a hello says that") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  std::thread server([&] {
+    pollfd watched{listener.get(), POLLIN, 0};
+    ::poll(&watched, 1, 20'000);
+    RawConnection(posix::accept_from(listener))
+        .say(store_wire::encode({Kind::kFailed, 0, 0, {}, "rank 1 is gone"}) +
+             store_wire::encode({Kind::kGoodbye, 0, 0, {}, {}}));
+  });
+  const auto port = posix::local_address(listener).port();
+  CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(20)), "rank 1 is gone");
+  server.join();
+}
