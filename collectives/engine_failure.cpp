@@ -83,13 +83,17 @@ std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
   return {};
 }
 
-// What to look at when `operation` has timed out, as `last` holds it up. Receives that face each
-// other are no error before that: a thread may still issue the send.
+// What to look at when `operation` has timed out, as `last` holds it up, as far as is known: a
+// store that is silent does not say who waits for whom, and its own process may be what holds up
+// all. Receives that face each other are no error before that: a thread may still issue the send.
 std::string Engine::ask_after(const Operation& operation, int last, Deadline until) const {
   const auto circle =
       receives_message(operation) ? circle_of_receives(last, until) : std::vector<int>();
-  if (circle.empty())
-    return fmt::format("is rank {} alive, and does it call the same operations?", last);
+  if (circle.empty()) {
+    const std::string silence = store_->silence();
+    return fmt::format("is rank {} alive, and does it call the same operations?{}", last,
+                       silence.empty() ? "" : " Note that " + silence);
+  }
   std::string text = fmt::format("rank {} itself waits to receive from", last);
   for (std::size_t i = 1; i < circle.size(); ++i)
     text += fmt::format(" rank {}, rank {} from", circle[i], circle[i]);
@@ -174,8 +178,12 @@ Error Engine::settle(Error own) {
         std::this_thread::sleep_for(1ms);
       }
     }
-    const std::string mine = to_text(own);
     const auto earlier = store_->failure();
+    // Why a peer has gone was to be heard there.
+    const std::string silence = earlier ? "" : store_->silence();
+    if (own.code() == ErrorCode::kPeerLost && !silence.empty())
+      own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+    const std::string mine = to_text(own);
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
     return first == mine ? own : failure_from(first);
   } catch (const std::exception&) {

@@ -31,6 +31,7 @@ class StoreOverStore : public Store {
   std::optional<std::string> failure() override { return store_->failure(); }
   std::string post_failure(std::string_view text) override { return store_->post_failure(text); }
   int descriptor() const override { return store_->descriptor(); }
+  std::string silence() override { return store_->silence(); }
   std::string describe() const override { return store_->describe(); }
 
  private:

@@ -82,6 +82,10 @@ class Store {
   // Readable when failure() may have news; -1 where only asking tells.
   virtual int descriptor() const { return -1; }
 
+  // For messages, where what was noted or asked has had no answer for some time: "rank 0, which
+  // serves the store at 10.0.0.1:29500, has not answered for 2.0 s"; else empty.
+  virtual std::string silence() { return ""; }
+
   // For messages: "the store at 10.0.0.1:29500", "the store in the file /tmp/job".
   virtual std::string describe() const { return "the store"; }
 };

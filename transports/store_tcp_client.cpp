@@ -39,6 +39,8 @@ using store_wire::Message;
 // Who had less for a hello than this has not waited for anybody.
 constexpr Clock::duration kHelloNeeds = 1s;
 constexpr auto kRetryEvery = 50ms;
+// A silence as no busy machine has it.
+constexpr Clock::duration kWorthAWord = 400ms;
 
 int milliseconds_until(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -179,6 +181,16 @@ class TcpStore final : public Store {
     fail(reply ? reply->value : message.value);
     if (!reply) end();  // it has been said; no more is asked of who hangs
     return *failure_;
+  }
+
+  std::string silence() override {
+    const std::lock_guard lock(mutex_);
+    look();
+    if (is_over_ || Clock::now() - silent_since() < kWorthAWord) return "";
+    const std::string who = server_ == kNoPeer
+                                ? describe()
+                                : fmt::format("rank {}, which serves {},", server_, describe());
+    return fmt::format("{} has not answered for {:.1f} s", who, seconds_since(silent_since()));
   }
 
   int descriptor() const override { return watched_.descriptor(); }

@@ -80,6 +80,10 @@ TEST_CASE("a call keeps its timeout though the store hangs, and names the rank i
           });
           expect(failed.text.find("timed out after 2.0 s") != std::string::npos, failed.text);
           expect(failed.text.find("is rank 0 alive") != std::string::npos, failed.text);
+          expect(failed.text.find("Note that rank 0, which serves the store at 127.0.0.1:") !=
+                         std::string::npos &&
+                     failed.text.find(", has not answered for ") != std::string::npos,
+                 failed.text);
         });
       });
   CHECK(outcome.text.empty());

@@ -54,6 +54,7 @@ TEST_CASE("a server that hangs holds up no note, no question, no last word and n
   const auto answered = store->ask("key");
   REQUIRE(wait_for_answers(*store, {&answered, 1}, in_seconds(20)));
   CHECK(answered->value == "value");
+  CHECK(store->silence().empty());
   server.hang();
 
   const auto start = Clock::now();
@@ -61,7 +62,10 @@ TEST_CASE("a server that hangs holds up no note, no question, no last word and n
   const auto asked = store->ask("key");
   for (int i = 0; i < 20; ++i) store->note("key", more_than_sockets_take);
   CHECK_FALSE(store->failure());
-  CHECK_FALSE(wait_for_answers(*store, {&asked, 1}, in_seconds(0.05)));
+  CHECK_FALSE(wait_for_answers(*store, {&asked, 1}, in_seconds(0.5)));
+  CHECK_THAT(prefixed(store, "some/")->silence(),
+             ContainsSubstring("rank 0, which serves the store at 127.0.0.1:") &&
+                 ContainsSubstring(", has not answered for "));
   CHECK(store->post_failure("rank 0: over") == "rank 0: over");
   CHECK(store->failure() == "rank 0: over");
   CHECK(asked->has_come);  // that there is none
