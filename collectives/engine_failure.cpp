@@ -178,8 +178,12 @@ Error Engine::settle(Error own) {
         std::this_thread::sleep_for(1ms);
       }
     }
-    const std::string mine = to_text(own);
     const auto earlier = store_->failure();
+    // Why a peer has gone was to be heard there.
+    const std::string silence = earlier ? "" : store_->silence();
+    if (own.code() == ErrorCode::kPeerLost && !silence.empty())
+      own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+    const std::string mine = to_text(own);
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
     return first == mine ? own : failure_from(first);
   } catch (const std::exception&) {
