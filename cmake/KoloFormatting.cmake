@@ -8,7 +8,8 @@ get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
 set(inside "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace inside_kolo {" "FMT_END_NAMESPACE=} }")
 
 if(NOT DEFINED KOLO_FMT_ONCE)
-  message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once?")
+  string(STRIP "fmt ${fmt_VERSION}" which)
+  message(STATUS "kolo: ${which}: compiled once?")
   set(folder ${PROJECT_BINARY_DIR}/CMakeFiles/formatting)
   file(CONFIGURE OUTPUT ${folder}/inside.h CONTENT
        "#define FMT_BEGIN_NAMESPACE namespace fmt { inline namespace inside_kolo {\n#define FMT_END_NAMESPACE } }\n")
@@ -19,10 +20,10 @@ if(NOT DEFINED KOLO_FMT_ONCE)
   try_compile(KOLO_FMT_ONCE ${folder}/build SOURCES ${folder}/formatting.cpp ${folder}/formatting_probe.cpp
               CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${include}" CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON OUTPUT_VARIABLE said)
   if(KOLO_FMT_ONCE)
-    message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once - yes")
+    message(STATUS "kolo: ${which}: compiled once - yes")
   else()
     file(WRITE ${folder}/said.txt "${said}")
-    message(STATUS "kolo: fmt ${fmt_VERSION}: compiled once - no, but in every source, which takes longer (${folder}/said.txt)")
+    message(STATUS "kolo: ${which}: compiled once - no, but in every source, which takes longer (${folder}/said.txt)")
   endif()
 endif()
 
