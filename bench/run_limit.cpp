@@ -25,8 +25,8 @@ constexpr std::chrono::minutes kLongest{10};  // of the largest size
 constexpr int kBeats = 8;                     // of rank 0's in a --timeout
 constexpr std::string_view kBeat = "limit/beats";
 
-// Bounds of more than two ranks in shared memory are of bytes alone. Of fewer, what takes the time
-// is that ranks wait for each other, and a bound of 0.1 us says nothing.
+// Bounds of more than two ranks in shared memory are of bytes alone. Where these are fewer, what
+// takes the time is that ranks wait for each other, and a bound of 0.1 us says nothing.
 constexpr std::size_t kLeastBound = 32 * 1024;
 
 // Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
@@ -84,15 +84,20 @@ Problem RunLimit::problem_of(std::size_t bytes) const {
   return problem;
 }
 
+FloorRequest RunLimit::floor_of(std::size_t bytes) const {
+  return {arguments_.problem.collective, arguments_.ranks, bytes, arguments_.is_memory_its_own,
+          pages_};
+}
+
+bool RunLimit::is_known(std::size_t bytes) const {
+  if (device_ != nullptr)
+    return device_->count() == 1 && bytes_on_device(problem_of(bytes), arguments_.ranks) > 0;
+  const bool is_mere_bound = transport_ == "shm" && arguments_.ranks > 2 && bytes < kLeastBound;
+  return is_like_ && !is_mere_bound && has_floor(floor_of(bytes));
+}
+
 std::optional<double> RunLimit::measure(std::size_t bytes) {
-  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
-                             arguments_.is_memory_its_own, pages_};
-  const bool is_known =
-      device_ != nullptr
-          ? device_->count() == 1 && bytes_on_device(problem_of(bytes), arguments_.ranks) > 0
-          : is_like_ && has_floor(request) &&
-                !(transport_ == "shm" && arguments_.ranks > 2 && bytes < kLeastBound);
-  if (!is_known) return std::nullopt;
+  if (!is_known(bytes)) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
     wait_for_rank_0(key);
@@ -110,8 +115,7 @@ std::optional<double> RunLimit::measure_here(std::size_t bytes) const {
       is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
   if (device_ != nullptr)
     return copies_on_device_us(*device_, problem_of(bytes), arguments_.ranks, seconds);
-  const FloorRequest request{arguments_.problem.collective, arguments_.ranks, bytes,
-                             arguments_.is_memory_its_own, pages_};
+  const FloorRequest request = floor_of(bytes);
   const Row found =
       transport_ == "shm" ? shared_memory_floor(request, seconds) : tcp_floor(request, seconds);
   return found.time_us.median;

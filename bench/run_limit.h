@@ -10,6 +10,7 @@
 #include "bench/arguments.h"
 #include "bench/buffer.h"
 #include "bench/device/memory.h"
+#include "bench/limits/limits.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::bench {
@@ -26,12 +27,15 @@ class RunLimit {
   // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
   // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
   // or more, without a network between the ranks (which all ranks have to know); of reductions
-  // those of float32, and in place where kolo-bench has a choice. On a device's memory: where all
+  // those of float32, and in place where kolo-bench has a choice; of more than two ranks over shm
+  // those from 32 KiB on. On a device's memory: where all
   // ranks share one device, which has room for as much again as their buffers take.
   // Error kDeadline, at the others, where rank 0 has not said for --timeout that it is at work.
   std::optional<double> measure(std::size_t bytes);
 
  private:
+  bool is_known(std::size_t bytes) const;
+  FloorRequest floor_of(std::size_t bytes) const;
   std::optional<double> measure_here(std::size_t bytes) const;
   Problem problem_of(std::size_t bytes) const;
   void wait_for_rank_0(const std::string& key);

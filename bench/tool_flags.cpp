@@ -106,9 +106,8 @@ void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
   add_limits(app, result, typed);
   add_plot(app, result);
   app.add_subcommand("peers",
-                     "Name the peers in this build and their variants: what --against takes, a "
-                     "line each, and with "
-                     "what");
+                     "Name the peers in this build and their variants, a line each: what --against "
+                     "takes, and with what");
   app.add_subcommand("transports",
                      "Name the transports in this build, and whether they serve on this machine");
   add_diff(app, result);

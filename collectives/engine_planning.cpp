@@ -74,9 +74,8 @@ void require_short(const TuningTable& table, const std::string& path, std::strin
   const std::size_t bytes = table.format().size();
   if (bytes <= kLongest) return;
   throw std::invalid_argument(fmt::format(
-      "the tuning table '{}' (named by {}) has {} points, {} bytes, and all ranks can be told {} "
-      "at "
-      "most: leave out collectives, transports, numbers of ranks or sizes that are not used",
+      "the tuning table '{}' (named by {}) has {} points, {} bytes, and all ranks can be told "
+      "{} at most: leave out collectives, transports, numbers of ranks or sizes that are not used",
       path, named_by, table.points().size(), bytes, kLongest));
 }
 
