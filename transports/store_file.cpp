@@ -229,7 +229,7 @@ class FileStore final : public Store {
       }
       const auto now = Clock::now();
       if (!refused_since_) refused_since_ = now;
-      if (now >= deadline) throw kept(now - *refused_since_);
+      if (now >= deadline) throw kept(deadline - *refused_since_);
       lock.unlock();  // others ask for the failure meanwhile
       std::this_thread::sleep_until(std::min<Deadline>(deadline, now + nap));
       nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNapForTheLog);

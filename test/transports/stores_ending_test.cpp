@@ -17,6 +17,13 @@ using store_wire::Kind;
 
 namespace {
 
+// What a store comes to hear, which may be under way.
+std::optional<std::string> heard_by(Store& store) {
+  const auto deadline = in_seconds(20);
+  while (!store.failure() && Clock::now() < deadline) std::this_thread::yield();
+  return store.failure();
+}
+
 // A job of three, of which one has died and one has not come yet.
 class FailedJob {
  public:
@@ -25,8 +32,7 @@ class FailedJob {
     auto second = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
     second->join(1);
     second.reset();
-    const auto deadline = in_seconds(20);
-    while (!first_->failure() && Clock::now() < deadline) std::this_thread::yield();
+    heard_by(*first_);
   }
 
   std::uint16_t port() const { return server_->port(); }
@@ -77,7 +83,7 @@ TEST_CASE("who says hello while a failed job's server ends is told of the failur
 TEST_CASE("a failed job's server waits for nobody once all have come") {
   FailedJob job;
   const auto third = connect_tcp_store("127.0.0.1", job.port(), in_seconds(20));
-  CHECK(third->failure() == job.failure());
+  CHECK(heard_by(*third) == job.failure());
   third->join(2);
   job.end();
   CHECK_THROWS_WITH(third->get("key", in_seconds(20)), job.failure());
