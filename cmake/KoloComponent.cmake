@@ -1,4 +1,5 @@
-# kolo_library(NAME SOURCES...)            a static library kolo_NAME with alias kolo::NAME and the house's flags
+# kolo_library(NAME [OF_PROGRAMS] SOURCES...)   a static library kolo_NAME with alias kolo::NAME and the house's flags; one that
+#                                          only this project's programs link is compiled quickly (KoloQuick.cmake)
 # kolo_headers_alone(NAME)                  kolo::NAME without code: kolo_public_headers says which headers it gives
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
@@ -29,14 +30,19 @@ endfunction()
 set(KOLO_LIBRARY_OPTIONS -fno-semantic-interposition)
 
 function(kolo_library name)
-  add_library(kolo_${name} STATIC ${ARGN})
+  cmake_parse_arguments(arg "OF_PROGRAMS" "" "" ${ARGN})
+  add_library(kolo_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   add_library(kolo::${name} ALIAS kolo_${name})
   set_target_properties(kolo_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(kolo_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
   kolo_flags(kolo_${name})
   target_compile_options(kolo_${name} PRIVATE ${KOLO_LIBRARY_OPTIONS})
-  kolo_precompiled(kolo_${name} FOR libraries)
+  if(arg_OF_PROGRAMS)
+    kolo_precompiled(kolo_${name} FOR programs)
+  else()
+    kolo_precompiled(kolo_${name} FOR libraries)
+  endif()
 endfunction()
 
 function(kolo_headers_alone name)

@@ -1,9 +1,10 @@
 # KOLO_QUICK: for builds that are there to be tested, a tenth of whose time goes into reading the same headers again and
-# again. The sanitizers' presets set it. The others do not, so that a source that forgets an include is found there; only tests,
-# which nobody else compiles, are read so everywhere.
+# again. The sanitizers' presets set it. The others do not, so that a source of the libraries that forgets an include is found
+# there; tests and programs, which are compiled in no other tree, are read so everywhere.
 #
-# kolo_precompiled(TARGET FOR libraries|tests)   TARGET's sources begin with the headers that most of its kind want, read once
-# kolo_one_unit(TARGET SOURCES...)               these sources of TARGET are compiled as one
+# kolo_precompiled(TARGET FOR libraries|programs|tests)   TARGET's sources begin with the headers that most of its kind want,
+#                                                         read once
+# kolo_one_unit(TARGET SOURCES...)                        these sources of TARGET are compiled as one
 #
 # A source with compile options of its own needs SKIP_PRECOMPILE_HEADERS: g++ refuses headers compiled by others.
 
@@ -11,6 +12,7 @@ option(KOLO_QUICK "Precompile headers and join some sources: faster, but blind t
 
 set(KOLO_PRECOMPILED_libraries <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <map> <memory> <optional> <span>
     <stdexcept> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <fmt/ranges.h>)
+set(KOLO_PRECOMPILED_programs ${KOLO_PRECOMPILED_libraries} <filesystem> <fstream> <nlohmann/json.hpp>)
 set(KOLO_PRECOMPILED_tests "${PROJECT_SOURCE_DIR}/test/support/catch.h" <algorithm> <array> <chrono> <cmath> <cstring>
     <filesystem> <fstream> <functional> <memory> <numeric> <set> <stdexcept> <string> <thread> <vector>)
 
@@ -21,10 +23,13 @@ set(KOLO_TEST_OPTIONS $<$<CONFIG:Release>:-Og> $<$<CONFIG:Release>:-Wno-maybe-un
 function(kolo_precompile_for kind target)
   set(source ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-  if(kind STREQUAL libraries)
+  if(NOT kind STREQUAL tests)
     add_library(${target} OBJECT ${source})
     target_compile_options(${target} PRIVATE ${KOLO_LIBRARY_OPTIONS})
     target_link_libraries(${target} PRIVATE kolo::formatting)
+    if(kind STREQUAL programs)
+      target_link_libraries(${target} PRIVATE nlohmann_json::nlohmann_json)
+    endif()
   else()
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE kolo_catch)
@@ -36,7 +41,7 @@ function(kolo_precompile_for kind target)
 endfunction()
 
 function(kolo_precompiled target _ kind)
-  if(NOT KOLO_QUICK AND NOT kind STREQUAL tests)
+  if(NOT KOLO_QUICK AND kind STREQUAL libraries)
     return()
   endif()
   set(from kolo_precompiled_for_${kind})
@@ -47,9 +52,6 @@ function(kolo_precompiled target _ kind)
 endfunction()
 
 function(kolo_one_unit target)
-  if(NOT KOLO_QUICK)
-    return()
-  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${target})
 endfunction()
