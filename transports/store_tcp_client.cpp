@@ -172,7 +172,8 @@ class TcpStore final : public Store {
       const std::lock_guard lock(mutex_);
       if (!questions_.empty()) look();
       if (failure_) return *failure_;
-      deadline = last_patience();
+      const auto now = Clock::now();
+      deadline = now - silent_since() < kWorthAWord ? last_patience() : now;
     }
     const Message message{
         Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
