@@ -20,7 +20,8 @@ using namespace std::chrono_literals;
 // its consequence.
 constexpr auto kGrace = 200ms;
 
-// How long the store may take to say who waits for whom, once a deadline has passed.
+// How long the store may take to say who waits for whom, once a deadline has passed; one that is
+// known to be silent gets no time.
 constexpr auto kLastQuestions = 500ms;
 
 // Under this key a rank that waits for long says for whom.
@@ -103,7 +104,8 @@ std::string Engine::ask_after(const Operation& operation, int last, Deadline unt
 Error Engine::timed_out(const Operation& operation) const {
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
-  const Deadline until = Clock::now() + kLastQuestions;
+  const Deadline now = Clock::now();
+  const Deadline until = store_->silence().empty() ? now + kLastQuestions : now;
   const int last = end_of_waiting(awaited, until);
   const std::string between =
       last == awaited
@@ -179,10 +181,10 @@ Error Engine::settle(Error own) {
       }
     }
     const auto earlier = store_->failure();
-    // Why a peer has gone was to be heard there.
-    const std::string silence = earlier ? "" : store_->silence();
-    if (own.code() == ErrorCode::kPeerLost && !silence.empty())
-      own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+    if (own.code() == ErrorCode::kPeerLost && !earlier) {  // why was to be heard there
+      if (const std::string silence = store_->silence(); !silence.empty())
+        own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+    }
     const std::string mine = to_text(own);
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
     return first == mine ? own : failure_from(first);

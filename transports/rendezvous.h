@@ -15,8 +15,9 @@
 //
 // Where the store *hangs* (rank 0 is stopped, the network is cut, a rank that is stopped holds the
 // file's lock), note(), ask() and failure() still wait for nobody, post_failure() and leave() a
-// second at most, and all others as long as connecting was given (3 to 30 s): a TCP store counts as
-// gone then, which is the job's failure.
+// second at most (post_failure() not at all where silence() has something to say), and all others
+// as long as connecting was given (3 to 30 s): a TCP store counts as gone then, which is the job's
+// failure.
 #pragma once
 
 #include <atomic>

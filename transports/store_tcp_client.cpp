@@ -172,7 +172,8 @@ class TcpStore final : public Store {
       const std::lock_guard lock(mutex_);
       if (!questions_.empty()) look();
       if (failure_) return *failure_;
-      deadline = last_patience();
+      const auto now = Clock::now();
+      deadline = now - silent_since() < kWorthAWord ? last_patience() : now;
     }
     const Message message{
         Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
@@ -471,13 +472,14 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
   } while (Clock::now() < deadline);
-  throw Error(
-      ErrorCode::kDeadline, kNoPeer,
-      fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start), address,
-                  why,
-                  server == kNoPeer ? "start what serves it (the launcher), or correct KOLO_STORE"
-                                    : "start rank 0, which serves it, or correct MASTER_ADDR and "
-                                      "MASTER_PORT"));
+  throw Error(ErrorCode::kDeadline, kNoPeer,
+              fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start),
+                          address, why,
+                          server == kNoPeer
+                              ? "start what serves it (the launcher), or correct KOLO_STORE"
+                              : "start rank 0, which serves it (a job that has failed is over: "
+                                "see its last output), or correct MASTER_ADDR and "
+                                "MASTER_PORT"));
 }
 
 }  // namespace kolo

@@ -16,6 +16,7 @@
 #include "transports/posix/epoll.h"
 #include "transports/posix/event.h"
 #include "transports/posix/socket.h"
+#include "transports/posix/thread.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 #include "transports/store_service.h"
@@ -252,7 +253,9 @@ class Server {
 
 struct TcpStoreServer::State {
   State(const std::string& host, std::uint16_t asked_port, int size)
-      : server(host, asked_port, size), port(server.port()), thread([this] { run(); }) {}
+      : server(host, asked_port, size),
+        port(server.port()),
+        thread(posix::start_thread("the store's server", [this] { run(); })) {}
 
   void run() {
     try {

@@ -16,6 +16,7 @@
 #include "transports/transport_kind.h"
 #include "transports/ucx/carriers.h"
 #include "transports/ucx/channel.h"
+#include "transports/ucx/opening.h"
 #include "transports/ucx/pieces.h"
 #include "transports/waiting.h"
 
@@ -31,6 +32,12 @@ using ucx::UcxChannel;
 // talk to each other; but who has sent its last segments over a connection that is yet to be made
 // then needs its peer's help before it may go.
 constexpr int kAllConnect = 32;
+
+// Descriptors, as counted with UCX 1.13 and two devices of the network: five of the process, twelve
+// of a rank, four for a moment; half as many more are for machines with more devices. Of each peer
+// a connection of tcp's each way, and a lifeline.
+constexpr int kDescriptors = 32;
+constexpr int kDescriptorsPerPeer = 3;
 
 // How long a transport that is destroyed tries to send the rest, and one that is closed to let go
 // of what was drained.
@@ -371,6 +378,8 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   check(request.rank >= 0 && request.rank < request.size, "a rank must be from 0 to size - 1");
   check(request.store != nullptr, "a transport needs a store");
   try {
+    const int peers = request.size <= kAllConnect ? request.size - 1 : 0;
+    ucx::require_descriptors(kDescriptors + peers * kDescriptorsPerPeer);
     return std::make_unique<UcxTransport>(request, settings);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable ||

@@ -1,9 +1,6 @@
 // A peer that writes anything into the words that its streams and this rank's hosts share, over a
 // played device (test/transports/cuda/played.h), which calls it a violation where a stream touches
 // what is not there.
-//
-// One thing is believed of a peer, as nobody here could tell: how long an allocation is that it
-// offers for the first time.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -47,7 +44,8 @@ class Pair {
     link_.their_words = their_words_.address(0);
     link_.own_slots = device_.allocate(kSlotsBytes);
     peers_slots_ = peers_device_.allocate(kSlotsBytes);
-    link_.their_slots = device_.open(peers_device_.export_memory(peers_slots_), "rank 1");
+    link_.their_slots =
+        device_.open(peers_device_.export_memory(peers_slots_), kSlotsBytes, "rank 1");
     link_.mapping = link_.their_slots;
     link_.segment_bytes = kSegment;
     channel_ = std::make_unique<DeviceChannel>(device_, exports_, link_);
@@ -106,18 +104,14 @@ class Pair {
     link_.own->announced.store(++announced_);
   }
 
-  // Of what has been offered before; or by a handle that opens nothing.
+  // By a handle that opens nothing, or of what it opens.
   void lie(Exported& place, Input& input) {
     const unsigned about = input.below(4);
     if (about == 0) place.handle.bytes[input.below(sizeof(IpcHandle))] ^= 1;
-    if (!is_open(place.buffer)) return;
     if (about == 1) place.bytes = input.number<std::uint64_t>();
     if (about == 2) place.base = input.number<std::uint64_t>();
     if (about == 3) place.buffer = 1 + input.below(kMemories);
   }
-
-  // Whether the rank has it mapped, as the channel would not open it again.
-  bool is_open(std::uint64_t buffer) const { return buffer < opened_.size() && opened_[buffer]; }
 
   void write_anything(Input& input) {
     const std::size_t count = sizeof(Block) / sizeof(std::uint64_t);
@@ -155,7 +149,6 @@ class Pair {
     require(place.has_value(), "the peer's slots can be exported");
     Exported said = *place;
     if (input.below(2) != 0) said.bytes = input.number<std::uint16_t>();
-    if (said.bytes > kSlotsBytes) said.bytes = kSlotsBytes;
     link_.own->captured_slots = said;
     link_.own->has_captured_slots.store(input.below(2));
   }
@@ -191,7 +184,6 @@ class Pair {
 
   void take(Input& input) {
     const std::size_t bytes = size_of(input);
-    const auto before = static_cast<std::size_t>(driver_->calls("ipc_open"));
     switch (input.below(4)) {
       case 0:
         channel_->view(stream_, bytes);
@@ -205,13 +197,6 @@ class Pair {
       default:
         channel_->view_sent(stream_, bytes);
     }
-    if (static_cast<std::size_t>(driver_->calls("ipc_open")) != before) note_opened();
-  }
-
-  // All that was announced is taken for open, if anything was opened.
-  void note_opened() {
-    for (const Announcement& each : link_.own->ring)
-      if (each.place.buffer < opened_.size()) opened_[each.place.buffer] = true;
   }
 
   void give(Input& input) {
@@ -268,7 +253,6 @@ class Pair {
   std::unique_ptr<DeviceChannel> channel_;
   Stream stream_ = nullptr;
   std::uint64_t announced_ = 0;
-  std::array<bool, 64> opened_{};
 };
 
 }  // namespace

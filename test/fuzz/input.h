@@ -46,6 +46,14 @@ class Input {
   // From 0 to `end` - 1.
   unsigned below(unsigned end) { return number<std::uint8_t>() % end; }
 
+  // From 0 to `end` + `rare` - 1, the last ones seldom: what has been added to a target's `end`
+  // choices leaves its corpus as it was, nearly.
+  unsigned below_or_rare(unsigned end, unsigned rare) {
+    constexpr unsigned kRare = 240;
+    const unsigned byte = number<std::uint8_t>();
+    return byte < kRare ? byte % end : end + byte % rare;
+  }
+
   // Up to 255 bytes, their number first.
   std::string short_text() { return std::string(take(number<std::uint8_t>())); }
 

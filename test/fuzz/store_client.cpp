@@ -1,9 +1,12 @@
 // What a server of a TCP store says, or what listens in its place: the client's side of it.
 //
 // The client calls, and finds on its socket what the input says. Where that holds no answer to the
-// call, the server is made to have hung up, as nobody wants to wait.
+// call, the server is made to have hung up, as nobody wants to wait. What is noted or asked waits
+// for no answer, and may have it in any later call.
 #include <sys/socket.h>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "test/fuzz/input.h"
 #include "test/fuzz/sockets.h"
@@ -23,11 +26,15 @@ class Server {
 
   // What is there when the client makes its next call.
   void speak(Input& input, bool needs_no_failure) {
-    hear_all();
     if (!is_failed_ || !needs_no_failure) ++id_;  // else it is not asked
-    is_answered_ = false;
-    for (unsigned speeches = input.below(4); speeches > 0; --speeches) say(speech_of(input, id_));
+    chat(input);
     if (!is_answered_) ::shutdown(ends_.mine.get(), SHUT_WR);
+  }
+
+  // The same for a call that waits for nothing.
+  void chat_once_more(Input& input) {
+    ++id_;
+    chat(input);
   }
 
   void answer_hello() {
@@ -38,6 +45,12 @@ class Server {
   void note_failure() { is_failed_ = true; }
 
  private:
+  void chat(Input& input) {
+    hear_all();
+    is_answered_ = false;
+    for (unsigned speeches = input.below(4); speeches > 0; --speeches) say(speech_of(input, id_));
+  }
+
   // And notes what the client will make of it.
   void say(const std::string& speech) {
     posix::send_some(ends_.mine, speech.data(), speech.size());
@@ -65,11 +78,14 @@ class Server {
   bool is_answered_ = false;  // that call
 };
 
-void call(Store& store, Input& input, Server& server) {
-  enum : unsigned { kSet, kTryGet, kGet, kAdd, kPostFailure, kFailure, kJoin, kLeave };
-  const unsigned what = input.below(8);
+using Answers = std::vector<std::shared_ptr<const Store::Answer>>;
+
+void call(Store& store, Input& input, Server& server, Answers& answers) {
+  enum : unsigned { kSet, kTryGet, kGet, kAdd, kPostFailure, kFailure, kJoin, kLeave, kNote, kAsk };
+  const unsigned what = input.below_or_rare(kNote, 2);
   const std::string key = input.short_text();
   if (what < 5) server.speak(input, what == kGet || what == kPostFailure);
+  if (what == kNote || what == kAsk) server.chat_once_more(input);
   switch (what) {
     case kSet:
       return store.set(key, input.short_text());
@@ -83,11 +99,32 @@ void call(Store& store, Input& input, Server& server) {
       static_cast<void>(store.post_failure(key));
       return server.note_failure();
     case kFailure:
+      store.silence();
       return static_cast<void>(store.failure());
+    case kNote:
+      return store.note(key, input.short_text());
+    case kAsk:
+      answers.push_back(store.ask(key));
+      return;
     case kJoin:
       return store.join(static_cast<int>(number_of(input)));
     default:
       return store.leave();
+  }
+}
+
+// What a question is told comes once, and has come where the store is over.
+void require_answers(Store& store, const Answers& answers) {
+  store.failure();
+  bool is_over = false;
+  try {
+    store.note("last", "words");
+  } catch (const Error&) {
+    is_over = true;
+  }
+  for (const auto& answer : answers) {
+    require(answer->has_come || !is_over, "who has asked a store that is over is told so");
+    require(answer->has_come || !answer->value, "there is nothing before the answer has come");
   }
 }
 
@@ -96,6 +133,7 @@ void call(Store& store, Input& input, Server& server) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   Server server;
+  Answers answers;
   if (input.below(8) == 0) {
     server.speak(input, false);
   } else {
@@ -106,12 +144,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         tcp_store_over(server.client_end(), "fuzz", Clock::now() + std::chrono::seconds(20));
     for (int calls = 0; store != nullptr && calls < 32 && !input.is_empty(); ++calls) {
       try {
-        call(*store, input, server);
+        call(*store, input, server, answers);
       } catch (const Error& error) {
         require(error.code() == ErrorCode::kAborted || error.code() == ErrorCode::kUnavailable,
                 "a store that has ended is an aborted job, or over");
       }
     }
+    if (store != nullptr) require_answers(*store, answers);
   } catch (const Error& error) {
     require(error.what()[0] != '\0', "an error says something");
   }

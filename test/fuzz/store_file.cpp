@@ -33,9 +33,15 @@ std::string record_of(Input& input) {
   return bytes + key + value;
 }
 
+void note_and_ask(Store& store, const std::string& key, const std::string& value) {
+  store.note(key, value);
+  const auto answer = store.ask(key);
+  require(answer->has_come && answer->value == value, "what was noted is there");
+}
+
 void use(Store& store, Input& input) {
   const std::string key = input.short_text();
-  switch (input.below(6)) {
+  switch (input.below_or_rare(6, 2)) {
     case 0:
       return static_cast<void>(store.try_get(key));
     case 1:
@@ -46,6 +52,14 @@ void use(Store& store, Input& input) {
       return store.join(static_cast<int>(input.below(4)));
     case 4:
       return store.leave();
+    case 6:
+      return note_and_ask(store, key, input.short_text());
+    case 7: {
+      const auto answer = store.ask(key);
+      require(answer->has_come && answer->value == store.try_get(key),
+              "a file that nobody keeps answers at once, and the same");
+      return;
+    }
     default:
       return static_cast<void>(store.failure());
   }

@@ -102,3 +102,12 @@ TEST_CASE("a rank that is told of the failure in place of a hello says that") {
   CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(20)), "rank 1 is gone");
   server.join();
 }
+
+TEST_CASE("who comes when rank 0 has ended is told that the job may be over, and where to look") {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
+  const std::uint16_t port = server->port();
+  server.reset();
+  CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(0.1), 0),
+                    ContainsSubstring("start rank 0, which serves it") &&
+                        ContainsSubstring("over: see its last output"));
+}

@@ -76,7 +76,8 @@ bool CapturedChannel::find_their_slots() {
   if (link_.is_same_process) {
     their_slots_ = reinterpret_cast<std::byte*>(place.base);
   } else {
-    their_slots_ = mapping_ = device_.open(place.handle, fmt::format("rank {}", link_.peer));
+    their_slots_ = mapping_ =
+        device_.open(place.handle, slots_bytes(), fmt::format("rank {}", link_.peer));
   }
   return true;
 }

@@ -338,13 +338,37 @@ IpcHandle Device::export_memory(const std::byte* base) const {
   return handle;
 }
 
-std::byte* Device::open(const IpcHandle& handle, const std::string& whose) const {
+std::size_t Device::bytes_from(Address place) const {
+  Address begin = 0;
+  std::size_t bytes = 0;
+  check_call(driver_->pointer_attribute(&begin, kRangeStart, place),
+             "cuPointerGetAttribute(RANGE_START_ADDR)");
+  check_call(driver_->pointer_attribute(&bytes, kRangeSize, place),
+             "cuPointerGetAttribute(RANGE_SIZE)");
+  const Address before = place - begin;
+  return before < bytes ? bytes - before : 0;
+}
+
+std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
+                        const std::string& whose) const {
   const Current current(*this);
   Address mapped = 0;
   const int code = driver_->ipc_open(&mapped, handle, kLazyPeerAccess);
   if (code != kSuccess) {
     fail(code, fmt::format("cuIpcOpenMemHandle_v2 of {}'s memory", whose),
          code == kOutOfMemory ? free_memory() : kIpcAdvice);
+  }
+  try {
+    const std::size_t there = bytes_from(mapped);
+    if (there < bytes) {
+      throw Error(ErrorCode::kProtocol, kNoPeer,
+                  fmt::format("{} offers memory of {} bytes, of which the driver has {}: is it the "
+                              "same build of kolo?",
+                              whose, bytes, there));
+    }
+  } catch (...) {
+    driver_->ipc_close(mapped);
+    throw;
   }
   return pointer_to(mapped);
 }

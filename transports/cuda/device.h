@@ -88,7 +88,9 @@ class Device {
   std::uint64_t buffer_at(const void* pointer) const;
 
   IpcHandle export_memory(const std::byte* base) const;
-  std::byte* open(const IpcHandle& handle, const std::string& whose) const;
+  // `bytes`: what must be there. Error kProtocol, and nothing stays open, where the driver has
+  // less.
+  std::byte* open(const IpcHandle& handle, std::size_t bytes, const std::string& whose) const;
   void close(std::byte* mapped) const noexcept;
 
   // --- on a stream ---
@@ -121,6 +123,9 @@ class Device {
 
  private:
   class Current;
+
+  // From there to the end of the allocation.
+  std::size_t bytes_from(Address place) const;
 
   [[noreturn]] void fail(int code, const std::string& call, const std::string& advice = "") const;
   void check_call(int code, const char* call) const {

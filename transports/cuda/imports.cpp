@@ -32,7 +32,8 @@ std::byte* Imports::map(const Exported& place, std::size_t bytes, std::uint64_t 
   }
   close_where_done();
   make_room();
-  open_.push_back({place, device_.open(place.handle, whose_), work, false});
+  std::byte* const mapped = device_.open(place.handle, place.bytes, whose_);
+  open_.push_back({place, mapped, work, false});
   return open_.back().mapped + place.offset;
 }
 

@@ -29,7 +29,7 @@ class Imports {
 
   // The peer's place in this address space, for the work number `work`. Error kSystem where the
   // driver will not open it; kProtocol for a place outside of its allocation, or in one that is not
-  // as it was when it was opened.
+  // as it was when it was opened, or is longer than what the driver has there.
   std::byte* map(const Exported& place, std::size_t bytes, std::uint64_t work);
 
   // The peer has freed it. It is closed at once, or when the work that uses it is done.

@@ -266,8 +266,10 @@ class Meeting {
     link.their_words = met.words->address(request_.rank);
     link.own_slots = met_->own_slots + index(peer) * slot_bytes();
     std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
-    if (!link.is_same_process)
-      ring = link.mapping = met_->device->open(card.handle, fmt::format("rank {}", peer));
+    if (!link.is_same_process) {
+      ring = link.mapping = met_->device->open(card.handle, index(request_.size) * slot_bytes(),
+                                               fmt::format("rank {}", peer));
+    }
     link.their_slots = ring + index(request_.rank) * slot_bytes();
     link.segment_bytes = settings_.segment_bytes;
     link.slots = static_cast<std::uint64_t>(settings_.slots);

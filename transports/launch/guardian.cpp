@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "transports/posix/thread.h"
+
 namespace kolo::launch {
 namespace {
 
@@ -53,7 +55,7 @@ Guardian::Guardian(int ranks) {
   line_ = posix::Descriptor(ends[1]);
   pid_ = fork();
   if (pid_ == 0) guard(ends[0], groups);
-  if (pid_ < 0) posix::throw_system("launcher: fork");
+  if (pid_ < 0) posix::throw_no_process("launcher: fork");
 }
 
 Guardian::~Guardian() {

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "transports/error.h"
+#include "transports/posix/thread.h"
 
 namespace kolo::launch {
 namespace {
@@ -160,7 +161,7 @@ RankProcess::RankProcess(const RankProgram& program, const Guardian& guardian) {
                  cores};
   pid_ = fork();
   if (pid_ == 0) become_rank(plan, guardian);
-  if (pid_ < 0) posix::throw_system("launcher: fork");
+  if (pid_ < 0) posix::throw_no_process("launcher: fork");
   setpgid(pid_, pid_);  // as the child does: whoever comes first
   failure.to.close();
   if (const int error = start_error(failure.from.get(), pid_); error != 0) {

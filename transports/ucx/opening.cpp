@@ -2,10 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "transports/error.h"
+#include "transports/posix/descriptor.h"
 #include "transports/settings.h"
 #include "transports/transport.h"
 #include "transports/ucx/carriers.h"
@@ -18,8 +25,8 @@ namespace kolo::ucx {
 namespace {
 
 // What UCX is told to go without, in turn, where the user names nothing and a queue in shared
-// memory cannot be opened (no room, or a container that forbids it): of its own accord it then
-// gives up all. Null: nothing.
+// memory cannot be opened (no room, a file that may not be so long, or a container that forbids
+// it): of its own accord it then gives up all. Null: nothing.
 constexpr const char* kGoesWithout[] = {nullptr, "^sysv", "^posix", "^posix,sysv"};
 
 using Config = std::unique_ptr<ucp_config_t, decltype(&::ucp_config_release)>;
@@ -57,6 +64,38 @@ ucs_status_t open_context(const Library& ucp, int size, const char* ways, ucp_co
   return init(ucp, config.get(), size, context);
 }
 
+// A queue in shared memory is a file. Who writes beyond the limit on files is ended by a signal: as
+// long as this object lives, this thread gets an error in its place.
+class LongFilesAreErrors {
+ public:
+  LongFilesAreErrors() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    was_pending_ = is_pending();
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~LongFilesAreErrors() {
+    const timespec none{};
+    if (has_met_limit()) sigtimedwait(&signal_, nullptr, &none);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  LongFilesAreErrors(const LongFilesAreErrors&) = delete;
+  LongFilesAreErrors& operator=(const LongFilesAreErrors&) = delete;
+
+  bool has_met_limit() const { return !was_pending_ && is_pending(); }
+
+ private:
+  static bool is_pending() {
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGXFSZ) == 1;
+  }
+
+  sigset_t signal_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
 ucs_status_t open_worker_in(const Library& ucp, ucp_context_h context, ucp_worker_h& worker) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS |
@@ -88,7 +127,15 @@ std::string ways_there_are(const Library& ucp) {
                           text_of(ucp, status), ways_there_are(ucp)));
 }
 
-[[noreturn]] void fail_without_worker(const Library& ucp, ucs_status_t status) {
+[[noreturn]] void fail_without_worker(const Library& ucp, ucs_status_t status, bool has_met_limit) {
+  rlimit limit{};
+  if (has_met_limit && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("UCX cannot open what it would run on ({}): a queue in shared memory "
+                            "counts as a file, and files are limited to {} bytes: raise ulimit -f, "
+                            "or do without such queues (UCX_TLS=tcp, or no UCX_TLS at all)",
+                            text_of(ucp, status), limit.rlim_cur));
+  }
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("UCX cannot open what it would run on ({}): see what it says above; "
                           "room in /dev/shm may be short, or locked memory (ulimit -l), and "
@@ -102,7 +149,25 @@ std::string resources_of(const Library& ucp, ucp_context_h context) {
   return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
 }
 
+void require_descriptors(int needed) {
+  std::vector<posix::Descriptor> free;
+  while (static_cast<int>(free.size()) < needed) {
+    posix::Descriptor next(::eventfd(0, EFD_CLOEXEC));
+    if (!next.is_open()) {
+      const std::string why = posix::error_text(errno);
+      const std::size_t count = free.size();
+      free.clear();
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  fmt::format("UCX may need {} more file descriptors here, and can have {}: {}; or "
+                              "choose another transport (KOLO_TRANSPORT)",
+                              needed, count, why));
+    }
+    free.push_back(std::move(next));
+  }
+}
+
 Opened open_worker(const Library& ucp, int size) {
+  const LongFilesAreErrors long_files_are_errors;
   ucs_status_t first = UCS_OK;  // why the worker could not be opened
   for (const char* const ways : kGoesWithout) {
     Opened opened;
@@ -115,7 +180,7 @@ Opened open_worker(const Library& ucp, int size) {
     if (first == UCS_OK) first = status;
     if (is_in_environment("UCX_TLS")) break;
   }
-  fail_without_worker(ucp, first);
+  fail_without_worker(ucp, first, long_files_are_errors.has_met_limit());
 }
 
 }  // namespace kolo::ucx

@@ -180,6 +180,32 @@ TEST_CASE("a peer that says another length of what is open already is not believ
   CHECK(two.machine.violations().empty());
 }
 
+TEST_CASE("a peer that says more of an allocation than the driver has there is not believed") {
+  Two two;
+  std::byte* const memory = two.exporter.allocate(4096);
+  const auto place = two.exports.find(memory, 64);
+  REQUIRE(place);
+  for (const std::uint64_t bytes : {std::uint64_t{4097}, ~std::uint64_t{0}}) {
+    Exported longer = *place;
+    longer.bytes = bytes;
+    longer.offset = bytes - 64;
+    try {
+      two.imports.map(longer, 64, 1);
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+      CHECK_THAT(error.what(),
+                 ContainsSubstring("rank 1 offers memory of " + std::to_string(bytes) +
+                                   " bytes, of which the driver has 4096"));
+    }
+  }
+  CHECK(two.imports.size() == 0);
+  two.other->fail("pointer_attribute", 999);
+  CHECK_THROWS_WITH(two.imports.map(*place, 64, 1), ContainsSubstring("the driver's error 999"));
+  CHECK(two.other->calls("ipc_close") == 3);
+  CHECK(two.imports.map(*place, 64, 1) != nullptr);
+}
+
 TEST_CASE("an allocation at the end of all addresses overlaps none that lies elsewhere") {
   Two two;
   std::byte* const memory = two.exporter.allocate(64);

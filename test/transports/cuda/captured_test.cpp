@@ -359,6 +359,27 @@ struct OneEnd {
 
 }  // namespace
 
+TEST_CASE("slots for captured work are as long as the driver says, whatever their peer does") {
+  OneEnd end(false);
+  const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
+  const auto peer = end.machine.process();
+  const cuda::Device peers_device(peer, 0);
+  std::byte* const memory = peers_device.allocate(wanted - 1);
+  cuda::CapturedChannel channel(end.device, end.link);
+  cuda::Stream const stream = end.driver->make_stream();
+  end.driver->capture(stream);
+  channel.begin(stream, 1);
+  end.link.own->captured_slots = {0, reinterpret_cast<std::uint64_t>(memory), wanted, 0,
+                                  peers_device.export_memory(memory)};
+  end.link.own->has_captured_slots.store(1, std::memory_order_release);
+  CHECK_THROWS_WITH(channel.reserve(),
+                    ContainsSubstring("rank 1 offers memory of") &&
+                        ContainsSubstring("the driver has " + std::to_string(wanted - 1)));
+  CHECK(end.driver->calls("ipc_close") == 1);
+  end.driver->end_capture(stream);
+  peers_device.free(memory);
+}
+
 TEST_CASE("slots for captured work that a peer offers too short are neither opened nor used") {
   for (const bool is_same_process : {false, true}) {
     INFO("one process: " << is_same_process);
