@@ -473,7 +473,8 @@ bool Communicator::progress() {
   return state->progress();
 }
 
-void Communicator::abort(std::string_view reason) { state().abort(reason); }
+// A callback may destroy this.
+void Communicator::abort(std::string_view reason) { std::shared_ptr(held())->abort(reason); }
 
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   try {

@@ -3,9 +3,9 @@
 // Every rank of a communicator calls the same operations in the same order. An operation is checked
 // against its peers' as it starts: a different collective, type, operation, count or root is an
 // error on all ranks, not a hang. (Who differs in that it only sends, as one that takes itself for
-// the root, may learn it from the next operation only.) A failure anywhere *poisons* the
-// communicator: every rank gets the same first cause, within its timeout, and every later call
-// throws it again.
+// the root, may learn it from the next operation only.) A failure anywhere *poisons* the job: every
+// rank gets the same first cause, within its timeout. From the moment that a rank knows of it,
+// every later call there throws it, of this communicator and of all that are made from one another.
 //
 // Threading: all calls are safe from several threads, but the order in which operations are issued
 // must be the same on every rank, so threads that issue must agree on an order. No thread is
@@ -435,8 +435,10 @@ class Communicator : public SpanCalls<Communicator> {
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //
-  // A group outlives this communicator if need be; a failure in one is a failure of the job, and
-  // poisons all communicators.
+  // A group outlives this communicator if need be. A failure in one is a failure of the job: on a
+  // rank that knows of it no call of any passes any more, and what is in flight in the others ends
+  // with it, in their next call or wait. (Communicators that are constructed apart, over one store,
+  // each hear of it when they next wait for a peer.)
 
   // Ranks of one `color` become a group, in the order of `key`, then of rank. Collective over all
   // ranks; who gives a color below 0 has no part in any.
