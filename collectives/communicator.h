@@ -123,26 +123,6 @@ struct ServerPlan {
 // progress, on the thread that makes it.
 using ServerUpdate = std::function<void(std::size_t first, std::span<std::byte> sums)>;
 
-// Bytes as the channels counted them: what the formulas of the algorithms speak of, headers apart.
-struct CommunicatorStatistics {
-  std::uint64_t payload_bytes_sent = 0;
-  std::uint64_t payload_bytes_received = 0;
-  std::uint64_t header_bytes_sent = 0;
-  std::uint64_t bytes_sent_to_other_hosts = 0;  // payload and headers
-  std::uint64_t operations = 0;
-};
-
-// What passed between this rank and a peer, the measuring of costs at the start included, and how
-// this rank waited for it.
-struct PeerStatistics {
-  ChannelStatistics channel;
-  WaitStatistics waits;
-  // Of that, what this rank's calls on streams had to do with the peer: bytes and segments of
-  // payload, counted when they are given to a stream, be they moved yet or not. (`channel` counts
-  // them too, some transports when they have moved.)
-  ChannelStatistics on_streams = {};
-};
-
 // A stream of the rank's device, as its runtime has it (cudaStream_t, CUstream); null: the default
 // stream.
 struct DeviceStream {
@@ -170,9 +150,6 @@ struct CallOptions {
   // whole, and a persistent one's as long as it is started.
   std::optional<DeviceStream> stream = {};
 };
-
-// Elements per rank.
-using Counts = std::span<const std::size_t>;
 
 // What a call that names no algorithm goes by: see Communicator::predict.
 struct Prediction {
@@ -419,19 +396,39 @@ class Communicator : public SpanCalls<Communicator> {
 
   using SpanCalls::all_gather;
   using SpanCalls::all_gather_async;
+  using SpanCalls::all_gather_v;
+  using SpanCalls::all_gather_v_async;
   using SpanCalls::all_reduce;
   using SpanCalls::all_reduce_async;
   using SpanCalls::all_to_all;
   using SpanCalls::all_to_all_async;
+  using SpanCalls::all_to_all_v;
+  using SpanCalls::all_to_all_v_async;
   using SpanCalls::broadcast;
   using SpanCalls::broadcast_async;
+  using SpanCalls::exclusive_scan;
+  using SpanCalls::exclusive_scan_async;
+  using SpanCalls::gather;
+  using SpanCalls::gather_async;
+  using SpanCalls::gather_v;
+  using SpanCalls::gather_v_async;
   using SpanCalls::receive;
   using SpanCalls::receive_async;
   using SpanCalls::reduce;
+  using SpanCalls::reduce_async;
   using SpanCalls::reduce_scatter;
   using SpanCalls::reduce_scatter_async;
+  using SpanCalls::reduce_scatter_v;
+  using SpanCalls::reduce_scatter_v_async;
+  using SpanCalls::scan;
+  using SpanCalls::scan_async;
+  using SpanCalls::scatter;
+  using SpanCalls::scatter_async;
+  using SpanCalls::scatter_v;
+  using SpanCalls::scatter_v_async;
   using SpanCalls::send;
   using SpanCalls::send_async;
+  using SpanCalls::send_receive;
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //
