@@ -109,6 +109,8 @@ class Engine {
   bool progress();
 
   void abort(std::string_view reason);
+  // The job's, as far as the store tells at once; from then on this rank knows of it.
+  std::optional<Error> failure();
   // Throws the job's failure where this rank knows of one, with which all in flight here has then
   // ended; or is about to, where another thread, or the caller of a callback, drives.
   void require_alive() {

@@ -285,6 +285,12 @@ void Engine::abort(std::string_view reason) {
   fail(cause);
 }
 
+std::optional<Error> Engine::failure() {
+  if (failure_->is_known()) return failure_->cause();
+  const auto said = store_->failure();
+  return said ? std::optional(failure_->learn(failure_from(*said))) : std::nullopt;
+}
+
 // Who drives sees to the end of what is in flight; nobody waits for that here.
 void Engine::fail_with_job() {
   std::unique_lock lock(mutex_);

@@ -127,6 +127,27 @@ TEST_CASE("who aborts in a group's callback has failed all of the job there") {
   CHECK(outcomes[0].text == "");  // rank 1 may be told before its last call has ended
 }
 
+TEST_CASE("who asks for a failure hears of it without a call, and lets none pass from then on") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, options_over("inproc"));
+    Communicator group = *world.split(0, -rank);
+    for (int time = 0; time < 3; ++time) pass_word(world);
+    if (rank == 1) {
+      store->get("rank 0 has sent all", Clock::now() + 20s);
+      return world.abort("enough");
+    }
+    expect(!group.failure().has_value(), "all is well");
+    store->set("rank 0 has sent all", "");
+    const Deadline patience = Clock::now() + 20s;
+    while (!group.failure()) expect(Clock::now() < patience, "no failure is heard of");
+    const Error heard = *world.failure();
+    expect(heard.code() == ErrorCode::kAborted && heard.peer() == 1, "rank 1 aborted");
+    expect_no_call_passes(world, "the world", "aborted: enough");
+    expect(std::string(world.failure()->what()) == heard.what(), "it stays the same");
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
+}
+
 TEST_CASE("a group that could not be made fails those it would have come from") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, options_over("inproc"));
