@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "collectives/algorithm_table.h"
 #include "collectives/algorithms/dissemination.h"
 #include "collectives/calls.h"
 #include "collectives/communicator_state.h"
@@ -70,21 +69,6 @@ const std::shared_ptr<Communicator::State>& Communicator::held() const {
 }
 
 Communicator::State& Communicator::state() const { return *held(); }
-
-int Communicator::rank() const { return state().rank(); }
-int Communicator::size() const { return state().size(); }
-std::string_view Communicator::transport() const { return state().transport().name(); }
-std::string Communicator::carrier() const { return state().transport().carrier(); }
-std::span<const int> Communicator::hosts() const { return state().hosts(); }
-std::string_view Communicator::algorithm(Collective collective, std::size_t bytes, ElementType type,
-                                         ReduceOp op) const {
-  return algorithm_name(state().choose(collective, bytes, type, op));
-}
-std::vector<Prediction> Communicator::predict(Collective collective, std::size_t bytes,
-                                              ElementType type, ReduceOp op) const {
-  return state().predict(collective, bytes, type, op);
-}
-Costs Communicator::costs() const { return state().costs(); }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, ElementType type,
                               ReduceOp op, const CallOptions& call) {
@@ -473,7 +457,8 @@ bool Communicator::progress() {
   return state->progress();
 }
 
-void Communicator::abort(std::string_view reason) { state().abort(reason); }
+// A callback may destroy this.
+void Communicator::abort(std::string_view reason) { std::shared_ptr(held())->abort(reason); }
 
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   try {
@@ -488,12 +473,5 @@ std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
                             state().caller().rank, bytes));
   }
 }
-
-CommunicatorStatistics Communicator::statistics() const { return state().statistics(); }
-PeerStatistics Communicator::peer_statistics(int peer) const {
-  return state().peer_statistics(peer);
-}
-std::vector<StepProfile> Communicator::step_profile() const { return state().step_profile(); }
-void Communicator::write_records() { state().write_records(); }
 
 }  // namespace kolo

@@ -3,9 +3,9 @@
 // Every rank of a communicator calls the same operations in the same order. An operation is checked
 // against its peers' as it starts: a different collective, type, operation, count or root is an
 // error on all ranks, not a hang. (Who differs in that it only sends, as one that takes itself for
-// the root, may learn it from the next operation only.) A failure anywhere *poisons* the
-// communicator: every rank gets the same first cause, within its timeout, and every later call
-// throws it again.
+// the root, may learn it from the next operation only.) A failure anywhere *poisons* the job: every
+// rank gets the same first cause, within its timeout. From the moment that a rank knows of it,
+// every later call there throws it, of this communicator and of all that are made from one another.
 //
 // Threading: all calls are safe from several threads, but the order in which operations are issued
 // must be the same on every rank, so threads that issue must agree on an order. No thread is
@@ -16,7 +16,11 @@
 // std::invalid_argument, and the destructor leaves all as it is. (A Work in flight is not to be
 // touched there, and a child should exec or _exit.)
 //
-// Buffers of reductions are aligned to their elements; what is only moved may lie anywhere.
+// Buffers. `count` is of the whole operation, on every rank the same; a rank's share of it is that
+// of chunk_begin() and chunk_count() (schedule.h): of 10 elements three ranks have 4, 3 and 3. What
+// holds no elements may be null. Buffers of reductions are aligned to their elements; what is only
+// moved may lie anywhere. Until an operation is over, what it reads must stay as it is, and what it
+// writes is nobody's. What failed may have written part of it.
 //
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
 // kolo::Error for the rest.
@@ -64,6 +68,7 @@
 
 #include "collectives/costs.h"
 #include "collectives/element.h"
+#include "collectives/options.h"
 #include "collectives/profile.h"
 #include "collectives/reducer.h"
 #include "collectives/schedule.h"
@@ -73,106 +78,6 @@
 #include "transports/rendezvous.h"
 
 namespace kolo {
-
-// Which bits a reduction of floats may have. In every mode all ranks get the same.
-enum class Reproducibility : std::uint8_t {
-  kFast,       // those of the algorithm that is the fastest here: another run may choose another
-  kOrdered,    // the same in every run with the same ranks, counts and transport: what is chosen
-               // does not depend on what was measured at the start
-  kInvariant,  // those of ((x0 op x1) op x2) ..., for any algorithm that does it, any segment,
-               // transport and number of buckets; the others are refused where the order matters,
-               // which it does not for two ranks
-};
-
-std::string_view to_string(Reproducibility mode);
-
-struct RankDevice;
-
-struct CommunicatorOptions {
-  std::string transport = "auto";  // a name of transport_names(), or "auto"
-  std::string name = "world";      // keeps communicators of one job apart in the store
-  // Of every operation, and of finding the others; 0: KOLO_TIMEOUT_MS, if set, or else 30 s.
-  std::chrono::milliseconds timeout{0};
-  std::size_t segment_bytes = 0;  // 0: the transport's preference
-  std::string host_id = {};       // as which host of its machine it counts; empty: KOLO_HOST_ID
-  bool progress_thread = false;   // a thread that drives asynchronous operations while nobody waits
-  Reproducibility reproducibility = Reproducibility::kFast;  // the same on every rank
-  // A table of measured choices (kolo-bench tune writes it): a file, read by rank 0 alone; empty:
-  // KOLO_TUNING, if set.
-  std::string tuning = {};
-  bool profile = false;  // sums for Communicator::step_profile()
-  // A file for the steps of every operation on a timeline: FILE.json becomes
-  // FILE.RANK.json when the communicator ends; empty: KOLO_TIMELINE, if set. Profiles as well.
-  std::string timeline = {};
-  // The device whose streams this rank's calls may name (rank_device.h); null: none. Ranks may
-  // differ, and those with a device and those without meet in one communicator.
-  std::shared_ptr<const RankDevice> device = {};
-};
-
-// Where the servers of push_pull, push and pull are. Ranks that are not servers are workers; with
-// `everywhere`, each is both.
-struct ServerPlan {
-  bool everywhere = false;
-  std::vector<int>
-      servers;  // ranks that serve and do not work; server i holds chunk i of every push
-};
-
-// Called by a server for every complete piece of its chunk, as soon as it is complete: `first` is
-// the index of the first element in the whole operation, `sums` the reduction, to be replaced by
-// what the workers shall pull. Empty: the reduction itself is what they pull. Called inside
-// progress, on the thread that makes it.
-using ServerUpdate = std::function<void(std::size_t first, std::span<std::byte> sums)>;
-
-// Bytes as the channels counted them: what the formulas of the algorithms speak of, headers apart.
-struct CommunicatorStatistics {
-  std::uint64_t payload_bytes_sent = 0;
-  std::uint64_t payload_bytes_received = 0;
-  std::uint64_t header_bytes_sent = 0;
-  std::uint64_t bytes_sent_to_other_hosts = 0;  // payload and headers
-  std::uint64_t operations = 0;
-};
-
-// What passed between this rank and a peer, the measuring of costs at the start included, and how
-// this rank waited for it.
-struct PeerStatistics {
-  ChannelStatistics channel;
-  WaitStatistics waits;
-  // Of that, what this rank's calls on streams had to do with the peer: bytes and segments of
-  // payload, counted when they are given to a stream, be they moved yet or not. (`channel` counts
-  // them too, some transports when they have moved.)
-  ChannelStatistics on_streams = {};
-};
-
-// A stream of the rank's device, as its runtime has it (cudaStream_t, CUstream); null: the default
-// stream.
-struct DeviceStream {
-  void* handle = nullptr;
-};
-
-// Per call; the defaults are right.
-struct CallOptions {
-  // A name of algorithm_names(collective); empty: what the planner chooses.
-  std::string_view algorithm = {};
-  std::size_t segment_bytes = 0;
-  // The ..._async form plans the operation and does not issue it: Work::start() does, as often as
-  // one likes, with the same buffers.
-  bool is_persistent = false;
-  // From the issue to the end of the operation; 0: the communicator's. Ranks may differ: the
-  // shortest ends it for all.
-  std::chrono::milliseconds timeout{0};
-  // Of kScaledSum, and of nothing else: what this rank's elements are multiplied by before they are
-  // summed, which may differ from rank to rank (as in NCCL's ncclRedOpCreatePreMulSum). Finite in
-  // float32, for float64 in float64.
-  double scale = 1;
-  // Enqueues the operation there, whose buffers are then memory of the rank's device.
-  // std::invalid_argument, before anything is sent, for host memory with a stream, device memory
-  // without, or a rank without a device. The stream must live until the operation is given to it
-  // whole, and a persistent one's as long as it is started.
-  std::optional<DeviceStream> stream = {};
-};
-
-// Elements per rank.
-using Counts = std::span<const std::size_t>;
 
 // What a call that names no algorithm goes by: see Communicator::predict.
 struct Prediction {
@@ -201,6 +106,11 @@ class Communicator : public SpanCalls<Communicator> {
 
   int rank() const;
   int size() const;
+  // CommunicatorOptions::name; of a group, one that its members have in common.
+  std::string_view name() const;
+  // Which rank of the job `rank` is: the same but in groups (split, subset), whose ranks are
+  // numbered anew. std::invalid_argument where there is no such rank.
+  int job_rank(int rank) const;
   std::string_view transport() const;
   // What that goes over where there are several such: libfabric's provider, the transports that UCX
   // has taken; empty elsewhere.
@@ -242,12 +152,14 @@ class Communicator : public SpanCalls<Communicator> {
   Work all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
                         const CallOptions& call = {});
 
+  // `data` holds `count` elements at the root, which all others get there.
   void broadcast(void* data, std::size_t count, ElementType type, int root,
                  const CallOptions& call = {});
   Work broadcast_async(void* data, std::size_t count, ElementType type, int root,
                        const CallOptions& call = {});
 
   // `in` holds `count` elements; `out` at the root gets their reduction, and matters nowhere else.
+  // In place at the root where they are the same memory.
   void reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op, int root,
               const CallOptions& call = {});
   Work reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
@@ -274,7 +186,8 @@ class Communicator : public SpanCalls<Communicator> {
   Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
                         const CallOptions& call = {});
 
-  // out = in[0] op ... op in[rank], of the ranks up to this one; no averages.
+  // out = in[0] op ... op in[rank], of the ranks up to this one; no averages. In place where they
+  // are the same memory.
   void scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
             const CallOptions& call = {});
   Work scan_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
@@ -286,6 +199,7 @@ class Communicator : public SpanCalls<Communicator> {
   Work exclusive_scan_async(const void* in, void* out, std::size_t count, ElementType type,
                             ReduceOp op, const CallOptions& call = {});
 
+  // Returns, or is done, once every rank has called it.
   void barrier(const CallOptions& call = {});
   Work barrier_async(const CallOptions& call = {});
 
@@ -419,24 +333,46 @@ class Communicator : public SpanCalls<Communicator> {
 
   using SpanCalls::all_gather;
   using SpanCalls::all_gather_async;
+  using SpanCalls::all_gather_v;
+  using SpanCalls::all_gather_v_async;
   using SpanCalls::all_reduce;
   using SpanCalls::all_reduce_async;
   using SpanCalls::all_to_all;
   using SpanCalls::all_to_all_async;
+  using SpanCalls::all_to_all_v;
+  using SpanCalls::all_to_all_v_async;
   using SpanCalls::broadcast;
   using SpanCalls::broadcast_async;
+  using SpanCalls::exclusive_scan;
+  using SpanCalls::exclusive_scan_async;
+  using SpanCalls::gather;
+  using SpanCalls::gather_async;
+  using SpanCalls::gather_v;
+  using SpanCalls::gather_v_async;
   using SpanCalls::receive;
   using SpanCalls::receive_async;
   using SpanCalls::reduce;
+  using SpanCalls::reduce_async;
   using SpanCalls::reduce_scatter;
   using SpanCalls::reduce_scatter_async;
+  using SpanCalls::reduce_scatter_v;
+  using SpanCalls::reduce_scatter_v_async;
+  using SpanCalls::scan;
+  using SpanCalls::scan_async;
+  using SpanCalls::scatter;
+  using SpanCalls::scatter_async;
+  using SpanCalls::scatter_v;
+  using SpanCalls::scatter_v_async;
   using SpanCalls::send;
   using SpanCalls::send_async;
+  using SpanCalls::send_receive;
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //
-  // A group outlives this communicator if need be; a failure in one is a failure of the job, and
-  // poisons all communicators.
+  // A group outlives this communicator if need be. A failure in one is a failure of the job: on a
+  // rank that knows of it no call of any passes any more, and what is in flight in the others ends
+  // with it, in their next call or wait. (Communicators that are constructed apart, over one store,
+  // each hear of it when they next wait for a peer.)
 
   // Ranks of one `color` become a group, in the order of `key`, then of rank. Collective over all
   // ranks; who gives a color below 0 has no part in any.
@@ -462,8 +398,12 @@ class Communicator : public SpanCalls<Communicator> {
   // Moves operations in flight along, without blocking. True if any is in flight afterwards.
   bool progress();
 
-  // Poisons the communicator on all ranks with `reason` as the first cause. From any thread.
+  // Poisons the job on all ranks with `reason` as the first cause, unless there is one already.
+  // Ends what is in flight here; the others hear of it as of any failure. From any thread.
   void abort(std::string_view reason);
+  // The job's failure; none: this rank has heard of none. Asks the store, and waits for nobody: for
+  // who watches, as with NCCL's ncclCommGetAsyncError. From any thread.
+  std::optional<Error> failure() const;
 
   CommunicatorStatistics statistics() const;
   // All zero for this rank itself; std::invalid_argument where there is no such rank.

@@ -64,7 +64,11 @@ CommunicatorOptions sensible(CommunicatorOptions options) {
 }
 
 Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options)
-    : rank_(rank), size_(size), options_(sensible(options)), host_(posix::host_name()) {
+    : rank_(rank),
+      size_(size),
+      options_(sensible(options)),
+      host_(posix::host_name()),
+      failure_(std::make_shared<JobFailure>()) {
   check(store != nullptr, "a communicator needs a store");
   check(size >= 1 && rank >= 0 && rank < size,
         fmt::format("a communicator of {} ranks has none of number {}", size, rank));
@@ -84,7 +88,8 @@ Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
       size_(static_cast<int>(members.size())),
       options_(options),
       host_(posix::host_name()),
-      members_(std::move(members)) {
+      members_(std::move(members)),
+      failure_(parent.failure_) {
   const std::shared_ptr<Store> store = parent.store_;
   key_prefix_ = key_prefix(*store, options.name, rank);
   store_ = prefixed(joined_once(store), key_prefix_);
@@ -208,7 +213,7 @@ void Engine::find_executor(const Call& call, Operation& operation) {
 
 // Needs the lock, as link() does, which comes next.
 void Engine::prepare(Call& call, Operation& operation) {
-  if (poison_) throw Error(*poison_);
+  failure_->check();
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
   if (streams_ != nullptr || call.stream) require_places(call);
   choose(call);
@@ -240,6 +245,7 @@ void Engine::link(Operation& operation) {
 
 void Engine::run(Call& call, Operation& operation) {
   require_not_driving("a blocking call");
+  require_alive();
   const bool names_algorithm = call.algorithm != kToBeChosen;
   std::unique_lock lock(mutex_);
   prepare(call, operation);
@@ -260,6 +266,7 @@ void Engine::run(Call& call, Operation& operation) {
 }
 
 void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
+  require_alive();
   const bool names_algorithm = call.algorithm != kToBeChosen;
   const std::lock_guard lock(mutex_);
   prepare(call, *operation);
@@ -284,8 +291,8 @@ void Engine::plan(const Call& call, Operation& operation) {
     operation.plan->call.servers = &operation.plan->servers;
   }
   operation.is_done = true;
+  require_alive();
   const std::lock_guard lock(mutex_);
-  if (poison_) throw Error(*poison_);
   if (streams_ != nullptr || call.stream) require_places(operation.plan->call);
   choose(operation.plan->call);
   find_executor(operation.plan->call, operation);
@@ -382,7 +389,7 @@ void Engine::close() noexcept {
 void Engine::say_goodbye() noexcept {
   try {
     progress();
-    if (!poison_ && head_ == nullptr && sequence_ > 0) {
+    if (!failure_->is_known() && head_ == nullptr && sequence_ > 0) {
       for (Channel* channel : channels_) {
         if (channel != nullptr) check_stray(*channel, last_done_);
       }

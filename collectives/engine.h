@@ -11,8 +11,10 @@
 //
 // Failure. The first cause that reaches the store is the job's; everybody throws its text. Whoever
 // drives and meets an error asks the store for an earlier cause, posts its own where there is none,
-// makes the transport let go of all memory, and ends every operation in the queue with it. The
-// engine is poisoned from then on.
+// makes the transport let go of all memory, and ends every operation in the queue with it. From the
+// moment that the cause is settled every call throws it, of this engine and of all that are made
+// from one another (job_failure.h); each of these ends its own queue when it is next called or
+// driven.
 #pragma once
 
 #include <atomic>
@@ -30,6 +32,7 @@
 
 #include "collectives/calls.h"
 #include "collectives/communicator.h"
+#include "collectives/job_failure.h"
 #include "collectives/operation.h"
 #include "collectives/plan_cache.h"
 #include "collectives/planner.h"
@@ -106,8 +109,14 @@ class Engine {
   bool progress();
 
   void abort(std::string_view reason);
-  // Throws the job's failure where there was one.
-  void require_alive();
+  // The job's, as far as the store tells at once; from then on this rank knows of it.
+  std::optional<Error> failure();
+  // Throws the job's failure where this rank knows of one, with which all in flight here has then
+  // ended; or is about to, where another thread, or the caller of a callback, drives.
+  void require_alive() {
+    if (failure_->is_known()) [[unlikely]]
+      fail_with_job();
+  }
 
   // Ends what is in flight, says goodbye, closes the transport. Never throws, never waits for a
   // peer.
@@ -218,6 +227,7 @@ class Engine {
   Error settle(Error own);
   Error in_group(const Error& error) const;
   void fail(const Error& own);
+  [[noreturn]] void fail_with_job();
   void abort_what_is_left();
   void say_goodbye() noexcept;
   void finish_closing() noexcept;
@@ -231,6 +241,7 @@ class Engine {
   std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own
   std::shared_ptr<Store> store_;
   Placement placement_;
+  const std::shared_ptr<JobFailure> failure_;
 
   // Of the one who drives.
   std::unique_ptr<Transport> transport_;
@@ -242,7 +253,6 @@ class Engine {
   bool is_timeline_written_ = false;
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
-  std::optional<Error> aborted_;           // by an update or a callback
   std::atomic<std::thread::id> closer_{};  // who drives, and has closed it from a callback
   std::vector<AskedCall> asked_calls_;     // of the collective that is blocked
   Operation* at_hand_ = nullptr;           // that a failure is of
@@ -276,9 +286,9 @@ class Engine {
   std::vector<std::uint32_t> queued_messages_;
   std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
   std::uint64_t finished_ = 0;
-  bool has_given_ = false;   // operations to streams that are not over
-  bool may_replay_ = false;  // operations that were captured
-  std::optional<Error> poison_;
+  bool has_given_ = false;    // operations to streams that are not over
+  bool may_replay_ = false;   // operations that were captured
+  bool is_poisoned_ = false;  // has failed: nothing is in the queue, nor will be
   std::thread thread_;
   std::shared_ptr<Engine> keep_;  // by the progress thread, once nobody else does
 };

@@ -32,7 +32,7 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   try {
     Operation* head = first_in_queue();
     while (head != nullptr || is_following(awaited, until)) {
-      if (aborted_) throw Error(*aborted_);
+      failure_->check();
       has_moved_ = false;
       if (streams_ != nullptr && follow_streams(awaited)) break;
       if (head == nullptr) head = first_in_queue();
@@ -96,7 +96,7 @@ bool Engine::run_at_hand(Operation& operation) {
   }
   const std::uint64_t moves = operation.executor->moves();
   const bool is_done = operation.executor->advance();
-  if (aborted_) throw Error(*aborted_);  // by a function of the caller's
+  failure_->check();  // a function of the caller's may have aborted
   if (is_done || operation.executor->moves() != moves) has_moved_ = true;
   return is_done;
 }

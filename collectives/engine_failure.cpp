@@ -173,6 +173,7 @@ Error Engine::in_group(const Error& error) const {
 
 // The job's first cause, which is `own` where there is no earlier one.
 Error Engine::settle(Error own) {
+  if (failure_->is_known()) return failure_->cause();
   own = in_group(own);
   try {
     if (own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem) {
@@ -187,9 +188,9 @@ Error Engine::settle(Error own) {
     }
     const std::string mine = to_text(own);
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
-    return first == mine ? own : failure_from(first);
+    return failure_->learn(first == mine ? own : failure_from(first));
   } catch (const std::exception&) {
-    return own;  // the store is gone as well
+    return failure_->learn(own);  // the store is gone as well
   }
 }
 
@@ -198,7 +199,7 @@ void Engine::fail(const Error& own) {
   const Error cause = settle(own);
   transport_->quiesce();
   std::unique_lock lock(mutex_);
-  poison_ = cause;
+  is_poisoned_ = true;
   at_hand_ = last_seen_ = nullptr;
   running_.clear();
   asked_calls_.clear();
@@ -272,30 +273,35 @@ void Engine::require_not_driving(std::string_view what) const {
 void Engine::abort(std::string_view reason) {
   const Error own(ErrorCode::kAborted, rank_,
                   fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
-  try {
-    store_->post_failure(to_text(own));
-  } catch (const Error&) {
-    // The store is gone, and the job with it: at least this rank shall end.
-  }
-  if (is_driving()) {  // called from an update or a callback: who called that ends everything
-    aborted_ = own;
-    return;
-  }
+  const Error cause = settle(own);
+  if (is_driving()) return;  // from an update or a callback: who called that ends everything
   std::unique_lock lock(mutex_);
-  if (poison_) return;
+  if (is_poisoned_) return;
   // Whoever drives is woken by the store, and fails.
   ++waiters_;
-  changed_.wait(lock, [this] { return !has_driver_ || poison_; });
+  changed_.wait(lock, [this] { return !has_driver_ || is_poisoned_; });
   --waiters_;
-  if (poison_) return;
+  if (is_poisoned_) return;
   has_driver_ = true;
   lock.unlock();
-  fail(own);
+  fail(cause);
 }
 
-void Engine::require_alive() {
-  const std::lock_guard lock(mutex_);
-  if (poison_) throw Error(*poison_);
+std::optional<Error> Engine::failure() {
+  if (failure_->is_known()) return failure_->cause();
+  const auto said = store_->failure();
+  return said ? std::optional(failure_->learn(failure_from(*said))) : std::nullopt;
+}
+
+// Who drives sees to the end of what is in flight; nobody waits for that here.
+void Engine::fail_with_job() {
+  std::unique_lock lock(mutex_);
+  if (!has_driver_ && !is_poisoned_ && !is_closing_) {
+    has_driver_ = true;
+    lock.unlock();
+    fail(failure_->cause());
+  }
+  throw failure_->cause();
 }
 
 void Engine::abort_what_is_left() {
@@ -303,14 +309,14 @@ void Engine::abort_what_is_left() {
   bool may_be_at_work = false;
   {
     const std::lock_guard lock(mutex_);
-    if (poison_) return;
+    if (is_poisoned_) return;
     if (head_ != nullptr) what = describe(head_->binding.header);
     may_be_at_work = head_ == nullptr && has_given_;
   }
   if (may_be_at_work) {
     look([&] {
       const CallHeader* const header = streams_->first_at_work();
-      if (header != nullptr && !poison_) what = describe(*header) + " on a stream";
+      if (header != nullptr && !is_poisoned_) what = describe(*header) + " on a stream";
     });
   }
   if (!what.empty()) abort(fmt::format("its communicator was destroyed with {} in flight", what));

@@ -61,8 +61,9 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
 bool Engine::repeat(CallKey key, const void* in, void* out) {
   std::unique_lock lock(mutex_);
   const Repeat* known = repeats_.find(key);
-  if (known == nullptr || has_driver_ || poison_ || is_closing_ || !known->extents.fit(in, out) ||
-      !is_apart_from_streams(in, out) || !is_next(known->direction)) {
+  if (known == nullptr || has_driver_ || failure_->is_known() || is_closing_ ||
+      !known->extents.fit(in, out) || !is_apart_from_streams(in, out) ||
+      !is_next(known->direction)) {
     return false;
   }
   if (head_ != nullptr && ++ran_beside_others_ % kBesideOthers == 0) return false;
@@ -96,8 +97,8 @@ std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, 
   Engine& engine = *self;
   std::unique_lock lock(engine.mutex_);
   const Repeat* known = engine.repeats_.find(key);
-  if (known == nullptr || engine.poison_ || engine.is_closing_ || !known->extents.fit(in, out) ||
-      !engine.is_apart_from_streams(in, out)) {
+  if (known == nullptr || engine.failure_->is_known() || engine.is_closing_ ||
+      !known->extents.fit(in, out) || !engine.is_apart_from_streams(in, out)) {
     return nullptr;
   }
   Executor& executor = *known->executor;
@@ -149,7 +150,7 @@ bool Engine::is_apart_from_streams(const void* in, const void* out) const {
 // where it says so, and the lock is given back.
 bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
   for (int ended = 0; ended < kMostInRow; ++ended) {
-    if (head_ == nullptr || aborted_ || !may_end_under_lock(*head_)) break;
+    if (head_ == nullptr || failure_->is_known() || !may_end_under_lock(*head_)) break;
     Operation& head = *head_;
     admit_messages(head);
     try {

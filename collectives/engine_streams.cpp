@@ -62,7 +62,7 @@ void Engine::exchange_on_stream(const calls::Exchange& both) {
   Call receive = both.receive;
   if (both.is_copy) {
     look([&] {
-      if (poison_) throw Error(*poison_);
+      failure_->check();
       require_places(send);
       streams_->copy(send);
     });

@@ -45,14 +45,16 @@ void require_group(std::span<const int> ranks, int rank, int size) {
 
 Communicator Communicator::subset(std::span<const int> ranks) {
   require_group(ranks, rank(), size());
-  CommunicatorOptions options = state().options();
+  const std::shared_ptr<State> parent = held();  // a callback may destroy this
+  parent->require_alive();
+  CommunicatorOptions options = parent->options();
   options.name = name_of_group(ranks);
-  options.device = state().device();
+  options.device = parent->device();
   std::vector<int> members;
-  for (const int member : ranks) members.push_back(state().job_rank(member));
-  const auto place = std::ranges::find(ranks, rank()) - ranks.begin();
+  for (const int member : ranks) members.push_back(parent->job_rank(member));
+  const auto place = std::ranges::find(ranks, parent->rank()) - ranks.begin();
   return Communicator(
-      std::make_shared<State>(static_cast<int>(place), state(), options, std::move(members)));
+      std::make_shared<State>(static_cast<int>(place), *parent, options, std::move(members)));
 }
 
 Communicator Communicator::duplicate() {

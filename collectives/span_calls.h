@@ -1,23 +1,46 @@
 // Collectives over spans of floats, doubles, ...: what Communicator offers besides those over
-// pointers, for equal shares and calls that need no options. What spans say twice is checked:
-// std::invalid_argument, before anything is sent, where a chunk is not as long as the whole has it.
+// pointers, for calls that need no options, in place where those are. What spans say twice is
+// checked: std::invalid_argument, before anything is sent, where a span is
+// not as long as another, or a count, has it. It names the rank, the call, both lengths, and what
+// to give.
+//
+// T is found by the span that is written to: all_gather(mine, std::span(all)).
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "collectives/element.h"
 #include "collectives/work.h"
 
 namespace kolo {
 
+// Elements per rank.
+using Counts = std::span<const std::size_t>;
+
 namespace span_calls {
 
+// Of whom the lengths are checked.
+struct Caller {
+  std::string_view call;
+  int rank;
+  int size;
+};
+
 // std::invalid_argument unless `given` is what chunk_count() says of `all` elements.
-void check_chunk(std::string_view call, std::size_t given, std::size_t all, int size, int rank);
-void check_same_length(std::string_view call, std::size_t in, std::size_t out);
+void check_chunk(const Caller& who, std::size_t given, std::size_t all);
+// Unless there are as many `in` as `out`.
+void check_same_length(const Caller& who, std::size_t in, std::size_t out);
+// Unless `counts`, called `name`, has an entry for each rank, and `given` elements in all.
+void check_sum(const Caller& who, std::string_view name, Counts counts, std::size_t given);
+// And, in that case, `given` elements for this rank.
+void check_own(const Caller& who, Counts counts, std::size_t given);
+
+// The shares that chunk_count() makes of `all` elements.
+std::vector<std::size_t> equal_shares(std::size_t all, int size);
 
 }  // namespace span_calls
 
@@ -48,42 +71,158 @@ class SpanCalls {
     world().reduce(data.data(), world().rank() == root ? data.data() : nullptr, data.size(),
                    kElementTypeOf<T>, op, root);
   }
+  template <typename T, std::size_t N>
+  Work reduce_async(std::span<T, N> data, int root = 0, ReduceOp op = ReduceOp::kSum) {
+    return world().reduce_async(data.data(), world().rank() == root ? data.data() : nullptr,
+                                data.size(), kElementTypeOf<T>, op, root);
+  }
+  // `data` becomes the reduction of the ranks up to this one; without its own in an exclusive_scan,
+  // where rank 0 keeps its data.
+  template <typename T, std::size_t N>
+  void scan(std::span<T, N> data, ReduceOp op = ReduceOp::kSum) {
+    world().scan(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
+  }
+  template <typename T, std::size_t N>
+  Work scan_async(std::span<T, N> data, ReduceOp op = ReduceOp::kSum) {
+    return world().scan_async(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
+  }
+  template <typename T, std::size_t N>
+  void exclusive_scan(std::span<T, N> data, ReduceOp op = ReduceOp::kSum) {
+    world().exclusive_scan(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
+  }
+  template <typename T, std::size_t N>
+  Work exclusive_scan_async(std::span<T, N> data, ReduceOp op = ReduceOp::kSum) {
+    return world().exclusive_scan_async(data.data(), data.data(), data.size(), kElementTypeOf<T>,
+                                        op);
+  }
 
-  // `all` is as long on every rank, and a chunk as long as chunk_count() of that says. T is found
-  // by the second: all_gather(mine, std::span(all)).
+  // `all` is as long on every rank, and a chunk as long as chunk_count() of that says.
   template <typename T, std::size_t N>
   void all_gather(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all) {
-    check_chunk("all_gather", chunk.size(), all.size());
+    span_calls::check_chunk(who("all_gather"), chunk.size(), all.size());
     world().all_gather(chunk.data(), all.data(), all.size(), kElementTypeOf<T>);
   }
   template <typename T, std::size_t N>
   Work all_gather_async(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all) {
-    check_chunk("all_gather", chunk.size(), all.size());
+    span_calls::check_chunk(who("all_gather"), chunk.size(), all.size());
     return world().all_gather_async(chunk.data(), all.data(), all.size(), kElementTypeOf<T>);
   }
   template <typename T, std::size_t N>
   void reduce_scatter(std::type_identity_t<std::span<const T>> all, std::span<T, N> chunk,
                       ReduceOp op = ReduceOp::kSum) {
-    check_chunk("reduce_scatter", chunk.size(), all.size());
+    span_calls::check_chunk(who("reduce_scatter"), chunk.size(), all.size());
     world().reduce_scatter(all.data(), chunk.data(), all.size(), kElementTypeOf<T>, op);
   }
   template <typename T, std::size_t N>
   Work reduce_scatter_async(std::type_identity_t<std::span<const T>> all, std::span<T, N> chunk,
                             ReduceOp op = ReduceOp::kSum) {
-    check_chunk("reduce_scatter", chunk.size(), all.size());
+    span_calls::check_chunk(who("reduce_scatter"), chunk.size(), all.size());
     return world().reduce_scatter_async(all.data(), chunk.data(), all.size(), kElementTypeOf<T>,
                                         op);
   }
   // A share for each rank, in a row: as many in as out.
   template <typename T, std::size_t N>
   void all_to_all(std::type_identity_t<std::span<const T>> in, std::span<T, N> out) {
-    span_calls::check_same_length("all_to_all", in.size(), out.size());
+    span_calls::check_same_length(who("all_to_all"), in.size(), out.size());
     world().all_to_all(in.data(), out.data(), out.size(), kElementTypeOf<T>);
   }
   template <typename T, std::size_t N>
   Work all_to_all_async(std::type_identity_t<std::span<const T>> in, std::span<T, N> out) {
-    span_calls::check_same_length("all_to_all", in.size(), out.size());
+    span_calls::check_same_length(who("all_to_all"), in.size(), out.size());
     return world().all_to_all_async(in.data(), out.data(), out.size(), kElementTypeOf<T>);
+  }
+  // `all` matters at the root alone, so the others say by their chunk, which chunk_count() of it
+  // gives, how long it is: the algorithm is that of gather_v and scatter_v, and a chunk of another
+  // length is an error kMismatch. Every rank calls this form.
+  template <typename T, std::size_t N>
+  void gather(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all, int root = 0) {
+    const auto counts = shares_at("gather", chunk.size(), all.size(), root);
+    world().gather_v(chunk.data(), chunk.size(), all.data(), counts, kElementTypeOf<T>, root);
+  }
+  template <typename T, std::size_t N>
+  Work gather_async(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all,
+                    int root = 0) {
+    const auto counts = shares_at("gather", chunk.size(), all.size(), root);
+    return world().gather_v_async(chunk.data(), chunk.size(), all.data(), counts, kElementTypeOf<T>,
+                                  root);
+  }
+  template <typename T, std::size_t N>
+  void scatter(std::type_identity_t<std::span<const T>> all, std::span<T, N> chunk, int root = 0) {
+    const auto counts = shares_at("scatter", chunk.size(), all.size(), root);
+    world().scatter_v(all.data(), counts, chunk.data(), chunk.size(), kElementTypeOf<T>, root);
+  }
+  template <typename T, std::size_t N>
+  Work scatter_async(std::type_identity_t<std::span<const T>> all, std::span<T, N> chunk,
+                     int root = 0) {
+    const auto counts = shares_at("scatter", chunk.size(), all.size(), root);
+    return world().scatter_v_async(all.data(), counts, chunk.data(), chunk.size(),
+                                   kElementTypeOf<T>, root);
+  }
+
+  // Shares of any length: rank r's has counts[r] elements, and `all` their sum. All ranks give the
+  // same counts; in gather_v and scatter_v `all` and `counts` matter at the root alone.
+  template <typename T, std::size_t N>
+  void all_gather_v(std::type_identity_t<std::span<const T>> share, std::span<T, N> all,
+                    Counts counts) {
+    check_share("all_gather_v", counts, share.size(), all.size());
+    world().all_gather_v(share.data(), all.data(), counts, kElementTypeOf<T>);
+  }
+  template <typename T, std::size_t N>
+  Work all_gather_v_async(std::type_identity_t<std::span<const T>> share, std::span<T, N> all,
+                          Counts counts) {
+    check_share("all_gather_v", counts, share.size(), all.size());
+    return world().all_gather_v_async(share.data(), all.data(), counts, kElementTypeOf<T>);
+  }
+  template <typename T, std::size_t N>
+  void reduce_scatter_v(std::type_identity_t<std::span<const T>> all, std::span<T, N> share,
+                        Counts counts, ReduceOp op = ReduceOp::kSum) {
+    check_share("reduce_scatter_v", counts, share.size(), all.size());
+    world().reduce_scatter_v(all.data(), share.data(), counts, kElementTypeOf<T>, op);
+  }
+  template <typename T, std::size_t N>
+  Work reduce_scatter_v_async(std::type_identity_t<std::span<const T>> all, std::span<T, N> share,
+                              Counts counts, ReduceOp op = ReduceOp::kSum) {
+    check_share("reduce_scatter_v", counts, share.size(), all.size());
+    return world().reduce_scatter_v_async(all.data(), share.data(), counts, kElementTypeOf<T>, op);
+  }
+  template <typename T, std::size_t N>
+  void gather_v(std::type_identity_t<std::span<const T>> share, std::span<T, N> all, Counts counts,
+                int root = 0) {
+    counts = counts_at("gather_v", counts, share.size(), all.size(), root);
+    world().gather_v(share.data(), share.size(), all.data(), counts, kElementTypeOf<T>, root);
+  }
+  template <typename T, std::size_t N>
+  Work gather_v_async(std::type_identity_t<std::span<const T>> share, std::span<T, N> all,
+                      Counts counts, int root = 0) {
+    counts = counts_at("gather_v", counts, share.size(), all.size(), root);
+    return world().gather_v_async(share.data(), share.size(), all.data(), counts, kElementTypeOf<T>,
+                                  root);
+  }
+  template <typename T, std::size_t N>
+  void scatter_v(std::type_identity_t<std::span<const T>> all, Counts counts, std::span<T, N> share,
+                 int root = 0) {
+    counts = counts_at("scatter_v", counts, share.size(), all.size(), root);
+    world().scatter_v(all.data(), counts, share.data(), share.size(), kElementTypeOf<T>, root);
+  }
+  template <typename T, std::size_t N>
+  Work scatter_v_async(std::type_identity_t<std::span<const T>> all, Counts counts,
+                       std::span<T, N> share, int root = 0) {
+    counts = counts_at("scatter_v", counts, share.size(), all.size(), root);
+    return world().scatter_v_async(all.data(), counts, share.data(), share.size(),
+                                   kElementTypeOf<T>, root);
+  }
+  // gives[p] elements for rank p, gets[p] from it, who says the same of this one.
+  template <typename T, std::size_t N>
+  void all_to_all_v(std::type_identity_t<std::span<const T>> in, Counts gives, std::span<T, N> out,
+                    Counts gets) {
+    check_both("all_to_all_v", in.size(), gives, out.size(), gets);
+    world().all_to_all_v(in.data(), gives, out.data(), gets, kElementTypeOf<T>);
+  }
+  template <typename T, std::size_t N>
+  Work all_to_all_v_async(std::type_identity_t<std::span<const T>> in, Counts gives,
+                          std::span<T, N> out, Counts gets) {
+    check_both("all_to_all_v", in.size(), gives, out.size(), gets);
+    return world().all_to_all_v_async(in.data(), gives, out.data(), gets, kElementTypeOf<T>);
   }
 
   template <typename T, std::size_t N>
@@ -102,14 +241,41 @@ class SpanCalls {
   Work receive_async(std::span<T, N> data, int from) {
     return world().receive_async(data.data(), data.size(), kElementTypeOf<T>, from);
   }
+  template <typename T, std::size_t N>
+  void send_receive(std::type_identity_t<std::span<const T>> sent, int to, std::span<T, N> received,
+                    int from) {
+    world().send_receive(sent.data(), sent.size(), to, received.data(), received.size(), from,
+                         kElementTypeOf<T>);
+  }
 
  private:
   friend World;
   SpanCalls() = default;
 
   World& world() { return static_cast<World&>(*this); }
-  void check_chunk(std::string_view call, std::size_t given, std::size_t all) {
-    span_calls::check_chunk(call, given, all, world().size(), world().rank());
+  span_calls::Caller who(std::string_view call) { return {call, world().rank(), world().size()}; }
+
+  void check_share(std::string_view call, Counts counts, std::size_t share, std::size_t all) {
+    span_calls::check_sum(who(call), "counts", counts, all);
+    span_calls::check_own(who(call), counts, share);
+  }
+  void check_both(std::string_view call, std::size_t in, Counts gives, std::size_t out,
+                  Counts gets) {
+    span_calls::check_sum(who(call), "gives", gives, in);
+    span_calls::check_sum(who(call), "gets", gets, out);
+  }
+  // What the root knows of all shares; the others nothing.
+  Counts counts_at(std::string_view call, Counts counts, std::size_t share, std::size_t all,
+                   int root) {
+    if (world().rank() != root) return {};
+    check_share(call, counts, share, all);
+    return counts;
+  }
+  std::vector<std::size_t> shares_at(std::string_view call, std::size_t chunk, std::size_t all,
+                                     int root) {
+    if (world().rank() != root) return {};
+    span_calls::check_chunk(who(call), chunk, all);
+    return span_calls::equal_shares(all, world().size());
   }
 };
 

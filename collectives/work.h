@@ -14,7 +14,8 @@ class Operation;
 // What is called when an operation has ended: null where it went well, else what went wrong.
 using WorkCallback = std::function<void(const Error* failure)>;
 
-// Copyable; all copies mean the same operation. The buffers must live until it is done. Dropping a
+// Copyable; all copies mean the same operation. Threads may share them, but for start(), which is
+// for when no other thread is in a call on one. The buffers must live until it is done. Dropping a
 // handle neither cancels nor waits: wait() before the communicator goes, whose destructor aborts
 // what is in flight, which the other ranks hear of.
 class Work {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/version.h"
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
 
@@ -213,6 +214,10 @@ TEST_CASE("a rank that is not of the communicator is refused") {
   REQUIRE_THROWS_AS(Communicator(-1, 3, make_local_store()), std::invalid_argument);
   REQUIRE_THROWS_AS(Communicator(0, 0, make_local_store()), std::invalid_argument);
   REQUIRE_THROWS_AS(Communicator(0, 1, nullptr), std::invalid_argument);
+}
+
+TEST_CASE("a program is told which kolo it runs with") {
+  CHECK(std::string(version()) == KOLO_VERSION);
 }
 
 TEST_CASE("algorithms are listed by collective") {

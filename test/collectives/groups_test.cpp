@@ -33,8 +33,14 @@ TEST_CASE("split puts ranks of one color together, in the order of their keys") 
     const int rank = world.rank();
     auto group = world.split(rank % 2, -rank);
     expect(group.has_value(), "every color makes a group");
-    expect(members_of(*group, rank) == (rank % 2 == 0 ? Members{4, 2, 0} : Members{3, 1}),
-           "members of color " + std::to_string(rank % 2));
+    const Members wanted = rank % 2 == 0 ? Members{4, 2, 0} : Members{3, 1};
+    expect(members_of(*group, rank) == wanted, "members of color " + std::to_string(rank % 2));
+    for (int member = 0; member < group->size(); ++member) {
+      expect(group->job_rank(member) == wanted[static_cast<std::size_t>(member)], "job_rank");
+    }
+    expect(world.job_rank(rank) == rank, "job_rank of the job");
+    expect(world.name() == "world" && group->name().find("group of") == 0, "names");
+    expect(outcome_of([&] { (void)group->job_rank(group->size()); }).is_bug, "no such rank");
     auto alone = world.split(rank == 3 ? 7 : -1);
     expect(alone.has_value() == (rank == 3), "a color below 0 is no group");
     if (alone) expect(members_of(*alone, rank) == Members{3}, "one rank is a group, too");

@@ -107,19 +107,187 @@ TEST_CASE("a span of another length than its part is named before anything is se
   run_ranks(3, "inproc", [](Communicator& world) {
     std::vector<float> all(kCount);
     std::vector<float> chunk(5);
-    const std::string who = world.rank() == 0
-                                ? "of rank 0 of 3 has 4 of 10 elements, and the span of it has 5"
-                                : "of 3 has 3 of 10 elements, and the span of it has 5";
-    expect_said([&] { world.all_gather(chunk, std::span(all)); }, "all_gather: the chunk");
+    const std::string rank = std::to_string(world.rank());
+    const std::string who = "rank " + rank + " of 3: its chunk of 10 elements has " +
+                            (rank == "0" ? "4" : "3") +
+                            ", and the span of it 5: give one of chunk_count(10, 3, " + rank;
+    expect_said([&] { world.all_gather(chunk, std::span(all)); }, "all_gather: rank " + rank);
     expect_said([&] { world.all_gather(chunk, std::span(all)); }, who);
     expect_said([&] { world.all_gather_async(chunk, std::span(all)); }, who);
-    expect_said([&] { world.reduce_scatter(all, std::span(chunk)); }, "reduce_scatter: the chunk");
+    expect_said([&] { world.reduce_scatter(all, std::span(chunk)); }, "reduce_scatter: " + who);
     expect_said([&] { world.reduce_scatter_async(all, std::span(chunk)); }, who);
     expect_said([&] { world.all_to_all(chunk, std::span(all)); },
-                "all_to_all: what is given has 5 elements, and the span for what is got 10");
-    expect_said([&] { world.all_to_all_async(chunk, std::span(all)); }, "all_to_all: what");
+                "all_to_all: rank " + rank +
+                    " of 3: the span of what is given has 5 elements, and that for what is got 10");
+    expect_said([&] { world.all_to_all_async(chunk, std::span(all)); }, "use all_to_all_v");
     world.all_reduce(std::span(all));
   });
+}
+
+TEST_CASE("spans of scans hold what the ranks before give") {
+  const bool is_async = GENERATE(false, true);
+  run_ranks(3, "inproc", [is_async](Communicator& world) {
+    const int rank = world.rank();
+    std::vector<std::int64_t> up_to(kCount, rank + 1);
+    std::vector<std::int64_t> before(kCount, rank + 1);
+    std::vector<std::int64_t> most(kCount, 5 - rank);
+    if (is_async) {
+      world.scan_async(std::span(up_to)).wait();
+      world.exclusive_scan_async(std::span(before)).wait();
+      world.reduce_async(std::span(most), 2, ReduceOp::kMax).wait();
+    } else {
+      world.scan(std::span(up_to));
+      world.exclusive_scan(std::span(before));
+      world.reduce(std::span(most), 2, ReduceOp::kMax);
+    }
+    expect(up_to.back() == (rank + 1) * (rank + 2) / 2, "1 + ... + rank + 1");
+    expect(before.back() == (rank == 0 ? 1 : rank * (rank + 1) / 2), "the same without its own");
+    expect(most.back() == (rank == 2 ? 5 : 5 - rank), "the root has the most, the others theirs");
+  });
+}
+
+TEST_CASE("spans gather at a root and scatter from it, and only the root has all") {
+  const bool is_async = GENERATE(false, true);
+  const int root = GENERATE(0, 2);
+  run_ranks(3, "inproc", [is_async, root](Communicator& world) {
+    const int rank = world.rank();
+    const std::size_t chunk = chunk_count(kCount, world.size(), rank);
+    const std::vector<float> mine = filled(rank, chunk);
+    std::vector<float> all(rank == root ? kCount : 0);
+    std::vector<float> back(chunk);
+    if (is_async) {
+      world.gather_async(mine, std::span(all), root).wait();
+      world.scatter_async(all, std::span(back), root).wait();
+    } else {
+      world.gather(mine, std::span(all), root);
+      world.scatter(all, std::span(back), root);
+    }
+    std::size_t place = 0;
+    for (int from = 0; from < world.size() && rank == root; ++from) {
+      for (std::size_t i = 0; i < chunk_count(kCount, world.size(), from); ++i)
+        expect(all[place++] == value(from, i), "a gathered element");
+    }
+    expect(back == mine, "what was gathered comes back");
+    if (rank == root) {  // in place, as with pointers
+      const auto part = std::span(all).subspan(chunk_begin(kCount, world.size(), rank), chunk);
+      world.gather(part, std::span(all), root);
+    } else {
+      world.gather(mine, std::span<float>(), root);
+    }
+    expect(rank != root || all.front() == value(0, 0), "a gathered element, in place");
+  });
+}
+
+TEST_CASE("spans carry shares of any length, each as long as the counts have it") {
+  const bool is_async = GENERATE(false, true);
+  run_ranks(3, "inproc", [is_async](Communicator& world) {
+    const int rank = world.rank();
+    const std::vector<std::size_t> counts{5, 0, 2};
+    const std::size_t own = counts[static_cast<std::size_t>(rank)];
+    const std::vector<float> mine = filled(rank, own);
+    const std::vector<float> same(7, 2.0F);
+    std::vector<float> all(7), gathered(rank == 1 ? 7 : 0), back(own), sums(own);
+    const std::vector<std::size_t> nobody_knows = rank == 1 ? counts : std::vector<std::size_t>();
+    if (is_async) {
+      world.all_gather_v_async(mine, std::span(all), counts).wait();
+      world.gather_v_async(mine, std::span(gathered), nobody_knows, 1).wait();
+      world.scatter_v_async(gathered, nobody_knows, std::span(back), 1).wait();
+      world.reduce_scatter_v_async(same, std::span(sums), counts, ReduceOp::kProduct).wait();
+    } else {
+      world.all_gather_v(mine, std::span(all), counts);
+      world.gather_v(mine, std::span(gathered), nobody_knows, 1);
+      world.scatter_v(gathered, nobody_knows, std::span(back), 1);
+      world.reduce_scatter_v(same, std::span(sums), counts, ReduceOp::kProduct);
+    }
+    std::vector<float> expected = filled(0, 5);
+    for (const float late : filled(2, 2)) expected.push_back(late);
+    expect(all == expected, "what all gave, in a row");
+    expect(rank != 1 || gathered == expected, "the same at the root");
+    expect(back == mine, "what was gathered comes back");
+    expect(sums == std::vector<float>(own, 8.0F), "2 * 2 * 2");
+  });
+}
+
+TEST_CASE("spans of all_to_all_v and of a message each way hold what the others give") {
+  const bool is_async = GENERATE(false, true);
+  run_ranks(3, "inproc", [is_async](Communicator& world) {
+    const int rank = world.rank();
+    const auto shift = static_cast<std::size_t>(rank);
+    // Rank r gives rank p (r + p) % 3 elements.
+    const std::vector<std::size_t> counts{shift % 3, (shift + 1) % 3, (shift + 2) % 3};
+    const std::vector<float> in(3, static_cast<float>(rank));
+    std::vector<float> out(3);
+    if (is_async) {
+      world.all_to_all_v_async(in, counts, std::span(out), counts).wait();
+    } else {
+      world.all_to_all_v(in, counts, std::span(out), counts);
+    }
+    std::size_t place = 0;
+    for (int from = 0; from < 3; ++from) {
+      for (std::size_t i = 0; i < counts[static_cast<std::size_t>(from)]; ++i)
+        expect(out[place++] == static_cast<float>(from), "an element from its rank");
+    }
+    std::array<std::int32_t, 2> received{};
+    const std::array<std::int32_t, 2> sent{rank, -rank};
+    world.send_receive(sent, (rank + 1) % 3, std::span(received), (rank + 2) % 3);
+    expect(received[0] == (rank + 2) % 3 && received[1] == -received[0], "what came round");
+  });
+}
+
+TEST_CASE("a span that is not as long as the counts say is named before anything is sent") {
+  run_ranks(2, "inproc", [](Communicator& world) {
+    std::vector<float> all(7);
+    std::vector<float> three(3);
+    const std::vector<std::size_t> counts{4, 3}, none, more{4, 4};
+    const bool is_root = world.rank() == 0;
+    const std::string who = "rank " + std::to_string(world.rank()) + " of 2: ";
+    const auto everywhere = [&](const auto& call, const std::string& wanted) {
+      expect_said(call, wanted);
+    };
+    const auto at_root = [&](const auto& call, const std::string& wanted) {
+      if (is_root) expect_said(call, wanted);
+    };
+    everywhere([&] { world.all_gather_v(three, std::span(all), none); },
+               "all_gather_v: " + who + "'counts' has 0 entries: give one for each rank");
+    everywhere([&] { world.all_gather_v_async(three, std::span(all), more); },
+               "all_gather_v: " + who + "'counts' sum to 8 elements, and the span of all has 7");
+    everywhere([&] { world.reduce_scatter_v(all, std::span(all).first(2), counts); },
+               is_root ? "'counts' give it 4 elements, and the span of its share has 2"
+                       : "'counts' give it 3 elements, and the span of its share has 2");
+    everywhere([&] { world.reduce_scatter_v_async(all, std::span(three), more); }, "sum to 8");
+    everywhere([&] { world.all_to_all_v(all, more, std::span(three), counts); },
+               "all_to_all_v: " + who + "'gives' sum to 8 elements, and the span of all has 7");
+    everywhere([&] { world.all_to_all_v_async(all, counts, std::span(three), counts); },
+               "all_to_all_v: " + who + "'gets' sum to 7 elements, and the span of all has 3");
+    at_root([&] { world.gather(three, std::span(all)); },
+            "gather: rank 0 of 2: its chunk of 7 elements has 4, and the span of it 3: give one of "
+            "chunk_count(7, 2, 0), or use gather_v");
+    at_root([&] { world.gather_async(three, std::span(all)); }, "its chunk of 7 elements has 4");
+    at_root([&] { world.scatter(all, std::span(three)); }, "scatter: rank 0 of 2: its chunk");
+    at_root([&] { world.scatter_async(all, std::span(three)); }, "use scatter_v");
+    at_root([&] { world.gather_v(three, std::span(all), counts); }, "'counts' give it 4 elements");
+    at_root([&] { world.gather_v_async(three, std::span(all), more); }, "sum to 8 elements");
+    at_root([&] { world.scatter_v(all, none, std::span(three)); }, "'counts' has 0 entries");
+    at_root([&] { world.scatter_v_async(all, more, std::span(three)); }, "sum to 8 elements");
+    everywhere([&] { world.gather(three, std::span(all), 2); }, "root 2 is not a rank");
+    world.all_reduce(std::span(all));
+  });
+}
+
+TEST_CASE("a chunk that is not what the root's span gives it is an error on both") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, {.transport = "inproc"});
+    std::vector<float> all(rank == 0 ? 7 : 0);
+    std::vector<float> chunk(4);  // rank 1's has 3
+    world.gather(chunk, std::span(all));
+    world.barrier();
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    CHECK(outcome.code == ErrorCode::kMismatch);
+    CHECK_THAT(outcome.text,
+               ContainsSubstring("gather #0") && ContainsSubstring("4") && ContainsSubstring("3"));
+  }
 }
 
 }  // namespace kolo::test
