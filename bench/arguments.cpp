@@ -411,7 +411,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   CLI::App app{kAbout, "kolo-bench"};
   app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
-  app.footer(kMore);
+  app.footer(std::string(kMore) + "\n" + kDocuments);
   app.set_version_flag("--version", own_version(), "Print the version and end");
   Typed typed;
   for (const auto& entry : collective_commands())

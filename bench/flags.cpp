@@ -115,8 +115,8 @@ void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
 void add_end_of_help(CLI::App& command, SizesOf sizes) {
   constexpr std::string_view kRule =
       "Measured are the whole elements that fit into a size (of alltoall: as many for every rank), "
-      "one at least;\na line says so where that is another number of bytes.";
-  command.footer(std::string(sizes == SizesOf::kElements ? kRule : ""));
+      "one at least;\na line says so where that is another number of bytes.\n";
+  command.footer(std::string(sizes == SizesOf::kElements ? kRule : "") + kDocuments);
 }
 
 void take_sizes(const Typed& typed, Arguments& result) {
