@@ -79,6 +79,7 @@ void add_work_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The work, the same for every arm";
   app.add_option("--dataset", o.dataset, "digits (rendered), or svhn:DIR (the .mat files) [digits]")
+      ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,
                  "training samples [digits: 4096; files: all]")
