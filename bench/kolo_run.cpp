@@ -12,6 +12,7 @@
 
 #include "transports/launch.h"
 #include "transports/nearest_word.h"
+#include "transports/registry.h"
 
 namespace {
 
@@ -91,6 +92,15 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   return text.starts_with(kRanks) ? "-n:" + text.substr(kRanks.size()) : text;
 }
 
+// What every rank would say for itself.
+void require_usable_transport(int ranks) {
+  const std::string name = kolo::resolve_transport("auto");
+  const std::string why = ranks > 1 ? kolo::why_unusable(name) : "";
+  if (why.empty()) return;
+  throw std::invalid_argument("KOLO_TRANSPORT: " + name + " cannot be used here: " + why +
+                              "; unset it, or name another");
+}
+
 int usage_error(const std::string& message) {
   std::cerr << "kolo-run: " << message << "; see kolo-run --help\n";
   return 2;
@@ -146,6 +156,7 @@ int main(int argc, char** argv) {
   request.binding = kBindings.at(binding);
   request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
   try {
+    require_usable_transport(request.ranks);
     const kolo::LaunchResult result = kolo::launch_ranks(request);
     if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
     return result.exit_code;
