@@ -356,6 +356,11 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     const std::string guessed = word.starts_with("--") ? guess(app, word) : "";
     refuse(fmt::format("{} does not expect '{}'{}; see kolo-train {} --help", arguments[0], word,
                        guessed, arguments[0]));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    if (!text.ends_with("missing")) refuse(text);  // "--ranks: 1 required INT missing"
+    refuse(fmt::format("{} needs a value; see kolo-train {} --help",
+                       text.substr(0, text.find_first_of(": ")), arguments[0]));
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }

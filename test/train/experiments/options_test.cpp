@@ -120,6 +120,8 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
+  refuses({"train", "--ranks"}, "--ranks needs a value; see kolo-train train --help");
+  refuses({"compare", "--report="}, "--report needs a value");
   refuses({"compare", "--rank", "2"},
           "compare does not expect '--rank'; did you mean --ranks?; see kolo-train");
   refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
