@@ -82,6 +82,8 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   add_sizes(*command, result, typed);
   add_type(*command, typed);
   add_operation(*command, typed);
+  add_end_of_help(*command,
+                  collective == Collective::kBarrier ? SizesOf::kBytes : SizesOf::kElements);
   if (has_servers(collective)) {
     command
         ->add_option("--servers", result.problem.servers,
@@ -383,18 +385,33 @@ void take_p2p(int launched, const Typed& typed, Arguments& result) {
 
 }  // namespace
 
-std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+std::size_t granule_of(const Problem& problem, int ranks) {
+  const std::size_t element = element_bytes(problem.type);
+  return problem.collective == Collective::kAllToAll ? element * static_cast<std::size_t>(ranks)
+                                                     : element;
+}
+
+std::vector<std::size_t> asked_sizes(const Arguments& arguments) {
   if (arguments.problem.collective == Collective::kBarrier) return {0};
   if (!arguments.sizes.empty()) return arguments.sizes;
-  return sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor,
-               element_bytes(arguments.problem.type));
+  return steps(arguments.min_bytes, arguments.max_bytes, arguments.factor,
+               granule_of(arguments.problem, arguments.ranks));
+}
+
+std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+  const std::size_t granule = granule_of(arguments.problem, arguments.ranks);
+  if (arguments.problem.collective != Collective::kBarrier && arguments.sizes.empty())
+    return sweep(arguments.min_bytes, arguments.max_bytes, arguments.factor, granule);
+  std::vector<std::size_t> sizes = asked_sizes(arguments);
+  for (std::size_t& bytes : sizes) bytes = whole(bytes, granule);
+  return sizes;
 }
 
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched) {
   CLI::App app{kAbout, "kolo-bench"};
   app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
-  app.footer(kMore);
+  app.footer(std::string(kMore) + "\n" + kDocuments);
   app.set_version_flag("--version", own_version(), "Print the version and end");
   Typed typed;
   for (const auto& entry : collective_commands())

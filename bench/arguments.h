@@ -32,7 +32,7 @@ struct Arguments {
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t factor = 4;
-  std::vector<std::size_t> sizes;          // those alone; empty: from min_bytes to max_bytes
+  std::vector<std::size_t> sizes;          // asked for; empty: from min_bytes to max_bytes
   std::string largest_by = "--max-bytes";  // the option that max_bytes is from
   std::size_t segment_bytes = 0;
   int iterations = 0;  // per library and size; 0: as many as fit into `seconds`
@@ -71,7 +71,15 @@ struct Arguments {
 // transport that this machine cannot run.
 bool parse_arguments(int argc, const char* const* argv, Arguments& result, int launched = 0);
 
-// What a measurement goes through: as it was named, or the sweep; 0 where a collective has no data.
+// What a measurement goes through: what was named, or the sweep, in multiples of the granule; 0
+// where a collective has no data.
 std::vector<std::size_t> sizes_of(const Arguments& arguments);
+
+// The same as it was asked for.
+std::vector<std::size_t> asked_sizes(const Arguments& arguments);
+
+// What sizes are multiples of: an element; of all-to-all, where all shares are equal, one for every
+// rank.
+std::size_t granule_of(const Problem& problem, int ranks);
 
 }  // namespace kolo::bench

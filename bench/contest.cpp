@@ -31,11 +31,12 @@ std::vector<std::size_t> sizes_of_points(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
   if (problem.collective == Collective::kBarrier || !arguments.sizes.empty())
     return sizes_of(arguments);
-  const std::size_t element = element_bytes(problem.type);
   const std::size_t least =
-      has_shares(problem.collective) ? element * static_cast<std::size_t>(arguments.ranks) : 0;
+      has_shares(problem.collective)
+          ? element_bytes(problem.type) * static_cast<std::size_t>(arguments.ranks)
+          : 0;
   return sweep(std::max(arguments.min_bytes, least), std::max(arguments.max_bytes, least),
-               arguments.factor, element);
+               arguments.factor, granule_of(problem, arguments.ranks));
 }
 
 Contest hold(const Communicator& communicator, Bench& bench, const std::vector<Library*>& libraries,

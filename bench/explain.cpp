@@ -98,6 +98,8 @@ void Explanation::begin(const Communicator& communicator, const Distance& distan
   if (are_measured(arguments_) && !warning.empty()) table_ << "# " << warning << '\n';
   if (const std::string path = read_settings().tuning; !path.empty())
     table_ << fmt::format("# measured choices: {} (KOLO_TUNING)\n", path);
+  if (const std::string text = whole_sizes_text(arguments_); !text.empty())
+    table_ << "# " << text << '\n';
   table_ << fmt::format("#{:>11} {:>11} {:>7} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}\n",
                         "bytes", "type", "op", "by", by_width(), "predicted", "measured", "p10",
                         "p90", "pred/meas", "wrong");

@@ -1,7 +1,6 @@
 #include "bench/failure.h"
 
 #include <chrono>
-#include <iostream>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "transports/error.h"
+#include "transports/launch/one_voice.h"
 
 namespace kolo::bench {
 namespace {
@@ -19,10 +19,7 @@ using namespace std::chrono_literals;
 // has noticed a closed connection already.
 constexpr auto kCauseTakes = 200ms;
 
-// How long who speaks for all may take to do it; then it is gone itself.
-constexpr auto kSayingTakes = 10s;
 constexpr std::string_view kLessMemory = "; a smaller --max-bytes or fewer --ranks need less";
-constexpr std::string_view kWasSaid = "failure was said";
 
 // kolo's communicator posts "text [code]".
 std::string without_code(std::string text) {
@@ -55,44 +52,19 @@ std::string first_cause(Store& store, int rank, const std::exception& failure) {
   }
 }
 
-bool is_first_to_speak(Store& store) {
-  try {
-    return store.add("failure is said", 1) == 1;
-  } catch (const Error&) {
-    return true;
-  }
-}
-
 }  // namespace
 
 void fail_together(Store& store, int rank, Audience audience, const std::exception& failure) {
   const std::string cause = first_cause(store, rank, failure);
-  if (audience == Audience::kOneForAll && !is_first_to_speak(store)) throw SaidByAnotherRank();
+  if (audience == Audience::kOneForAll && !launch::is_first_to_speak(store))
+    throw SaidByAnotherRank();
   if (dynamic_cast<const std::invalid_argument*>(&failure) != nullptr)
     throw std::invalid_argument(cause);
   throw std::runtime_error(cause);
 }
 
 void say_for_all(Store& store, const std::string& text, int code) {
-  std::cerr << "kolo-bench: " << text << std::endl;
-  try {
-    store.add(kWasSaid, code);
-  } catch (const Error&) {
-    // The store is gone, and with it who waited.
-  }
-}
-
-int wait_until_said(Store& store) noexcept {
-  try {
-    const auto deadline = Clock::now() + kSayingTakes;
-    while (Clock::now() < deadline) {
-      if (const auto code = store.add(kWasSaid, 0); code != 0) return static_cast<int>(code);
-      std::this_thread::sleep_for(1ms);
-    }
-  } catch (const std::exception&) {
-    // The job is over.
-  }
-  return 1;
+  launch::say_for_all(store, "kolo-bench: " + text, code);
 }
 
 }  // namespace kolo::bench

@@ -26,10 +26,7 @@ enum class Audience {
 [[noreturn]] void fail_together(Store& store, int rank, Audience audience,
                                 const std::exception& failure);
 
-// Of ranks of a launcher, which ends all that are left as soon as one has failed: who speaks for
-// all says it on standard error, and ends with `code`; the others do not end before that (or 10 s),
-// and with the same code (or 1).
+// launch::say_for_all, as this program's.
 void say_for_all(Store& store, const std::string& text, int code);
-int wait_until_said(Store& store) noexcept;
 
 }  // namespace kolo::bench

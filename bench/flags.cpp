@@ -112,6 +112,13 @@ void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
       ->type_name("SIZES");
 }
 
+void add_end_of_help(CLI::App& command, SizesOf sizes) {
+  constexpr std::string_view kRule =
+      "Measured are the whole elements that fit into a size (of alltoall: as many for every rank), "
+      "one at least;\na line says so where that is another number of bytes.\n";
+  command.footer(std::string(sizes == SizesOf::kElements ? kRule : "") + kDocuments);
+}
+
 void take_sizes(const Typed& typed, Arguments& result) {
   result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
   result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
@@ -122,7 +129,7 @@ void take_sizes(const Typed& typed, Arguments& result) {
     require(bytes == 0 || bytes >= element,
             fmt::format("--bytes {}: less than one element; {} has {} bytes", word,
                         to_string(result.problem.type), element));
-    result.sizes.push_back(bytes / element * element);
+    result.sizes.push_back(bytes);
   }
   result.largest_by = "--bytes";
   const auto [least, most] = std::ranges::minmax(result.sizes);

@@ -54,8 +54,15 @@ void add_decorators(CLI::App& command, Arguments& result);
 void use_decorators(const Arguments& result);
 // Refuses, before a rank is started, what every rank would refuse or could not write.
 void require_settings(const Arguments& arguments);
+// The end of a command's help: where the documents are that it names, and the rule of sizes, which
+// are of elements or of bytes.
+inline constexpr const char* kDocuments =
+    "bench/README.md, transports/README.md and so on: in kolo's source, and installed in "
+    "share/doc/kolo.";
+enum class SizesOf { kElements, kBytes };
+void add_end_of_help(CLI::App& command, SizesOf sizes);
 void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
-// Once the type is known. Of `--bytes`, each as many whole elements as fit.
+// Once the type is known.
 void take_sizes(const Typed& typed, Arguments& result);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);

@@ -11,6 +11,8 @@
 #include <CLI/CLI.hpp>
 
 #include "transports/launch.h"
+#include "transports/nearest_word.h"
+#include "transports/registry.h"
 
 namespace {
 
@@ -50,10 +52,37 @@ CLI::Validator number_within(int low, int high) {
           ""};
 }
 
+// Of --bind.
+CLI::Validator one_of_bindings() {
+  return {[](const std::string& text) {
+            if (kBindings.contains(text)) return std::string();
+            std::vector<std::string> names;
+            std::string list;
+            for (const auto& entry : kBindings) {
+              names.push_back(entry.first);
+              list += (list.empty() ? "" : ", ") + entry.first;
+            }
+            return "there is no '" + text + "'; there are " + list +
+                   kolo::did_you_mean(kolo::meant_word(text, names));
+          },
+          ""};
+}
+
+// "; did you mean --ranks?"; nothing where no option is like it.
+std::string guess(const CLI::App& app, const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  return kolo::did_you_mean(kolo::nearest_word(word.substr(0, word.find('=')), known));
+}
+
 // CLI11's words for what newcomers meet first would be longer and say less.
 std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const auto unknown = app.remaining();
-  if (!unknown.empty()) return "there is no option '" + unknown.front() + "'";
+  if (!unknown.empty())
+    return "there is no option '" + unknown.front() + "'" + guess(app, unknown.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     return "how many ranks? -n N says it, before the command";
   const std::string text = error.what();
@@ -61,6 +90,15 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
     return text.substr(0, text.find_first_of(": ")) + " needs a value";
   constexpr std::string_view kRanks = "--ranks:";  // it is mostly written -n
   return text.starts_with(kRanks) ? "-n:" + text.substr(kRanks.size()) : text;
+}
+
+// What every rank would say for itself.
+void require_usable_transport(int ranks) {
+  const std::string name = kolo::resolve_transport("auto");
+  const std::string why = ranks > 1 ? kolo::why_unusable(name) : "";
+  if (why.empty()) return;
+  throw std::invalid_argument("KOLO_TRANSPORT: " + name + " cannot be used here: " + why +
+                              "; unset it, or name another");
 }
 
 int usage_error(const std::string& message) {
@@ -93,7 +131,7 @@ int main(int argc, char** argv) {
          "to none")
       ->type_name("HOW")
       ->capture_default_str()
-      ->check(CLI::IsMember(kBindings));
+      ->check(one_of_bindings());
   app.add_flag("--plain", is_plain,
                "Rank 0 writes without a prefix, to the terminal itself if there is one");
   // Only for the help: what is parsed ends before the command.
@@ -118,6 +156,7 @@ int main(int argc, char** argv) {
   request.binding = kBindings.at(binding);
   request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
   try {
+    require_usable_transport(request.ranks);
     const kolo::LaunchResult result = kolo::launch_ranks(request);
     if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
     return result.exit_code;

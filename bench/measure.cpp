@@ -50,11 +50,6 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   Turn turn;
   turn.problem = arguments_.problem;
   turn.problem.count = bytes / element_bytes(turn.problem.type);
-  if (turn.problem.collective == Collective::kAllToAll) {  // the same for everybody
-    const auto size = static_cast<std::size_t>(meeting_.size());
-    turn.problem.count = (turn.problem.count + size - 1) / size * size;
-    bytes = turn.problem.count * element_bytes(turn.problem.type);
-  }
   turn.is_checked = arguments_.is_checked;
   turn.seconds = arguments_.seconds / arguments_.passes;
   Distance distance;

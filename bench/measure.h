@@ -69,7 +69,8 @@ class Bench {
   // outlive it.
   Bench(Meeting& meeting, const Arguments& arguments, Pages pages = Pages::kOwn);
 
-  // The same rows on every rank, one per library, in their order. With `limit` the machine's limit
+  // The same rows on every rank, one per library, in their order; `bytes` is a multiple of
+  // granule_of (arguments.h). With `limit` the machine's limit
   // has a turn in each pass as well; it is in the rows of rank 0 alone.
   std::vector<Row> measure(const std::vector<Library*>& libraries, std::size_t bytes,
                            RunLimit* limit = nullptr);

@@ -116,6 +116,8 @@ void print_heading(const Arguments& arguments, const Library& own, double cache_
                        describe_machine(), surroundings_text(cache_line_us), own_version());
   if (const std::string text = iterations_text(arguments); !text.empty())
     table << "# " << text << '\n';
+  if (const std::string text = whole_sizes_text(arguments); !text.empty())
+    table << "# " << text << '\n';
   table << fmt::format(
       "#{:>11} {:>{}} {:>{}} {:>8} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6} {:>5} {:>9}\n", "bytes",
       "over", over_width({own.transport()}), "by", by_width(arguments), "progress", "alone",

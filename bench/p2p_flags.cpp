@@ -38,6 +38,7 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
   add_sizes(*command, result, typed);
   add_timing(*command, result, typed);
   add_decorators(*command, result);
+  add_end_of_help(*command, SizesOf::kBytes);
 }
 
 void take_p2p(const Typed& typed, Arguments& result) {

@@ -57,6 +57,7 @@ void add_explain(CLI::App& app, Arguments& result, Typed& typed) {
       ->required();
   add_ranks(*command, result);
   add_sizes(*command, result, typed);
+  add_end_of_help(*command, SizesOf::kElements);
   add_type(*command, typed);
   add_operation(*command, typed);
   add_reproducibility(*command, typed);
@@ -80,6 +81,7 @@ void add_tune(CLI::App& app, Arguments& result, Typed& typed) {
   command->add_option("-t,--transport", typed.transports, "Of inproc,shm,tcp,...")
       ->capture_default_str();
   add_sizes(*command, result, typed);
+  add_end_of_help(*command, SizesOf::kElements);
   add_out(*command, result.tune);
   add_timing(*command, result, typed);
 }
@@ -91,7 +93,7 @@ void take_explained(Arguments& result) {
 }
 
 void take_explained_sizes(Arguments& result) {
-  result.sizes = sizes_of(result);
+  result.sizes = asked_sizes(result);
   result.min_bytes = *std::min_element(result.sizes.begin(), result.sizes.end());
   result.max_bytes = *std::max_element(result.sizes.begin(), result.sizes.end());
 }

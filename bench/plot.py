@@ -5,11 +5,12 @@ per collective and number of ranks, and the messages a second where those were m
   kolo-bench plot FILE... --out DIR
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
-Libraries are lines with markers and, where there are no more than five, a band from the 10th to the 90th percentile; limits, those
-of the same run and the floors of `kolo-bench limits`, are dashed, and broken at sizes where none is known, or where another program
-disturbed the floor. Floors with no library beside them are left out; files that hold nothing else become a page for each number of
-ranks. Of an operation beside a computation (--overlap) the pictures are apart: times, with those of each alone, and what is hidden.
-What is hollow was measured while the cores moved or were disturbed (`regime`), and compares with nothing.
+Libraries are lines with markers and a band from the 10th to the 90th percentile, or, where there are more than five, a stroke from
+the one to the other at each size, side by side. Limits, those of the same run and the floors of `kolo-bench limits`, are dashed, and
+broken at sizes where none is known, or where another program disturbed the floor. Floors with no library beside them are left out;
+files that hold nothing else become a page for each number of ranks. Of an operation beside a computation (--overlap) the pictures
+are apart: times, with those of each alone, and what is hidden. What is hollow was measured while the cores moved or were disturbed
+(`regime`), and compares with nothing.
 
 A library that chose its algorithm by the size is one line; where several algorithms were measured at one size, each has its own,
 and so has what was asked for in another way (form, memory, type, ...). Where files hold several rows of one measurement (rows.py),
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from plot_colors import looks_of
 from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, has_bands, is_beyond, is_known, is_no_floor, is_overlap,
-                        is_unsure, known, of_what, pages_of, series_of, unit_of)
+                        is_unsure, known, libraries, of_what, pages_of, series_of, spread_text, unit_of)
 from rows import count_text, key_of, size_text, what_is_wrong
 
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -35,7 +36,7 @@ HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
-BAND = "band: 10th to 90th percentile"
+STROKES_SHARE = 0.7  # of the way from one size to the next, for those of all lines
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
@@ -159,7 +160,8 @@ def lonely(points):
     return [i for i in range(len(points)) if there[i + 1] and not there[i] and not there[i + 2]]
 
 
-def draw_line(axes, name, points, quantity, look, has_band):
+def draw_line(axes, name, points, quantity, look, draw_spread):
+    """`draw_spread(axes, points, quantity, color)`: of a library's times, from the 10th to the 90th percentile."""
     first = points[0]
     sizes = [row["bytes"] for row in points]
     medians = [quantity(row, "median_us") for row in points]
@@ -170,8 +172,7 @@ def draw_line(axes, name, points, quantity, look, has_band):
         axes.plot([sizes[i] for i in alone], [medians[i] for i in alone], linestyle="none", **marker)
     else:
         axes.plot(sizes, medians, linewidth=2 if first["library"] == "kolo" else 1.4, label=name, **marker)
-        if has_band:
-            draw_band(axes, points, quantity, look.color)
+        draw_spread(axes, points, quantity, look.color)
     unsure = [row for row in known(points) if is_unsure(row)]
     axes.plot([row["bytes"] for row in unsure], [quantity(row, "median_us") for row in unsure], linestyle="none", **marker,
               markerfacecolor="white")
@@ -187,6 +188,17 @@ def draw_band(axes, points, quantity, color):
         axes.vlines(sizes, lows, highs, color=color, alpha=0.3, linewidth=5, zorder=1.5)  # beneath all markers
     else:
         axes.fill_between(sizes, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+def strokes(number, count, octaves):
+    """Draws a spread as a stroke at each size, those of `count` lines side by side, this the `number`th; `octaves`: from one size to
+    the next."""
+    aside = 2 ** (octaves * STROKES_SHARE * ((number + 0.5) / count - 0.5))
+
+    def draw_strokes(axes, points, quantity, color):
+        axes.vlines([row["bytes"] * aside for row in points], [quantity(row, "p10_us") for row in points],
+                    [quantity(row, "p90_us") for row in points], color=color, linewidth=1.2, alpha=0.8, zorder=1.5)
+    return draw_strokes
 
 
 def hollow_key(plt, charts):
@@ -244,12 +256,23 @@ def apart(sizes, most):
     return kept + sizes[1:][-1:]
 
 
+def spreads_of(lines, order):
+    """{name: what draws the spread of its times}, of libraries; those that come later in `order` stand further to the right."""
+    names = sorted(libraries(lines), key=order.index)
+    if has_bands(lines):
+        return {name: draw_band for name in names}
+    sizes = sorted({row["bytes"] for name in names for row in known(lines[name])} - {0})
+    octaves = min((math.log2(larger / smaller) for smaller, larger in zip(sizes, sizes[1:])), default=1)
+    return {name: strokes(number, len(names), octaves) for number, name in enumerate(names)}
+
+
 def fill_axes(plt, axes, lines, what, looks, most_ticks):
     quantity = QUANTITIES[what]
     # The slowest at large sizes first, so that the legend reads as the lines lie.
     order = sorted(lines.items(), key=lambda item: quantity(known(item[1])[-1], "median_us"), reverse=True)
+    spread_of = spreads_of(lines, [name for name, _ in order])
     for name, points in order:
-        draw_line(axes, name, points, quantity, looks[name], has_bands(lines))
+        draw_line(axes, name, points, quantity, looks[name], spread_of.get(name))
     axes.set_xscale("log", base=2)
     if what == "hidden":
         axes.yaxis.set_major_formatter(plt.FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
@@ -265,7 +288,7 @@ def fill_axes(plt, axes, lines, what, looks, most_ticks):
     axes.xaxis.set_minor_locator(plt.NullLocator())
     axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel("size")
-    axes.set_ylabel(unit_of(lines, what) + (f" (median{'; ' + BAND if has_bands(lines) else ''})" if what == "time" else ""))
+    axes.set_ylabel(unit_of(lines, what) + (f" (median{spread_text([lines])})" if what == "time" else ""))
     axes.grid(True, which="major", alpha=0.3)
 
 
@@ -417,9 +440,8 @@ def draw_pages(plt, panels, looks, title, where, path):
         if not there:
             continue
         figure = draw_page(plt, there, what, looks)
-        banded = [has_bands(lines) for lines in there.values()]
-        band = f"; {BAND}{'' if all(banded) else ', where lines are few'}" if any(banded) else ""
-        quantity = f"time (median{band})" if what == "time" else f"bus bandwidth (of the median{band})"
+        spread = spread_text(lines for lines in there.values() if any(row["bytes"] > 0 for points in lines.values() for row in points))
+        quantity = f"time (median{spread})" if what == "time" else f"bus bandwidth (of the median{spread})"
         figure.suptitle(f"{title}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
         save(plt, figure, path.with_name(f"{path.name}_{what}"), ("png",))
 

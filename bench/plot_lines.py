@@ -165,6 +165,17 @@ def unit_of(lines, what):
     return f"time of {window} messages, us" if window > 1 else "time, us"
 
 
+def libraries(lines):
+    """The names of those that are no limits."""
+    return [name for name, points in lines.items() if points[0]["library"] not in LIMITS]
+
+
 def has_bands(lines):
-    """Where there are more, they hide one another."""
-    return 0 < sum(points[0]["library"] not in LIMITS for points in lines.values()) <= MOST_BANDS
+    """Where there are more, they hide one another: then there are strokes, side by side."""
+    return len(libraries(lines)) <= MOST_BANDS
+
+
+def spread_text(charts):
+    """What shows the spread of times, for the words at an axis or in a title; empty where there are limits alone."""
+    shown = {"band" if has_bands(lines) else "strokes" for lines in charts if libraries(lines)}
+    return f"; {' or '.join(sorted(shown))}: 10th to 90th percentile" if shown else ""

@@ -28,6 +28,7 @@
 #include "bench/sizes.h"
 #include "bench/tune.h"
 #include "transports/launch.h"
+#include "transports/launch/one_voice.h"
 #include "transports/posix/cgroup.h"
 #include "transports/registry.h"
 #include "transports/rendezvous.h"
@@ -317,7 +318,7 @@ int run_launched(const Arguments& arguments, const LaunchEnvironment& who) {
   try {
     return exit_code(run_rank(who.rank, arguments, store, audience));
   } catch (const SaidByAnotherRank&) {
-    return wait_until_said(*store);
+    return launch::wait_until_said(*store);
   } catch (const std::exception& failure) {
     if (audience == Audience::kOneEachRank) throw;
     const int code = code_of(failure);
@@ -372,7 +373,7 @@ void say_refusal(const std::string& refusal) {
       fail_together(*store, who.rank, Audience::kOneForAll, std::invalid_argument(refusal));
     }
   } catch (const SaidByAnotherRank&) {
-    wait_until_said(*store);
+    launch::wait_until_said(*store);
     return;
   } catch (const std::exception&) {  // also where the environment itself is what is wrong
     if (store) return say_for_all(*store, refusal, kBadArguments);

@@ -149,6 +149,26 @@ std::string iterations_text(const Arguments& arguments) {
                      each, arguments.passes, all);
 }
 
+std::string whole_sizes_text(const Arguments& arguments) {
+  constexpr int kMostNamed = 3;
+  const Problem& problem = arguments.problem;
+  const std::size_t granule = granule_of(problem, arguments.ranks);
+  std::string text;
+  int named = 0;
+  for (const std::size_t asked : asked_sizes(arguments)) {
+    const std::size_t measured = whole(asked, granule);
+    if (measured == asked || ++named > kMostNamed) continue;
+    text += fmt::format("{}{} {}as {}", named == 1 ? "" : ", ", asked,
+                        named == 1 ? "is measured " : "", measured);
+  }
+  if (text.empty()) return "";
+  const bool has_shares = granule != element_bytes(problem.type);
+  return fmt::format("sizes are multiples of {} bytes ({}{}): {}{}", granule,
+                     to_string(problem.type),
+                     has_shares ? fmt::format(" for each of {} ranks", arguments.ranks) : "", text,
+                     named > kMostNamed ? " and so on" : "");
+}
+
 std::size_t width_of(std::span<const std::string> words, std::size_t least) {
   std::size_t width = least;
   for (const std::string& word : words) width = std::max(width, word.size());
@@ -307,6 +327,7 @@ void Report::begin(const Library& own, double cache_line_us,
                      fmt::join(arguments_.without_meaning, ", ")));
   }
   if (const std::string text = iterations_text(arguments_); !text.empty()) note(text);
+  if (const std::string text = whole_sizes_text(arguments_); !text.empty()) note(text);
   for (const std::string& peer : arguments_.no_peers)
     leave_out(peer, std::string(why_no_peer(peer)));
   for (const std::string& caution : cautions) note(caution);

@@ -60,6 +60,10 @@ std::string servers_text(const Problem& problem);
 // nothing.
 std::string iterations_text(const Arguments& arguments);
 
+// "sizes are multiples of 4 bytes (float32): 7 is measured as 4", where a size is not measured as
+// it was asked for; else nothing.
+std::string whole_sizes_text(const Arguments& arguments);
+
 // How wide a column is that holds such words, and is `least` wide.
 std::size_t width_of(std::span<const std::string> words, std::size_t least);
 

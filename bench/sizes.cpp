@@ -79,7 +79,11 @@ std::string format_count(std::size_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
-std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,
+std::size_t whole(std::size_t bytes, std::size_t granule) {
+  return bytes == 0 ? 0 : std::max(bytes / granule, std::size_t{1}) * granule;
+}
+
+std::vector<std::size_t> steps(std::size_t min, std::size_t max, std::size_t factor,
                                std::size_t granule) {
   if (min > max) {
     throw std::invalid_argument(fmt::format("--min-bytes {} is more than --max-bytes {}",
@@ -88,18 +92,22 @@ std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t fac
   if (factor < 2)
     throw std::invalid_argument(fmt::format("--factor {} would never end; 2 is the least", factor));
   std::vector<std::size_t> sizes;
-  const auto add = [&](std::size_t bytes) {
-    std::size_t whole = bytes / granule * granule;
-    if (whole == 0 && bytes > 0 && granule <= max) whole = granule;
-    if (sizes.empty() || sizes.back() != whole) sizes.push_back(whole);
-  };
   std::size_t bytes = min;
   while (bytes < max) {
-    add(bytes);
+    sizes.push_back(bytes);
     if (bytes > max / factor) break;
     bytes = bytes == 0 ? granule : bytes * factor;
   }
-  add(max);
+  sizes.push_back(max);
+  return sizes;
+}
+
+std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,
+                               std::size_t granule) {
+  std::vector<std::size_t> sizes = steps(min, max, factor, granule);
+  for (std::size_t& bytes : sizes) bytes = whole(bytes, granule);
+  const auto repeated = std::ranges::unique(sizes);
+  sizes.erase(repeated.begin(), repeated.end());
   return sizes;
 }
 

@@ -18,9 +18,15 @@ std::string format_bytes(std::size_t bytes);
 // "1 rank", "2 ranks".
 std::string format_count(std::size_t count, std::string_view one);
 
-// min, min * factor, ... and at last max itself, each a multiple of `granule` (at least one of it,
-// unless max is less) and named once. std::invalid_argument where min exceeds max, or factor is
-// less than 2.
+// The largest multiple of `granule` that is not more than `bytes`, but one of it at least; of 0, 0.
+std::size_t whole(std::size_t bytes, std::size_t granule);
+
+// min, min * factor, ... and at last max itself; behind 0 comes `granule`. std::invalid_argument
+// where min exceeds max, or factor is less than 2.
+std::vector<std::size_t> steps(std::size_t min, std::size_t max, std::size_t factor,
+                               std::size_t granule);
+
+// These steps as `whole` has them, each once.
 std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,
                                std::size_t granule);
 

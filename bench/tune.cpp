@@ -139,6 +139,8 @@ void begin_table(const Arguments& arguments) {
   table << "# time in us: the median over the iterations of the longest over the ranks; away: how "
            "much longer the choice takes;\n# spread: how far apart the fastest one's own passes "
            "are (the middle half of their medians)\n";
+  if (const std::string text = whole_sizes_text(arguments); !text.empty())
+    table << "# " << text << '\n';
   const std::size_t width = by_width(arguments);
   table << fmt::format("#{:>14} {:>5} {:>6} {:>11} {:>{}} {:>9} {:>{}} {:>9} {:>8} {:>7}\n",
                        "collective", "ranks", "over", "bytes", "fastest", width, "time", "choice",

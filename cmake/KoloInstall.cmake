@@ -3,7 +3,7 @@
 #
 # The consumer needs nothing that built them. Beside these libraries kolo-run, kolo-bench, kolo-conformance and kolo-train
 # are installed (bench/, transports/conformance/ and train/, component "programs"); the tests run from the build folder.
-
+# What they call bench/README.md, transports/GUIDE.md and so on lies below <prefix>/share/doc/kolo by the same names.
 #
 # kolo::device is in an export of its own: it links CUDA's runtime, which nobody must have who does not link it.
 
@@ -44,6 +44,10 @@ function(kolo_install)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   foreach(component development programs)
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
+    foreach(document IN LISTS KOLO_DOCUMENTS)
+      get_filename_component(folder ${document} DIRECTORY)
+      install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT ${component})
+    endforeach()
   endforeach()
   install(FILES ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake
           DESTINATION ${destination} COMPONENT development)

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
+#include "train/data/dataset.h"
 #include "transports/nearest_word.h"
 
 namespace kolo::train {
@@ -19,6 +22,30 @@ std::optional<Number> parsed(const std::string& text) {
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc{} || stop != end) return std::nullopt;
   return value;
+}
+
+// How the data set that was probably meant is written; empty where none is like it. A folder by
+// itself lacks the kind.
+std::string meant_dataset(const std::string& kind, const std::string& place) {
+  std::vector<std::string> kinds;
+  std::string kind_with_place;
+  for (const DatasetScheme& scheme : dataset_schemes()) {
+    kinds.emplace_back(scheme.usage.substr(0, scheme.usage.find(':')));
+    if (kinds.back() != scheme.usage) kind_with_place = kinds.back();
+  }
+  std::string word = kind;
+  std::ranges::transform(word, word.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const std::string meant = meant_word(word, kinds);
+  std::error_code ignored;
+  if (meant.empty() && place.empty() && std::filesystem::is_directory(kind, ignored))
+    return fmt::format("{}:{}", kind_with_place, kind);
+  if (meant == kind_with_place && !place.empty()) return fmt::format("{}:{}", meant, place);
+  for (const DatasetScheme& scheme : dataset_schemes()) {
+    if (scheme.usage.substr(0, scheme.usage.find(':')) == meant) return std::string(scheme.usage);
+  }
+  return "";
 }
 
 }  // namespace
@@ -65,6 +92,20 @@ ValueRule one_of(std::string what, std::vector<std::string> names) {
                            is_list ? "one at a time; " : "", fmt::join(names, ", "),
                            did_you_mean(meant_word(text, names)));
       };
+}
+
+ValueRule known_dataset() {
+  return [](const std::string& text) -> std::string {
+    const std::string kind = text.substr(0, text.find(':'));
+    std::vector<std::string_view> usages;
+    for (const DatasetScheme& scheme : dataset_schemes()) {
+      if (scheme.usage.substr(0, scheme.usage.find(':')) == kind) return "";
+      usages.push_back(scheme.usage);
+    }
+    const std::string place = kind == text ? "" : text.substr(kind.size() + 1);
+    return fmt::format("unknown data set '{}'; there are {}{}", text, fmt::join(usages, ", "),
+                       did_you_mean(meant_dataset(kind, place)));
+  };
 }
 
 }  // namespace kolo::train

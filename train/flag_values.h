@@ -32,4 +32,7 @@ ValueRule some_word(std::string expected);
 /// One of `names`; `what` they are: "model".
 ValueRule one_of(std::string what, std::vector<std::string> names);
 
+/// A data set, as open_dataset takes it, as far as its kind goes.
+ValueRule known_dataset();
+
 }  // namespace kolo::train

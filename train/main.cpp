@@ -21,6 +21,7 @@
 #include "train/publish.h"
 #include "train/rank.h"
 #include "transports/launch.h"
+#include "transports/launch/one_voice.h"
 
 namespace {
 
@@ -78,11 +79,9 @@ int main(int count, char** words) {
   try {
     return run(std::vector<std::string>(words + 1, words + count), is_output_open);
   } catch (const std::invalid_argument& error) {  // UsageError among them
-    std::fprintf(stderr, "kolo-train: %s\n", error.what());
-    return 2;
+    return kolo::launch::refuse_with_one_voice(std::string("kolo-train: ") + error.what(), 2);
   } catch (const DataError& error) {
-    std::fprintf(stderr, "kolo-train: %s\n", error.what());
-    return 2;
+    return kolo::launch::refuse_with_one_voice(std::string("kolo-train: ") + error.what(), 2);
   } catch (const std::system_error& error) {  // a thread, most likely
     std::fprintf(stderr, "kolo-train: the system has no more for it: %s; see ulimit -a\n",
                  error.what());

@@ -79,6 +79,7 @@ void add_work_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The work, the same for every arm";
   app.add_option("--dataset", o.dataset, "digits (rendered), or svhn:DIR (the .mat files) [digits]")
+      ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,
                  "training samples [digits: 4096; files: all]")
@@ -355,6 +356,11 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     const std::string guessed = word.starts_with("--") ? guess(app, word) : "";
     refuse(fmt::format("{} does not expect '{}'{}; see kolo-train {} --help", arguments[0], word,
                        guessed, arguments[0]));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    if (!text.ends_with("missing")) refuse(text);  // "--ranks: 1 required INT missing"
+    refuse(fmt::format("{} needs a value; see kolo-train {} --help",
+                       text.substr(0, text.find_first_of(": ")), arguments[0]));
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
   }

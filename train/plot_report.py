@@ -241,7 +241,9 @@ def main():
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         for draw in (draw_throughput, draw_iteration, draw_learning, draw_bytes):
             draw(report, folder)
-    except (OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        sys.exit(f"plot_report: {folder}: {error.strerror or error}")
+    except (ValueError, KeyError) as error:
         sys.exit(f"plot_report: {folder}: {error!r}")
 
 

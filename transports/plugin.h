@@ -7,7 +7,7 @@
 //
 // and is named by its path wherever a transport is named: KOLO_TRANSPORT=/path/libx.so, or
 // --transport ./libx.so. A program that has the table itself registers it (transports/plugins.h).
-// The guide is installed as share/doc/kolo/transports.md, and as share/kolo/example a whole
+// The guide is installed as share/doc/kolo/transports/GUIDE.md, and as share/kolo/example a whole
 // transport in one file of C. What the words mean (channel, segment, slot, view, credit, answer)
 // and what must hold is said in transports/transport.h: this table is that contract, function by
 // function.

@@ -6,7 +6,7 @@
 //
 // What follows a ? is the transport's own options, handed to its make as they are:
 // "./libx.so?lanes=2". All ranks give the same. "auto" never chooses one of them. How to
-// write one, and how to prove it: share/doc/kolo/transports.md, as it is installed.
+// write one, and how to prove it: share/doc/kolo/transports/GUIDE.md, as it is installed.
 #pragma once
 
 #include <string_view>

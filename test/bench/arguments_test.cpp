@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/peers/peers.h"
+#include "bench/report.h"
 #include "test/support/catch.h"
 #include "transports/error.h"
 #include "transports/registry.h"
@@ -142,8 +143,9 @@ TEST_CASE("explain takes sizes as a list, or as a sweep") {
   const Arguments listed = parsed({"explain", "allreduce", "--bytes", "4K,1M,10", "--ranks", "8"});
   REQUIRE(listed.command == "explain");
   REQUIRE(listed.problem.collective == Collective::kAllReduce);
-  REQUIRE(listed.sizes == std::vector<std::size_t>{4096, 1 << 20, 8});
-  REQUIRE(listed.min_bytes == 8);
+  REQUIRE(listed.sizes == std::vector<std::size_t>{4096, 1 << 20, 10});
+  REQUIRE(sizes_of(listed) == std::vector<std::size_t>{4096, 1 << 20, 8});
+  REQUIRE(listed.min_bytes == 10);
   REQUIRE(listed.max_bytes == 1 << 20);
   REQUIRE(listed.ranks == 8);
   const Arguments swept = parsed({"explain", "scan", "--min-bytes", "8", "--max-bytes", "128"});
@@ -163,6 +165,34 @@ TEST_CASE("sizes are a sweep, or those that are named") {
   REQUIRE(mentions(complaint({"allreduce", "--bytes", "64,2"}), {"--bytes 2", "4 bytes"}));
   REQUIRE(mentions(complaint({"allreduce", "--bytes", ""}), {"--bytes: expected"}));
   REQUIRE(mentions(complaint({"p2p", "latency", "--bytes", "0"}), {"--bytes 0"}));
+}
+
+TEST_CASE("sizes are measured as whole elements, of all-to-all as many for every rank") {
+  const auto sizes = [](const std::vector<const char*>& words) { return sizes_of(parsed(words)); };
+  const auto said = [](const std::vector<const char*>& words) {
+    return whole_sizes_text(parsed(words));
+  };
+  CHECK(sizes({"allreduce", "--bytes", "7,8"}) == std::vector<std::size_t>{4, 8});
+  CHECK(said({"allreduce", "--bytes", "7,8"}) ==
+        "sizes are multiples of 4 bytes (float32): 7 is measured as 4");
+  CHECK(said({"allreduce", "--bytes", "7", "--type", "uint8"}).empty());
+  CHECK(said({"allreduce"}).empty());
+  CHECK(said({"reduce_scatter", "--ranks", "3"}).empty());  // shares may differ by an element
+  CHECK(said({"allreduce", "--min-bytes", "9", "--max-bytes", "30", "--type", "float64"}) ==
+        "sizes are multiples of 8 bytes (float64): 9 is measured as 8, 30 as 24");
+  CHECK(sizes({"alltoall", "--bytes", "8,100,4K", "--ranks", "3"}) ==
+        std::vector<std::size_t>{12, 96, 4092});
+  CHECK(said({"alltoall", "--bytes", "8,12,100", "--ranks", "3"}) ==
+        "sizes are multiples of 12 bytes (float32 for each of 3 ranks): 8 is measured as 12, 100 "
+        "as 96");
+  CHECK(said({"alltoall", "--max-bytes", "8K", "--ranks", "3"}) ==
+        "sizes are multiples of 12 bytes (float32 for each of 3 ranks): 8 is measured as 12, 32 "
+        "as 24, 128 as 120 and so on");
+  CHECK(said({"alltoall", "--max-bytes", "1M", "--ranks", "2"}).empty());
+  CHECK(said({"explain", "alltoall", "--bytes", "8", "--ranks", "3"}) ==
+        "sizes are multiples of 12 bytes (float32 for each of 3 ranks): 8 is measured as 12");
+  CHECK(said({"p2p", "latency", "--bytes", "7"}).empty());
+  CHECK(said({"barrier", "--bytes", "7"}).empty());
 }
 
 TEST_CASE("words of a list may have spaces around them, and every comma has one on both sides") {

@@ -113,6 +113,7 @@ class Mistakes(Complaint):
     def test_help_is_in_words_of_this_program(self):
         _, output, errors = run("allreduce", "--help")
         self.assertRegex(output, r"--min-bytes SIZE \[8\] +Smallest", errors)
+        self.assertIn("Measured are the whole elements that fit into a size", output)
         for word in ("Excludes", "TEXT=", "INT=", "FLOAT="):
             self.assertNotIn(word, output)
 

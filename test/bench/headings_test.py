@@ -47,6 +47,18 @@ class Headings(unittest.TestCase):
             heading = run(*words, "--ranks", "3", "--transport", "shm", "--max-bytes", "8", *FEW).splitlines()[0]
             self.assertEqual(heading, f"# kolo-bench {about}")
 
+    def test_a_size_that_is_no_multiple_of_the_element_is_measured_as_one_and_a_line_says_so(self):
+        about = "# sizes are multiples of 4 bytes (float32): 7 is measured as 4"
+        with tempfile.TemporaryDirectory() as folder:
+            table = str(Path(folder) / "table")
+            for words in (["allreduce"], ["allreduce", "--overlap"], ["explain", "allreduce"], ["reduce_scatter"], ["allgather", "--algorithm", "all"],
+                          ["tune", "--collectives", "broadcast", "--ranks", "2", "--transport", "inproc", "--out", table]):
+                with self.subTest(words=words):
+                    lines = run(*words, "--bytes", "7", *FEW).splitlines()
+                    self.assertEqual(lines.count(about), 1, lines)
+                    self.assertTrue(any(re.match(r" .*\b4\b", line) for line in lines), lines)
+        self.assertNotIn("sizes are multiples", run("p2p", "latency", "--bytes", "7", *FEW))
+
     def test_a_trial_of_the_limits_says_that_it_is_one(self):
         self.assertEqual(run("limits", "--quick", "--only", "line").splitlines()[0],
                          "# kolo-bench limits --quick: a trial, of fewer sizes and repeats")

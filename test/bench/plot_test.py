@@ -134,12 +134,19 @@ class Plot(unittest.TestCase):
         self.assertEqual(len(drawn), 4)  # a line and its legend each
         self.assertEqual(len({re.search('style="([^"]*)"', path).group(1).replace("; stroke-linecap: butt", "") for path in drawn}), 1)
 
-    def test_more_than_five_lines_have_no_bands(self):
+    def test_more_than_five_lines_have_strokes_side_by_side_in_the_place_of_bands(self):
         for count in (5, 6):
             rows = [row("kolo", "shm", size, 50 + i, p10_us=9, p90_us=99, algorithm=f"algorithm {i}") for size in (8, 64) for i in range(count)]
-            picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
-            self.assertEqual(len(styled(picture, "use", "fill-opacity: 0.15")), 5 if count == 5 else 0)
-            self.assertEqual("band" in picture, count == 5)
+            pictures = self.plot(rows)
+            for what in ("time", "bandwidth"):
+                picture = pictures[f"allreduce_2_ranks_{what}.svg"]
+                strokes = styled(picture, "path", "stroke-opacity: 0.8")
+                self.assertEqual(len(styled(picture, "use", "fill-opacity: 0.15")), 5 if count == 5 else 0)
+                self.assertEqual(len(strokes), 0 if count == 5 else 2 * count)
+                places = {re.search(r' d="M ([-\d.]+)', stroke).group(1) for stroke in strokes}
+                self.assertEqual(len(places), len(strokes))  # none on another
+            shown = "band" if count == 5 else "strokes"
+            self.assertIn(f"<!-- time, us (median; {shown}: 10th to 90th percentile) -->", pictures["allreduce_2_ranks_time.svg"])
 
     def test_a_computation_is_over_no_transport_and_says_what_for_where_there_are_several(self):
         both = [row("kolo", transport, 8, 5, form="async", progress="nobody", hidden=0.5, alone_us=9, compute_us=compute)

@@ -74,8 +74,19 @@ TEST_CASE("a sweep holds its smallest and its largest size, each once") {
   REQUIRE(sweep(0, 16, 2, 8) == std::vector<std::size_t>{0, 8, 16});
 }
 
+TEST_CASE("what is measured are the whole pieces that fit, one at least") {
+  REQUIRE(whole(7, 4) == 4);
+  REQUIRE(whole(8, 4) == 8);
+  REQUIRE(whole(3, 4) == 4);
+  REQUIRE(whole(0, 4) == 0);
+  REQUIRE(whole(std::size_t{1} << 40, 12) == (std::size_t{1} << 40) / 12 * 12);
+}
+
 TEST_CASE("a sweep's sizes are whole elements") {
   REQUIRE(sweep(1, 30, 3, 8) == std::vector<std::size_t>{8, 24});
+  REQUIRE(sweep(8, 8, 2, 16) == std::vector<std::size_t>{16});
+  REQUIRE(steps(1, 30, 3, 8) == std::vector<std::size_t>{1, 3, 9, 27, 30});
+  REQUIRE(steps(0, 16, 2, 8) == std::vector<std::size_t>{0, 8, 16});
   for (const std::size_t bytes : sweep(7, 1000, 3, 8)) REQUIRE(bytes % 8 == 0);
 }
 

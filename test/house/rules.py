@@ -77,7 +77,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTI
 
 # Of transports, what is not for users and yet meant for the floors above: checks, waiting, who is where, a rank's device.
 FOR_THE_FLOORS_ABOVE = {"transports/check.h", "transports/waiting.h", "transports/placement.h", "transports/posix/identity.h",
-                         "transports/copy_words.h", "transports/nearest_word.h",
+                         "transports/copy_words.h", "transports/launch/one_voice.h", "transports/nearest_word.h",
                          "transports/posix/streaming_copy.h", "transports/posix/whole_file.h",
                          "transports/cuda/chosen_device.h", "transports/cuda/device.h", "transports/cuda/installed_driver.h",
                          "transports/cuda/reach.h"}

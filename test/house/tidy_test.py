@@ -78,7 +78,7 @@ class Rules(unittest.TestCase):
     def test_installed_headers_name_what_is_installed(self):
         for named in ("README.md", "adapter.h", "transports/adapter.h", "test/x.cpp"):
             self.assert_one({"transports/transport.h": f"// See {named}.\n#pragma once\n"}, "installed", named)
-        self.assert_clean({"transports/transport.h": "// See transports/transport.h, share/doc/kolo/transports.md, libx.so.\n"
+        self.assert_clean({"transports/transport.h": "// See transports/transport.h, share/doc/kolo/transports/GUIDE.md, libx.so.\n"
                                                      "#pragma once\n"})
         self.assert_clean({"transports/adapter.h": "// See README.md.\n#pragma once\n"})
 

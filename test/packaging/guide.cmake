@@ -18,7 +18,7 @@ if(length GREATER_EQUAL 300)
 endif()
 
 # What is indented between the guide's marks is a command.
-run("sed" sed -n "/^<!-- tried: these/,/^<!-- tried: ends/s/^    //p" ${prefix}/share/doc/kolo/transports.md)
+run("sed" sed -n "/^<!-- tried: these/,/^<!-- tried: ends/s/^    //p" ${prefix}/share/doc/kolo/transports/GUIDE.md)
 set(script "set -ex\n${output}")
 foreach(must IN ITEMS "kolo-conformance --transport" "kolo-bench allreduce" "kolo-run" "kolo-train" "sanitized/prove")
   if(NOT script MATCHES "${must}")

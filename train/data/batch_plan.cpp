@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/count_text.h"
 #include "train/data/dataset.h"
 #include "train/random.h"
 
@@ -32,10 +33,10 @@ BatchPlan::BatchPlan(std::int64_t samples, std::int64_t global_batch, int ranks)
   if (ranks < 1) throw std::invalid_argument(fmt::format("BatchPlan: {} ranks", ranks));
   if (samples < 1) throw DataError("there are no samples to train or evaluate on");
   if (ranks > samples) {
-    throw DataError(fmt::format(
-        "more ranks than samples: {} ranks, but {} samples; use fewer ranks, or more samples "
-        "(--train-size, --test-size)",
-        ranks, samples));
+    throw DataError(
+        fmt::format("more ranks than samples: {}, but {}; use fewer ranks, or more samples "
+                    "(--train-size, --test-size)",
+                    count_text(ranks, "rank"), count_text(samples, "sample")));
   }
   if (global_batch < ranks) {
     throw DataError(

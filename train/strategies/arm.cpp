@@ -69,8 +69,21 @@ int parse_servers(std::string_view arm, std::string_view text) {
 UpdateAt parse_update_at(std::string_view where, std::string_view text) {
   if (text == "worker") return UpdateAt::worker;
   if (text == "server") return UpdateAt::server;
-  throw std::invalid_argument(
-      fmt::format("{}: unknown place '{}'; there are worker and server", where, text));
+  const std::vector<std::string> places{"worker", "server"};
+  throw std::invalid_argument(fmt::format("{}: unknown place '{}'; there are worker and server{}",
+                                          where, text, did_you_mean(meant_word(text, places))));
+}
+
+// "sharded" of "shardd", "servers=3" of "server=3", "optimizer=server" of "optimiser=server".
+std::string meant_word_of_ps(std::string_view word) {
+  const std::vector<std::string> known{"dedicated", "sharded", "everywhere",
+                                       "servers=", "optimizer="};
+  const std::size_t value = std::min(word.find('='), word.size());
+  const bool has_value = value < word.size();
+  const std::string begin = std::string(word.substr(0, value)) + (has_value ? "=" : "");
+  const std::string meant = meant_word(begin, known);
+  if (!has_value || meant.empty()) return meant;
+  return meant.ends_with('=') ? meant + std::string(word.substr(value + 1)) : "";
 }
 
 struct Words {
@@ -88,7 +101,8 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
   } else if (word.starts_with("optimizer=")) {
     words.update_at =
         parse_update_at(fmt::format("--strategies: '{}': optimizer", arm), word.substr(10));
-  } else if (word.find('=') != std::string_view::npos) {
+  } else if (const std::string meant = meant_word_of_ps(word);
+             meant.empty() && word.find('=') != std::string_view::npos) {
     throw std::invalid_argument(fmt::format(
         "--strategies: the arm '{}' sets {}, but arms must not differ in anything but the "
         "strategy: model, weights, data, optimizer, precision, steps, threads and transport are "
@@ -97,8 +111,8 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
   } else {
     throw std::invalid_argument(fmt::format(
         "--strategies: unknown word '{}' in '{}'; ps takes dedicated, sharded, everywhere, "
-        "servers=N, optimizer=worker and optimizer=server",
-        word, arm));
+        "servers=N, optimizer=worker and optimizer=server{}",
+        word, arm, did_you_mean(meant)));
   }
 }
 
@@ -175,9 +189,10 @@ std::string Arm::full_name() const {
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {
   if (defaults.ps_mode != "dedicated" && defaults.ps_mode != "sharded" &&
       defaults.ps_mode != "everywhere") {
+    const std::vector<std::string> modes{"dedicated", "sharded", "everywhere"};
     throw std::invalid_argument(
-        fmt::format("--ps-mode: unknown mode '{}'; there are dedicated, sharded and everywhere",
-                    defaults.ps_mode));
+        fmt::format("--ps-mode: unknown mode '{}'; there are dedicated, sharded and everywhere{}",
+                    defaults.ps_mode, did_you_mean(meant_word(defaults.ps_mode, modes))));
   }
   std::vector<Arm> arms;
   for (const std::string_view part : split(text, ',')) {

@@ -151,8 +151,9 @@ Plugin load(const std::string& path) {
   }
   if (symbol == nullptr) {
     refuse(path, "the library has no function " KOLO_PLUGIN_SYMBOL
-                 ", so it is no transport for kolo: share/doc/kolo/transports.md says how one is "
-                 "written");
+                 ", so it is no transport for kolo: transports/GUIDE.md (installed in "
+                 "share/doc/kolo) says how one "
+                 "is written");
   }
   const auto table = reinterpret_cast<decltype(&kolo_transport_plugin)>(symbol);
   return checked(table(), path);

@@ -120,6 +120,8 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
+  refuses({"train", "--ranks"}, "--ranks needs a value; see kolo-train train --help");
+  refuses({"compare", "--report="}, "--report needs a value");
   refuses({"compare", "--rank", "2"},
           "compare does not expect '--rank'; did you mean --ranks?; see kolo-train");
   refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
@@ -130,10 +132,38 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
   refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
   refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
+  refuses({"train", "--strategies", "ps:shardd"},
+          "servers=N, optimizer=worker and optimizer=server; did you mean sharded?");
+  refuses({"train", "--strategies", "ps:server=3"}, "; did you mean servers=3?");
+  refuses({"train", "--strategies", "ps:optimiser=server"}, "; did you mean optimizer=server?");
+  refuses({"train", "--strategies", "ps:optimizer=servr"}, "; did you mean server?");
+  refuses({"train", "--strategies", "ps:lr=0.1"}, "arms must not differ in anything but");
+  refuses({"train", "--strategies", "ps", "--ps-mode", "everywere"}, "; did you mean everywhere?");
+  refuses({"train", "--strategies", "ps", "--ps-optimizer", "workers"}, "; did you mean worker?");
+  refuses({"train", "--stem", "imagnet"}, "; did you mean imagenet?");
+  refuses({"train", "--lr-schedule", "const"}, "; did you mean constant?");
+  refuses({"train", "--backend", "referense"}, "; did you mean reference?");
   refuses({"train", "--strategies", "psx"}, "ps takes words: ps:dedicated, ps:sharded");
   refuses({"train", "--strategies", "ring,ps:servers=0"},
           "--strategies: 'ps:servers=0': servers=0: expected a number from 1 to 64");
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
+}
+
+TEST_CASE("a data set that is nearly known is asked about") {
+  const auto asks = [](const std::string& dataset, const std::string& meant) {
+    CHECK_THROWS_WITH(parse_options({"train", "--dataset", dataset}),
+                      ContainsSubstring("; there are digits, svhn:DIR; did you mean " + meant));
+  };
+  asks("digit", "digits?");
+  asks("digists:/some/where", "digits?");
+  asks("svnh:/some/where", "svhn:/some/where?");
+  asks("SVHN:data", "svhn:data?");
+  asks("svh", "svhn:DIR?");
+  asks("/", "svhn:/?");  // a folder by itself
+  for (const std::string other : {"cifar10", "/no/such/folder", "mnist:/"}) {
+    CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
+                      "--dataset: unknown data set '" + other + "'; there are digits, svhn:DIR");
+  }
 }
 
 TEST_CASE("a flag that has no use beside the others is refused where it was given") {

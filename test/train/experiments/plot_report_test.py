@@ -91,7 +91,7 @@ class PlotReport(unittest.TestCase):
         ended = subprocess.run([PYTHON, SCRIPT, folder], check=False, capture_output=True, text=True, timeout=120,
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("File too large", ended.stderr)
+        self.assertEqual(ended.stderr, f"plot_report: {folder}: File too large\n")
         self.assertEqual(self.names(folder), ["report.json", "report.md"])
 
     def test_who_is_told_to_end_leaves_no_half_of_a_plot(self):

@@ -1,0 +1,66 @@
+# Holds the installed programs to the documents that they name, and these to the documents that they link: each is installed,
+# with either component. Run with cmake -P by ctest.
+#
+#   source, build        those of kolo
+#   directory            where to work; removed first
+
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
+file(REMOVE_RECURSE ${directory})
+foreach(component development programs)
+  run("installing" ${CMAKE_COMMAND} --install ${build} --component ${component} --prefix ${directory}/${component})
+endforeach()
+
+set(documents ${directory}/programs/share/doc/kolo)
+set(missing "")
+file(GLOB programs ${directory}/programs/bin/* ${directory}/programs/libexec/kolo/*)
+foreach(program IN LISTS programs)
+  file(STRINGS ${program} texts REGEX "[a-z]+/(README|GUIDE)[.]md")
+  foreach(text IN LISTS texts)
+    string(REGEX MATCHALL "[a-z_/]+/(README|GUIDE)[.]md" names "${text}")
+    foreach(name IN LISTS names)
+      list(APPEND named ${name})
+      if(NOT EXISTS ${documents}/${name} OR NOT EXISTS ${source}/${name})
+        list(APPEND missing "${program} names ${name}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+if(NOT "bench/README.md" IN_LIST named OR NOT "transports/GUIDE.md" IN_LIST named)
+  message(FATAL_ERROR "no program names bench/README.md and transports/GUIDE.md: what does this look for?")
+endif()
+
+# Sources and results are the tree's alone.
+file(GLOB_RECURSE pages RELATIVE ${documents} ${documents}/*.md)
+foreach(page IN LISTS pages)
+  get_filename_component(folder ${documents}/${page} DIRECTORY)
+  file(READ ${documents}/${page} text)
+  string(REPLACE "](" "<" text "${text}")
+  string(REGEX REPLACE "[][;]" "" text "${text}")  # which lists of CMake take for their own
+  string(REGEX MATCHALL "<[A-Za-z0-9_/.]+[.](md|svg)[)]" links "${text}")
+  foreach(link IN LISTS links)
+    string(REGEX REPLACE "[<)]" "" link "${link}")
+    if(NOT link MATCHES "results/" AND NOT EXISTS ${folder}/${link})
+      list(APPEND missing "${page} links ${link}")
+    endif()
+  endforeach()
+  if(NOT EXISTS ${directory}/development/share/doc/kolo/${page})
+    list(APPEND missing "the component development lacks ${page}")
+  endif()
+endforeach()
+if(missing)
+  list(JOIN missing "\n  " missing)
+  message(FATAL_ERROR "not installed in share/doc/kolo (KOLO_DOCUMENTS):\n  ${missing}")
+endif()
+
+# Who reads a program's help learns where that is.
+run("help" ${directory}/programs/bin/kolo-bench --help)
+if(NOT output MATCHES "share/doc/kolo")
+  message(FATAL_ERROR "kolo-bench --help does not say where its documents are:\n${output}")
+endif()
+foreach(command allreduce barrier p2p explain)
+  run("help" ${directory}/programs/bin/kolo-bench ${command} --help)
+  if(output MATCHES "[.]md" AND NOT output MATCHES "share/doc/kolo")
+    message(FATAL_ERROR "kolo-bench ${command} --help does not say where the documents are that it names:\n${output}")
+  endif()
+endforeach()
