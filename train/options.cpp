@@ -308,14 +308,13 @@ std::string guess(const CLI::App& app, const std::string& word) {
   return did_you_mean(nearest_word(word.substr(0, word.find('=')), known));
 }
 
-// CLI11 names them all, the last first.
-std::string first_unexpected(const CLI::App& app, const std::vector<std::string>& arguments) {
+// Of the flags among what is left over, or else of all: a word may be the value of the flag before
+// it.
+std::string first_unexpected(const CLI::App& app) {
   const std::vector<std::string> unexpected = app.remaining();
-  const auto is_one = [&](const std::string& word) {
-    return std::ranges::find(unexpected, word) != unexpected.end();
-  };
-  const auto first = std::ranges::find_if(arguments.begin() + 1, arguments.end(), is_one);
-  return first == arguments.end() ? unexpected.front() : *first;
+  const auto flag = std::ranges::find_if(
+      unexpected, [](const std::string& word) { return word.starts_with("-"); });
+  return flag == unexpected.end() ? unexpected.front() : *flag;
 }
 
 }  // namespace
@@ -352,7 +351,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     parsed.is_text = true;
     return parsed;
   } catch (const CLI::ExtrasError&) {
-    const std::string word = first_unexpected(app, arguments);
+    const std::string word = first_unexpected(app);
     const std::string guessed = word.starts_with("--") ? guess(app, word) : "";
     refuse(fmt::format("{} does not expect '{}'{}; see kolo-train {} --help", arguments[0], word,
                        guessed, arguments[0]));

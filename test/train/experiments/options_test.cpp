@@ -125,6 +125,7 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"compare", "--rank", "2"},
           "compare does not expect '--rank'; did you mean --ranks?; see kolo-train");
   refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
+  refuses({"train", "--model", "small", "--modle", "small"}, "'--modle'; did you mean --model?");
   refuses({"compaer"},
           "unknown command 'compaer'; there are train and compare; did you mean compare?");
   refuses({"train", "--transport", "smh"}, "; did you mean shm?");
