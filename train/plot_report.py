@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import textwrap
 from collections import OrderedDict
 from pathlib import Path
 
@@ -33,6 +34,8 @@ PART_COLOURS = {"data": "#999999", "forward": "#56B4E9", "backward": "#0072B2", 
 PART_LABELS = {"exposed": "exposed communication"}
 MIB = 1024.0 * 1024.0
 EQUALLY_CLEAR = 0.18  # the luminance on which black and white text have the same contrast
+DOUBTS = ("WARNING", "INCOMPLETE")  # with which a finding begins that a picture must not be without
+DOUBT_LETTERS = 90  # of a line
 LEGEND_POINTS = 9
 LEGEND_KEY, LEGEND_LETTER, LEGEND_LINE = 5.5, 0.6, 1.6  # widths and a line's height, in font sizes
 POINTS_PER_INCH = 72
@@ -69,7 +72,8 @@ def tick_name(arm):
 def subtitle(report):
     terms = report["runs"][0]["terms"]
     over = f"; transport {terms['transport']}" if "transport" in terms else ""  # one rank alone has none
-    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["compute"] + over])
+    doubts = [line for finding in report.get("findings", []) if finding.startswith(DOUBTS) for line in textwrap.wrap(finding, DOUBT_LETTERS)]
+    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["compute"] + over, *doubts])
 
 
 def time_text(ms):

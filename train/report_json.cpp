@@ -2,6 +2,7 @@
 
 #include "train/metrics.h"
 #include "train/report.h"
+#include "train/report_table.h"
 #include "train/run_record_json.h"
 
 namespace kolo::train {
@@ -29,6 +30,7 @@ std::string report_json(const Report& report) {
   json["command"] = report.command;
   json["machine"] = report.machine;
   if (!report.incomplete.empty()) json["incomplete"] = report.incomplete;
+  json["findings"] = findings(report);
   json["skipped_iterations"] = report.skipped_iterations();
   json["part_names"] = kPartNames;
   json["runs"] = nlohmann::json::array();

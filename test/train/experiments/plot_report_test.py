@@ -56,6 +56,18 @@ class PlotReport(unittest.TestCase):
     def test_all_plots_are_drawn_and_nothing_else_stays(self):
         self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
 
+    def test_what_the_report_warns_of_stands_below_every_picture(self):
+        folder = self.report()
+        warning = "WARNING: speeds and times are those of 0 counted iterations, too few to compare by."
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        self.assertIn("too few to compare by.", report["findings"][0])
+        for findings, shown in (([warning, "Every rank moved the bytes."], 1), ([], 0)):
+            (folder / "report.json").write_text(json.dumps({**report, "findings": findings}), encoding="utf-8")
+            subprocess.run([PYTHON, SCRIPT, folder], check=True, timeout=120)
+            for path in folder.glob("*.svg"):
+                picture = path.read_text(encoding="utf-8")
+                self.assertEqual((picture.count(f"<!-- {warning} -->"), picture.count("moved the bytes")), (shown, 0), path.name)
+
     def plots_of_arms(self, *arms, parts_ms=()):
         """{name: SVG} of a report in which all of them ran as one did, but for its times."""
         folder = self.report()
