@@ -71,7 +71,12 @@ Row passes_floor(const FloorRequest& request, double seconds);
 Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm,
               int threads, double seconds, const Round& round);
 
-// TCP both ways with each congestion control, at several sizes.
+// Two ranks that send and receive all, and add each piece as it comes, with that congestion
+// control.
+Row tcp_adding(std::size_t bytes, const std::string& congestion, double seconds);
+
+// TCP both ways with each congestion control, at several sizes, and the same with the sum, with the
+// last of them.
 std::vector<Row> tcp_all_reduce_floors(bool is_quick);
 
 std::vector<Limit> tcp_round_trips();

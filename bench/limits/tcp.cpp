@@ -5,6 +5,10 @@
 // seen to beat it by a little. The other collectives of two ranks: half of n each way, of a
 // broadcast all one way, of a barrier 8 bytes each way.
 //
+// Beside it a program that also adds: what an all-reduce cannot do without, and a floor of bytes
+// does not have. Its sums go elsewhere, so that nothing need be copied before it is sent; a piece
+// is added as soon as it has come, while it is in cache.
+//
 // A bound for more ranks: all bytes that they have to send together (2 (n - 1) times the data for
 // an all-reduce, n - 1 times for the others), both ways between the cores, in pairs, one connection
 // each.
@@ -18,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -78,10 +83,14 @@ std::size_t moved(ssize_t result) {
   posix::throw_system("kolo-bench: moving bytes over loopback");
 }
 
+// Nothing is done with what has come.
+constexpr auto kLeftAsItIs = [](std::size_t) {};
+
 // Sends and receives so many bytes, whichever is possible, from and to buffers that are gone
-// through again and again.
+// through again and again. `take` is told how many bytes there are whenever more have come.
+template <typename Take>
 void exchange(int socket, const std::vector<char>& out, std::size_t to_send, std::vector<char>& in,
-              std::size_t to_receive) {
+              std::size_t to_receive, const Take& take) {
   std::size_t sent = 0;
   std::size_t received = 0;
   int fruitless = 0;
@@ -95,7 +104,9 @@ void exchange(int socket, const std::vector<char>& out, std::size_t to_send, std
     if (received < to_receive) {
       const std::size_t at = received % in.size();
       const std::size_t bytes = std::min({kLargestCall, in.size() - at, to_receive - received});
-      received += moved(recv(socket, in.data() + at, bytes, 0));
+      const std::size_t more = moved(recv(socket, in.data() + at, bytes, 0));
+      received += more;
+      if (more > 0) take(received);
     }
     fruitless = sent + received == before ? fruitless + 1 : 0;
     if (fruitless > kPolls)
@@ -168,12 +179,66 @@ Row measure(const FloorRequest& request, const std::string& congestion, bool is_
                     [&](int thread) {
                       const auto self = static_cast<std::size_t>(thread);
                       exchange(pairs[self / 2][self % 2].get(), out[self], traffic.from(thread % 2),
-                               in[self], traffic.from(1 - thread % 2));
+                               in[self], traffic.from(1 - thread % 2), kLeftAsItIs);
                     }};
   return floor_row(request, "tcp",
                    (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion,
                    static_cast<int>(threads), seconds, round);
 }
+
+// Of two ranks; the sums are checked.
+class Adding {
+ public:
+  Adding(std::size_t bytes, const std::string& congestion)
+      : count_(bytes / sizeof(float)), pair_(connected_pair(congestion)) {
+    for (Side& side : sides_) {
+      side.own.resize(count_ * sizeof(float));
+      side.taken.resize(side.own.size());
+      side.sums.resize(count_);
+    }
+  }
+
+  void rewrite(int rank) {
+    Side& side = sides_[static_cast<std::size_t>(rank)];
+    const float value = static_cast<float>(rank + 1);
+    for (std::size_t i = 0; i < count_; ++i)
+      std::memcpy(side.own.data() + i * sizeof value, &value, sizeof value);
+  }
+
+  void run(int rank) {
+    Side& side = sides_[static_cast<std::size_t>(rank)];
+    const std::size_t bytes = side.own.size();
+    std::size_t added = 0;
+    exchange(pair_[static_cast<std::size_t>(rank)].get(), side.own, bytes, side.taken, bytes,
+             [&](std::size_t received) {
+               for (const std::size_t whole = received / sizeof(float); added < whole; ++added) {
+                 float own = 0;
+                 float taken = 0;
+                 std::memcpy(&own, side.own.data() + added * sizeof own, sizeof own);
+                 std::memcpy(&taken, side.taken.data() + added * sizeof taken, sizeof taken);
+                 side.sums[added] = own + taken;
+               }
+             });
+  }
+
+  std::size_t wrong() const {
+    std::size_t all = 0;
+    for (const Side& side : sides_)
+      all += count_ - static_cast<std::size_t>(std::ranges::count(side.sums, 3.0F));
+    return all;
+  }
+
+ private:
+  struct Side {
+    std::vector<char> own;
+    std::vector<char> taken;
+    std::vector<float> sums;
+  };
+
+  std::size_t count_;
+  Pair pair_;
+  std::array<Side, 2> sides_;
+};
 
 }  // namespace
 
@@ -187,6 +252,16 @@ Row tcp_floor(const FloorRequest& request, double seconds) {
   return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.time_us.median; });
 }
 
+Row tcp_adding(std::size_t bytes, const std::string& congestion, double seconds) {
+  Adding adding(bytes, congestion);
+  const Round round{[&](int rank) { adding.rewrite(rank); }, [&](int rank) { adding.run(rank); }};
+  Row row = floor_row({Collective::kAllReduce, 2, bytes}, "tcp",
+                      "both ways and added, " + (congestion.empty() ? "default" : congestion), 2,
+                      seconds, round);
+  row.wrong = adding.wrong();
+  return row;
+}
+
 std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
   std::vector<Row> rows;
   const std::size_t largest = is_quick ? std::size_t{2} << 20 : std::size_t{256} << 20;
@@ -197,6 +272,8 @@ std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
                              congestion == controls.front(), is_quick ? 0.1 : 0.4));
     }
   }
+  for (const std::size_t bytes : sweep(8, largest, 4, 8))
+    rows.push_back(tcp_adding(bytes, controls.back(), is_quick ? 0.1 : 0.4));
   return rows;
 }
 
@@ -207,9 +284,11 @@ std::vector<Limit> tcp_round_trips() {
   const Round round{{}, [&](int side) {
                       const int socket = pair[static_cast<std::size_t>(side)].get();
                       for (int i = 0; i < kRoundTrips; ++i) {
-                        if (side == 0) exchange(socket, word, word.size(), into[side], 0);
-                        exchange(socket, word, 0, into[side], word.size());
-                        if (side == 1) exchange(socket, word, word.size(), into[side], 0);
+                        if (side == 0)
+                          exchange(socket, word, word.size(), into[side], 0, kLeftAsItIs);
+                        exchange(socket, word, 0, into[side], word.size(), kLeftAsItIs);
+                        if (side == 1)
+                          exchange(socket, word, word.size(), into[side], 0, kLeftAsItIs);
                       }
                     }};
   Distance distance;

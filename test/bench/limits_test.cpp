@@ -127,6 +127,15 @@ TEST_CASE("floors over loopback are measured for every collective") {
   }
 }
 
+TEST_CASE("what is added over loopback is added right, whatever is left over of a piece") {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{4, 8, 65548, 1 << 20}) {
+    const Row row = tcp_adding(bytes, "", kSeconds);
+    expect_right({Collective::kAllReduce, 2, bytes}, row, "tcp");
+    REQUIRE(row.wrong == 0U);
+    REQUIRE(row.algorithm == "both ways and added, default");
+  }
+}
+
 TEST_CASE("rank 0 is named by who waited for its limit as long as --timeout says") {
   if (available_cores().size() < 2) return;  // no limit is measured there
   Arguments arguments;
