@@ -53,6 +53,7 @@ struct Arguments {
   std::string new_file;
   double least_percent = 5;  // diff: nothing smaller counts
   std::string plot_folder = "plots";
+  std::string plot_format;   // words with commas between; empty: the usual ones
   bool is_overview = false;  // plot: one picture of all collectives
   DrawRequest draw;
   P2pRequest p2p;

@@ -34,6 +34,7 @@ int plot(const Arguments& arguments) {
       std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
   std::vector<std::string> words = {"python3", "-B", script.lexically_normal().string(), "--out",
                                     arguments.plot_folder};
+  if (!arguments.plot_format.empty()) words.push_back("--format=" + arguments.plot_format);
   if (arguments.is_overview) words.emplace_back("--overview");
   words.insert(words.end(), arguments.plot_files.begin(), arguments.plot_files.end());
   std::vector<char*> pointers;

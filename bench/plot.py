@@ -3,6 +3,7 @@
 per collective and number of ranks, and the messages a second where those were measured.
 
   kolo-bench plot FILE... --out DIR
+  kolo-bench plot --format pdf FILE...              png, svg, pdf, or several of them; else png and svg, of an overview png
   kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile, or, where there are more than five, a stroke from
@@ -24,6 +25,7 @@ import os
 import re
 import signal
 import sys
+from collections import namedtuple
 from pathlib import Path
 
 from plot_colors import looks_of
@@ -31,6 +33,8 @@ from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, has_bands
                         is_unsure, known, libraries, of_what, pages_of, series_of, spread_text, unit_of)
 from rows import count_text, key_of, size_text, what_is_wrong
 
+Out = namedtuple("Out", "folder formats")  # where pictures go, and as what; none named: as is usual
+FORMATS = ("png", "svg", "pdf")
 SYSTEM_PYTHON = "/usr/bin/python3"
 HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
@@ -389,20 +393,21 @@ def title_of(picture):
     return picture.replace("_overlap", " beside a computation")
 
 
-def save(plt, figure, path, suffixes=("png", "svg")):
-    for suffix in suffixes:
-        file = path.with_name(f"{path.name}.{suffix}")  # a transport's name may have a dot
-        part = path.with_name(f".{os.getpid()}.part")
+def save(plt, figure, out, name, usual=("png", "svg"), dpi=130):
+    for suffix in out.formats or usual:
+        file = out.folder / f"{name}.{suffix}"
+        part = out.folder / f".{os.getpid()}.part"
         try:
-            figure.savefig(part, format=suffix, dpi=130 if len(suffixes) > 1 else 100)
+            figure.savefig(part, format=suffix, dpi=dpi)
             os.replace(part, file)
         finally:
             part.unlink(missing_ok=True)
         tell(file)
+        figure.set_layout_engine("none")  # all stays where the first one had it, which took a third of its time
     plt.close(figure)
 
 
-def draw_pictures(plt, rows, folder):
+def draw_pictures(plt, rows, out):
     where = where_text(rows)
     charts = series_of(rows)
     bare = [key for key, lines in charts.items() if all(points[0]["library"] == "floor" for points in lines.values())]
@@ -411,7 +416,7 @@ def draw_pictures(plt, rows, folder):
         say(f"left out, there are floors alone: {said}")
         charts = {key: lines for key, lines in charts.items() if key not in bare}
     elif len(bare) > 1:
-        return draw_floors(plt, charts, folder, where)
+        return draw_floors(plt, charts, out, where)
     looks = looks_of(charts.values())
     for (picture, ranks), lines in charts.items():
         for what in ("time", "hidden", "bandwidth", "rate", "bars"):
@@ -422,18 +427,18 @@ def draw_pictures(plt, rows, folder):
             axes.set_title(f"{title_of(picture)}, {count_text(ranks, 'rank')}")
             if where:
                 figure.suptitle(where, fontsize=8, color="#555555")
-            save(plt, figure, folder / f"{picture}_{ranks}_ranks_{what}")
+            save(plt, figure, out, f"{picture}_{ranks}_ranks_{what}")
 
 
-def draw_floors(plt, charts, folder, where):
+def draw_floors(plt, charts, out, where):
     """A page for every number of ranks."""
     looks = looks_of(charts.values())
     for ranks in sorted({ranks for _, ranks in charts}):
         panels = {picture: lines for (picture, of_ranks), lines in charts.items() if of_ranks == ranks}
-        draw_pages(plt, panels, looks, f"floors, {count_text(ranks, 'rank')}", where, folder / f"floors_{ranks}_ranks")
+        draw_pages(plt, panels, looks, f"floors, {count_text(ranks, 'rank')}", where, out, f"floors_{ranks}_ranks")
 
 
-def draw_pages(plt, panels, looks, title, where, path):
+def draw_pages(plt, panels, looks, title, where, out, name):
     """One of times, one of bandwidths."""
     for what in ("time", "bandwidth"):
         there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
@@ -443,10 +448,10 @@ def draw_pages(plt, panels, looks, title, where, path):
         spread = spread_text(lines for lines in there.values() if any(row["bytes"] > 0 for points in lines.values() for row in points))
         quantity = f"time (median{spread})" if what == "time" else f"bus bandwidth (of the median{spread})"
         figure.suptitle(f"{title}: {quantity}" + (f"\n{where}" if where else ""), fontsize=13)
-        save(plt, figure, path.with_name(f"{path.name}_{what}"), ("png",))
+        save(plt, figure, out, f"{name}_{what}", usual=("png",), dpi=100)
 
 
-def draw_overviews(plt, rows, folder):
+def draw_overviews(plt, rows, out):
     where = where_text(rows)
     pages = pages_of(rows)
     if not pages:
@@ -455,7 +460,7 @@ def draw_overviews(plt, rows, folder):
     taken = set()
     for (transport, ranks), panels in pages.items():
         name = file_name(f"{transport}_{ranks}_ranks", taken)
-        draw_pages(plt, panels, looks, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, folder / name)
+        draw_pages(plt, panels, looks, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, out, name)
 
 
 def file_name(text, taken):
@@ -468,14 +473,25 @@ def file_name(text, taken):
     return name
 
 
+def formats_of(words):
+    """Of `png,svg`; none: the usual ones."""
+    formats = [word for word in (words or "").split(",") if word]
+    for word in formats:
+        if word not in FORMATS:
+            refuse(f"--format {word}: there are {', '.join(FORMATS)}")
+    return list(dict.fromkeys(formats))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", default="plots")
     parser.add_argument("--overview", action="store_true")
+    parser.add_argument("--format")
     arguments = parser.parse_args()
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
+    formats = formats_of(arguments.format)
     rows = read_rows(arguments.files, 0 if arguments.overview else 1)
     try:
         import matplotlib
@@ -491,7 +507,7 @@ def main():
     folder = Path(arguments.out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (draw_overviews if arguments.overview else draw_pictures)(plt, rows, folder)
+        (draw_overviews if arguments.overview else draw_pictures)(plt, rows, Out(folder, formats))
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
 

@@ -29,6 +29,9 @@ void add_plot(CLI::App& app, Arguments& result) {
       ->capture_default_str();
   command->add_flag("--overview", result.is_overview,
                     "One picture per transport and number of ranks, a panel per collective");
+  command->add_option("--format", result.plot_format,
+                      "png, svg or pdf, or several: png,svg, which is the default; of an overview "
+                      "png is");
 }
 
 void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {

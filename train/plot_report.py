@@ -111,6 +111,7 @@ def finish(figure, folder, name):
             os.replace(part, folder / f"{name}.{kind}")
         finally:
             part.unlink(missing_ok=True)
+        figure.set_layout_engine("none")  # all stays where the first one had it
     pyplot.close(figure)
 
 

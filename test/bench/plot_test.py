@@ -73,7 +73,17 @@ class Plot(unittest.TestCase):
             return {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
 
     def plot(self, rows):
-        return {name: content.decode() for name, content in self.files(rows).items() if name.endswith(".svg")}
+        return {name: content.decode() for name, content in self.files(rows, "--format", "svg").items()}
+
+    def test_pictures_are_in_the_formats_that_are_asked_for(self):
+        rows = [row("kolo", "shm", 8, 5)]
+        for asked, suffixes in (([], {".png", ".svg"}), (["--format=pdf,png,pdf"], {".pdf", ".png"})):
+            files = self.files(rows, *asked)
+            self.assertEqual(({Path(name).suffix for name in files}, len(files)), (suffixes, 6))
+            self.assertTrue(all(content.startswith((b"%PDF", b"\x89PNG", b"<?xml")) for content in files.values()))
+        self.assertEqual({Path(name).suffix for name in self.files(rows, "--overview", "--format", "svg")}, {".svg"})
+        done = subprocess.run([BENCH, "plot", "rows", "--format", "png,jpg"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, "kolo-bench plot: --format jpg: there are png, svg, pdf\n"))
 
     def test_peers_and_limits_are_lines_and_bars(self):
         rows = [row(library, transport, size, size / 10 + 5, limit_us=size / 20 + 1)
