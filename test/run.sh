@@ -35,6 +35,9 @@ if command -v ccache >/dev/null 2>&1; then
   # What was compiled in one clone of this tree is found by all others of this machine.
   export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}"
 fi
+# In most tests ranks are threads, among which kolo cannot ask libfabric for less memory (transports/ofi/library.cpp): a third of the
+# time of a short one went into 64 MiB for each.
+export FI_OFI_RXM_MSG_RX_SIZE="${FI_OFI_RXM_MSG_RX_SIZE-512}"
 jobs=$(nproc)
 # Many tests wait for deadlines and for sockets most of their time, and leave their core to others.
 tests=$((jobs * 2))
