@@ -129,7 +129,7 @@ for transport in cuda_ipc shm; do
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
   cat "$scratch/output" >>"$scratch/collectives"
 done
-for collective in broadcast allgather; do
+for collective in broadcast allgather reduce_scatter alltoall push_pull; do
   step "$collective over cuda_ipc" "$build/bin/kolo-bench" "$collective" --device cuda --ranks 2 --transport cuda_ipc --max-bytes "$largest" \
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl"
   cat "$scratch/output" >>"$scratch/collectives"

@@ -73,7 +73,7 @@ play "$directory/tree/build/cuda/bin/collectives_device_processes" 'echo "  skip
 run || { cat "$directory/said"; fail "it fails where all goes well"; }
 name=$(date -u +%Y-%m-%d)-gpu-played-1
 [ "$(left)" = "$(printf '%s.jsonl\n%s.md' "$name" "$name")" ] || fail "it writes $(left), not $name.md and .jsonl alone"
-[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 5 ] || fail "its rows are not those of all benchmarks"
+[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 8 ] || fail "its rows are not those of all benchmarks"
 for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table" \
   "1 skipped: one device here"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
