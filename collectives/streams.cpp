@@ -180,7 +180,9 @@ void Streams::require_place(const Call& call, const char* name, const void* data
   const cuda::Device& device = *own_->at;
   const std::uint64_t buffer = device.buffer_at(data);
   if (buffer == 0 && !call.stream) return;  // no memory that the driver knows
-  if (call.stream && std::ranges::find(known_buffers_, buffer) != known_buffers_.end()) return;
+  const bool is_known =
+      buffer != 0 && std::ranges::find(known_buffers_, buffer) != known_buffers_.end();
+  if (call.stream && is_known) return;
   const cuda::Pointer at = device.look_at(data);
   const bool is_on_device = at.kind == Kind::kDevice || at.kind == Kind::kManaged;
   const auto refuse = [&](const std::string& what) {

@@ -1,16 +1,22 @@
-// One rank of a job on a device, in a process of its own: a program for device_processes_test.cpp.
+// One rank of a job on devices, in a process of its own: a program for device_processes_test.cpp.
 // What processes are to one another on a device, mappings of each other's memory, threads are not.
 //
-//   device_rank collectives MEMORY   every collective, checked; MEMORY: device, managed or pooled
-//   device_rank captured MEMORY      an all-reduce in a graph, launched again and again
-//   device_rank killed MEMORY        the last rank dies once all have mapped what they need
+//   device_rank WHAT MEMORY TRANSPORT DEVICES
+//
+//   collectives   every collective, checked
+//   captured      an all-reduce in a graph, launched again and again
+//   killed        the last rank dies once all have mapped what they need
+//
+// MEMORY is device, managed, pooled or virtual; rank r is on device r % DEVICES.
 //
 // Exit codes: 0 all was right; 3, in a job in which one died, told so, which is printed; 4 a wrong
 // result, or nothing told.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -22,6 +28,8 @@
 #include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/on_device.h"
 #include "collectives/schedule.h"
+#include "transports/posix/library.h"
+#include "transports/settings.h"
 
 namespace {
 
@@ -40,7 +48,66 @@ struct Wrong : std::runtime_error {
 // Freed as it was allocated; whoever frees waits for the device.
 using Memory = std::unique_ptr<void, std::function<void(void*)>>;
 
+// The driver's calls for virtual memory, for which the runtime has none.
+struct VirtualCalls {
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) free = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+
+  VirtualCalls() {
+    const kolo::posix::InstalledLibrary driver("libcuda.so.1");
+    if (!driver.why().empty()) throw Wrong(driver.why());
+    const bool has_all =
+        driver.find("cuMemGetAllocationGranularity", granularity) &&
+        driver.find("cuMemCreate", create) && driver.find("cuMemRelease", release) &&
+        driver.find("cuMemAddressReserve", reserve) && driver.find("cuMemAddressFree", free) &&
+        driver.find("cuMemMap", map) && driver.find("cuMemUnmap", unmap) &&
+        driver.find("cuMemSetAccess", set_access);
+    if (!has_all) throw Wrong("the driver has no calls for virtual memory");
+  }
+};
+
+void check_call(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS)
+    throw Wrong(std::string(what) + ": the driver's error " + std::to_string(result));
+}
+
+// On the current device.
+Memory allocate_virtual(std::size_t bytes) {
+  const VirtualCalls calls;
+  CUmemAllocationProp wanted = {};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  check(cudaGetDevice(&wanted.location.id), "the current device");
+  check(cudaFree(nullptr), "the device's context");
+  std::size_t step = 0;
+  check_call(calls.granularity(&step, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+             "cuMemGetAllocationGranularity");
+  const std::size_t whole = (bytes + step - 1) / step * step;
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr at = 0;
+  check_call(calls.create(&handle, whole, &wanted, 0), "cuMemCreate");
+  check_call(calls.reserve(&at, whole, 0, 0, 0), "cuMemAddressReserve");
+  check_call(calls.map(at, whole, 0, handle, 0), "cuMemMap");
+  CUmemAccessDesc access = {};
+  access.location = wanted.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  check_call(calls.set_access(at, whole, &access, 1), "cuMemSetAccess");
+  check_call(calls.release(handle), "cuMemRelease");  // what is mapped stays
+  return {reinterpret_cast<void*>(at), [calls, at, whole](void*) {
+            cudaDeviceSynchronize();
+            calls.unmap(at, whole);
+            calls.free(at, whole);
+          }};
+}
+
 Memory allocate(const std::string& kind, std::size_t bytes, kolo::device::Stream stream) {
+  if (kind == "virtual") return allocate_virtual(bytes);
   void* memory = nullptr;
   if (kind == "managed") {
     check(cudaMallocManaged(&memory, bytes), "managed memory");
@@ -226,11 +293,14 @@ std::string outlive(Communicator& communicator, const std::string& kind) {
   throw Wrong("nobody said that a rank was killed");
 }
 
-int run(const std::string& what, const std::string& kind) {
+int run(const std::string& what, const std::string& kind, const std::string& transport,
+        int devices) {
+  const int number = kolo::read_settings().rank.value_or(0) % devices;
+  kolo::device::use(number);
   kolo::CommunicatorOptions options;
   options.timeout = kPatience;
-  options.transport = "cuda_ipc";
-  options.device = kolo::device::on_device(0);
+  options.transport = transport;
+  options.device = kolo::device::on_device(number);
   Communicator communicator = Communicator::from_environment(options);
   if (what == "killed") {
     std::printf("%s\n", outlive(communicator, kind).c_str());
@@ -250,9 +320,9 @@ int run(const std::string& what, const std::string& kind) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 5 || std::atoi(argv[4]) < 1) return 2;
   try {
-    return run(argv[1], argv[2]);
+    return run(argv[1], argv[2], argv[3], std::atoi(argv[4]));
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());
     return 4;

@@ -1,4 +1,5 @@
-// Schedules on the streams of a device, between ranks that share it: against the host's sums.
+// Schedules on the streams of devices, between ranks that share one or have one each: against the
+// host's sums.
 #include <memory>
 #include <numeric>
 #include <string>
@@ -13,6 +14,8 @@
 #include "test/collectives/processes.h"
 #include "test/collectives/ranks.h"
 #include "test/support/catch.h"
+#include "transports/cuda/installed_driver.h"
+#include "transports/cuda/reach.h"
 #include "transports/cuda_ipc.h"
 
 namespace kolo::test {
@@ -26,19 +29,42 @@ bool has_device() {
   return false;
 }
 
+bool has_several_devices() {
+  if (!has_device()) return false;
+  if (device::count() > 1) return true;
+  WARN("skipped: one device here");
+  return false;
+}
+
+// Each of them the memory of all the others.
+bool do_devices_reach() {
+  if (!has_several_devices()) return false;
+  const auto driver = cuda::installed_driver();
+  std::vector<std::string> lines;
+  for (int number = 0; number < device::count(); ++number)
+    lines.push_back(cuda::describe_reach(*driver, cuda::Device(driver, number)));
+  if (cuda::all_reach(lines)) return true;
+  WARN("skipped: no peer access here");
+  return false;
+}
+
 float value_of(int rank, std::size_t i) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 31) % 101);
 }
 
 // All-reduces as many floats, in place, by all ranks on streams of their own, some times in a row.
-void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store,
+// They share the first `devices`.
+void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store, int devices,
                     std::string_view algorithm, std::size_t count) {
+  const int number = rank % devices;
+  const device::ChosenDevice chosen(number);
   CudaIpcSettings settings;
+  settings.device = number;
   settings.make_host = [](const TransportRequest& request) {
     return make_transport("inproc", request);
   };
   const auto transport = make_cuda_ipc({rank, size, store, Clock::now() + kPatience}, settings);
-  device::KernelMath math({ElementType::kFloat32});
+  device::KernelMath math({ElementType::kFloat32}, number);
   const device::OwnStream stream;
   std::vector<StreamChannel*> channels;
   for (int peer = 0; peer < size; ++peer)
@@ -77,13 +103,16 @@ void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store,
 }
 
 // The same through a communicator over `transport`: blocking calls, one behind the other, then one
-// that is waited for. `has_device` false: a rank on the host among the others.
+// that is waited for. `devices`: as above; 0: a rank on the host among the others.
 void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store,
-                         const std::string& transport, bool has_device, std::size_t count) {
+                         const std::string& transport, int devices, std::size_t count) {
+  const bool has_device = devices > 0;
+  const int number = has_device ? rank % devices : device::kCurrentDevice;
+  const device::ChosenDevice chosen(number);
   CommunicatorOptions options;
   options.transport = transport;
   options.timeout = kPatience;
-  if (has_device) options.device = device::on_device(0);
+  if (has_device) options.device = device::on_device(number);
   Communicator communicator(rank, size, store, options);
   std::vector<float> floats(count);
   for (std::size_t i = 0; i < count; ++i) floats[i] = value_of(rank, i);
@@ -117,23 +146,90 @@ void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store
   communicator.barrier();
 }
 
+constexpr std::size_t kCounts[] = {1, 5003, 3'000'001};
+
+void expect_right(const std::vector<RankOutcome>& outcomes) {
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    CHECK(outcome.text.empty());
+  }
+}
+
+struct Job {
+  const char* transport;
+  int hosts;  // ranks from the last one down that have no device
+};
+
+void sum_by_communicators(int size, int devices, const std::vector<Job>& jobs) {
+  for (const Job& job : jobs) {
+    for (const std::size_t count : kCounts) {
+      INFO(size << " ranks, " << job.transport << ", " << job.hosts << " on the host, " << count
+                << " floats");
+      expect_right(run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+        const bool has_device = rank < size - job.hosts;
+        sum_by_communicator(rank, size, store, job.transport, has_device ? devices : 0, count);
+      }));
+    }
+  }
+}
+
+void sum_by_schedules(int size, int devices) {
+  for (const std::string_view algorithm : {"ring", "two_shot", "recursive_doubling"}) {
+    for (const std::size_t count : kCounts) {
+      INFO(size << " ranks, " << algorithm << ", " << count << " floats");
+      expect_right(run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+        sum_on_streams(rank, size, store, devices, algorithm, count);
+      }));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("ranks that share a device sum through communicators what the host sums") {
   if (!has_device()) return;
-  struct Job {
-    const char* transport;
-    int hosts;  // ranks from the last one down that have no device
-  };
-  for (const Job& job : {Job{"auto", 0}, Job{"shm", 0}, Job{"auto", 1}}) {
-    for (const std::size_t count : {std::size_t{1}, std::size_t{5003}, std::size_t{3'000'001}}) {
-      INFO(job.transport << ", " << job.hosts << " on the host, " << count << " floats");
-      const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
-        sum_by_communicator(rank, 3, store, job.transport, rank < 3 - job.hosts, count);
-      });
-      for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
-    }
-  }
+  sum_by_communicators(3, 1, {{"auto", 0}, {"shm", 0}, {"auto", 1}});
+}
+
+TEST_CASE("sums on one device are staged over tcp") {
+  if (!has_device()) return;
+  sum_by_communicators(3, 1, {{"tcp", 0}, {"tcp", 1}});
+}
+
+TEST_CASE("ranks with a device each sum through communicators what the host sums") {
+  if (!has_several_devices()) return;
+  const int devices = device::count();
+  for (const int size : {devices, devices + 1})
+    sum_by_communicators(size, devices, {{"auto", 0}, {"shm", 0}, {"tcp", 0}, {"auto", 1}});
+}
+
+TEST_CASE("ranks with a device each and peer access sum on streams what the host sums") {
+  if (!do_devices_reach()) return;
+  sum_by_schedules(device::count(), device::count());
+}
+
+TEST_CASE("ranks on a device are refused pinned memory on streams, and use it without") {
+  if (!has_device()) return;
+  expect_right(run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.timeout = kPatience;
+    options.device = device::on_device(0);
+    Communicator communicator(rank, 2, store, options);
+    const device::OwnStream stream;
+    std::vector<float> floats(5003, 1);
+    const std::vector<float> before = floats;
+    const device::Pinned pinned(floats.data(), floats.size() * sizeof(float));
+    const auto refused = outcome_of([&] {
+      communicator.all_reduce(floats.data(), floats.data(), floats.size(), ElementType::kFloat32,
+                              ReduceOp::kSum, {.stream = DeviceStream{stream}});
+    });
+    expect(refused.is_bug && refused.text.find("host memory") != std::string::npos,
+           [&] { return "on a stream: " + refused.text; });
+    expect(floats == before, "what was refused was touched");
+    communicator.all_reduce(std::span(floats));
+    expect(floats == std::vector<float>(5003, 2), "a sum of the host's is wrong");
+    communicator.barrier();
+  }));
 }
 
 TEST_CASE("ranks that share a device sum in the example") {
@@ -156,17 +252,7 @@ TEST_CASE("the example ends with 1 where its ranks fail") {
 
 TEST_CASE("ranks that share a device sum on its streams what the host sums") {
   if (!has_device()) return;
-  for (const int size : {2, 3, 4}) {
-    for (const std::string_view algorithm : {"ring", "two_shot", "recursive_doubling"}) {
-      for (const std::size_t count : {std::size_t{1}, std::size_t{5003}, std::size_t{3'000'001}}) {
-        INFO(size << " ranks, " << algorithm << ", " << count << " floats");
-        const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
-          sum_on_streams(rank, size, store, algorithm, count);
-        });
-        for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
-      }
-    }
-  }
+  for (const int size : {2, 3, 4}) sum_by_schedules(size, 1);
 }
 
 }  // namespace kolo::test

@@ -27,6 +27,12 @@ std::shared_ptr<const RankDevice> played_device(PlayedMachine& machine,
   return device;
 }
 
+std::vector<std::string> staged_transports() {
+  auto names = transports_under_test();
+  std::erase(names, "cuda_ipc");
+  return names;
+}
+
 std::byte* StreamRank::upload(const std::vector<std::byte>& bytes) const {
   std::byte* const memory = driver.make_memory(std::max<std::size_t>(bytes.size(), 1),
                                                PlayedDriver::Kind::kDevice, device);

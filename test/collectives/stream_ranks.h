@@ -37,6 +37,9 @@ struct StreamRank {
   void synchronize() const { synchronize(stream); }
 };
 
+// transports_under_test(), without those that serve devices: device memory is staged over these.
+std::vector<std::string> staged_transports();
+
 using StreamBody = std::function<void(const StreamRank& rank)>;
 
 struct StreamJob {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -151,13 +152,16 @@ bool can_be_in_place(Collective collective) {
          collective != Collective::kMessage;
 }
 
-void compare_all(const StreamRank& rank) {
+constexpr std::size_t kCounts[] = {0, 1, 7, 64, 2003};
+constexpr std::size_t kFewCounts[] = {7, 2003};  // where the same code runs over another transport
+
+void compare_all(const StreamRank& rank, std::span<const std::size_t> counts = kCounts) {
   constexpr ElementType kTypes[] = {ElementType::kFloat32, ElementType::kInt8,
                                     ElementType::kBFloat16};
   const Places places(rank, 2003 * sizeof(float));
   std::size_t turn = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    for (std::size_t count : {0, 1, 7, 64, 2003}) {
+    for (std::size_t count : counts) {
       const auto size = static_cast<std::size_t>(rank.communicator.size());
       if (algorithm.collective == Collective::kAllToAll) count = count / size * size;
       for (const bool is_in_place : {false, true}) {
@@ -197,12 +201,28 @@ TEST_CASE("ranks with a device and ranks without meet in one communicator, with 
   }
 }
 
-TEST_CASE("devices that do not reach each other, and a transport that is named, are staged") {
+TEST_CASE("every algorithm is staged over every transport, also for a rank without a device") {
+  const ShortSegments segments;
+  const std::string transport = GENERATE(from_range(staged_transports()));
+  INFO(transport);
   StreamJob job;
   job.size = 3;
-  job.options.transport = "shm";
-  run_stream_ranks(job, [](const StreamRank& rank) {
-    expect(rank.communicator.transport() == "shm", "another transport");
+  job.hosts = {1};
+  job.options.transport = transport;
+  run_stream_ranks(job, [&transport](const StreamRank& rank) {
+    expect(rank.communicator.transport() == transport, "another transport");
+    compare_all(rank, kFewCounts);
+  });
+}
+
+TEST_CASE("devices that do not reach each other, and a transport that is named, are staged") {
+  const std::string transport = GENERATE(from_range(staged_transports()));
+  INFO(transport);
+  StreamJob job;
+  job.size = 3;
+  job.options.transport = transport;
+  run_stream_ranks(job, [&transport](const StreamRank& rank) {
+    expect(rank.communicator.transport() == transport, "another transport");
     const Places places(rank, 300'000 * sizeof(float));
     for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather,
                                         Collective::kBroadcast, Collective::kAllToAll}) {

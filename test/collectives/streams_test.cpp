@@ -1,5 +1,6 @@
 // What a communicator promises of calls on streams: who waits for what, in which order things
 // happen, what is refused.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -177,7 +178,10 @@ TEST_CASE("device memory is refused in a repeat of a host call, as in the first"
 }
 
 TEST_CASE("repeated host calls and calls on streams take turns, by any transport") {
-  for (const char* const transport : {"auto", "shm"}) {
+  auto transports = staged_transports();
+  transports.emplace_back("auto");
+  for (const std::string& transport : transports) {
+    INFO(transport);
     StreamJob job;
     job.size = 3;
     job.hosts = {2};
@@ -273,6 +277,36 @@ TEST_CASE("memory in the wrong place and what no stream can do are refused, and 
     sum(rank, memory, on(rank.stream));  // all is well
     rank.synchronize();
     expect(holds(memory, 2), "a wrong sum");
+  });
+}
+
+TEST_CASE("memory in the wrong place is refused after calls with memory in the right one, too") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(floats(1));
+    sum(rank, memory, on(rank.stream));
+    auto host = floats(1);
+    expect_said(refusal([&] { sum(rank, host.data(), on(rank.stream)); }),
+                "all_reduce: 'in' is host memory, and the call is on a device's stream");
+    rank.synchronize();
+    expect(holds(memory, 2), "a wrong sum");
+  });
+}
+
+TEST_CASE("pinned memory is the host's: refused on streams, and taken by calls without") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    auto registered = floats(1);
+    void* allocated = nullptr;
+    rank.driver.register_host(registered.data(), registered.size(), 0);
+    rank.driver.allocate_host(&allocated, registered.size());
+    std::ranges::copy(registered, static_cast<std::byte*>(allocated));
+    for (std::byte* const pinned : {registered.data(), static_cast<std::byte*>(allocated)}) {
+      expect_said(refusal([&] { sum(rank, pinned, on(rank.stream)); }),
+                  "all_reduce: 'in' is host memory, and the call is on a device's stream");
+      for (int round = 0; round < 3; ++round) sum(rank, pinned, {});
+      expect(holds(pinned, 8), "a wrong sum");
+    }
+    rank.driver.free_host(allocated);
+    rank.driver.unregister_host(registered.data());
   });
 }
 

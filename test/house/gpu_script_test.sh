@@ -54,6 +54,9 @@ set_up
 play "$directory/tree/build/cuda/bin/collectives_device_streams" 'echo "skipped: no device"; echo "All tests passed"'
 fails "tests were skipped on a machine that has a device"
 set_up
+play "$directory/tree/build/cuda/bin/collectives_device_streams" 'echo "  skipped: one device here"; echo "  skipped: no driver"'
+fails "1   skipped: no driver"
+set_up
 play "$directory/tools/compute-sanitizer" 'exit 9'
 fails "failed: memcheck of collectives_device_kernels (above; exit code 9)"
 set_up
@@ -66,11 +69,13 @@ play "$directory/tree/build/cuda/bin/kolo-device-bench" "kill \$(cat $directory/
 fails "benchmark"
 
 set_up
+play "$directory/tree/build/cuda/bin/collectives_device_processes" 'echo "  skipped: one device here"; echo "All tests passed"'
 run || { cat "$directory/said"; fail "it fails where all goes well"; }
 name=$(date -u +%Y-%m-%d)-gpu-played-1
 [ "$(left)" = "$(printf '%s.jsonl\n%s.md' "$name" "$name")" ] || fail "it writes $(left), not $name.md and .jsonl alone"
-[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 5 ] || fail "its rows are not those of all benchmarks"
-for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table"; do
+[ "$(wc -l <"$directory/out/$name.jsonl")" -eq 8 ] || fail "its rows are not those of all benchmarks"
+for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table" \
+  "1 skipped: one device here"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
 done
 

@@ -122,6 +122,7 @@ int PlayedDriver::allocate_host(void** memory, std::size_t bytes) {
   KOLO_ENTER("allocate_host")
   Range range;
   range.bytes = bytes;
+  range.buffer = ++last_buffer_;
   range.is_host = true;
   range.pinned = std::make_unique<std::byte[]>(bytes);
   *memory = range.pinned.get();
@@ -139,6 +140,7 @@ int PlayedDriver::register_host(void* memory, std::size_t bytes, unsigned) {
   KOLO_ENTER("register_host")
   Range range;
   range.bytes = bytes;
+  range.buffer = ++last_buffer_;
   range.is_host = true;
   if (!ranges_.emplace(address_of(memory), std::move(range)).second) violate("registered twice");
   return 0;
