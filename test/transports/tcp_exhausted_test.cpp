@@ -1,9 +1,6 @@
 // Ranks that tcp joins while the process has no file descriptor left: what can go on does, and what
 // cannot says so.
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <functional>
 #include <string>
 #include <thread>
@@ -11,6 +8,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/transports/no_more_descriptors.h"
 #include "test/transports/tcp_chunks.h"
 #include "test/transports/tcp_pair.h"
 #include "test/transports/tcp_played.h"
@@ -19,33 +17,6 @@ using namespace kolo;
 using namespace kolo::test;
 
 namespace {
-
-// This process may have no descriptors but those that it has, for the life of this object.
-class NoMoreDescriptors {
- public:
-  NoMoreDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &old_);
-    int end = 0;  // one more than the highest that is in use
-    for (int i = 0; i < kHighest; ++i) {
-      if (::fcntl(i, F_GETFD) >= 0) end = i + 1;
-    }
-    posix::Descriptor filler(::dup(0));
-    for (; filler.is_open() && filler.get() < end; filler = posix::Descriptor(::dup(0)))
-      fillers_.push_back(std::move(filler));
-    rlimit none = old_;
-    none.rlim_cur = static_cast<rlim_t>(end);
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_); }
-  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
-  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
-
- private:
-  static constexpr int kHighest = 4096;
-
-  rlimit old_{};
-  std::vector<posix::Descriptor> fillers_;  // of the gaps
-};
 
 void expect_exhausted(const std::function<void()>& call) {
   try {

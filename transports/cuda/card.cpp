@@ -2,8 +2,8 @@
 // slots, device, ring, the handle in hex; a sum over all of that. A driver is not to be asked
 // whether any bytes are a handle, and an address is taken as it is.
 //
-// The version counts the words that ranks share as well (words.h): ranks that read each other's
-// cards lay these out alike.
+// The version counts the words that ranks share as well (words.h), and what they say as they meet:
+// ranks that read each other's cards have these alike.
 #include "transports/cuda/card.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace kolo::cuda {
 
 namespace {
 
-constexpr const char* kForm = "kolo-cuda 1";
+constexpr const char* kForm = "kolo-cuda 2";
 
 }  // namespace
 

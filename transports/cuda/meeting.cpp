@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <optional>
 #include <random>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "transports/aligned_memory.h"
 #include "transports/cuda/card.h"
+#include "transports/cuda/hello.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
+#include "transports/posix/callers.h"
 #include "transports/posix/unix_socket.h"
 
 namespace kolo::cuda {
@@ -19,12 +24,16 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::microseconds(200);
 
-// The first message on a socket; the memfd comes along.
-struct Hello {
-  std::uint64_t magic = 0x6b6f6c6f63756461;  // "kolocuda"
-  std::uint64_t token = 0;
-  std::int64_t rank = 0;
-};
+Hello hello_in(std::span<const std::byte> said) {
+  Hello hello;
+  std::memcpy(&hello, said.data(), sizeof hello);
+  return hello;
+}
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
 
 std::uint64_t random_token() {
   std::random_device device;
@@ -39,7 +48,11 @@ std::string one_line(std::string text) {
 class Meeting {
  public:
   Meeting(const TransportRequest& request, const MeetingSettings& settings)
-      : request_(request), settings_(settings), listener_(request.size) {
+      : request_(request),
+        settings_(settings),
+        listener_(request.size + 16),
+        callers_(house(), index(request.size)),
+        calls_(index(request.size)) {
     met_->peers.resize(static_cast<std::size_t>(request.size));
   }
 
@@ -167,7 +180,7 @@ class Meeting {
         if (peer != request_.rank && (!met.called.is_open() || !met.accepted.is_open()))
           missing.push_back(peer);
       }
-      if (missing.empty()) return;
+      if (missing.empty()) return callers_.clear();
       if (const auto cause = request_.store->failure())
         throw Error(ErrorCode::kAborted, kNoPeer, *cause);
       const auto now = Clock::now();
@@ -184,41 +197,90 @@ class Meeting {
 
   void call_peers() {
     for (int peer = 0; peer < request_.size; ++peer) {
-      posix::Descriptor& called = met_->peers[index(peer)].called;
-      if (peer == request_.rank || called.is_open()) continue;
-      auto connection = posix::connect_unix(cards_[index(peer)].socket);
-      if (!connection) continue;
-      Hello hello;
-      hello.token = cards_[index(peer)].token;
-      hello.rank = request_.rank;
-      const auto* const bytes = reinterpret_cast<const std::byte*>(&hello);
-      if (posix::send_message(connection->get(), {bytes, sizeof(hello)},
-                              met_->own_words->descriptor()))
-        called = std::move(*connection);
+      if (peer == request_.rank || met_->peers[index(peer)].called.is_open()) continue;
+      if (calls_[index(peer)].is_open()) {
+        hear_answer(peer);
+      } else {
+        call(peer);
+      }
     }
   }
 
-  void accept_peers() {
-    while (auto connection = listener_.accept()) callers_.push_back(std::move(*connection));
-    std::erase_if(callers_, [this](posix::Descriptor& caller) { return hear(caller); });
+  void call(int peer) {
+    auto socket = reach(peer);
+    if (!socket) return;
+    Hello hello;
+    hello.token = cards_[index(peer)].token;
+    hello.rank = request_.rank;
+    if (posix::send_message(socket->get(), bytes_of(hello), met_->own_words->descriptor()))
+      calls_[index(peer)] = std::move(*socket);
   }
 
-  // True where the caller has said all that it will be heard to say.
-  bool hear(posix::Descriptor& caller) {
-    Hello hello;
-    posix::Message message =
-        posix::receive_message(caller.get(), {reinterpret_cast<std::byte*>(&hello), sizeof(hello)});
-    if (message.what == posix::Received::kNothing) return false;
-    const bool is_known =
-        message.what == posix::Received::kMessage && message.bytes == sizeof(hello) &&
-        hello.magic == Hello{}.magic && hello.token == own_.token && hello.rank >= 0 &&
-        hello.rank < request_.size && hello.rank != request_.rank && message.passed.is_open();
-    if (!is_known) return true;
-    Met::Peer& peer = met_->peers[static_cast<std::size_t>(hello.rank)];
-    if (peer.accepted.is_open()) return true;
-    peer.accepted = std::move(caller);
-    peer.passed = std::move(message.passed);
-    return true;
+  // Nothing while the peer's queue is full.
+  std::optional<posix::Descriptor> reach(int peer) {
+    while (true) {
+      try {
+        return posix::connect_unix(cards_[index(peer)].socket);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kPeerLost) throw;
+        if (!callers_.drop_silent()) throw_exhausted(error.what());
+      }
+    }
+  }
+
+  // Who is hung up on, as one of a crowd of strangers is, calls again.
+  void hear_answer(int peer) {
+    posix::Descriptor& call = calls_[index(peer)];
+    std::uint64_t said = 0;
+    const auto message =
+        posix::receive_message(call.get(), std::as_writable_bytes(std::span(&said, 1)));
+    if (message.what == posix::Received::kNothing) return;
+    const bool has_come = message.what == posix::Received::kMessage &&
+                          message.bytes == sizeof said && said == own_.token;
+    if (has_come) met_->peers[index(peer)].called = std::move(call);
+    call.close();
+  }
+
+  void accept_peers() {
+    callers_.look(listener_);
+    const std::string& why = callers_.why_kept_out();
+    if (!why.empty() && awaits_callers()) throw_exhausted(why);
+  }
+
+  bool awaits_callers() const {
+    const auto open =
+        std::ranges::count_if(met_->peers, [](auto& peer) { return peer.accepted.is_open(); });
+    return open < request_.size - 1;
+  }
+
+  posix::Callers::House house() {
+    posix::Callers::House house;
+    house.hello_bytes = sizeof(Hello);
+    house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
+    house.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor words) {
+      let_in(static_cast<int>(hello_in(said).rank), std::move(socket), std::move(words));
+    };
+    return house;
+  }
+
+  bool is_for_this_rank(const Hello& hello) const {
+    return hello.magic == Hello{}.magic && hello.token == own_.token && hello.rank >= 0 &&
+           hello.rank < request_.size && hello.rank != request_.rank;
+  }
+
+  void let_in(int rank, posix::Descriptor socket, posix::Descriptor words) {
+    Met::Peer& peer = met_->peers[index(rank)];
+    if (peer.accepted.is_open() || !words.is_open()) return;
+    if (!posix::send_message(socket.get(), bytes_of(cards_[index(rank)].token))) return;
+    peer.accepted = std::move(socket);
+    peer.passed = std::move(words);
+  }
+
+  [[noreturn]] void throw_exhausted(const std::string& why) const {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("rank {}: no file descriptor is left to meet the others with ({}); "
+                            "cuda_ipc needs three for each of them as they meet",
+                            request_.rank, why));
   }
 
   // --- devices ---
@@ -253,9 +315,9 @@ class Meeting {
     require_reach(peer);
     const Card& card = cards_[index(peer)];
     Met::Peer& met = met_->peers[index(peer)];
-    met.words = std::make_unique<RegisteredWords>(
-        *met_->device,
-        posix::SharedMemory(std::move(met.passed), index(request_.size) * kBlockBytes));
+    posix::SharedMemory words(std::move(met.passed), index(request_.size) * kBlockBytes);
+    words.forget_descriptor();
+    met.words = std::make_unique<RegisteredWords>(*met_->device, std::move(words));
     Link& link = met.link;
     link.rank = request_.rank;
     link.peer = peer;
@@ -280,7 +342,8 @@ class Meeting {
   const TransportRequest& request_;
   const MeetingSettings& settings_;
   posix::UnixListener listener_;
-  std::vector<posix::Descriptor> callers_;
+  posix::Callers callers_;
+  std::vector<posix::Descriptor> calls_;  // by peer: who has not answered yet
   Card own_;
   std::vector<Card> cards_;
   std::unique_ptr<Met> met_ = std::make_unique<Met>();

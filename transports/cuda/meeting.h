@@ -2,8 +2,10 @@
 //
 // 1. Each makes its own: words in a memfd, slots on its device, a socket to be called at; and
 //    publishes a card in the store (card.h). A rank that cannot says why, and all throw.
-// 2. Each hands its memfd to every peer over that socket. Both ends stay open: one's end is the
-//    other's news of its death.
+// 2. Each hands its memfd to every peer over that socket, and waits for the answer. Both ends stay
+//    open: one's end is the other's news of its death. Strangers at the socket are dropped, and
+//    few of the silent wait there (posix/callers.h); a rank that is swept away with them calls
+//    again.
 // 3. Each maps what it got, and says whether it could.
 #pragma once
 
@@ -69,7 +71,7 @@ struct Met {
 
 // Collective over the request's ranks. Error kUnavailable, on every rank, where one of them cannot;
 // kMismatch where they were told different sizes; kProtocol where a rank's card cannot be read;
-// kDeadline where one does not come.
+// kDeadline where one does not come. kUnavailable, on this rank, where its descriptors run out.
 std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings);
 
 }  // namespace kolo::cuda

@@ -1,5 +1,6 @@
 #include "transports/posix/unix_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <algorithm>
@@ -27,16 +28,21 @@ union Control {
   cmsghdr alignment;
 };
 
+enum class Take { kAll, kNothing };
+
 // One call of recvmsg, with what it says of the end.
-Message receive_once(int socket, std::span<std::byte> into) {
+Message receive_once(int socket, std::span<std::byte> into, Take take) {
   iovec piece{into.data(), into.size()};
   Control control{};
   msghdr header{};
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
-  header.msg_control = control.bytes.data();
-  header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
-  const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (take == Take::kAll) {
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
+  }
+  const int flags = take == Take::kAll ? MSG_CMSG_CLOEXEC : MSG_PEEK;
+  const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | flags);
   Message message;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return message;
   if (got <= 0) {
@@ -51,6 +57,17 @@ Message receive_once(int socket, std::span<std::byte> into) {
     std::memcpy(&passed, CMSG_DATA(item), sizeof passed);
     message.passed = Descriptor(passed);
   }
+  return message;
+}
+
+// Last words may lie in the queue when the kernel first tells the end: it looks into the queue
+// before it looks for the end, and tells a reset (once) before it looks into the queue. Who asks
+// again after each of these has heard all.
+Message receive(int socket, std::span<std::byte> into, Take take) {
+  constexpr int kWaysToEnd = 2;
+  Message message = receive_once(socket, into, take);
+  for (int way = 0; way < kWaysToEnd && message.what == Received::kClosed; ++way)
+    message = receive_once(socket, into, take);
   return message;
 }
 
@@ -115,15 +132,17 @@ bool send_message(int socket, std::span<const std::byte> message, int passed) no
   return ::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-// Last words may lie in the queue when the kernel first tells the end: it looks into the queue
-// before it looks for the end, and tells a reset (once) before it looks into the queue. Who asks
-// again after each of these has heard all.
 Message receive_message(int socket, std::span<std::byte> into) {
-  constexpr int kWaysToEnd = 2;
-  Message message = receive_once(socket, into);
-  for (int way = 0; way < kWaysToEnd && message.what == Received::kClosed; ++way)
-    message = receive_once(socket, into);
-  return message;
+  return receive(socket, into, Take::kAll);
+}
+
+Message peek_message(int socket, std::span<std::byte> into) {
+  return receive(socket, into, Take::kNothing);
+}
+
+bool has_room_beside(int descriptor, int count) noexcept {
+  const Descriptor one(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  return one.is_open() && (count == 1 || has_room_beside(descriptor, count - 1));
 }
 
 int peer_process(int socket) {

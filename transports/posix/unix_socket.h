@@ -51,6 +51,13 @@ struct Message {
 // said is left.
 Message receive_message(int socket, std::span<std::byte> into);
 
+// The same, and leaves it there, with the descriptor that came along.
+Message peek_message(int socket, std::span<std::byte> into);
+
+// Whether this process can open so many descriptors more, beside one that it has. The kernel drops
+// those that come along with a message and find no room, without a word.
+bool has_room_beside(int descriptor, int count = 1) noexcept;
+
 // Process id at the other end.
 int peer_process(int socket);
 

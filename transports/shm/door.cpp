@@ -1,12 +1,12 @@
 #include "transports/shm/door.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <random>
 #include <utility>
 
@@ -23,10 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kHelloWithin = 5s;  // a stranger may hold one descriptor of ours for so long
 constexpr auto kRetryEvery = 1ms;
-constexpr std::size_t kMostStrangers = 64;
-constexpr std::size_t kMostAccepted = 64;  // in one look
+constexpr int kRegions = 2;  // a peer's, and one of its own
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -37,11 +35,10 @@ std::span<std::byte> writable_bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// Whether this process can open a peer's region and one of its own. The kernel drops descriptors
-// that come along with a message and find no room, without a word.
-bool has_room_beside(int descriptor) {
-  const posix::Descriptor first(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  return posix::Descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)).is_open();
+Hello hello_in(std::span<const std::byte> said) {
+  Hello hello;
+  std::memcpy(&hello, said.data(), sizeof hello);
+  return hello;
 }
 
 Hello hello_for(int rank, const Address& called) {
@@ -59,7 +56,8 @@ Door::Door(const TransportRequest& request, const Layout& layout, bool has_remot
       size_(request.size),
       layout_(layout),
       watch_(watch),
-      channels_(static_cast<std::size_t>(request.size)) {
+      channels_(static_cast<std::size_t>(request.size)),
+      callers_(house(), channels_.size()) {
   if (size_ == 1) return;
   own_.has_barriers = has_remote_barriers && posix::accept_barriers();
   const auto why_not = posix::why_no_shared_memory();
@@ -173,48 +171,46 @@ void Door::finish(Deadline deadline) noexcept {
 
 void Door::close() noexcept {
   listener_.reset();
-  strangers_.clear();
+  callers_.clear();
   calls_.clear();
 }
 
 // --- those who come ---
 
+posix::Callers::House Door::house() {
+  posix::Callers::House house;
+  house.hello_bytes = sizeof(Hello);
+  house.descriptors = kRegions;
+  house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
+  house.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor region) {
+    welcome(hello_in(said).rank, std::move(socket), std::move(region));
+  };
+  house.watch = [this](int socket) {
+    watch_.add(socket, EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
+  };
+  return house;
+}
+
+bool Door::is_for_this_rank(const Hello& hello) const {
+  return hello.rank >= 0 && hello.rank < size_ && hello.rank != rank_ &&
+         hello == hello_for(hello.rank, own_);
+}
+
 void Door::hear_all() {
-  accept_all();
-  const auto now = Clock::now();
-  std::erase_if(strangers_,
-                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+  callers_.look(*listener_);
+  require_room();
 }
 
-// Each is heard at once: most have said hello by now, and then cannot be taken for silent.
 void Door::accept_all() {
-  has_left_some_ = true;
-  for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
-    auto socket = accept();
-    if (!socket) return;
-    Stranger stranger{std::move(*socket), Clock::now() + kHelloWithin};
-    if (hear(stranger)) continue;
-    watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
-    strangers_.push_back(std::move(stranger));
-    if (strangers_.size() > kMostStrangers + channels_.size()) drop_oldest();
-  }
+  callers_.accept_from(*listener_);
+  require_room();
 }
 
-// A silent stranger's descriptor is better used for others.
-std::optional<posix::Descriptor> Door::accept() {
-  while (true) {
-    try {
-      auto socket = listener_->accept();
-      if (!socket) has_left_some_ = false;
-      return socket;
-    } catch (const Error& error) {
-      if (strangers_.empty()) {
-        if (!is_waited_for()) return std::nullopt;  // it is tried again
-        throw Error(ErrorCode::kUnavailable, kNoPeer, no_descriptor("a peer", error.what()));
-      }
-    }
-    drop_oldest();
-  }
+// Who is kept out for want of a descriptor is tried again, where nobody is waited for.
+void Door::require_room() const {
+  const std::string& why = callers_.why_kept_out();
+  if (why.empty() || !is_waited_for()) return;
+  throw Error(ErrorCode::kUnavailable, kNoPeer, no_descriptor("a peer", why));
 }
 
 // A peer, by a channel of this rank.
@@ -222,26 +218,6 @@ bool Door::is_waited_for() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) {
     return call.is_receiving || !call.channel->has_socket();
   });
-}
-
-// It may have said hello since it was last heard.
-void Door::drop_oldest() {
-  hear(strangers_.front());
-  strangers_.pop_front();
-}
-
-// True when it need not be listened to any more.
-bool Door::hear(Stranger& stranger) {
-  if (!has_room_beside(stranger.socket.get())) return false;
-  Hello hello;
-  auto message = posix::receive_message(stranger.socket.get(), writable_bytes_of(hello));
-  if (message.what == posix::Received::kNothing) return false;
-  if (message.what == posix::Received::kMessage && message.bytes == sizeof hello &&
-      hello.rank >= 0 && hello.rank < size_ && hello.rank != rank_ &&
-      hello == hello_for(hello.rank, own_)) {
-    welcome(hello.rank, std::move(stranger.socket), std::move(message.passed));
-  }
-  return true;
 }
 
 // Without the ticket it would not be of this job; with it, it is a peer that has not come yet.
@@ -306,15 +282,14 @@ std::optional<posix::Descriptor> Door::reach(ShmChannel& channel) {
       if (error.code() == ErrorCode::kPeerLost) {
         hear_all();  // before its end it may have called, and said hello since it was heard
         has_news_ = true;
-        if (!has_left_some_) find_gone(channel);  // it may be among them
+        if (!callers_.has_left_some()) find_gone(channel);  // it may be among them
         return std::nullopt;
       }
-      if (strangers_.empty()) {
+      if (!callers_.drop_silent()) {
         throw Error(ErrorCode::kUnavailable, channel.peer(),
                     no_descriptor(name_of(channel.peer()), error.what()));
       }
     }
-    drop_oldest();
   }
 }
 
@@ -330,7 +305,7 @@ void Door::find_gone(ShmChannel& channel) {
 void Door::hear_answer(const Call& call) {
   ShmChannel& channel = *call.channel;
   if (channel.is_attached() || channel.is_dead() || !channel.has_socket()) return;
-  if (!has_room_beside(channel.socket())) {
+  if (!posix::has_room_beside(channel.socket(), kRegions)) {
     if (!call.is_receiving) return;
     throw Error(ErrorCode::kUnavailable, channel.peer(),
                 no_descriptor(name_of(channel.peer()), posix::error_text(EMFILE)));

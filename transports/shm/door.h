@@ -13,18 +13,18 @@
 // goes to sleep. A rank listens as long as its transport lives, so who finds nobody there knows
 // that it has ended.
 //
-// Whoever else connects, or says something else, is dropped; who says nothing in time, too. The
-// sockets stay: they wake sleepers, and their end tells of a death.
+// Whoever else connects, or says something else, is dropped; who says nothing in time, too
+// (posix/callers.h). The sockets stay: they wake sleepers, and their end tells of a death.
 //
 // Nothing here blocks but the constructor, which waits for all ranks to say where they listen.
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "transports/posix/callers.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/unix_socket.h"
 #include "transports/registry.h"
@@ -57,7 +57,9 @@ class Door final : public Connector {
   void look();
 
   // Whether look() has something to do without an event.
-  bool is_busy() const { return !strangers_.empty() || !calls_.empty() || has_left_some_; }
+  bool is_busy() const {
+    return !callers_.is_empty() || !calls_.empty() || callers_.has_left_some();
+  }
 
   // Before this rank sleeps: calls all who are waited for. True where something has come since the
   // last time, or could not be done, so that this rank must not sleep now.
@@ -70,10 +72,6 @@ class Door final : public Connector {
   void close() noexcept;
 
  private:
-  struct Stranger {
-    posix::Descriptor socket;
-    Deadline patience;
-  };
   struct Call {
     ShmChannel* channel = nullptr;
     Clock::time_point due;
@@ -89,9 +87,9 @@ class Door final : public Connector {
   void check_addresses() const;
   void hear_all();
   void accept_all();
-  std::optional<posix::Descriptor> accept();
-  void drop_oldest();
-  bool hear(Stranger& stranger);
+  void require_room() const;
+  posix::Callers::House house();
+  bool is_for_this_rank(const Hello& hello) const;
   void welcome(int peer, posix::Descriptor socket, posix::Descriptor region);
   bool answer(ShmChannel& channel, const posix::Descriptor& socket);
   void take(ShmChannel& channel, posix::Descriptor socket);
@@ -112,10 +110,9 @@ class Door final : public Connector {
   Address own_;
   std::vector<Address> addresses_;
   std::vector<ShmChannel*> channels_;  // by peer
-  std::deque<Stranger> strangers_;     // connected, and have not said hello yet; oldest first
-  std::vector<Call> calls_;            // of channels that want their peer and have not got it
-  bool has_left_some_ = false;         // at the listener, for the next look
-  bool has_news_ = false;              // since hurry() was asked last
+  posix::Callers callers_;
+  std::vector<Call> calls_;  // of channels that want their peer and have not got it
+  bool has_news_ = false;    // since hurry() was asked last
 };
 
 }  // namespace kolo::shm

@@ -3,6 +3,7 @@
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/played_ranks.h"
+#include "test/transports/store_around.h"
 #include "transports/cuda/driver.h"
 
 using namespace kolo;
@@ -17,28 +18,18 @@ void check_all(const std::vector<std::string>& texts, const std::vector<std::str
 }
 
 // A store out of which nobody's card comes as it was published.
-class TearingStore final : public Store {
+class TearingStore final : public StoreAround {
  public:
   using Tear = std::function<std::string(const std::string& card)>;
   explicit TearingStore(Tear tear) : tear_(std::move(tear)) {}
 
-  void set(std::string_view key, std::string_view value) override { whole_->set(key, value); }
-  std::optional<std::string> try_get(std::string_view key) override { return whole_->try_get(key); }
   std::string get(std::string_view key, Deadline deadline) override {
-    std::string value = whole_->get(key, deadline);
+    std::string value = StoreAround::get(key, deadline);
     return key.starts_with("card/") ? tear_(value) : value;
   }
-  std::int64_t add(std::string_view key, std::int64_t delta) override {
-    return whole_->add(key, delta);
-  }
-  void join(int rank, std::string_view communicator) override { whole_->join(rank, communicator); }
-  void leave() override { whole_->leave(); }
-  std::optional<std::string> failure() override { return whole_->failure(); }
-  std::string post_failure(std::string_view text) override { return whole_->post_failure(text); }
 
  private:
   const Tear tear_;
-  const std::shared_ptr<Store> whole_ = make_local_store();
 };
 
 // Two ranks read each other's card, and nothing else goes wrong or stays.

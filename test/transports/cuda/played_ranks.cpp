@@ -55,8 +55,9 @@ CudaIpcSettings settings_for(const std::shared_ptr<PlayedDriver>& driver, int ra
   return settings;
 }
 
-std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size, const Adjust& adjust) {
-  Made made = try_to_make(machine, size, adjust, make_local_store());
+std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size, const Adjust& adjust,
+                                          const std::shared_ptr<Store>& store) {
+  Made made = try_to_make(machine, size, adjust, store);
   for (const auto& error : made.errors) {
     if (error) std::rethrow_exception(error);
   }

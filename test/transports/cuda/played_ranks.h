@@ -26,7 +26,8 @@ using Adjust = std::function<void(int rank, PlayedDriver& driver, CudaIpcSetting
 
 // All made, at once on threads of their own, as they must be; throws what the first rank threw.
 std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size,
-                                          const Adjust& adjust = nullptr);
+                                          const Adjust& adjust = nullptr,
+                                          const std::shared_ptr<Store>& store = make_local_store());
 
 // All closed at once, as ranks that end together are.
 void close_together(std::vector<PlayedRank>& ranks);

@@ -3,33 +3,21 @@
 #include <sys/resource.h>
 
 #include <memory>
-#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/transports/no_more_descriptors.h"
 #include "test/transports/shm/ranks.h"
+#include "test/transports/unix_strangers.h"
 #include "transports/error.h"
 #include "transports/posix/shared_memory.h"
+#include "transports/shm/address.h"
 
 using namespace kolo;
 using namespace kolo::test;
 
 namespace {
-
-// As long as it lives this process can open nothing more.
-class NoMoreDescriptors {
- public:
-  NoMoreDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &old_);
-    rlimit none = old_;
-    none.rlim_cur = 0;
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_); }
-
- private:
-  rlimit old_{};
-};
 
 // So long may a file be from here on.
 class LongestFile {
@@ -82,4 +70,20 @@ TEST_CASE("who has no descriptor left is told so at the first use, and goes on o
   CHECK(receive(*ranks[2], 0) == 8);
   send(*ranks[1], 2, 9);
   CHECK(receive(*ranks[2], 1) == 9);
+}
+
+TEST_CASE("silent strangers' descriptors serve a rank of shm that is called") {
+  const auto store = make_local_store();
+  const auto ranks = make_ranks(2, store);
+  const std::string door = shm::address_from_text(store->get("address/1", soon()), 1).socket;
+  const auto strangers = silent_crowd(door, 8, [&] { ranks[1]->progress(); });
+  send(*ranks[0], 1, 5);
+  {
+    const NoMoreDescriptors none;
+    CHECK(receive(*ranks[1], 0) == 5);
+  }
+  CHECK(is_hung_up(strangers.front()));
+  CHECK_FALSE(is_hung_up(strangers.back()));
+  send(*ranks[1], 0, 6);
+  CHECK(receive(*ranks[0], 1) == 6);
 }

@@ -21,8 +21,8 @@ TransportRequest request_for(int rank, int size, std::shared_ptr<Store> store) {
   return request;
 }
 
-void run_ranks(int size, const std::function<void(int rank, const std::shared_ptr<Store>&)>& body) {
-  const auto store = make_local_store();
+void run_ranks(int size, const std::function<void(int rank, const std::shared_ptr<Store>&)>& body,
+               const std::shared_ptr<Store>& store) {
   std::exception_ptr first;
   std::mutex mutex;
   std::vector<std::thread> ranks;
@@ -48,11 +48,12 @@ void run_connected(int size, const std::function<void(Transport&)>& body,
   });
 }
 
-std::vector<std::unique_ptr<Transport>> make_ranks(int size) {
+std::vector<std::unique_ptr<Transport>> make_ranks(int size, const std::shared_ptr<Store>& store) {
   std::vector<std::unique_ptr<Transport>> ranks(static_cast<std::size_t>(size));
-  run_ranks(size, [&](int rank, const std::shared_ptr<Store>& store) {
+  const auto make = [&](int rank, const std::shared_ptr<Store>&) {
     ranks[static_cast<std::size_t>(rank)] = make_shm(request_for(rank, size, store));
-  });
+  };
+  run_ranks(size, make, store);
   return ranks;
 }
 

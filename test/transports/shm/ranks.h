@@ -21,12 +21,14 @@ inline Deadline soon() { return Clock::now() + std::chrono::seconds(60); }
 TransportRequest request_for(int rank, int size, std::shared_ptr<Store> store);
 
 // Runs `body` as each of `size` ranks, and throws what the first of them threw.
-void run_ranks(int size, const std::function<void(int rank, const std::shared_ptr<Store>&)>& body);
+void run_ranks(int size, const std::function<void(int rank, const std::shared_ptr<Store>&)>& body,
+               const std::shared_ptr<Store>& store = make_local_store());
 void run_connected(int size, const std::function<void(Transport&)>& body,
                    const ShmSettings& settings = {});
 
 // The ranks of one job, all made by now, for one thread that plays them in turn.
-std::vector<std::unique_ptr<Transport>> make_ranks(int size);
+std::vector<std::unique_ptr<Transport>> make_ranks(
+    int size, const std::shared_ptr<Store>& store = make_local_store());
 
 // Catch2's macros are for one thread only: in ranks a failure is an exception that run_ranks passes
 // on.

@@ -1,0 +1,42 @@
+// A process that can open nothing more, for a while.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "transports/posix/descriptor.h"
+
+namespace kolo::test {
+
+// This process may have no descriptors but those that it has, for the life of this object; of these
+// what is closed makes room.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &old_);
+    int end = 0;  // one more than the highest that is in use
+    for (int i = 0; i < kHighest; ++i) {
+      if (::fcntl(i, F_GETFD) >= 0) end = i + 1;
+    }
+    posix::Descriptor filler(::dup(0));
+    for (; filler.is_open() && filler.get() < end; filler = posix::Descriptor(::dup(0)))
+      fillers_.push_back(std::move(filler));
+    rlimit none = old_;
+    none.rlim_cur = static_cast<rlim_t>(end);
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  static constexpr int kHighest = 4096;
+
+  rlimit old_{};
+  std::vector<posix::Descriptor> fillers_;  // of the gaps
+};
+
+}  // namespace kolo::test
