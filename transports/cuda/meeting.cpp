@@ -222,7 +222,13 @@ class Meeting {
       try {
         return posix::connect_unix(cards_[index(peer)].socket);
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::kPeerLost) throw;
+        if (error.code() == ErrorCode::kPeerLost) {
+          throw Error(
+              ErrorCode::kPeerLost, peer,
+              fmt::format("rank {}: rank {} (cuda_ipc) is gone: nobody listens where it can "
+                          "be met any more; it has ended, and its own output may say why",
+                          request_.rank, peer));
+        }
         if (!callers_.drop_silent()) throw_exhausted(error.what());
       }
     }

@@ -117,6 +117,17 @@ TEST_CASE("of a silent crowd where ranks of cuda_ipc meet the oldest are dropped
   });
 }
 
+TEST_CASE("a rank that is gone before it was met over cuda_ipc is named") {
+  PlayedMachine machine;
+  const auto store = make_local_store();
+  {
+    MeetingRank rank(machine, store);
+    { const PlayedPeer gone(store, rank.driver()); }
+    CHECK_THROWS_WITH(rank.met(), ContainsSubstring("rank 0: rank 1 (cuda_ipc) is gone"));
+  }
+  CHECK(machine.left_over().empty());
+}
+
 TEST_CASE("a rank that is hung up on or wrongly answered where it called calls again") {
   PlayedMachine machine;
   const auto store = make_local_store();
