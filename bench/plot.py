@@ -29,8 +29,9 @@ from collections import namedtuple
 from pathlib import Path
 
 from plot_colors import looks_of
-from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, has_bands, is_beyond, is_known, is_no_floor, is_overlap,
-                        is_unsure, known, libraries, of_what, pages_of, series_of, spread_text, unit_of)
+from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, is_beyond, is_known, is_no_floor, is_overlap,
+                        is_unsure, known, of_what, pages_of, series_of, spread_text, unit_of)
+from plot_spread import spreads_of
 from rows import count_text, key_of, size_text, what_is_wrong
 
 Out = namedtuple("Out", "folder formats")  # where pictures go, and as what; none named: as is usual
@@ -40,7 +41,6 @@ HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 MOST_BARS = 6  # sizes
-STROKES_SHARE = 0.7  # of the way from one size to the next, for those of all lines
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
@@ -185,26 +185,6 @@ def draw_line(axes, name, points, quantity, look, draw_spread):
               markeredgecolor=look.color, markeredgewidth=1.6)
 
 
-def draw_band(axes, points, quantity, color):
-    sizes, lows, highs = ([row["bytes"] for row in points], [quantity(row, "p10_us") for row in points],
-                          [quantity(row, "p90_us") for row in points])
-    if len(points) == 1:
-        axes.vlines(sizes, lows, highs, color=color, alpha=0.3, linewidth=5, zorder=1.5)  # beneath all markers
-    else:
-        axes.fill_between(sizes, lows, highs, color=color, alpha=0.15, linewidth=0)
-
-
-def strokes(number, count, octaves):
-    """Draws a spread as a stroke at each size, those of `count` lines side by side, this the `number`th; `octaves`: from one size to
-    the next."""
-    aside = 2 ** (octaves * STROKES_SHARE * ((number + 0.5) / count - 0.5))
-
-    def draw_strokes(axes, points, quantity, color):
-        axes.vlines([row["bytes"] * aside for row in points], [quantity(row, "p10_us") for row in points],
-                    [quantity(row, "p90_us") for row in points], color=color, linewidth=1.2, alpha=0.8, zorder=1.5)
-    return draw_strokes
-
-
 def hollow_key(plt, charts):
     """{label: handle} of what is hollow; empty where nothing is."""
     if not any(is_unsure(row) for lines in charts for points in lines.values() for row in known(points)):
@@ -258,16 +238,6 @@ def apart(sizes, most):
         if size >= kept[-1] * least and size * least <= sizes[-1]:
             kept.append(size)
     return kept + sizes[1:][-1:]
-
-
-def spreads_of(lines, order):
-    """{name: what draws the spread of its times}, of libraries; those that come later in `order` stand further to the right."""
-    names = sorted(libraries(lines), key=order.index)
-    if has_bands(lines):
-        return {name: draw_band for name in names}
-    sizes = sorted({row["bytes"] for name in names for row in known(lines[name])} - {0})
-    octaves = min((math.log2(larger / smaller) for smaller, larger in zip(sizes, sizes[1:])), default=1)
-    return {name: strokes(number, len(names), octaves) for number, name in enumerate(names)}
 
 
 def fill_axes(plt, axes, lines, what, looks, most_ticks):
