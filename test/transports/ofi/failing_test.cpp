@@ -57,15 +57,20 @@ Tried try_to_join(const std::string& provider, const Tell& tell) {
   return tried;
 }
 
-// A segment one way.
+// A segment one way. Its memory is needed until the channel is drained, also where the peer has it
+// all: a thread of libfabric's reads it.
 bool moves(Transport& from, Transport& to) {
   const std::vector<std::byte> sent(5000, std::byte{7});
   std::vector<std::byte> got(sent.size());
+  Channel& out = from.channel(to.rank());
+  Channel& in = to.channel(from.rank());
   bool is_sent = false;
+  bool is_received = false;
   const auto deadline = Clock::now() + std::chrono::seconds(60);
   while (Clock::now() < deadline) {
-    is_sent = is_sent || from.channel(to.rank()).send(sent);
-    if (to.channel(from.rank()).receive(got)) return got == sent;
+    is_sent = is_sent || out.send(sent);
+    is_received = is_received || in.receive(got);
+    if (is_received && out.is_drained()) return got == sent;
     from.progress();
     to.progress();
     std::this_thread::yield();
