@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench/player.h"
+#include "bench/regimes.h"
 #include "bench/run_limit.h"
 
 namespace kolo::bench {
@@ -52,17 +53,27 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   turn.problem.count = bytes / element_bytes(turn.problem.type);
   turn.is_checked = arguments_.is_checked;
   turn.seconds = arguments_.seconds / arguments_.passes;
-  Distance distance;
-  std::vector<double> limits_us;
+  const std::size_t limits_seat = libraries.size();
+  Regimes regimes(libraries.size() + (limit != nullptr ? 1 : 0), arguments_.iterations > 0);
+  const auto end_turn = [&](std::size_t player) {
+    regimes.took(player);
+    const bool is_last = player + 1 == libraries.size();
+    if (is_last || !regimes.keeps_all()) regimes.probe(meeting_.cache_line_round_trip());
+  };
+  std::vector<std::optional<double>> limit_turns_us;
   std::vector<Played> played(libraries.size());
-  for (int pass = 0; pass < arguments_.passes; ++pass) {
-    distance.add(meeting_.cache_line_round_trip());
-    const auto found = limit != nullptr ? limit->measure(bytes) : std::nullopt;
-    if (found) limits_us.push_back(*found);
-    distance.add(meeting_.cache_line_round_trip());
-    for (std::size_t i = 0; i < libraries.size(); ++i) play(*libraries[i], turn, pass, played[i]);
+  regimes.probe(meeting_.cache_line_round_trip());
+  for (int pass = 0; regimes.goes_on(pass, arguments_.passes); ++pass) {
+    if (limit != nullptr) {
+      limit_turns_us.push_back(limit->measure(bytes));
+      end_turn(limits_seat);
+    }
+    for (std::size_t i = 0; i < libraries.size(); ++i) {
+      play(*libraries[i], turn, pass, played[i]);
+      end_turn(i);
+    }
   }
-  distance.add(meeting_.cache_line_round_trip());
+  const Distance distance = regimes.distance();
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
     const Library& library = *libraries[i];
@@ -76,12 +87,14 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     row.problem = turn.problem;
     row.ranks = meeting_.size();
     row.bytes = bytes;
-    row.iterations = played[i].times_us.size();
-    row.time_us = quantiles(played[i].times_us);
+    const Counted counted = regimes.count(i, played[i].turns_us);
+    row.iterations = counted.times_us.size();
+    row.left_out = counted.left_out;
+    row.time_us = quantiles(counted.times_us);
+    row.pass_us = counted.medians_us;
     row.first_us = played[i].first_us;
     if (arguments_.is_checked) row.wrong = played[i].wrong;
     row.distance = distance;
-    row.pass_us = played[i].medians_us;
     row.device = library.device();
     row.enqueue_us = libraries[i]->take_enqueue_us();
     if (row.library == "kolo") {
@@ -91,6 +104,11 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
       row.segment_bytes = arguments_.segment_bytes;
     }
     rows.push_back(row);
+  }
+  std::vector<double> limits_us;
+  for (std::size_t i = 0; i < limit_turns_us.size(); ++i) {
+    if (limit_turns_us[i] && regimes.counting(limits_seat)[i])
+      limits_us.push_back(*limit_turns_us[i]);
   }
   const auto limit_us = credible_limit(limits_us, rows);
   for (Row& row : rows) row.limit_us = limit_us;
@@ -120,8 +138,7 @@ void Bench::play(Library& library, Turn turn, int pass, Played& played) {
       library.is_elsewhere() ? library.play(turn, data_, input_) : player.play(library, turn);
   if (pass == 0) played.first_us = result.first_us;
   played.per_pass = result.times_us.size();
-  played.times_us.insert(played.times_us.end(), result.times_us.begin(), result.times_us.end());
-  played.medians_us.push_back(quantile(result.times_us, 0.5));
+  played.turns_us.push_back(result.times_us);
   played.wrong += result.wrong;
   iteration_ = result.iteration;
 }

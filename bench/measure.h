@@ -1,5 +1,6 @@
 // One size, measured for one or more libraries in turn (player.h): A B A B ... on the same buffers,
-// so that whatever drifts drifts for all of them.
+// so that whatever drifts drifts for all of them, and of turns in which the cores were equally far
+// apart (regimes.h).
 #pragma once
 
 #include <cstddef>
@@ -31,11 +32,13 @@ struct Row {
   Problem problem;
   int ranks = 0;
   std::size_t bytes = 0;
-  std::size_t iterations = 0;
+  std::size_t iterations = 0;  // that count
+  // Others, of turns that began or ended where the cores were at another distance (regimes.h).
+  std::size_t left_out = 0;
   Quantiles time_us;
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
-  Distance distance = {};              // how far apart the cores were, from pass to pass
-  std::vector<double> pass_us = {};    // the medians of its passes
+  Distance distance = {};              // how far apart the cores were, round turns that count
+  std::vector<double> pass_us = {};    // the medians of these turns
   double first_us = 0;                 // the first call of that size, with all that it prepares
   std::optional<double> limit_us = {};  // what the machine takes at least; none: not known
   std::string version = {};             // of the library; empty: unknown
@@ -71,7 +74,9 @@ class Bench {
 
   // The same rows on every rank, one per library, in their order; `bytes` is a multiple of
   // granule_of (arguments.h). With `limit` the machine's limit
-  // has a turn in each pass as well; it is in the rows of rank 0 alone.
+  // has a turn in each pass as well; it is in the rows of rank 0 alone. Where the cores move, rows
+  // are of one distance, with up to as many passes again to get enough of them; of a number of
+  // iterations that was asked for (--iterations) all count.
   std::vector<Row> measure(const std::vector<Library*>& libraries, std::size_t bytes,
                            RunLimit* limit = nullptr);
 
@@ -79,8 +84,7 @@ class Bench {
   struct Played {
     double first_us = 0;
     std::size_t per_pass = 0;
-    std::vector<double> times_us;
-    std::vector<double> medians_us;  // of the passes
+    std::vector<std::vector<double>> turns_us;  // each with its iterations' times
     std::uint64_t wrong = 0;
   };
 

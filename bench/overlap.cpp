@@ -216,7 +216,7 @@ std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
     const std::vector<OverlapRow> rows = measure_overlap(meeting, bench, libraries, bytes);
     wrong += count_wrong(rows);
     for (const OverlapRow& row : rows) {
-      line_notes.add(row.together.distance);
+      line_notes.add(row.together.distance, row.together.left_out);
       if (!prints) continue;
       print(row, by_width(arguments), table);
       flush_or_throw(table, kTable);

@@ -14,6 +14,7 @@
 #include "bench/measure.h"
 #include "bench/meeting.h"
 #include "bench/peers/peers.h"
+#include "bench/regimes.h"
 #include "bench/report.h"
 #include "bench/sizes.h"
 #include "bench/statistics.h"
@@ -45,8 +46,7 @@ P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
 // One pipe at one size, over the passes.
 struct Played {
   std::size_t per_pass = 0;
-  std::vector<double> times_us;
-  std::vector<double> medians_us;  // of the passes
+  std::vector<std::vector<double>> turns_us;  // each with its samples' times
   std::uint64_t wrong = 0;
 };
 
@@ -60,8 +60,7 @@ void play_pass(Pipe& pipe, GameTurn& turn, int pass, const Arguments& arguments,
   const GameResult result = pipe.is_elsewhere() ? pipe.play(turn) : play(pipe, turn, meeting);
   turn.salt = result.salt;
   played.per_pass = result.times_us.size();
-  played.times_us.insert(played.times_us.end(), result.times_us.begin(), result.times_us.end());
-  played.medians_us.push_back(quantile(result.times_us, 0.5));
+  played.turns_us.push_back(result.times_us);
   played.wrong += result.wrong;
 }
 
@@ -189,6 +188,7 @@ std::string json_line(const P2pRow& p2p) {
   row.ranks = 2;
   row.bytes = p2p.bytes;
   row.iterations = p2p.samples;
+  row.left_out = p2p.left_out;
   row.time_us = p2p.time_us;
   row.pass_us = p2p.pass_us;
   row.wrong = p2p.wrong;
@@ -211,19 +211,25 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
   turn.seconds = arguments.seconds / arguments.passes;
   turn.is_checked = arguments.is_checked;
   std::vector<Played> played(pipes.size());
-  Distance distance;
-  for (int pass = 0; pass < arguments.passes; ++pass) {
-    distance.add(meeting.cache_line_round_trip());
-    for (std::size_t i = 0; i < pipes.size(); ++i)
+  Regimes regimes(pipes.size(), arguments.iterations > 0);
+  regimes.probe(meeting.cache_line_round_trip());
+  for (int pass = 0; regimes.goes_on(pass, arguments.passes); ++pass) {
+    for (std::size_t i = 0; i < pipes.size(); ++i) {
       play_pass(*pipes[i], turn, pass, arguments, meeting, played[i]);
+      regimes.took(i);
+      const bool is_last = i + 1 == pipes.size();
+      if (is_last || !regimes.keeps_all()) regimes.probe(meeting.cache_line_round_trip());
+    }
   }
-  distance.add(meeting.cache_line_round_trip());
+  const Distance distance = regimes.distance();
   std::vector<P2pRow> rows;
   for (std::size_t i = 0; i < pipes.size(); ++i) {
     P2pRow row = row_of(arguments, *pipes[i], bytes);
-    row.samples = played[i].times_us.size();
-    row.time_us = quantiles(played[i].times_us);
-    row.pass_us = played[i].medians_us;
+    const Counted counted = regimes.count(i, played[i].turns_us);
+    row.samples = counted.times_us.size();
+    row.left_out = counted.left_out;
+    row.time_us = quantiles(counted.times_us);
+    row.pass_us = counted.medians_us;
     row.distance = distance;
     if (arguments.is_checked) row.wrong = played[i].wrong;
     rows.push_back(std::move(row));
@@ -266,7 +272,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
       rows[rows.size() - arguments.against.size() + i].peer = arguments.against[i];
     for (const P2pRow& row : rows) {
       wrong += row.wrong.value_or(0);
-      line_notes.add(row.distance);
+      line_notes.add(row.distance, row.left_out);
       if (!prints) continue;
       print(row, rows.front(), over_width(all), table);
       flush_or_throw(table, kTable);

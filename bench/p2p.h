@@ -51,10 +51,11 @@ struct P2pRow {
   std::string peer;     // as --against named it, "openmpi:ucx"; empty: no peer
   std::size_t bytes = 0;
   std::size_t window = 1;
-  std::size_t samples = 0;
+  std::size_t samples = 0;             // that count
+  std::size_t left_out = 0;            // others, as of a Row (measure.h)
   std::size_t segment_bytes = 0;       // asked for; 0: the transport's choice
   Quantiles time_us;                   // latency: of one message, one way; else of the whole window
-  std::vector<double> pass_us;         // medians of the passes
+  std::vector<double> pass_us;         // medians of the turns that count
   std::optional<std::uint64_t> wrong;  // bytes; none: not checked
   Distance distance;
 };

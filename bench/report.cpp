@@ -75,14 +75,21 @@ std::string line_text(const Distance& distance) {
   return us > 0 ? fmt::format("{:.2f}", us) : "-";
 }
 
-void LineNotes::add(const Distance& distance) {
+void LineNotes::add(const Distance& distance, std::size_t left_out) {
   const std::string text = line_text(distance);
   has_moved_ = has_moved_ || text == "moved";
   is_disturbed_ = is_disturbed_ || text == "disturbed";
+  ++rows_;
+  if (left_out > 0) ++rows_in_part_;
 }
 
 std::vector<std::string> LineNotes::texts() const {
   std::vector<std::string> notes;
+  if (rows_in_part_ > 0)
+    notes.push_back(fmt::format(
+        "{} of {} {} of the turns at the distance in `line` alone: the cores moved meanwhile, or "
+        "another program had one",
+        rows_in_part_, format_count(rows_, "row"), rows_in_part_ == 1 ? "is" : "are"));
   if (has_moved_)
     notes.emplace_back(
         "line moved: the cores did, while that row was measured; compare it with nothing");
@@ -267,6 +274,7 @@ std::string json_line(const Row& row) {
   line["cache_line_us"] = row.distance.cache_line_us();
   line["cache_line_probes_us"] = row.distance.probes_us();
   line["regime"] = row.distance.regime();
+  line["left_out"] = row.left_out;
   line["p99_us"] = row.time_us.p99;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
   line["limit_us"] = or_null(row.limit_us);
@@ -396,7 +404,7 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
     json_.add(json_line(row));
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
-  line_notes_.add(own.distance);
+  line_notes_.add(own.distance, own.left_out);
   const bool counts = !arguments_.is_by_all || *mark != '\0';  // of alternatives the fastest
   if (const auto busbw = bus_bandwidth(own); busbw && counts) {
     bus_sum_ += *busbw;

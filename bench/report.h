@@ -29,15 +29,19 @@ std::string line_text(const Distance& distance);
 // Of so many iterations: few have no hundredth.
 std::string p99_text(double us, std::size_t iterations);
 
-// What the words mean that rows had in the place of a time in the column `line`; a text for each.
+// What the words mean that rows had in the place of a time in the column `line`, and what was left
+// out so that a row is of one distance; a text for each.
 class LineNotes {
  public:
-  void add(const Distance& distance);
+  // Of a row, which leaves out so many iterations.
+  void add(const Distance& distance, std::size_t left_out = 0);
   std::vector<std::string> texts() const;
 
  private:
   bool has_moved_ = false;
   bool is_disturbed_ = false;
+  std::size_t rows_ = 0;
+  std::size_t rows_in_part_ = 0;  // which leave out something
 };
 
 // How far apart the cores of the ranks are; no figure where the probe was disturbed.

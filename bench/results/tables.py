@@ -161,15 +161,15 @@ def head(files, made_by, is_trial):
     print("Times are microseconds: the median over the iterations of the longest of the ranks' times, all libraries in turn over the "
           "same pages, every element checked. The first call of a size is apart from these. Behind a peer's time is that time over "
           "kolo's: above 1, kolo is faster. The limit was measured in turn with them (`bench/README.md`); cores: how far apart they "
-          "were (near, far), or that they moved meanwhile or somebody else had them (disturbed): then a row's libraries may not have "
-          "had the same machine.\n")
+          "were (near, far) in all turns that the row is made of; or that no distance had a turn of every library (moved), or somebody else "
+          "had them (disturbed): then a row's libraries may not have had the same machine.\n")
 
 
 def section(points, title):
     print(f"## {title}\n")
     moved = sum(own.get("regime") == "moved" for own, _ in points)
     if moved:
-        print(f"In {moved} of {len(points)} rows the cores moved.\n")
+        print(f"In {moved} of {len(points)} rows the cores moved so often that no distance had a turn of every library.\n")
 
 
 def show(pictures, prefix):

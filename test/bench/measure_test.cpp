@@ -135,7 +135,8 @@ TEST_CASE("a pass whose iterations take longer than its first ones ends soon all
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].wrong == 0U);
   CHECK(rows[0].iterations >= 2);
-  CHECK(rows[0].iterations <= 64);  // 60 ms, and the next look
+  CHECK(rows[0].iterations + rows[0].left_out <=
+        128);  // 60 ms and the next look; where a core was taken, twice
 }
 
 TEST_CASE("cores that move between two probes belong to no regime") {
@@ -352,7 +353,7 @@ TEST_CASE("more ranks than cores have a distance as well, of rank 0's own thread
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
   arguments.ranks = static_cast<int>(available_cores().size()) + 1;
   const auto rows = run_with(arguments, Lie::kNone, 64);
-  CHECK(rows[0].distance.probes_us().size() == 5);  // two in each pass, one at the end
+  CHECK(rows[0].distance.probes_us().size() == 3);  // before both turns, and at the end
 }
 
 TEST_CASE("one wrong element of one rank is counted in every iteration") {
