@@ -273,7 +273,7 @@ class TcpStore final : public Store {
   }
 
   void read_what_is_there() {
-    std::array<char, 16384> bytes{};
+    std::array<char, 16384> bytes;  // not cleared: this is asked again and again while ranks wait
     while (!is_over_) {
       const auto got = posix::receive_some(socket_, bytes.data(), bytes.size());
       if (got.is_closed) return lose();
