@@ -177,6 +177,8 @@ class Engine {
   static bool may_end_under_lock(const Operation& operation);
   void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                      std::unique_lock<std::mutex>& lock);
+  void go_on_in_queue(const Repeat& known, std::uint32_t sequence, const void* in, void* out,
+                      const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                        std::unique_lock<std::mutex>& lock);
   WaitStatistics& waits_for(int awaited);

@@ -68,9 +68,7 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
   }
   if (head_ != nullptr && ++ran_beside_others_ % kBesideOthers == 0) return false;
   Executor& executor = *known->executor;
-  const std::size_t direction = known->direction;
-  const std::uint32_t sequence = next_sequence(direction);
-  std::exception_ptr failure;
+  const std::uint32_t sequence = next_sequence(known->direction);
   try {
     if (start_at_once(executor, known->header, sequence, in, out) || advance_soon(executor)) {
       look_for_stray(executor, known->header.with(sequence));
@@ -78,16 +76,26 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
       return true;
     }
   } catch (...) {
-    failure = std::current_exception();
+    go_on_in_queue(*known, sequence, in, out, std::current_exception(), lock);
+    return true;
   }
+  go_on_in_queue(*known, sequence, in, out, nullptr, lock);
+  return true;
+}
+
+// A repeat that was begun, and has failed or has to be waited for in earnest. Apart from it, whose
+// frame is short then.
+[[gnu::noinline]] void Engine::go_on_in_queue(const Repeat& known, std::uint32_t sequence,
+                                              const void* in, void* out,
+                                              const std::exception_ptr& failure,
+                                              std::unique_lock<std::mutex>& lock) {
   Operation operation;
-  operation.executor = &executor;
-  operation.binding = binding_of(known->header.with(sequence), in, out);
+  operation.executor = known.executor;
+  operation.binding = binding_of(known.header.with(sequence), in, out);
   operation.timeout = options_.timeout;
   operation.is_started = true;
-  operation.direction = direction;
+  operation.direction = known.direction;
   finish_in_queue(operation, failure, lock);
-  return true;
 }
 
 // What it sends leaves here, where nothing before it is still to be done; who waits for all of many

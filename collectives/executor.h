@@ -196,8 +196,16 @@ class Executor {
 
   // All of a line's work in a brief operation, where no line has more than one segment: what is
   // computed for every segment otherwise is known beforehand. The first three forms are those of a
-  // segment that travels with the header.
-  enum class Form : std::uint8_t { kSend, kReceive, kReceiveReduce, kOther };
+  // segment that travels with the header, the next three of one that follows it at once.
+  enum class Form : std::uint8_t {
+    kSend,
+    kReceive,
+    kReceiveReduce,
+    kSendBehind,
+    kReceiveBehind,
+    kReceiveReduceBehind,
+    kOther
+  };
   struct Action {
     Form form = Form::kOther;
     std::uint8_t in_place = 0;
@@ -209,7 +217,7 @@ class Executor {
     std::size_t elements = 0;
     std::size_t step = 0;  // the line's index
     Line* line = nullptr;
-    Channel* channel = nullptr;      // of the first three forms
+    Channel* channel = nullptr;      // of all forms but the last
     Direction* direction = nullptr;  // "
   };
 
@@ -244,8 +252,13 @@ class Executor {
   Action action_of(Line& line, std::size_t step);
   bool advance_brief();
   bool act(const Action& action);
+  bool act_as_line(const Action& action);
   bool send_brief(const Action& action);
   bool receive_brief(const Action& action);
+  bool send_behind(const Action& action);
+  bool receive_behind(const Action& action);
+  void take_in(const Action& action, const std::byte* payload);
+  void require_mine(const Action& action, const std::byte* opening);
 
   // Running it: executor.cpp.
   bool advance_in_turns();

@@ -7,36 +7,12 @@
 // the header (a cache line, in shared memory) runs here, without a call in between; any other runs
 // as ever.
 #include <algorithm>
-#include <cstring>
 
 #include "collectives/brief_order.h"
 #include "collectives/executor.h"
 #include "transports/copy_words.h"
 
 namespace kolo {
-namespace {
-
-// memcpy of what an opening carries: the same bytes twice, where the count is no power of two,
-// rather than a call.
-void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) {
-  static_assert(kOpeningPayload <= 32);
-  const auto both_ends = [=](auto word) {
-    auto last = word;
-    std::memcpy(&word, from, sizeof(word));
-    std::memcpy(&last, from + bytes - sizeof(word), sizeof(word));
-    std::memcpy(to, &word, sizeof(word));
-    std::memcpy(to + bytes - sizeof(word), &last, sizeof(word));
-  };
-  struct Sixteen {
-    std::uint64_t words[2];
-  };
-  if (bytes >= 16) return both_ends(Sixteen{});
-  if (bytes >= 8) return both_ends(std::uint64_t{});
-  if (bytes >= 4) return both_ends(std::uint32_t{});
-  for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
-}
-
-}  // namespace
 
 void Executor::find_actions() {
   actions_.clear();
@@ -69,13 +45,16 @@ Executor::Action Executor::action_of(Line& line, std::size_t step) {
   const bool is_sent = line.kind == StepKind::kSend;
   const bool is_received = line.kind == StepKind::kReceive && !line.is_held;
   const bool is_reduced = line.kind == StepKind::kReceiveReduce && !line.is_held;
-  if (is_sent && line.opens_out && out_[line.out_index].payload > 0) {
-    action.form = Form::kSend;
+  if (is_sent && line.opens_out) {
+    action.form = out_[line.out_index].payload > 0 ? Form::kSend : Form::kSendBehind;
     action.channel = line.to;
     action.direction = &out_[line.out_index];
   }
-  if ((is_received || is_reduced) && line.opens_in && in_[line.in_index].payload > 0) {
-    action.form = is_received ? Form::kReceive : Form::kReceiveReduce;
+  if ((is_received || is_reduced) && line.opens_in) {
+    const bool is_with_header = in_[line.in_index].payload > 0;
+    action.form = is_received
+                      ? (is_with_header ? Form::kReceive : Form::kReceiveBehind)
+                      : (is_with_header ? Form::kReceiveReduce : Form::kReceiveReduceBehind);
     action.channel = line.from;
     action.direction = &in_[line.in_index];
   }
@@ -84,37 +63,70 @@ Executor::Action Executor::action_of(Line& line, std::size_t step) {
 
 // As send() with the payload in the opening.
 inline bool Executor::send_brief(const Action& action) {
-  std::byte* opening = action.channel->reserve(kOpeningBytes);
-  if (opening == nullptr) return blocked_out(*action.channel, action.bytes);
-  copy_words(opening, &header_, sizeof(header_) / 8);
-  copy_payload(opening + sizeof(header_), places_[action.in_place] + action.in_begin, action.bytes);
-  action.channel->commit(action.flags);
+  const std::byte* const payload = places_[action.in_place] + action.in_begin;
+  if (!action.channel->send_gathered(std::as_bytes(std::span(&header_, 1)), {payload, action.bytes},
+                                     kOpeningBytes, action.flags)) {
+    return blocked_out(*action.channel, action.bytes);
+  }
   header_bytes_sent_ += kOpeningBytes - action.bytes;
   action.direction->opened = operation_;
   ++moves_;
   return true;
 }
 
+inline void Executor::require_mine(const Action& action, const std::byte* opening) {
+  if (!header_.is(opening)) refuse(action.channel->peer(), opening, header_);
+}
+
+inline void Executor::take_in(const Action& action, const std::byte* payload) {
+  std::byte* const out = places_[action.out_place] + action.out_begin;
+  if (action.form == Form::kReceive || action.form == Form::kReceiveBehind)
+    return copy_few(out, payload, action.bytes);
+  const std::byte* own = places_[action.in_place] + action.in_begin;
+  const bool is_own_last = action.line->is_in_last;
+  kernel_(out, nullptr, is_own_last ? payload : own, is_own_last ? own : payload, action.elements,
+          action.line->is_final ? divisor_ : 1);
+}
+
 // As receive() and receive_reduce() with the payload in the opening.
 inline bool Executor::receive_brief(const Action& action) {
-  const std::byte* opening = action.channel->view(kOpeningBytes);
+  const std::byte* opening = action.channel->view_unaligned(kOpeningBytes);
   if (opening == nullptr) return blocked_in(*action.channel, kOpeningBytes);
   if (!is_open(*action.direction)) {
-    if (!header_.is(opening)) refuse(action.channel->peer(), opening, header_);
+    require_mine(action, opening);
     header_bytes_received_ += kOpeningBytes - action.bytes;
     action.direction->opened = operation_;
   }
-  const std::byte* payload = opening + sizeof(header_);
-  std::byte* out = places_[action.out_place] + action.out_begin;
-  if (action.form == Form::kReceive) {
-    copy_payload(out, payload, action.bytes);
-  } else {
-    const std::byte* own = places_[action.in_place] + action.in_begin;
-    const bool is_own_last = action.line->is_in_last;
-    kernel_(out, nullptr, is_own_last ? payload : own, is_own_last ? own : payload, action.elements,
-            action.line->is_final ? divisor_ : 1);
-  }
+  take_in(action, opening + sizeof(header_));
   action.channel->release();
+  ++moves_;
+  return true;
+}
+
+// As open_out() and send(), where the channel takes both at once.
+inline bool Executor::send_behind(const Action& action) {
+  const std::byte* const payload = places_[action.in_place] + action.in_begin;
+  if (is_open(*action.direction) ||
+      !action.channel->send_both(std::as_bytes(std::span(&header_, 1)), kOpeningBytes,
+                                 {payload, action.bytes}, action.flags)) {
+    return act_as_line(action);
+  }
+  header_bytes_sent_ += kOpeningBytes;
+  action.direction->opened = operation_;
+  ++moves_;
+  return true;
+}
+
+// As open_in() and receive() or receive_reduce(), where both have come at once.
+inline bool Executor::receive_behind(const Action& action) {
+  const Both both =
+      is_open(*action.direction) ? Both{} : action.channel->view_both(kOpeningBytes, action.bytes);
+  if (both.first == nullptr) return act_as_line(action);
+  require_mine(action, both.first);
+  header_bytes_received_ += kOpeningBytes;
+  action.direction->opened = operation_;
+  take_in(action, both.next);
+  action.channel->release_both();
   ++moves_;
   return true;
 }
@@ -126,9 +138,18 @@ inline bool Executor::act(const Action& action) {
     case Form::kReceive:
     case Form::kReceiveReduce:
       return receive_brief(action);
+    case Form::kSendBehind:
+      return send_behind(action);
+    case Form::kReceiveBehind:
+    case Form::kReceiveReduceBehind:
+      return receive_behind(action);
     case Form::kOther:
       break;
   }
+  return act_as_line(action);
+}
+
+bool Executor::act_as_line(const Action& action) {
   Line& line = *action.line;
   Piece piece;
   piece.bytes = action.bytes;

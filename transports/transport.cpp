@@ -6,6 +6,7 @@
 #include <new>
 
 #include "transports/check.h"
+#include "transports/copy_words.h"
 #include "transports/posix/cgroup.h"
 
 namespace kolo {
@@ -29,6 +30,24 @@ bool Channel::send_copy(std::span<const std::byte> data, unsigned flags) {
   commit(flags);
   return true;
 }
+
+bool Channel::send_gathered(std::span<const std::byte> head, std::span<const std::byte> body,
+                            std::size_t bytes, unsigned flags) {
+  check(head.size() + body.size() <= bytes, "the pieces are longer than their segment");
+  std::byte* const slot = reserve(bytes);
+  if (slot == nullptr) return false;
+  copy_words(slot, head.data(), head.size() / 8);
+  copy_few(slot + head.size(), body.data(), body.size());
+  commit(flags);
+  return true;
+}
+
+bool Channel::send_both(std::span<const std::byte>, std::size_t, std::span<const std::byte>,
+                        unsigned) {
+  return false;
+}
+Both Channel::view_both(std::size_t, std::size_t) { return {}; }
+void Channel::release_both() { check(false, "nothing is in view to release both of"); }
 
 std::byte* Channel::view_to_answer(std::size_t) { fail_answer(); }
 void Channel::answer() { fail_answer(); }

@@ -178,6 +178,12 @@ class StreamChannel {
   virtual void drain(void* stream);
 };
 
+// Two segments in view.
+struct Both {
+  const std::byte* first = nullptr;  // null: none are
+  const std::byte* next = nullptr;
+};
+
 class Channel {
  public:
   Channel() = default;
@@ -205,6 +211,17 @@ class Channel {
   // The same, but the data are copied before it returns true, and are the caller's again at once.
   virtual bool send_copy(std::span<const std::byte> data, unsigned flags = kPlain);
 
+  // The same, of a short segment of `bytes` that begins with `head`, whole words of 8 bytes, and
+  // then `body`; what lies behind them arrives as anything.
+  virtual bool send_gathered(std::span<const std::byte> head, std::span<const std::byte> body,
+                             std::size_t bytes, unsigned flags = kPlain);
+
+  // Such a short segment and the short one after it, at once and copied. False: neither was sent,
+  // be it that the channel has no such way, which is no reason to wait: send one, and then the
+  // other.
+  virtual bool send_both(std::span<const std::byte> head, std::size_t bytes,
+                         std::span<const std::byte> next, unsigned flags = kPlain);
+
   // True when no memory given to send() is needed any more and nothing is held back.
   virtual bool is_drained() = 0;
 
@@ -214,6 +231,15 @@ class Channel {
   // Valid until release.
   virtual const std::byte* view(std::size_t bytes) = 0;
   virtual void release() = 0;
+
+  // The same for who can read it where it is aligned to 8 bytes alone. May look for it for some
+  // tens of nanoseconds.
+  virtual const std::byte* view_unaligned(std::size_t bytes) { return view(bytes); }
+
+  // The next two segments, aligned to 8 bytes alone, where they came by send_both(); until
+  // release_both(). None says nothing: ask for one, and then the other.
+  virtual Both view_both(std::size_t bytes, std::size_t next_bytes);
+  virtual void release_both();
 
   // The next segment into `into`; false while it is not whole: then call again with the same span.
   // Between the two calls the transport may already write there.

@@ -185,7 +185,17 @@ class Pair {
 
   void take(Input& input) {
     const std::size_t bytes = size_of(input);
-    switch (input.below(8)) {
+    switch (input.below(11)) {
+      case 8:
+        return touch(channel_->view_unaligned(bytes), bytes);
+      case 9: {
+        const std::size_t next = size_of(input);
+        const Both both = channel_->view_both(bytes, next);
+        touch(both.first, bytes);
+        return touch(both.next, next);
+      }
+      case 10:
+        return channel_->release_both();
       case 0:
         return touch(channel_->view(bytes), bytes);
       case 1:
@@ -215,7 +225,15 @@ class Pair {
   void give(Input& input) {
     const std::size_t bytes = size_of(input);
     const unsigned flags = input.below(2) * kAnswered | input.below(2) * kMore;
-    switch (input.below(8)) {
+    const auto sent = std::span<const std::byte>(from_).first(std::min(bytes, kSegment));
+    switch (input.below(10)) {
+      case 8:
+        return static_cast<void>(
+            channel_->send_gathered(sent.first(sent.size() / 16 * 8), {}, sent.size(), flags));
+      case 9:
+        return static_cast<void>(
+            channel_->send_both(sent.first(sent.size() / 16 * 8), sent.size(),
+                                std::span(from_).first(size_of(input) % kSegment), flags));
       case 0:
         if (std::byte* const slot = channel_->reserve(bytes)) {
           std::memset(slot, 7, bytes);

@@ -109,6 +109,13 @@ std::string Rank::under_way() {
 void Rank::send(int peer, std::span<const std::byte> data, Out out, unsigned flags) {
   Channel& channel = to(peer);
   if (out == Out::kSend) return until([&] { return channel.send(data, flags); }, "credit to send");
+  if (out == Out::kGathered) {
+    const std::size_t words = std::min<std::size_t>(data.size() / 8, 3);
+    const auto head = data.first(words * 8);
+    const auto body = data.subspan(words * 8);
+    return until([&] { return channel.send_gathered(head, body, data.size(), flags); },
+                 "credit to send two pieces");
+  }
   std::byte* slot = nullptr;
   until([&] { return (slot = channel.reserve(data.size())) != nullptr; }, "a slot");
   expect(reinterpret_cast<std::uintptr_t>(slot) % kSegmentAlignment == 0, "an aligned slot");
@@ -118,14 +125,20 @@ void Rank::send(int peer, std::span<const std::byte> data, Out out, unsigned fla
 
 Bytes Rank::receive(int peer, std::size_t bytes, In in) {
   Channel& channel = to(peer);
-  if (in != In::kView) {
+  if (in == In::kReceive || in == In::kReceiveCold) {
     Bytes got(bytes);
     const unsigned flags = in == In::kReceiveCold ? kCold : kPlain;
     until([&] { return channel.receive(got, flags); }, "a segment");
     return got;
   }
   const std::byte* segment = nullptr;
-  until([&] { return (segment = channel.view(bytes)) != nullptr; }, "a view");
+  if (in == In::kViewUnaligned) {
+    until([&] { return (segment = channel.view_unaligned(bytes)) != nullptr; }, "a view");
+    expect_equal({channel.view_unaligned(bytes), bytes}, {segment, bytes}, "a view asked again");
+    segment = channel.view(bytes);  // of one that is in view already
+  } else {
+    until([&] { return (segment = channel.view(bytes)) != nullptr; }, "a view");
+  }
   expect(reinterpret_cast<std::uintptr_t>(segment) % kSegmentAlignment == 0, "an aligned view");
   expect(channel.view(bytes) == segment, "the same view when asked again");
   Bytes got(segment, segment + bytes);

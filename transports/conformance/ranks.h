@@ -22,8 +22,8 @@ using Bytes = std::vector<std::byte>;
 Bytes pattern(int from, int to, int index, std::size_t bytes);
 
 // How a segment leaves and arrives.
-enum class Out { kSlot, kSend };
-enum class In { kView, kReceive, kReceiveCold };
+enum class Out { kSlot, kSend, kGathered };
+enum class In { kView, kViewUnaligned, kReceive, kReceiveCold };
 
 // What a clause sees of one rank. Every wait has the deadline; what goes wrong is thrown.
 class Rank {

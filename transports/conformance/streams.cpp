@@ -23,12 +23,13 @@ std::vector<Plan> random_plan(unsigned seed, std::size_t longest, int segments) 
   std::mt19937 random(seed);
   const std::vector<std::size_t> lengths = {
       0, 1, 2, 3, 7, 16, 63, 64, 65, 1000, 4095, 4096, 4097, longest / 2 + 1, longest - 1, longest};
-  constexpr In kIns[] = {In::kView, In::kReceive, In::kReceiveCold};
+  constexpr Out kOuts[] = {Out::kSlot, Out::kSend, Out::kGathered};
+  constexpr In kIns[] = {In::kView, In::kViewUnaligned, In::kReceive, In::kReceiveCold};
   std::vector<Plan> plan;
   for (int i = 0; i < segments; ++i) {
     const auto length = lengths[random() % lengths.size()];
     const bool is_last = i + 1 == segments;
-    plan.push_back({std::min(length, longest), random() % 2 == 0 ? Out::kSlot : Out::kSend,
+    plan.push_back({std::min(length, longest), kOuts[random() % std::size(kOuts)],
                     kIns[random() % std::size(kIns)],
                     !is_last && random() % 3 == 0 ? kMore : kPlain});
   }
@@ -54,15 +55,18 @@ void follow_as_teller(Rank& rank, int peer, const std::vector<Plan>& plan) {
   auto* const channel = dynamic_cast<Expecting*>(&rank.to(peer));
   std::vector<Bytes> places;
   for (const Plan& step : plan) places.emplace_back(step.bytes);
+  const auto is_viewed = [&](std::size_t i) {
+    return plan[i].in == In::kView || plan[i].in == In::kViewUnaligned;
+  };
   const auto place = [&](std::size_t i) {
-    return plan[i].in == In::kView ? std::span<std::byte>() : std::span(places[i]);
+    return is_viewed(i) ? std::span<std::byte>() : std::span(places[i]);
   };
   for (std::size_t i = 0; i < plan.size(); ++i) {
     for (std::size_t ahead = 0; i % 4 == 0 && ahead <= channel->expected_segments(); ++ahead) {
       if (i + ahead >= plan.size() || !channel->expect(ahead, place(i + ahead))) break;
     }
-    if (plan[i].in == In::kView) {
-      rank.expect_pattern(peer, static_cast<int>(i), plan[i].bytes, In::kView);
+    if (is_viewed(i)) {
+      rank.expect_pattern(peer, static_cast<int>(i), plan[i].bytes, plan[i].in);
       continue;
     }
     const unsigned flags = plan[i].in == In::kReceiveCold ? kCold : kPlain;
@@ -118,16 +122,17 @@ void one_way(const Subject& subject) {
 }
 
 void small_segments(const Subject& subject) {
-  run_ranks(subject, 2, [](Rank& rank) {
+  constexpr Out kOuts[] = {Out::kSlot, Out::kSend, Out::kGathered};
+  constexpr In kIns[] = {In::kView, In::kReceive, In::kViewUnaligned};
+  run_ranks(subject, 2, [&](Rank& rank) {
     const int peer = 1 - rank.rank();
     for (int i = 0; i < 1000; ++i) {
       const auto bytes = static_cast<std::size_t>(i % 97);
-      rank.send_pattern(peer, i, bytes, i % 2 == 0 ? Out::kSlot : Out::kSend,
-                        i % 5 == 0 ? kMore : kPlain);
+      rank.send_pattern(peer, i, bytes, kOuts[i % 3], i % 5 == 0 ? kMore : kPlain);
       if (i % 5 == 0) continue;  // what followed kMore is on its way now
       if (i % 5 == 1)
         rank.expect_pattern(peer, i - 1, static_cast<std::size_t>((i - 1) % 97), In::kView);
-      rank.expect_pattern(peer, i, bytes, i % 3 == 0 ? In::kView : In::kReceive);
+      rank.expect_pattern(peer, i, bytes, kIns[i / 3 % 3]);
       rank.drain(peer);
     }
   });
@@ -146,6 +151,52 @@ void smallest_segments(const Subject& subject) {
         }
       },
       64);
+}
+
+// What a channel has no such way for, and what was sent or is taken one by one, meets the rest. The
+// segment before is held back now and then, and goes ahead.
+void two_at_once(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    const int peer = 1 - rank.rank();
+    const std::size_t longest = rank.segment_bytes();
+    const std::size_t heads[] = {8, 24, 56, 64, 192};
+    const std::size_t lengths[] = {0, 1, 8, 33, 136, 191, 192, 193, 1000, 4095, 4096, 9000};
+    Channel& channel = rank.to(peer);
+    const auto expect_next = [&](int index, std::size_t bytes, const std::byte* segment) {
+      expect_equal({segment, bytes}, pattern(peer, rank.rank(), index, bytes), "one of two");
+    };
+    for (int i = 0; i < 600; ++i) {
+      const bool is_after_another = i % 7 == 3;
+      const std::size_t first = heads[i % std::size(heads)];
+      const std::size_t next = std::min(longest, lengths[i / 5 % std::size(lengths)]);
+      if (is_after_another) rank.send_pattern(peer, 3 * i, 40, Out::kSlot, kMore);
+      const Bytes one = pattern(rank.rank(), peer, 3 * i + 1, first);
+      const Bytes other = pattern(rank.rank(), peer, 3 * i + 2, next);
+      if (i % 4 == 1 || !channel.send_both(one, first, other)) {
+        rank.send_pattern(peer, 3 * i + 1, first, Out::kGathered, i % 2 == 0 ? kMore : kPlain);
+        rank.send_pattern(peer, 3 * i + 2, next);
+      }
+      if (is_after_another) rank.expect_pattern(peer, 3 * i, 40);
+      Both both;
+      const std::byte* alone = nullptr;
+      rank.until(
+          [&] {
+            if (i % 3 != 0) both = channel.view_both(first, next);
+            if (both.first == nullptr) alone = channel.view(first);
+            return both.first != nullptr || alone != nullptr;
+          },
+          "one of two segments");
+      expect_next(3 * i + 1, first, both.first != nullptr ? both.first : alone);
+      if (both.first != nullptr) {
+        expect_next(3 * i + 2, next, both.next);
+        channel.release_both();
+      } else {
+        channel.release();
+        rank.expect_pattern(peer, 3 * i + 2, next, i % 2 == 0 ? In::kView : In::kReceive);
+      }
+      rank.drain(peer);
+    }
+  });
 }
 
 void all_to_all(const Subject& subject) {

@@ -215,11 +215,14 @@ void ShmChannel::publish(const Announcement& announcement, const Offer& offer) {
   ++published_;
   held_ = {};
   wake(kData);
-  // The next is likely to be as long, and the peer may have its lines.
-  if (words > kFirstLineWords) {
-    posix::prefetch_to_write(frames_out_[published_ % kFrames].tiny + kFirstLineWords * 8,
-                             (words - kFirstLineWords) * 8);
-  }
+  ask_for_next(words);
+}
+
+// The next frame is likely to have as many words, and the peer may have its lines.
+void ShmChannel::ask_for_next(unsigned words) {
+  if (words <= kFirstLineWords) return;
+  posix::prefetch_to_write(frames_out_[published_ % kFrames].tiny + kFirstLineWords * 8,
+                           (words - kFirstLineWords) * 8);
 }
 
 // --- in ---
@@ -236,7 +239,7 @@ std::byte* ShmChannel::view_to_answer(std::size_t bytes) {
 void ShmChannel::release() {
   check_alive();
   check(open_ != Open::kNone, "shm: nothing is in view to release");
-  check(open_ == Open::kTiny || !current_.is_answered,
+  check(open_ != Open::kSlot || !current_.is_answered,
         "shm: this segment is to be answered, not released");
   close_current();
 }
@@ -258,6 +261,7 @@ bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
 
 std::byte* ShmChannel::open_next(std::size_t bytes) {
   check_alive();
+  check(both_bytes_ == 0, "shm: two segments are in view; release both first");
   if (!has_frame_ && !load_frame()) return not_now(kData);
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {
@@ -272,7 +276,7 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   const bool is_last = current_.tiny_segments == 1;
   const bool can_be = is_last ? words_of(bytes) == left : words_of(bytes) <= left;
   if (!can_be || bytes > kTinyBytes) fail_length(bytes, left * 8);
-  if (open_ == Open::kNone) {
+  if (open_ != Open::kTiny) {
     const std::byte* tiny = frames_in_[next_frame_ % kFrames].tiny;
     copy_tiny(tiny_in_.data(), tiny + tiny_word_ * 8, words_of(bytes));
   }
@@ -314,7 +318,7 @@ bool ShmChannel::load_frame() {
 void ShmChannel::close_current() {
   ++statistics_.segments_received;
   statistics_.bytes_received += open_bytes_;
-  if (open_ == Open::kTiny) {
+  if (open_ != Open::kSlot) {
     tiny_word_ += words_of(open_bytes_);
     --current_.tiny_segments;
   } else {

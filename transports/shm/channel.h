@@ -83,9 +83,16 @@ class ShmChannel final : public Channel {
   void commit(unsigned flags) override;
   bool send(std::span<const std::byte> data, unsigned flags) override;
   bool send_copy(std::span<const std::byte> data, unsigned flags) override;
+  bool send_gathered(std::span<const std::byte> head, std::span<const std::byte> body,
+                     std::size_t bytes, unsigned flags) override;
+  bool send_both(std::span<const std::byte> head, std::size_t bytes,
+                 std::span<const std::byte> next, unsigned flags) override;
   bool is_drained() override;
 
   const std::byte* view(std::size_t bytes) override;
+  const std::byte* view_unaligned(std::size_t bytes) override;
+  Both view_both(std::size_t bytes, std::size_t next_bytes) override;
+  void release_both() override;
   void release() override;
   bool receive(std::span<std::byte> into, unsigned flags) override;
 
@@ -161,7 +168,7 @@ class ShmChannel final : public Channel {
   void close() noexcept;
 
  private:
-  enum class Open { kNone, kTiny, kSlot };  // what is reserved, or in view
+  enum class Open { kNone, kTiny, kInFrame, kSlot };  // what is reserved, or in view
 
   bool is_begun();
   void unshare() noexcept;
@@ -191,6 +198,14 @@ class ShmChannel final : public Channel {
   void commit_tiny(unsigned flags);
   void commit_slot(unsigned flags);
   void publish(const Announcement& announcement, const Offer& offer = {});
+  void ask_for_next(unsigned words);
+  bool can_publish_alone(unsigned flags);
+  Frame& next_alone();
+  void publish_alone(Frame& frame, unsigned segments, unsigned words);
+  const Frame* look_for(unsigned segments, unsigned words);
+  bool send_both_by_slot(std::span<const std::byte> head, std::size_t bytes,
+                         std::span<const std::byte> next);
+  Both view_both_by_slot(std::size_t bytes, std::size_t next_bytes);
   bool load_frame();
   std::byte* open_next(std::size_t bytes);
   void close_current();
@@ -261,6 +276,7 @@ class ShmChannel final : public Channel {
   unsigned tiny_word_ = 0;        // where its next tiny segment begins
   Open open_ = Open::kNone;
   std::size_t open_bytes_ = 0;
+  std::size_t both_bytes_ = 0;  // of the two in view; 0: none are
   std::uint64_t answers_given_ = 0;
 
   // Waiting.

@@ -89,6 +89,12 @@ constexpr std::uint64_t pack(const Announcement& a, std::uint64_t frame) {
          std::uint64_t{a.is_received} << 58;
 }
 
+// Of tiny segments and nothing else, which most frames are.
+constexpr std::uint64_t pack_tiny(unsigned segments, unsigned words, std::uint64_t frame) {
+  return frame_tag(frame) | std::uint64_t{segments} << 16 | std::uint64_t{words} << 59;
+}
+static_assert(pack_tiny(2, 7, 5) == pack({.tiny_segments = 2, .tiny_words = 7}, 5));
+
 // In its place, as it is read field by field: a copy would wait for them (copy_words.h).
 constexpr void unpack(std::uint64_t word, Announcement& a) {
   a.tiny_segments = (word >> 16) & 15;
