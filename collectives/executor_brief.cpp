@@ -4,8 +4,9 @@
 // order and on which bytes follows from the lengths alone, so it is written down once, as a list of
 // actions: the same steps on the same segments, in an order that lets chunks for one peer go
 // together (brief_order.h) and is proved as the program's own is. A step whose segment travels with
-// the header (a cache line, in shared memory) runs here, without a call in between; any other runs
-// as ever.
+// the header (a cache line, in shared memory) runs here, without a call in between, and so does one
+// whose segment follows the header at once, where the channel has a way for that; any other runs as
+// ever.
 #include <algorithm>
 
 #include "collectives/brief_order.h"

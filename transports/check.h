@@ -2,6 +2,8 @@
 // predictable branch.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace kolo {
@@ -12,6 +14,12 @@ namespace kolo {
 inline void check(bool holds, std::string_view message) {
   if (!holds) [[unlikely]]
     fail_check(message);
+}
+
+// Of a segment of `bytes` that is sent in pieces: Channel::send_gathered, send_both.
+inline void check_pieces(std::span<const std::byte> head, std::size_t body, std::size_t bytes) {
+  check(head.size() % 8 == 0, "the first piece of a segment is not in whole words of 8 bytes");
+  check(head.size() + body <= bytes, "the pieces of a segment are longer than it is");
 }
 
 }  // namespace kolo

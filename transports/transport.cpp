@@ -33,7 +33,7 @@ bool Channel::send_copy(std::span<const std::byte> data, unsigned flags) {
 
 bool Channel::send_gathered(std::span<const std::byte> head, std::span<const std::byte> body,
                             std::size_t bytes, unsigned flags) {
-  check(head.size() + body.size() <= bytes, "the pieces are longer than their segment");
+  check_pieces(head, body.size(), bytes);
   std::byte* const slot = reserve(bytes);
   if (slot == nullptr) return false;
   copy_words(slot, head.data(), head.size() / 8);

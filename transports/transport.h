@@ -236,8 +236,9 @@ class Channel {
   // tens of nanoseconds.
   virtual const std::byte* view_unaligned(std::size_t bytes) { return view(bytes); }
 
-  // The next two segments, aligned to 8 bytes alone, where they came by send_both(); until
-  // release_both(). None says nothing: ask for one, and then the other.
+  // The next two segments, aligned to 8 bytes alone, where they came by send_both(); nothing else
+  // may be asked for then until release_both(). None where they have not come, or not so: that says
+  // nothing, and the two are to be asked for one by one.
   virtual Both view_both(std::size_t bytes, std::size_t next_bytes);
   virtual void release_both();
 

@@ -261,7 +261,7 @@ bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
 
 std::byte* ShmChannel::open_next(std::size_t bytes) {
   check_alive();
-  check(both_bytes_ == 0, "shm: two segments are in view; release both first");
+  check(!has_both_, "shm: two segments are in view; release both first");
   if (!has_frame_ && !load_frame()) return not_now(kData);
   wanted_ &= ~std::uint64_t{kData};
   if (current_.tiny_segments == 0) {

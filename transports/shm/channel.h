@@ -203,6 +203,7 @@ class ShmChannel final : public Channel {
   Frame& next_alone();
   void publish_alone(Frame& frame, unsigned segments, unsigned words);
   const Frame* look_for(unsigned segments, unsigned words);
+  int looks_for_next();
   bool send_both_by_slot(std::span<const std::byte> head, std::size_t bytes,
                          std::span<const std::byte> next);
   Both view_both_by_slot(std::size_t bytes, std::size_t next_bytes);
@@ -276,7 +277,9 @@ class ShmChannel final : public Channel {
   unsigned tiny_word_ = 0;        // where its next tiny segment begins
   Open open_ = Open::kNone;
   std::size_t open_bytes_ = 0;
-  std::size_t both_bytes_ = 0;  // of the two in view; 0: none are
+  bool has_both_ = false;  // two are in view together
+  std::size_t both_bytes_ = 0;
+  std::uint64_t looked_for_ = 0;  // the frame that was looked for repeatedly, and one
   std::uint64_t answers_given_ = 0;
 
   // Waiting.

@@ -50,7 +50,7 @@ bool ShmChannel::send_gathered(std::span<const std::byte> head, std::span<const 
                                std::size_t bytes, unsigned flags) {
   if (bytes > kTinyBytes || !can_publish_alone(flags)) [[unlikely]]
     return Channel::send_gathered(head, body, bytes, flags);
-  check(head.size() + body.size() <= bytes, "shm: the pieces are longer than their segment");
+  check_pieces(head, body.size(), bytes);
   Frame& frame = next_alone();
   copy_words(frame.tiny, head.data(), head.size() / 8);
   copy_few(frame.tiny + head.size(), body.data(), body.size());
@@ -63,12 +63,12 @@ bool ShmChannel::send_both(std::span<const std::byte> head, std::size_t bytes,
                            std::span<const std::byte> next, unsigned flags) {
   if (!can_publish_alone(flags)) [[unlikely]]
     return false;
-  check(head.size() <= bytes, "shm: the head is longer than its segment");
+  check_pieces(head, 0, bytes);
   const unsigned words = words_of(bytes) + words_of(next.size());
   if (!fit_into_frame(bytes, next.size())) return send_both_by_slot(head, bytes, next);
   Frame& frame = next_alone();
   copy_words(frame.tiny, head.data(), head.size() / 8);
-  std::memcpy(frame.tiny + words_of(bytes) * 8, next.data(), next.size());
+  copy_few(frame.tiny + words_of(bytes) * 8, next.data(), next.size());
   publish_alone(frame, 2, words);
   statistics_.bytes_sent += bytes + next.size();
   return true;
@@ -77,7 +77,9 @@ bool ShmChannel::send_both(std::span<const std::byte> head, std::size_t bytes,
 // The second in a slot, which the frame names.
 bool ShmChannel::send_both_by_slot(std::span<const std::byte> head, std::size_t bytes,
                                    std::span<const std::byte> next) {
-  if (bytes > kTinyBytes || next.size() >= kShortestChoice || !find_slot()) return false;
+  const bool is_right = bytes <= kTinyBytes && next.size() < kShortestChoice &&
+                        next.size() <= pair_.layout.segment_bytes();
+  if (!is_right || !find_slot()) return false;
   wanted_ &= ~std::uint64_t{kCredit};
   copy_words(held_bytes_.data(), head.data(), head.size() / 8);
   held_.tiny_segments = 1;
@@ -92,14 +94,25 @@ bool ShmChannel::send_both_by_slot(std::span<const std::byte> head, std::size_t 
 
 // The next frame, where it has come and is just so many segments of so many words.
 const Frame* ShmChannel::look_for(unsigned segments, unsigned words) {
-  if (has_frame_ || both_bytes_ > 0 || !failure_.empty()) return nullptr;
+  if (has_frame_ || has_both_ || !failure_.empty()) return nullptr;
   const Frame& frame = frames_in_[next_frame_ % kFrames];
   const std::uint64_t expected = pack_tiny(segments, words, next_frame_);
-  for (int looks = kLooks; frame.word.load(std::memory_order_acquire) != expected; --looks) {
-    if (looks == 0) return nullptr;
+  for (int looks = looks_for_next();; --looks) {
+    const std::uint64_t word = frame.word.load(std::memory_order_acquire);
+    if (word == expected) break;
+    if (looks == 0 || (word & 0xffff) == frame_tag(next_frame_))
+      return nullptr;  // none, or another
   }
   wanted_ &= ~std::uint64_t{kData};
   return &frame;
+}
+
+// Once for each frame: who waits for several channels, or for long, must not look at each of them
+// in vain again and again.
+int ShmChannel::looks_for_next() {
+  if (!is_joined_ || looked_for_ == next_frame_ + 1) return 0;
+  looked_for_ = next_frame_ + 1;
+  return kLooks;
 }
 
 const std::byte* ShmChannel::view_unaligned(std::size_t bytes) {
@@ -110,6 +123,8 @@ const std::byte* ShmChannel::view_unaligned(std::size_t bytes) {
   current_.tiny_words = words;
   current_.has_slot = false;
   current_.is_answered = false;
+  current_.is_offered = false;
+  current_.is_timed = false;
   tiny_word_ = 0;
   has_frame_ = true;
   open_ = Open::kInFrame;
@@ -122,31 +137,32 @@ Both ShmChannel::view_both(std::size_t bytes, std::size_t next_bytes) {
   const unsigned words = words_of(bytes);
   const Frame* const frame = look_for(2, words + words_of(next_bytes));
   if (frame == nullptr) return {};
+  has_both_ = true;
   both_bytes_ = bytes + next_bytes;
   return {frame->tiny, frame->tiny + words * 8};
 }
 
 // A frame that is another has been loaded for the usual way.
 Both ShmChannel::view_both_by_slot(std::size_t bytes, std::size_t next_bytes) {
-  if (next_bytes >= kShortestChoice || has_frame_ || both_bytes_ > 0 || !failure_.empty())
-    return {};
-  for (int looks = kLooks; !load_frame(); --looks) {
+  if (next_bytes >= kShortestChoice || has_frame_ || has_both_ || !failure_.empty()) return {};
+  for (int looks = looks_for_next(); !load_frame(); --looks) {
     if (looks == 0) return {};
   }
   const bool is_plain = current_.has_slot && !current_.is_answered && !current_.is_offered &&
                         !current_.is_timed && current_.slot_bytes == next_bytes;
   if (!is_plain || current_.tiny_segments != 1 || current_.tiny_words != words_of(bytes)) return {};
   wanted_ &= ~std::uint64_t{kData};
+  has_both_ = true;
   both_bytes_ = bytes + next_bytes;
   return {frames_in_[next_frame_ % kFrames].tiny, slot_at(current_.slot)};
 }
 
 void ShmChannel::release_both() {
   check_alive();
-  check(both_bytes_ > 0, "shm: no two segments are in view to release");
+  check(has_both_, "shm: no two segments are in view to release");
   statistics_.segments_received += 2;
   statistics_.bytes_received += both_bytes_;
-  both_bytes_ = 0;
+  has_both_ = false;
   if (has_frame_) mine_->returned.set(next_frame_, keep_slot(current_.slot));
   has_frame_ = false;
   ++next_frame_;
