@@ -73,37 +73,11 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
       end_turn(i);
     }
   }
-  const Distance distance = regimes.distance();
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
-    const Library& library = *libraries[i];
-    Row row;
-    row.library = library.name();
-    row.version = library.version();
-    row.transport = library.transport();
-    row.carrier = library.carrier();
-    row.algorithm = library.algorithm(turn.problem);
-    row.collective = arguments_.command;
-    row.problem = turn.problem;
-    row.ranks = meeting_.size();
-    row.bytes = bytes;
     const Counted counted = regimes.count(i, played[i].turns_us);
-    row.iterations = counted.times_us.size();
-    row.left_out = counted.left_out;
-    row.time_us = quantiles(counted.times_us);
-    row.pass_us = counted.medians_us;
-    row.first_us = played[i].first_us;
-    if (arguments_.is_checked) row.wrong = played[i].wrong;
-    row.distance = distance;
-    row.device = library.device();
-    row.enqueue_us = libraries[i]->take_enqueue_us();
-    if (row.library == "kolo") {
-      row.form = arguments_.form;
-      row.is_memory_its_own = arguments_.is_memory_its_own;
-      row.reproducibility = arguments_.reproducibility;
-      row.segment_bytes = arguments_.segment_bytes;
-    }
-    rows.push_back(row);
+    rows.push_back(row_of(*libraries[i], turn.problem, bytes, played[i], counted));
+    rows.back().distance = regimes.distance();
   }
   std::vector<double> limits_us;
   for (std::size_t i = 0; i < limit_turns_us.size(); ++i) {
@@ -113,6 +87,35 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
   const auto limit_us = credible_limit(limits_us, rows);
   for (Row& row : rows) row.limit_us = limit_us;
   return rows;
+}
+
+Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, const Played& played,
+                  const Counted& counted) const {
+  Row row;
+  row.library = library.name();
+  row.version = library.version();
+  row.transport = library.transport();
+  row.carrier = library.carrier();
+  row.algorithm = library.algorithm(problem);
+  row.collective = arguments_.command;
+  row.problem = problem;
+  row.ranks = meeting_.size();
+  row.bytes = bytes;
+  row.iterations = counted.times_us.size();
+  row.left_out = counted.left_out;
+  row.time_us = quantiles(counted.times_us);
+  row.pass_us = counted.medians_us;
+  row.first_us = played.first_us;
+  if (arguments_.is_checked) row.wrong = played.wrong;
+  row.device = library.device();
+  row.enqueue_us = library.take_enqueue_us();
+  if (row.library == "kolo") {
+    row.form = arguments_.form;
+    row.is_memory_its_own = arguments_.is_memory_its_own;
+    row.reproducibility = arguments_.reproducibility;
+    row.segment_bytes = arguments_.segment_bytes;
+  }
+  return row;
 }
 
 // A library's first pass says how many iterations the later ones shall have.

@@ -21,6 +21,7 @@
 namespace kolo::bench {
 
 class RunLimit;
+struct Counted;
 
 // One library at one size.
 struct Row {
@@ -89,6 +90,8 @@ class Bench {
   };
 
   void play(Library& library, Turn turn, int pass, Played& played);
+  Row row_of(Library& library, const Problem& problem, std::size_t bytes, const Played& played,
+             const Counted& counted) const;
 
   Meeting& meeting_;
   const Arguments& arguments_;

@@ -14,7 +14,7 @@
 # all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks, and, of
 # fewer sizes, reduce, gather, scatter, the scans and a parameter server's push-pull; messages between 2 ranks; all_reduce also of
 # 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside Open MPI alone; four of them over shm from
-# buffers of the communicator's, kolo alone: some 20 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times
+# buffers of the communicator's, kolo alone: some 27 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times
 # and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what
 # kolo-bench printed.
 # Exit code 1 where a measurement failed: what could be measured is written all the same; 3 where results were wrong.
