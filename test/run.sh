@@ -48,10 +48,12 @@ if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
   run="setarch -R"
 fi
 
+log=build/$preset/ctest.log
+failures=build/$preset/failures.txt
+rm -f "$log" "$failures"
 cmake --preset "$preset" -D KOLO_BUILD_TESTS=ON
 $run cmake --build --preset "$preset" --parallel "$jobs"
 
-log=build/$preset/ctest.log
 status=0
 $run ctest --preset "$preset" --parallel "$tests" --no-tests=error --output-log "$log" "$@" || status=$?
 results=build/$preset/Testing/Temporary/LastTest.log
@@ -61,8 +63,19 @@ if grep -q 'skipped: ' "$results" 2>/dev/null; then
 fi
 failed=build/$preset/Testing/Temporary/LastTestsFailed.log
 if [ "$status" -ne 0 ] && [ -s "$failed" ]; then
-  echo "Failed in $preset; what each said is above, and below its name in $results:"
-  sed 's/^[0-9]*:/  /' "$failed"
+  echo "Failed in $preset, and the last lines of each (all are in $results):"
+  awk -v most=40 '
+    NR == FNR { sub(/^[0-9]+:/, ""); failed[$0]; next }
+    /^[0-9]+\/[0-9]+ Test: / { name = $0; sub(/^[^:]*: /, "", name); lines = 0; is_output = 0; next }
+    !(name in failed) { next }
+    /^<end of output>$/ {
+      print "--- " name
+      for (i = lines > most ? lines - most : 0; i < lines; ++i) print line[i]
+      is_output = 0
+    }
+    is_output { line[lines++] = $0 }
+    /^-----/ && lines == 0 { is_output = 1 }
+  ' "$failed" "$results" | tee "$failures"
 fi
 grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
 exit "$status"
