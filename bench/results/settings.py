@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what the settings of tcp and shm are worth: one changed at a time, in turn with the defaults.
+"""Measures what the settings of tcp and shm are worth, and ways of waiting: one changed at a time, in turn with the defaults.
 
   settings.py [--out FILE.md] [--bench PROGRAM] [--rounds N] [--quick]
 
@@ -8,13 +8,15 @@
   --rounds   how often all are gone through (5)
   --quick    one round, one size, few iterations: some seconds, to see that it works; no figures to quote
 
-All-reduce of 2 and of 4 ranks. A figure is the median over the rounds of the default's time over that of the changed setting, both
-of one round: above 1 the change is faster. Rounds in which the host moved the cores are left out for the sizes where it did; in
-brackets where fewer than half are left. KOLO_TCP_CONGESTION takes what the kernel offers to everybody. Exit code 1 where a
-measurement failed, 3 where results were wrong.
+All-reduce of 2 and of 4 ranks; ways of waiting of 2, 4, 8 and 16, and of 2 beside programs that compute, one to a core. A figure is
+the median over the rounds of the default's time over that of the changed setting, both of one round: above 1 the change is faster.
+Only pairs measured at one distance of the cores count. Settings of which fewer than half the rounds count, of any size, get up to as
+many rounds again; where that does not help the figure is of all pairs, in brackets. KOLO_TCP_CONGESTION takes what the kernel offers
+to everybody. Exit code 1 where a measurement failed, 3 where results were wrong.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -22,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import typing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +33,20 @@ DEADLINE = 600  # s, of a program
 FAR_APART = 1.5  # between a cache line's round trips before and after
 
 
+class Case(typing.NamedTuple):
+    """What makes one table."""
+    transport: str
+    ranks: int
+    settings: list  # of environments, each of one setting
+    sizes: list  # arguments that choose them
+    neighbours: int = 0  # programs that compute meanwhile
+
+    def title(self):
+        beside = f", beside {self.neighbours} programs that compute" if self.neighbours else ""
+        return f"{self.transport}, {self.ranks} ranks{beside}"
+
+
 def settings_of(transport):
-    """Lists of environments, each of one setting."""
     if transport == "shm":
         return [{"KOLO_SEGMENT_BYTES": str(kib << 10)} for kib in (16, 32, 128, 256)] + [
             {"KOLO_SHM_SINGLE_COPY": "65536"}]
@@ -40,20 +55,30 @@ def settings_of(transport):
     except OSError:
         offered = []
     return ([{"KOLO_TCP_LANES": str(lanes)} for lanes in (2, 4)]
-            + [{"KOLO_SEGMENT_BYTES": str(kib << 10)} for kib in (64, 128, 512, 1024)]
+            + [{"KOLO_SEGMENT_BYTES": str(kib << 10)} for kib in (64, 128, 256, 512, 2048)]
             + [{"KOLO_TCP_BUFFERS": str(kib << 10)} for kib in (256, 1024, 4096)]
             + [{"KOLO_TCP_CONGESTION": name} for name in ("system", *offered)])
+
+
+def cases():
+    transfers = ["--min-bytes", "2K", "--max-bytes", "32M", "--factor", "16"]
+    short = ["--min-bytes", "8", "--max-bytes", "512K", "--factor", "64"]
+    waits = [{"KOLO_WAIT": kind} for kind in ("spin", "yield", "block")] + [{"KOLO_SPIN_US": us} for us in ("0", "50", "5000")]
+    both = ("tcp", "shm")
+    return ([Case(transport, ranks, settings_of(transport), transfers) for transport in both for ranks in (2, 4)]
+            + [Case(transport, ranks, waits, short) for transport in both for ranks in (2, 4, 8, 16)]
+            + [Case(transport, 2, waits, short, len(os.sched_getaffinity(0))) for transport in both])
 
 
 def name_of(environment):
     return ", ".join(f"{name}={value}" for name, value in environment.items()) or "default"
 
 
-def measure(bench, transport, ranks, environment, effort):
+def measure(bench, case, environment, effort):
     """Rows by bytes."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.jsonl"
-        words = [bench, "allreduce", "--ranks", str(ranks), "--transport", transport, *effort, "--json", str(rows)]
+        words = [bench, "allreduce", "--ranks", str(case.ranks), "--transport", case.transport, *case.sizes, *effort, "--json", str(rows)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False, env={**os.environ, **environment})
         if done.returncode != 0:
             said = done.stderr.strip().splitlines() or ["nothing was said"]
@@ -64,38 +89,64 @@ def measure(bench, transport, ranks, environment, effort):
 
 def is_comparable(one, other):
     lines = [row.get("cache_line_us") for row in (one, other)]
-    moved = "moved" in (one.get("regime"), other.get("regime"))
-    return not moved and None not in lines and max(lines) < FAR_APART * min(lines)
+    regimes = (one.get("regime"), other.get("regime"))
+    return "moved" not in regimes and regimes[0] == regimes[1] and None not in lines and max(lines) < FAR_APART * min(lines)
 
 
-def cell(pairs):
-    kept = [default["median_us"] / changed["median_us"] for default, changed in pairs if is_comparable(default, changed)]
-    if 2 * len(kept) >= len(pairs):
-        return f"{statistics.median(kept):.2f}"
-    return f"({statistics.median(default['median_us'] / changed['median_us'] for default, changed in pairs):.2f})"
+def ratios(pairs):
+    return [default["median_us"] / changed["median_us"] for default, changed in pairs]
+
+
+def comparable(pairs):
+    return [pair for pair in pairs if is_comparable(*pair)]
+
+
+def has_enough(pairs, rounds):
+    return 2 * len(comparable(pairs)) >= rounds
+
+
+def cell(pairs, rounds):
+    if has_enough(pairs, rounds):
+        return f"{statistics.median(ratios(comparable(pairs))):.2f}"
+    return f"({statistics.median(ratios(pairs)):.2f})"
+
+
+@contextlib.contextmanager
+def neighbours(count):
+    """So many programs that compute, until it ends."""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def size_text(size):
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1024 else f"{size} B"
 
 
-def table(bench, transport, ranks, rounds, effort):
-    settings = settings_of(transport)
-    found = {name_of(setting): {} for setting in settings}
+def table(bench, case, rounds, effort):
+    found = {name_of(setting): {} for setting in case.settings}
     defaults = {}
-    for number in range(rounds):
-        print(f"settings.py: {transport}, {ranks} ranks, round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-        for setting in settings:
-            default = measure(bench, transport, ranks, {}, effort)
-            changed = measure(bench, transport, ranks, setting, effort)
+    for number in range(2 * rounds):
+        left = [setting for setting in case.settings
+                if number < rounds or not all(has_enough(pairs, rounds) for pairs in found[name_of(setting)].values())]
+        if not left:
+            break
+        print(f"settings.py: {case.title()}, round {number + 1}: {len(left)} settings", file=sys.stderr, flush=True)
+        for setting in left:
+            default = measure(bench, case, {}, effort)
+            changed = measure(bench, case, setting, effort)
             for size, row in default.items():
                 defaults.setdefault(size, []).append(row["median_us"])
                 found[name_of(setting)].setdefault(size, []).append((row, changed[size]))
     sizes = sorted(defaults)
     lines = ["| |" + "|".join(size_text(size) for size in sizes) + "|", "|---" * (len(sizes) + 1) + "|"]
     lines.append("| default, us |" + "|".join(f"{statistics.median(defaults[size]):.4g}" for size in sizes) + "|")
-    lines += [f"| {name} |" + "|".join(cell(by_size[size]) for size in sizes) + "|" for name, by_size in found.items()]
-    return f"## {transport}, {ranks} ranks\n\n" + "\n".join(lines) + "\n\n"
+    lines += [f"| {name} |" + "|".join(cell(by_size[size], rounds) for size in sizes) + "|" for name, by_size in found.items()]
+    return f"## {case.title()}\n\n" + "\n".join(lines) + "\n\n"
 
 
 def main():
@@ -111,17 +162,20 @@ def main():
         parser.error("--rounds: at least 1")
     if not os.access(arguments.bench, os.X_OK):
         parser.error(f"--bench {arguments.bench}: there is no such program")
-    effort = ["--min-bytes", "2K", "--max-bytes", "32M", "--factor", "16", "--seconds", "0.05", "--passes", "2"]
+    effort = ["--seconds", "0.05", "--passes", "2"]
+    every = cases()
     if arguments.quick:
-        effort = ["--min-bytes", "2K", "--max-bytes", "2K", "--iterations", "2", "--passes", "1"]
+        effort = ["--iterations", "2", "--passes", "1"]
+        every = [case._replace(sizes=["--min-bytes", "2K", "--max-bytes", "2K"]) for case in every]
     rounds = 1 if arguments.quick else arguments.rounds
-    facts = next(iter(measure(arguments.bench, "tcp", 2, {}, effort).values()))["run"]
+    facts = next(iter(measure(arguments.bench, every[0], {}, effort).values()))["run"]
     page = ["# What settings are worth\n\n"
             f"`bench/results/settings.py --rounds {rounds}`, {facts['machine']}, {facts['cores']} cores, {facts['kernel']}, kolo "
             f"{facts['kolo']}, commit {facts['commit']}, {facts['date']}. All-reduce of float32, in place. The first line is the "
             "default's time; the others are that over the changed setting's, in turn: above 1 the change is faster.\n\n"]
-    for transport in ("tcp", "shm"):
-        page += [table(arguments.bench, transport, ranks, rounds, effort) for ranks in (2, 4)]
+    for case in every:
+        with neighbours(case.neighbours):
+            page.append(table(arguments.bench, case, rounds, effort))
     beside = arguments.out.with_name(arguments.out.name + ".part")
     beside.write_text("".join(page), encoding="utf-8")
     beside.rename(arguments.out)
