@@ -20,6 +20,10 @@ namespace {
 // Others may have to wait for the lock while so much is moved, some 10 us.
 constexpr std::size_t kLongestUnderLock = 64 * 1024;
 
+// Of a collective whose caller waits for it, which others would run behind anyhow: some 40 us, over
+// tcp 200. From there on the way is nothing beside the bytes.
+constexpr std::size_t kLongestCollectiveUnderLock = 512 * 1024;
+
 // Messages that end on the short way do nothing for what waits in the queue in other directions: of
 // so many, one takes the long way, where all are driven.
 constexpr std::uint32_t kBesideOthers = 16;
@@ -33,6 +37,10 @@ Binding binding_of(const CallHeader& header, const void* in, void* out) {
   binding.out = out;
   binding.header = header;
   return binding;
+}
+
+std::size_t bytes_of(const CallHeader& header) {
+  return header.count() * header.bytes_of_element();
 }
 
 CallKey key_of(const Call& call, int rank) {
@@ -50,8 +58,10 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
   const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
                           !call.has_own_lengths && call.segment_bytes == 0 && call.scale == 1 &&
                           call.timeout.count() == 0;
+  const std::size_t longest =
+      call.collective == Collective::kMessage ? kLongestUnderLock : kLongestCollectiveUnderLock;
   if (!is_default || operation.update || call.stream || recorder_ != nullptr ||
-      call.count * call.element_bytes > kLongestUnderLock) {
+      call.count * call.element_bytes > longest) {
     return;
   }
   repeats_.keep({key_of(call, rank_), operation.executor, operation.binding.header, call.extents,
@@ -112,7 +122,8 @@ std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, 
   Executor& executor = *known->executor;
   // Before anything is done that a lack of memory would leave half done.
   if (engine.spare_ == nullptr) engine.spare_ = Operation::make();
-  const bool is_first = !engine.has_driver_ && engine.is_next(known->direction);
+  const bool is_first = bytes_of(known->header) <= kLongestUnderLock && !engine.has_driver_ &&
+                        engine.is_next(known->direction);
   const std::uint32_t sequence = engine.next_sequence(known->direction);
   std::exception_ptr failure;
   if (is_first) {
@@ -177,10 +188,8 @@ bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& 
 
 // Whom nobody hears of, and that moves little.
 bool Engine::may_end_under_lock(const Operation& operation) {
-  const CallHeader& header = operation.binding.header;
   return operation.direction != kNoDirection && !operation.has_spoken &&
-         operation.callbacks.empty() &&
-         header.count() * header.bytes_of_element() <= kLongestUnderLock;
+         operation.callbacks.empty() && bytes_of(operation.binding.header) <= kLongestUnderLock;
 }
 
 // Nothing in the queue is to run before an operation of that direction.

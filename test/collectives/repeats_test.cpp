@@ -273,6 +273,21 @@ TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the ne
   });
 }
 
+// To 512 KiB and beyond: what goes in several segments, and asynchronous ones that only begin where
+// they are issued if they are short.
+TEST_CASE("long calls are repeated as well") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(from_range(all_or_few({2, 3, 5}, {2, 3})));
+  run_ranks(size, transport, [](Communicator& communicator) {
+    for (int round = 0; round < kRounds; ++round) {
+      for (const std::size_t count : {20'000, 100'003, 140'000}) {
+        run_reductions<float>(communicator, count, round);
+        run_moves<float>(communicator, count, round);
+      }
+    }
+  });
+}
+
 TEST_CASE("a repeat's buffers are checked as those of the first call were") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(8, 1);

@@ -26,8 +26,6 @@ constexpr std::size_t kMostPrefetchedOneWay = 16 * 1024;
 // That cross with the word before them.
 constexpr unsigned kFirstLineWords = 7;
 
-constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
-
 // Both have room for whole words.
 void copy_tiny(std::byte* to, const std::byte* from, unsigned words) {
   if (words <= kFirstLineWords) return copy_words(to, from, words);

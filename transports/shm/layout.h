@@ -77,6 +77,9 @@ struct Announcement {
 
 inline constexpr unsigned kMostTinySegments = 15;
 
+// That `bytes` of a tiny segment take.
+constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
+
 constexpr std::uint64_t frame_tag(std::uint64_t frame) { return (frame + 1) & 0xffff; }
 
 // `frame`: its number, of which 16 bits travel.

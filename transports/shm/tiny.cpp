@@ -17,8 +17,6 @@ namespace {
 // looks, 0.20 with none.)
 constexpr int kLooks = 64;
 
-constexpr unsigned words_of(std::size_t bytes) { return static_cast<unsigned>((bytes + 7) / 8); }
-
 constexpr bool fit_into_frame(std::size_t bytes, std::size_t next_bytes) {
   return bytes <= kTinyBytes && next_bytes <= kTinyBytes &&
          words_of(bytes) + words_of(next_bytes) <= words_of(kFrameBytes);
