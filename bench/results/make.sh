@@ -12,17 +12,17 @@
 #   --bench PROGRAM   a kolo-bench that is built; else it is built first
 #
 # all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks, and, of
-# fewer sizes, reduce, gather, scatter, the scans and a parameter server's push-pull; messages between 2 ranks; all_reduce also of
-# 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside Open MPI alone; four of them over shm from
-# buffers of the communicator's, kolo alone: some 27 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times
-# and of bandwidths for every transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what
-# kolo-bench printed.
+# fewer sizes, reduce, gather, scatter, the scans and a parameter server's push, pull and push-pull; messages between 2 ranks;
+# all_reduce also of 1 GiB with 2 ranks (where 10 GiB are free), and with 8 and with 16 ranks beside Open MPI alone; kolo alone: four
+# of them over shm from buffers of the communicator's, and all_reduce in its other forms (persistent, asynchronous, beside
+# computation): some 29 minutes on two idle cores. In DIR: README.md (tables), a PNG each of times and of bandwidths for every
+# transport and number of ranks, the rows as JSON lines, limits.jsonl, and output.txt with what kolo-bench printed.
 # Exit code 1 where a measurement failed: what could be measured is written all the same; 3 where results were wrong.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 collectives="allreduce reduce_scatter allgather alltoall broadcast barrier"
-others="reduce gather scatter scan exclusive_scan push-pull"
+others="reduce gather scatter scan exclusive_scan push pull push-pull"
 transports="shm tcp"
 out=
 bench=
@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do
       shift 2 ;;
     --install) install=yes; shift ;;
     --quick) quick=yes; shift ;;
-    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -89,7 +89,7 @@ peers_of() {
   ! has openmpi:ucx || list="$list openmpi:ucx"
   case "$1-$2" in 2-allreduce | 4-allreduce) ! has openmpi:ring || list="$list openmpi:ring" ;; esac
   case "$1" in 2 | 4) ;; *) list=$(echo "$list" | tr ' ' '\n' | grep '^openmpi' | tr '\n' ' ') ;; esac
-  case "$2" in push-pull) list= ;; esac # which no peer has
+  case "$2" in push | pull | push-pull) list= ;; esac # which no peer has
   # shellcheck disable=SC2086  # words
   set -- $list
   if [ $# -eq 0 ]; then echo none; else (IFS=,; echo "$*"); fi
@@ -103,14 +103,14 @@ effort() {
     no-barrier-*) echo "--seconds 0.5 --passes 3" ;;
     no-allreduce-2) echo "--max-bytes 256M --factor 2 --seconds 0.15 --passes 3 --warmup 2" ;;
     no-allreduce-8 | no-allreduce-16) echo "--max-bytes 8M --factor 256 --seconds 0.4 --passes 3 --warmup 5" ;;
-    no-reduce-* | no-gather-* | no-scatter-* | no-*scan-* | no-push-pull-*)
+    no-reduce-* | no-gather-* | no-scatter-* | no-*scan-* | no-push-* | no-pull-*)
       echo "--max-bytes 32M --factor 64 --seconds 0.12 --passes 3 --warmup 2" ;;
     no-p2p-*) echo "--max-bytes 8M --factor 64 --seconds 0.12 --passes 3 --warmup 2" ;;
     *) echo "--max-bytes 32M --seconds 0.12 --passes 3 --warmup 2" ;;
   esac
 }
 
-largest="--factor 2 --iterations 3 --passes 3 --warmup 1" # where an iteration takes seconds
+largest="--factor 2 --seconds 3 --passes 3 --warmup 1" # where an iteration takes up to a second
 
 failed=
 wrong=
@@ -142,10 +142,10 @@ rows() {
   say "$(($(date +%s) - began)) s: $collective over $transport, $ranks ranks $*"
   case "$collective" in
     p2p) kind=$1; shift; set -- p2p "$kind" --transport "$transport" "$@" --json "$file" ;;
-    push-pull) set -- ps push-pull --ranks "$ranks" --transport "$transport" "$@" --json "$file" ;;
+    push | pull | push-pull) set -- ps "$collective" --ranks "$ranks" --transport "$transport" "$@" --json "$file" ;;
     *) set -- "$collective" --ranks "$ranks" --transport "$transport" "$@" --json "$file" ;;
   esac
-  case " $* " in *" --allocated "*) peers=none ;; *) peers=$(peers_of "$ranks" "$collective") ;; esac
+  case " $* " in *" --allocated "* | *" --form "* | *" --overlap "*) peers=none ;; *) peers=$(peers_of "$ranks" "$collective") ;; esac
   [ "$peers" = none ] || set -- "$@" --against "$peers"
   measure "$@"
 }
@@ -175,11 +175,18 @@ done
 for what in allreduce allgather alltoall broadcast; do
   rows shm-2-ranks-allocated.jsonl shm 2 "$what" $(effort "$what" 2 | sed '/--min/!s/^/--min-bytes 8K /') --allocated
 done
+# shellcheck disable=SC2046  # words
+for over in $transports; do
+  for form in "--form persistent" "--form async" "--overlap"; do
+    # shellcheck disable=SC2086  # words
+    rows "$over-2-ranks-forms.jsonl" "$over" 2 allreduce $(effort push 2) $form
+  done
+done
 seconds=$(($(date +%s) - began))
 
 set --
 for transport in $transports; do
-  for ranks in 2-ranks 2-ranks-allocated 4-ranks 8-ranks 16-ranks; do
+  for ranks in 2-ranks 2-ranks-allocated 2-ranks-forms 4-ranks 8-ranks 16-ranks; do
     file=$out/$transport-$ranks.jsonl
     [ ! -s "$file" ] || set -- "$@" "$file"
   done

@@ -117,6 +117,20 @@ def speed_cells(own):
     return [f"{own.get('algbw_GBps', 0):.2f}", f"{rate:.3g}" if rate else "-"]
 
 
+def overlap_cells(own):
+    """Of an operation with a computation beside it."""
+    return [time_text(own["alone_us"]), time_text(own["compute_us"]), f"{own['hidden']:.0%}"]
+
+
+def own_columns(points, is_messages):
+    """Their titles, and what makes a row's cells."""
+    if is_messages:
+        return ["kolo, GB/s", "million messages/s"], speed_cells
+    if all("hidden" in own for own, _ in points):
+        return ["alone", "computation", "hidden of it"], overlap_cells
+    return ["first call", "limit", "limit / kolo"], limit_cells
+
+
 def table(points, collective):
     points = [point for point in points if point[0]["collective"] == collective]
     peers = []
@@ -126,14 +140,14 @@ def table(points, collective):
     print(f"### {collective}\n")
     if is_messages:
         print(TIME_OF.get(collective, "Time of a window of messages.") + "\n")
-    of_own = ["kolo, GB/s", "million messages/s"] if is_messages else ["first call", "limit", "limit / kolo"]
+    of_own, cells_of = own_columns(points, is_messages)
     print(line(["bytes", "by", "kolo (p10 - p90), us", *of_own, *(f"{name}, over kolo" for name in peers), "cores"]))
     print("|---" * (4 + len(of_own) + len(peers)) + "|")
     for own, others in points:
         print(line([size_text(own["bytes"]), own["algorithm"],
                     f"{time_text(own['median_us'])} ({time_text(own['p10_us'])} - {time_text(own['p90_us'])})"
                     + ("" if able(own) else f", wrong ({count_text(own['wrong'], 'element')})"),
-                    *(speed_cells(own) if is_messages else limit_cells(own)),
+                    *cells_of(own),
                     *(peer_cell(own, others.get(name)) for name in peers), str(own.get("regime", "-"))]))
     print()
     for command in dict.fromkeys(own["run"]["command"] for own, _ in points if "command" in own.get("run", {})):

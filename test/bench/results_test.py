@@ -20,7 +20,8 @@ TABLES = MAKE.with_name("tables.py")
 FABRICS = MAKE.with_name("fabrics.py")
 SETTINGS = MAKE.with_name("settings.py")
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier", "reduce", "gather", "scatter", "scan",
-               "exclusive_scan", "push_pull"]
+               "exclusive_scan", "push", "pull", "push_pull"]
+FORMS = ["persistent", "async", *(f"async, progress by {who}" for who in ("nobody", "polling", "thread"))]
 MESSAGES = ["p2p_latency", "p2p_bandwidth", "p2p_bidirectional", "p2p_message-rate"]
 
 
@@ -68,7 +69,11 @@ class Results(unittest.TestCase):
                 self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)), MESSAGES)
                 self.assertEqual({line["wrong"] for line in rows}, {0})
                 self.assertIn(f"## {transport}, 2 ranks, messages", tables)
-            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 8 + 2 * len(MESSAGES))
+                rows = [json.loads(line) for line in (out / f"{transport}-2-ranks-forms.jsonl").read_text().splitlines()]
+                self.assertEqual({(line["collective"], line["library"], line["wrong"]) for line in rows}, {("allreduce", "kolo", 0)})
+                for form in FORMS:
+                    self.assertIn(f"## {transport}, 2 ranks, {form}\n", tables)
+            self.assertEqual(tables.count("| bytes | by |"), 4 * len(COLLECTIVES) + 8 + 2 * len(MESSAGES) + 2 * len(FORMS))
             self.assertTrue((out / "limits.jsonl").read_text())
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
@@ -81,8 +86,9 @@ class Results(unittest.TestCase):
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
             self.assertEqual(code, 1, errors)
             self.assertIn("nobody is not among the peers", errors)
-            tables = (out / "README.md").read_text()  # beside no peer: the buffers that peers can reach
-            self.assertEqual([line for line in tables.splitlines() if line.startswith("## ")], ["## shm, 2 ranks, allocated"])
+            tables = (out / "README.md").read_text()  # beside no peer: the buffers that peers can reach, and other forms of calls
+            self.assertEqual([line for line in tables.splitlines() if line.startswith("## ")],
+                             ["## shm, 2 ranks, allocated", *(f"## {transport}, 2 ranks, {form}" for transport in ("shm", "tcp") for form in FORMS)])
 
     def test_mistakes_are_refused(self):
         for words, about in ((["--fast"], "unknown option '--fast'"), (["--out"], "--out needs a value"),
@@ -119,6 +125,13 @@ class Results(unittest.TestCase):
         self.assertIn("## shm, 2 ranks, messages", output)
         self.assertIn("Time of a window of messages.", output)
         self.assertIn("| 1 KiB | messages | 64 (64 - 64) | 1.02 | 1 | 96, 1.50 | near |", output)
+
+    def test_what_is_hidden_is_shown_of_what_runs_beside_a_computation(self):
+        beside = {"form": "async", "progress": "thread", "alone_us": 6, "compute_us": 5.5, "hidden": 0.75}
+        code, output, errors = self.tables([row("kolo", 1024, 7, **beside)])
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn("| alone | computation | hidden of it | cores |", output)
+        self.assertIn("| 1 KiB | ring | 7 (7 - 7) | 6 | 5.5 | 75% | near |", output)
 
     def test_rows_of_several_settings_have_sections_and_peers_of_one_library_columns(self):
         rows = [row("kolo", 1024, 10), row("openmpi", 1024, 20, peer="openmpi"), row("openmpi", 1024, 5, peer="openmpi:ring"),
