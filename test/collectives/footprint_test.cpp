@@ -17,12 +17,17 @@ namespace kolo::test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kShort = 1 * kMiB;
 constexpr std::size_t kLong = 48 * kMiB;
 
-// Two ranks are threads of this process, which maps what a pair shares twice: at most 4 MiB each.
-// As much again for what the allocator keeps.
-constexpr std::size_t kMost = 16 * kMiB;
+// Both ranks of the pair are threads of this process. libfabric keeps buffers of its own besides,
+// and a sanitizer what was freed.
+std::size_t most_bytes(std::string_view transport) {
+#if defined(__SANITIZE_ADDRESS__)
+  return 16 * kMiB;
+#else
+  return (transport == "ofi" ? 12 : 4) * kMiB;
+#endif
+}
 
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -77,7 +82,8 @@ void run(Communicator& communicator, Collective collective, std::string_view alg
 
 }  // namespace
 
-TEST_CASE("what a pair of ranks takes beside the buffers does not grow with the message") {
+TEST_CASE(
+    "what a pair of ranks takes beside the buffers is little, and does not grow with the message") {
   for (const std::string& transport : transports_under_test()) {
     for (const Collective collective :
          {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
@@ -86,15 +92,15 @@ TEST_CASE("what a pair of ranks takes beside the buffers does not grow with the 
         DYNAMIC_SECTION(transport << ", " << to_string(collective) << " by " << algorithm) {
           run_ranks(2, transport, [&](Communicator& communicator) {
             std::vector<float> data(kLong / sizeof(float), 1.0F);
-            run(communicator, collective, algorithm, data, kShort);
             communicator.barrier();
+            communicator.barrier();  // all have been in the first
             const std::size_t before = resident_bytes();
             communicator.barrier();
             run(communicator, collective, algorithm, data, kLong);
             communicator.barrier();
             const std::size_t after = resident_bytes();
-            expect(after < before + kMost,
-                   std::to_string((after - before) / kMiB) + " MiB more for a message of 48 MiB");
+            expect(after < before + most_bytes(transport),
+                   std::to_string((after - before) / kMiB) + " MiB for a message of 48 MiB");
             communicator.barrier();
           });
         }
