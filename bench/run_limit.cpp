@@ -29,15 +29,33 @@ constexpr std::string_view kBeat = "limit/beats";
 // takes the time is that ranks wait for each other, and a bound of 0.1 us says nothing.
 constexpr std::size_t kLeastBound = 32 * 1024;
 
+// Which collective's floor is one of `problem`, too: what a parameter server moves that has a share
+// on every rank; and one way, a single server's and a single worker's. None: there is no such.
+std::optional<Collective> floor_collective(const Problem& problem, int ranks) {
+  const bool is_pair = problem.servers == 1 && ranks == 2;
+  if (problem.servers > 0 && !is_pair) return std::nullopt;
+  switch (problem.collective) {
+    case Collective::kPush:
+      return is_pair ? Collective::kBroadcast : Collective::kReduceScatter;
+    case Collective::kPull:
+      return is_pair ? Collective::kBroadcast : Collective::kAllGather;
+    case Collective::kPushPull:
+      if (is_pair) return std::nullopt;
+      return Collective::kAllReduce;
+    default:
+      return problem.collective;
+  }
+}
+
 // Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
 // it.
 bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
   const bool is_apart = problem.collective == Collective::kAllToAll;
   const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
-  return arguments.device.empty() && has_adder && problem.is_in_place != is_apart &&
-         (transport == "shm" || transport == "tcp") && network_between_ranks().empty() &&
-         available_cores().size() > 1;
+  return arguments.device.empty() && has_adder && floor_collective(problem, arguments.ranks) &&
+         problem.is_in_place != is_apart && (transport == "shm" || transport == "tcp") &&
+         network_between_ranks().empty() && available_cores().size() > 1;
 }
 
 // Says in the store, as long as it lives, that this process is not stopped: the floor of a large
@@ -85,8 +103,9 @@ Problem RunLimit::problem_of(std::size_t bytes) const {
 }
 
 FloorRequest RunLimit::floor_of(std::size_t bytes) const {
-  return {arguments_.problem.collective, arguments_.ranks, bytes, arguments_.is_memory_its_own,
-          pages_};
+  const Problem& problem = arguments_.problem;
+  return {floor_collective(problem, arguments_.ranks).value_or(problem.collective),
+          arguments_.ranks, bytes, arguments_.is_memory_its_own, pages_};
 }
 
 bool RunLimit::is_known(std::size_t bytes) const {

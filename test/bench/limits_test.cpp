@@ -161,4 +161,25 @@ TEST_CASE("a limit that rank 0 measures is waited for") {
   CHECK(RunLimit(arguments, 0, "shm", store).measure(4096).value_or(0) > 0);
 }
 
+TEST_CASE("a parameter server has the limits of what it moves") {
+  if (available_cores().size() < 2) return;
+  const auto has_limit = [](Collective collective, int ranks, int servers) {
+    Arguments arguments;
+    arguments.ranks = ranks;
+    arguments.problem.collective = collective;
+    arguments.problem.servers = servers;
+    arguments.iterations = 1;
+    RunLimit limit(arguments, 0, "shm", make_local_store());
+    return limit.measure(std::size_t{1} << 16).value_or(0) > 0;
+  };
+  for (const Collective collective :
+       {Collective::kPush, Collective::kPull, Collective::kPushPull}) {
+    CAPTURE(static_cast<int>(collective));
+    CHECK(has_limit(collective, 2, 0));
+    CHECK(has_limit(collective, 4, 0));
+    CHECK(has_limit(collective, 2, 1) == (collective != Collective::kPushPull));
+    CHECK_FALSE(has_limit(collective, 4, 1));
+  }
+}
+
 }  // namespace kolo::bench
