@@ -88,6 +88,7 @@ std::byte* OfiChannel::reserve(std::size_t bytes) {
 }
 
 void OfiChannel::commit(unsigned flags) {
+  throw_if_closed();
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0,
         "this channel takes no answers: ask Capabilities::can_answer first");
@@ -250,12 +251,14 @@ const std::byte* OfiChannel::view(std::size_t bytes) {
 }
 
 void OfiChannel::release() {
+  throw_if_closed();
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
   take(viewed_bytes_, true);
 }
 
 bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
+  throw_if_closed();
   check(into.size() <= capabilities_.segment_bytes, kTooLong);
   check(!is_viewing_, "receive() before the view was released");
   const bool is_short = into.size() <= kCopiedBytes;

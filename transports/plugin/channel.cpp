@@ -98,8 +98,8 @@ std::byte* PluggedChannel::reserve(std::size_t bytes) {
 }
 
 void PluggedChannel::commit(unsigned flags) {
-  check(is_reserved_, "commit() without a reserved slot");
   require_open();
+  check(is_reserved_, "commit() without a reserved slot");
   require_answers(flags);
   is_reserved_ = false;
   calls_.done(table_.commit(channel_, flags, calls_.error()));
@@ -138,8 +138,8 @@ const std::byte* PluggedChannel::view(std::size_t bytes) {
 }
 
 void PluggedChannel::release() {
-  check(viewed_ != nullptr, "release() without a view");
   require_open();
+  check(viewed_ != nullptr, "release() without a view");
   viewed_ = nullptr;
   calls_.done(table_.release(channel_, calls_.error()));
   statistics_.bytes_received += viewed_bytes_;
@@ -175,8 +175,8 @@ std::byte* PluggedChannel::view_to_answer(std::size_t bytes) {
 
 void PluggedChannel::answer() {
   if (!capabilities_.can_answer) return Channel::answer();
-  check(to_answer_ != nullptr, "answer() without a view");
   require_open();
+  check(to_answer_ != nullptr, "answer() without a view");
   to_answer_ = nullptr;
   calls_.done(table_.answer(channel_, calls_.error()));
   statistics_.bytes_received += viewed_bytes_;
@@ -196,8 +196,8 @@ const std::byte* PluggedChannel::view_answer(std::size_t bytes) {
 
 void PluggedChannel::release_answer() {
   if (!capabilities_.can_answer) return Channel::release_answer();
-  check(has_answer_, "release_answer() without an answer");
   require_open();
+  check(has_answer_, "release_answer() without an answer");
   has_answer_ = false;
   calls_.done(table_.release_answer(channel_, calls_.error()));
   statistics_.bytes_received += answer_bytes_;
