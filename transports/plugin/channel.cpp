@@ -61,7 +61,7 @@ PluggedChannel::PluggedChannel(const Plugin& plugin, kolo_channel* channel, int 
       channel_(channel),
       peer_(peer),
       capabilities_(asked_of(plugin, channel)),
-      stream_(calls_, channel, capabilities_) {}
+      stream_(*this) {}
 
 const ChannelStatistics& PluggedChannel::statistics() const {
   if (table_.counts != nullptr && !is_closed_) {
@@ -226,26 +226,36 @@ std::string PluggedChannel::why_unconnected() const {
   return why_not == nullptr ? "" : why_not;
 }
 
+// --- on a stream ---
+
 std::byte* PluggedChannel::Stream::reserve(void* stream, std::size_t bytes) {
+  host_.require_open();
   void* slot = nullptr;
-  const auto& table = calls_.table();
-  const auto status = table.stream_reserve(channel_, stream, bytes, &slot, calls_.error());
-  return calls_.done(status) ? bytes_at(slot) : nullptr;
+  Calls& calls = host_.calls_;
+  const auto status =
+      host_.table_.stream_reserve(host_.channel_, stream, bytes, &slot, calls.error());
+  return calls.done(status) ? bytes_at(slot) : nullptr;
 }
 
 void PluggedChannel::Stream::commit(void* stream, unsigned flags) {
-  calls_.done(calls_.table().stream_commit(channel_, stream, flags, calls_.error()));
+  host_.require_open();
+  Calls& calls = host_.calls_;
+  calls.done(host_.table_.stream_commit(host_.channel_, stream, flags, calls.error()));
 }
 
 const std::byte* PluggedChannel::Stream::view(void* stream, std::size_t bytes) {
+  host_.require_open();
   const void* segment = nullptr;
-  const auto& table = calls_.table();
-  const auto status = table.stream_view(channel_, stream, bytes, &segment, calls_.error());
-  return calls_.done(status) ? bytes_at(segment) : nullptr;
+  Calls& calls = host_.calls_;
+  const auto status =
+      host_.table_.stream_view(host_.channel_, stream, bytes, &segment, calls.error());
+  return calls.done(status) ? bytes_at(segment) : nullptr;
 }
 
 void PluggedChannel::Stream::release(void* stream) {
-  calls_.done(calls_.table().stream_release(channel_, stream, calls_.error()));
+  host_.require_open();
+  Calls& calls = host_.calls_;
+  calls.done(host_.table_.stream_release(host_.channel_, stream, calls.error()));
 }
 
 }  // namespace kolo::plugin
