@@ -169,6 +169,10 @@ Posted OfiChannel::post(Outgoing& segment) {
 void OfiChannel::hear_taken(std::uint64_t low) {
   const std::uint64_t taken = whole_count(low, taken_there_);
   if (taken == taken_there_) return;
+  if (taken > sent_)
+    return lose(
+        ErrorCode::kProtocol,
+        cannot("send to", fmt::format("it has taken {} segments of {}, it says", taken, sent_)));
   taken_there_ = taken;
   told_ = std::max(told_, outgoing(taken - 1).says_taken);
 }
@@ -430,10 +434,6 @@ bool OfiChannel::is_broken_off() const {
   if (lost_ || completed_ < sent_) return true;
   if (!lifeline_.is_gone(pair_.peer) || (total_ && *total_ == taken_)) return false;
   return !lifeline_.last_word(pair_.peer);
-}
-
-void OfiChannel::cancel_receives() {
-  for (Incoming& each : in_) endpoint_.cancel(each.operation);
 }
 
 void OfiChannel::throw_if_closed() const {
