@@ -37,6 +37,7 @@ class AdaptedChannel final : public Channel {
   const ChannelStatistics& statistics() const override { return statistics_; }
 
   std::byte* reserve(std::size_t bytes) override {
+    fail_if_quiesced();
     check(bytes <= capabilities_.segment_bytes,
           "a segment is longer than Capabilities::segment_bytes");
     check(!is_reserved_, "reserve() before the slot reserved last was committed");
@@ -47,6 +48,7 @@ class AdaptedChannel final : public Channel {
   }
 
   void commit(unsigned flags) override {
+    fail_if_quiesced();
     check(is_reserved_, "commit() without a reserved slot");
     is_reserved_ = false;
     put({slot(), reserved_bytes_}, flags);
@@ -66,6 +68,7 @@ class AdaptedChannel final : public Channel {
   }
 
   const std::byte* view(std::size_t bytes) override {
+    fail_if_quiesced();
     check(bytes <= capabilities_.segment_bytes,
           "a segment is longer than Capabilities::segment_bytes");
     if (is_viewing_) return view_.get();
@@ -77,12 +80,14 @@ class AdaptedChannel final : public Channel {
   }
 
   void release() override {
+    fail_if_quiesced();
     check(is_viewing_, "release() without a view");
     is_viewing_ = false;
     count_received(viewed_bytes_);
   }
 
   bool receive(std::span<std::byte> into, unsigned /*flags*/) override {
+    fail_if_quiesced();
     check(!is_viewing_, "receive() before the view was released");
     if (!arrived(into)) return false;
     count_received(into.size());
@@ -185,9 +190,12 @@ class AdaptedTransport final : public Transport {
     }
   }
 
-  int descriptor() const override { return plain_->descriptor(); }
-  bool arm() override { return plain_->arm(); }
-  void disarm() override { plain_->disarm(); }
+  // The plain transport hears of nothing any more once it has quiesced.
+  int descriptor() const override { return is_quiesced_ ? -1 : plain_->descriptor(); }
+  bool arm() override { return !is_quiesced_ && plain_->arm(); }
+  void disarm() override {
+    if (!is_quiesced_) plain_->disarm();
+  }
 
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;

@@ -15,6 +15,7 @@
 #include "transports/inproc.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -119,7 +120,7 @@ class InprocChannel final : public Channel {
   }
 
   void commit(unsigned flags) override {
-    check(is_reserved_, "commit() without a reserved slot");
+    require(is_reserved_, "commit() without a reserved slot");
     is_reserved_ = false;
     if ((flags & kAnswered) != 0) is_owed_[sent_ % slots_] = true;
     ++sent_;
@@ -137,12 +138,15 @@ class InprocChannel final : public Channel {
     return true;
   }
 
-  bool is_drained() override { return true; }  // send() has copied
+  bool is_drained() override {  // send() has copied
+    fail_if_quiesced();
+    return true;
+  }
 
   const std::byte* view(std::size_t bytes) override { return view_to_answer(bytes); }
 
   void release() override {
-    check(is_viewing_, "release() without a view");
+    require(is_viewing_, "release() without a view");
     take();
   }
 
@@ -173,7 +177,7 @@ class InprocChannel final : public Channel {
   }
 
   void answer() override {
-    check(is_viewing_, "answer() without a view");
+    require(is_viewing_, "answer() without a view");
     statistics_.bytes_sent += viewed_bytes_;
     take();
   }
@@ -191,13 +195,18 @@ class InprocChannel final : public Channel {
   }
 
   void release_answer() override {
-    check(is_owed_[answer_ % slots_], "release_answer() without an answer");
+    require(is_owed_[answer_ % slots_], "release_answer() without an answer");
     is_owed_[answer_ % slots_] = false;
     statistics_.bytes_received += answer_bytes_;
     ++answer_;
   }
 
-  void quiesce() { is_quiesced_ = true; }
+  // Nothing is in hand any more: so what finishes with it need not ask whether this has been.
+  void quiesce() {
+    is_quiesced_ = true;
+    is_reserved_ = is_viewing_ = false;
+    std::fill(is_owed_.begin(), is_owed_.end(), false);
+  }
 
   // Whether the peer has moved since the last call; what arm() asks.
   bool has_news() {
@@ -242,6 +251,13 @@ class InprocChannel final : public Channel {
     if (sent_ - answer_ > slots_) answer_ = sent_ - slots_;  // those before were plain
     while (answer_ < sent_ && !is_owed_[answer_ % slots_]) ++answer_;
     return answer_ < sent_;
+  }
+
+  void require(bool is_in_hand, const char* wrong) const {
+    if (is_in_hand) [[likely]]
+      return;
+    fail_if_quiesced();
+    fail_check(wrong);
   }
 
   void fail_if_quiesced() const {
@@ -318,6 +334,7 @@ class InprocTransport final : public Transport {
   int descriptor() const override { return room_->bell(rank_).event.descriptor(); }
 
   bool arm() override {
+    if (own_bell().is_closed.load(std::memory_order_relaxed)) return false;
     own_bell().is_asleep.exchange(1, std::memory_order_acq_rel);
     bool is_new = false;
     for (const auto& channel : channels_) is_new |= channel && channel->has_news();

@@ -187,10 +187,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
         throw Error(ErrorCode::kUnavailable, kNoPeer, provider + ": " + found.why_not);
       const std::string host = ofi::host_of(*found.info);
       const auto operations = 2 * ofi::kLongestWindow * static_cast<std::size_t>(size_) + kControls;
+      name_.clear();
       endpoint_.emplace(std::move(found.info), operations, can_sleep_);
       check_room();
       card.window = window();
-      card.name = endpoint_->name();
+      card.name = name_ = endpoint_->name();
       lifeline_.emplace(rank_, size_, host);
       card.lifeline = lifeline_->address();
     } catch (const Error& error) {
@@ -255,6 +256,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
                            std::min(kBuffers, room)};
       channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
     }
+    for (const ofi::Word& word : early_ends_) hear(word);
   }
 
   // Before anybody can end: see household.h.
@@ -292,12 +294,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
     });
   }
 
-  // Ranks have not met. Others of this process may have found this rank's region, and cannot be
-  // asked.
+  // Ranks have not met. Others of this process may have found this rank's region, once it has a
+  // name, and cannot be asked.
   void give_up() noexcept {
     if (!endpoint_ || !endpoint_->is_open()) return;
-    if (!ofi::known_provider(endpoint_->provider()).shares_regions || household_) return quiesce();
-    ofi::take_name_of_region(endpoint_->name());
+    const bool shares_regions = ofi::known_provider(endpoint_->provider()).shares_regions;
+    if (!shares_regions || name_.empty() || household_) return quiesce();
+    ofi::take_name_of_region(name_);
     ofi::keep_open(endpoint_->give_up());
   }
 
@@ -317,6 +320,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
     is_posted_[place] = false;
     has_unposted_control_ = true;
     const ofi::Word word = ofi::word_from_bits(bits);
+    if (!channels_.empty()) return hear(word);
+    // While this rank still waits for others. Each says it once.
+    const bool is_end = word.kind == ofi::WordKind::kEnd;
+    if (is_end && early_ends_.size() < static_cast<std::size_t>(size_)) early_ends_.push_back(word);
+  }
+
+  void hear(const ofi::Word& word) {
     const bool is_peer = word.rank < channels_.size() && channels_[word.rank] != nullptr;
     if (is_peer) channels_[word.rank]->hear(word);
   }
@@ -392,12 +402,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
   std::string provider_;
+  std::string name_;  // the endpoint's
   posix::Epoll watch_;
   std::optional<Lifeline> lifeline_;
   std::array<ofi::Operation, kControls> controls_;
   std::array<std::byte, kControls> control_places_{};
   std::array<bool, kControls> is_posted_{};
   bool has_unposted_control_ = false;
+  std::vector<ofi::Word> early_ends_;  // of peers that were done before there were channels
   std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
   std::optional<ofi::Endpoint>
       endpoint_;  // after the operations that it knows: it ends before them

@@ -77,6 +77,7 @@ class ShmTransport final : public Transport {
   // Where a call has said "not now" it is known what is waited for, and by whom one need not be
   // woken.
   bool arm() override {
+    if (is_quiesced_) return false;
     flush();
     if (door_.hurry()) {
       is_look_due_ = true;
@@ -114,6 +115,7 @@ class ShmTransport final : public Transport {
   }
 
   void quiesce() noexcept override {
+    is_quiesced_ = true;
     for (Link& link : links_) {
       if (link.channel) link.channel->close();
     }
@@ -177,6 +179,7 @@ class ShmTransport final : public Transport {
   std::vector<Link> links_;  // by peer
   unsigned calls_ = 0;
   bool is_look_due_ = false;
+  bool is_quiesced_ = false;
   Clock::time_point looked_{};
 };
 

@@ -101,8 +101,13 @@ class StagedChannel final : public decorators::ForwardingChannel {
   }
 
  private:
-  bool is_out_idle() const { return stream_ == nullptr || stream_->is_out_idle(); }
-  bool is_in_idle() const { return stream_ == nullptr || stream_->is_in_idle(); }
+  // After quiesce the channel below says so.
+  bool is_out_idle() const {
+    return stream_ == nullptr || staging_.is_closed || stream_->is_out_idle();
+  }
+  bool is_in_idle() const {
+    return stream_ == nullptr || staging_.is_closed || stream_->is_in_idle();
+  }
 
   Staging& staging_;
   Capabilities capabilities_;

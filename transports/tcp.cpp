@@ -82,6 +82,7 @@ class TcpTransport final : public Transport {
   // silent. Edge-triggered: what has been seen and left alone must not wake anybody again, and room
   // to write is reported only after a socket has refused.
   bool arm() override {
+    if (is_quiesced_) return false;
     std::array<epoll_event, 64> events;
     bool is_new = false;
     while (true) {
@@ -96,6 +97,7 @@ class TcpTransport final : public Transport {
   void disarm() override {}
 
   void quiesce() noexcept override {
+    is_quiesced_ = true;
     for (const auto& channel : channels_) {
       if (channel) channel->close();
     }
@@ -156,6 +158,7 @@ class TcpTransport final : public Transport {
   std::uint64_t calls_ = 0;
   Clock::time_point looked_{};
   bool is_door_news_ = false;
+  bool is_quiesced_ = false;
 };
 
 // What every rank of this host would find, before there are any.

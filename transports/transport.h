@@ -310,8 +310,12 @@ class Transport {
   virtual bool arm() = 0;
   virtual void disarm() = 0;
 
-  // After it returns no operation touches the caller's memory, whatever was under way; the
-  // transport is then dead.
+  // After it returns no operation touches the caller's memory, whatever was under way, and slots
+  // and views are not to be touched either; the transport is then dead. Every call of a channel
+  // that moves something or finishes with it (out, in, answers) throws kAborted, with a slot, a
+  // view or an answer in hand or not; send_both and view_both say that they did nothing. All else
+  // may still be called: progress() and disarm() do nothing, arm() says false, allocate() gives
+  // memory, what tells tells what it last knew.
   virtual void quiesce() noexcept = 0;
 
   // Zeroed memory, all of it present, for buffers that peers can reach without a copy where the

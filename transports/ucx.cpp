@@ -107,6 +107,7 @@ class UcxTransport final : public Transport {
   int descriptor() const override { return station_.epoll.descriptor(); }
 
   bool arm() override {
+    if (is_quiesced_) return false;
     is_look_due_ = true;
     if (station_.holding > 0) send_held();
     if (look()) return false;

@@ -1,6 +1,10 @@
 // The end: closing in every state, peers that are lost, what is touched after it and what is not.
 #include <algorithm>
 #include <atomic>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "transports/conformance/ranks.h"
 
@@ -14,6 +18,63 @@ constexpr const char* kAllAreMade = "all transports are made";
 
 Error lost_by(Rank& rank, const std::function<bool()>& call) {
   return error_of([&] { rank.until(call, "the loss of the peer"); });
+}
+
+// Of a transport that has quiesced: every call that moves segments says so, what was in hand or
+// not.
+void expect_aborted(Channel& channel) {
+  Bytes memory(64);
+  const std::span<const std::byte> head(memory.data(), 8);
+  std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"release", [&] { channel.release(); }},
+      {"commit", [&] { channel.commit(); }},
+      {"reserve", [&] { channel.reserve(8); }},
+      {"send", [&] { channel.send(memory); }},
+      {"a send of nothing", [&] { channel.send({}); }},
+      {"a send with more to come", [&] { channel.send(memory, kMore); }},
+      {"send_copy", [&] { channel.send_copy(memory); }},
+      {"send_gathered", [&] { channel.send_gathered(head, {}, 8); }},
+      {"is_drained", [&] { channel.is_drained(); }},
+      {"view", [&] { channel.view(8); }},
+      {"view_unaligned", [&] { channel.view_unaligned(8); }},
+      {"receive", [&] { channel.receive(memory); }},
+  };
+  if (channel.capabilities().can_answer) {
+    calls.emplace_back("answer", [&] { channel.answer(); });
+    calls.emplace_back("release_answer", [&] { channel.release_answer(); });
+    calls.emplace_back("view_answer", [&] { channel.view_answer(8); });
+    calls.emplace_back("view_to_answer", [&] { channel.view_to_answer(8); });
+  }
+  for (const auto& [name, call] : calls) {
+    try {
+      call();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kAborted) continue;
+      throw std::runtime_error(std::string(name) + " after quiesce says: " + error.what());
+    } catch (const std::exception& error) {
+      throw std::runtime_error(std::string(name) + " after quiesce says: " + error.what());
+    }
+    throw std::runtime_error(std::string(name) + " after quiesce says nothing");
+  }
+  expect(!channel.send_both(head, 8, head), "no two segments sent after quiesce");
+  expect(channel.view_both(8, 8).first == nullptr, "no two segments in view after quiesce");
+}
+
+// What may still be called: nothing moves, and nobody sleeps on it.
+void expect_still(Transport& transport, Channel& channel) {
+  expect_aborted(channel);
+  transport.progress();
+  expect(!transport.arm(), "no sleep after quiesce");
+  transport.disarm();
+  transport.descriptor();
+  expect(transport.allocate(100) != nullptr, "memory after quiesce");
+  transport.export_memory(&channel, 8);
+  static_cast<void>(channel.statistics());
+  static_cast<void>(channel.is_connected());
+  static_cast<void>(channel.why_unconnected());
+  static_cast<void>(channel.under_way());
+  transport.quiesce();
+  expect_aborted(channel);
 }
 
 void expect_lost(const Error& error, int peer) {
@@ -93,7 +154,9 @@ void taken_is_drained(const Subject& subject) {
   });
 }
 
-void quiesced(const Subject& subject) {
+namespace {
+
+void quiesced_while_receiving(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     const int peer = 1 - rank.rank();
     const std::size_t bytes = rank.segment_bytes();
@@ -109,13 +172,7 @@ void quiesced(const Subject& subject) {
       expect(
           std::all_of(in.begin(), in.end(), [](std::byte byte) { return byte == std::byte{0x77}; }),
           "memory left alone");
-      expect(error_of([&] { rank.to(peer).receive(in); }).code() == ErrorCode::kAborted,
-             "no receive any more");
-      expect(error_of([&] { rank.to(peer).view(8); }).code() == ErrorCode::kAborted,
-             "no view any more");
-      rank.transport().progress();
-      rank.transport().quiesce();
-      return;
+      return expect_still(rank.transport(), rank.to(peer));
     }
     rank.meet("rank 0 has quiesced");
     try {
@@ -128,6 +185,52 @@ void quiesced(const Subject& subject) {
     expect_lost(lost_by(rank, [&] { return rank.to(peer).receive(got); }), 0);
     rank.transport().quiesce();
   });
+}
+
+// A segment in view and a slot reserved; before it so many others that the release of this one is
+// one at which credit goes back to who sent them.
+void quiesced_with_view(const Subject& subject) {
+  constexpr int kTaken = 15;
+  run_ranks(subject, 2, [](Rank& rank) {
+    constexpr std::size_t kBytes = 100;
+    if (rank.rank() == 1) {
+      for (int i = 0; i <= kTaken; ++i) rank.send_pattern(0, i, kBytes);
+      Bytes got(8);
+      expect_lost(lost_by(rank, [&] { return rank.to(0).receive(got); }), 0);
+      return rank.transport().quiesce();
+    }
+    for (int i = 0; i < kTaken; ++i) rank.expect_pattern(1, i, kBytes, In::kView);
+    rank.until([&] { return rank.to(1).view(kBytes) != nullptr; });
+    rank.until([&] { return rank.to(1).reserve(8) != nullptr; });
+    rank.transport().quiesce();
+    expect_still(rank.transport(), rank.to(1));
+  });
+}
+
+// An answer that has come back in view, and a segment that is to be answered.
+void quiesced_with_answers(const Subject& subject) {
+  run_ranks(subject, 2, [](Rank& rank) {
+    constexpr std::size_t kBytes = 5000;
+    const int peer = 1 - rank.rank();
+    if (!rank.to(peer).capabilities().can_answer) return;
+    rank.send_pattern(peer, 0, kBytes, Out::kSlot, kAnswered);
+    rank.send_pattern(peer, 1, kBytes, Out::kSlot, kAnswered);
+    rank.until([&] { return rank.to(peer).view_to_answer(kBytes) != nullptr; });
+    rank.to(peer).answer();
+    rank.until([&] { return rank.to(peer).view_to_answer(kBytes) != nullptr; });
+    rank.until([&] { return rank.to(peer).view_answer(kBytes) != nullptr; });
+    rank.meet("both have all in hand");
+    rank.transport().quiesce();
+    expect_still(rank.transport(), rank.to(peer));
+  });
+}
+
+}  // namespace
+
+void quiesced(const Subject& subject) {
+  quiesced_while_receiving(subject);
+  quiesced_with_view(subject);
+  quiesced_with_answers(subject);
 }
 
 void quiesced_while_sending(const Subject& subject) {

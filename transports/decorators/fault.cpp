@@ -80,7 +80,7 @@ class FaultyChannel : public decorators::ForwardingChannel {
   }
 
   void commit(unsigned flags) override {
-    if (slot_ != nullptr && is_corrupt() && reserved_bytes_ > 0)
+    if (slot_ != nullptr && !faults_.is_quiesced && is_corrupt() && reserved_bytes_ > 0)
       slot_[reserved_bytes_ / 2] ^= std::byte{1};
     inner().commit(flags);
     slot_ = nullptr;

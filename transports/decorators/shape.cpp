@@ -59,6 +59,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
   int descriptor() const override { return sleep_ ? sleep_->set.descriptor() : -1; }
 
   bool arm() override {
+    if (!sleep_) return false;
     admit_due();
     const auto now = now_();
     while (!wakes_.empty() && wakes_.top() <= now) {

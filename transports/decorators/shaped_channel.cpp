@@ -189,6 +189,7 @@ std::byte* ShapedChannel::reserve(std::size_t bytes) {
 }
 
 void ShapedChannel::commit(unsigned flags) {
+  fail_if_quiesced();
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0,
         "this channel takes no answers: ask Capabilities::can_answer first");
@@ -368,11 +369,9 @@ ShapedChannel::Held* ShapedChannel::front() {
 }
 
 const std::byte* ShapedChannel::view(std::size_t bytes) {
+  fail_if_quiesced();
   check_length(bytes);
-  if (is_viewing_) {
-    fail_if_quiesced();
-    return held_.front().memory.get();
-  }
+  if (is_viewing_) return held_.front().memory.get();
   Held* next = front();
   if (next == nullptr) return nullptr;
   if (next->bytes != bytes) {
@@ -385,6 +384,7 @@ const std::byte* ShapedChannel::view(std::size_t bytes) {
 }
 
 void ShapedChannel::release() {
+  fail_if_quiesced();
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
   Held& done = held_.front();
@@ -397,6 +397,7 @@ void ShapedChannel::release() {
 }
 
 bool ShapedChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
+  fail_if_quiesced();
   check(!is_viewing_, "receive() before the view was released");
   const std::byte* segment = view(into.size());
   if (segment == nullptr) return false;

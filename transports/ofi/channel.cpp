@@ -88,6 +88,7 @@ std::byte* OfiChannel::reserve(std::size_t bytes) {
 }
 
 void OfiChannel::commit(unsigned flags) {
+  throw_if_closed();
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0,
         "this channel takes no answers: ask Capabilities::can_answer first");
@@ -168,6 +169,10 @@ Posted OfiChannel::post(Outgoing& segment) {
 void OfiChannel::hear_taken(std::uint64_t low) {
   const std::uint64_t taken = whole_count(low, taken_there_);
   if (taken == taken_there_) return;
+  if (taken > sent_)
+    return lose(
+        ErrorCode::kProtocol,
+        cannot("send to", fmt::format("it has taken {} segments of {}, it says", taken, sent_)));
   taken_there_ = taken;
   told_ = std::max(told_, outgoing(taken - 1).says_taken);
 }
@@ -250,12 +255,14 @@ const std::byte* OfiChannel::view(std::size_t bytes) {
 }
 
 void OfiChannel::release() {
+  throw_if_closed();
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
   take(viewed_bytes_, true);
 }
 
 bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
+  throw_if_closed();
   check(into.size() <= capabilities_.segment_bytes, kTooLong);
   check(!is_viewing_, "receive() before the view was released");
   const bool is_short = into.size() <= kCopiedBytes;
@@ -427,10 +434,6 @@ bool OfiChannel::is_broken_off() const {
   if (lost_ || completed_ < sent_) return true;
   if (!lifeline_.is_gone(pair_.peer) || (total_ && *total_ == taken_)) return false;
   return !lifeline_.last_word(pair_.peer);
-}
-
-void OfiChannel::cancel_receives() {
-  for (Incoming& each : in_) endpoint_.cancel(each.operation);
 }
 
 void OfiChannel::throw_if_closed() const {

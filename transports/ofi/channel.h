@@ -100,7 +100,9 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   bool is_broken_off() const;
 
   // Asks for the end of what is under way towards this rank.
-  void cancel_receives();
+  void cancel_receives() {
+    for (Incoming& each : in_) endpoint_.cancel(each.operation);
+  }
 
   // Segments of the peer's: the last word to it, by which it knows that they need not be sent any
   // more, whatever the provider has said of them.

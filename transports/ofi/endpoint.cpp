@@ -78,9 +78,16 @@ std::string Endpoint::name() const {
 
 void Endpoint::know(const std::vector<std::string>& names) {
   fids_.peers.assign(names.size(), FI_ADDR_UNSPEC);
+  // The provider reads as much as its addresses are long, or, where they are text, to a zero, which
+  // each string here ends in.
+  const std::size_t length = name().size();
+  const bool is_text = info_->addr_format == FI_ADDR_STR;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
-    const auto known = ::fi_av_insert(fids_.addresses.get(), names[rank].data(), 1,
-                                      &fids_.peers[rank], 0, nullptr);
+    const std::string& each = names[rank];
+    const bool is_name = is_text ? each.size() <= kLongestName : each.size() == length;
+    const auto known = is_name ? ::fi_av_insert(fids_.addresses.get(), each.data(), 1,
+                                                &fids_.peers[rank], 0, nullptr)
+                               : 0;
     if (known == 1) continue;
     throw Error(ErrorCode::kProtocol, static_cast<int>(rank),
                 fmt::format("libfabric's provider {} does not take rank {}'s address: run the same "

@@ -10,6 +10,7 @@
 #include "transports/card_text.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
+#include "transports/ofi/channel.h"
 #include "transports/ofi/provider.h"
 #include "transports/posix/identity.h"
 
@@ -134,7 +135,8 @@ Card card_from_text(const std::string& text, int rank) {
     std::getline(words, rest);
   const auto bytes = from_hex(name);
   const auto lifeline = lifeline_address_from_text(rest);
-  if (version != kVersion || !bytes || bytes->empty() || !lifeline) {
+  const bool is_window = card.window >= kSlots && card.window <= kLongestWindow;
+  if (version != kVersion || !bytes || bytes->empty() || !is_window || !lifeline) {
     throw Error(
         ErrorCode::kProtocol, rank,
         fmt::format("rank {} has published no address of ofi's version {}: run the same build "

@@ -18,7 +18,7 @@ struct Card {
   std::string provider;
   std::string name;  // of its endpoint, as the provider has it
   std::size_t segment_bytes = 0;
-  std::size_t window = 0;  // segments that it takes of one peer
+  std::size_t window = 0;  // segments that it takes of one peer, kSlots to kLongestWindow
   std::uint32_t token = 0;
   std::string process;  // posix::process_identity()
   LifelineAddress lifeline;

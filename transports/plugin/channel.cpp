@@ -61,7 +61,7 @@ PluggedChannel::PluggedChannel(const Plugin& plugin, kolo_channel* channel, int 
       channel_(channel),
       peer_(peer),
       capabilities_(asked_of(plugin, channel)),
-      stream_(calls_, channel, capabilities_) {}
+      stream_(*this) {}
 
 const ChannelStatistics& PluggedChannel::statistics() const {
   if (table_.counts != nullptr && !is_closed_) {
@@ -98,8 +98,8 @@ std::byte* PluggedChannel::reserve(std::size_t bytes) {
 }
 
 void PluggedChannel::commit(unsigned flags) {
-  check(is_reserved_, "commit() without a reserved slot");
   require_open();
+  check(is_reserved_, "commit() without a reserved slot");
   require_answers(flags);
   is_reserved_ = false;
   calls_.done(table_.commit(channel_, flags, calls_.error()));
@@ -138,8 +138,8 @@ const std::byte* PluggedChannel::view(std::size_t bytes) {
 }
 
 void PluggedChannel::release() {
-  check(viewed_ != nullptr, "release() without a view");
   require_open();
+  check(viewed_ != nullptr, "release() without a view");
   viewed_ = nullptr;
   calls_.done(table_.release(channel_, calls_.error()));
   statistics_.bytes_received += viewed_bytes_;
@@ -175,8 +175,8 @@ std::byte* PluggedChannel::view_to_answer(std::size_t bytes) {
 
 void PluggedChannel::answer() {
   if (!capabilities_.can_answer) return Channel::answer();
-  check(to_answer_ != nullptr, "answer() without a view");
   require_open();
+  check(to_answer_ != nullptr, "answer() without a view");
   to_answer_ = nullptr;
   calls_.done(table_.answer(channel_, calls_.error()));
   statistics_.bytes_received += viewed_bytes_;
@@ -196,8 +196,8 @@ const std::byte* PluggedChannel::view_answer(std::size_t bytes) {
 
 void PluggedChannel::release_answer() {
   if (!capabilities_.can_answer) return Channel::release_answer();
-  check(has_answer_, "release_answer() without an answer");
   require_open();
+  check(has_answer_, "release_answer() without an answer");
   has_answer_ = false;
   calls_.done(table_.release_answer(channel_, calls_.error()));
   statistics_.bytes_received += answer_bytes_;
@@ -226,26 +226,36 @@ std::string PluggedChannel::why_unconnected() const {
   return why_not == nullptr ? "" : why_not;
 }
 
+// --- on a stream ---
+
 std::byte* PluggedChannel::Stream::reserve(void* stream, std::size_t bytes) {
+  host_.require_open();
   void* slot = nullptr;
-  const auto& table = calls_.table();
-  const auto status = table.stream_reserve(channel_, stream, bytes, &slot, calls_.error());
-  return calls_.done(status) ? bytes_at(slot) : nullptr;
+  Calls& calls = host_.calls_;
+  const auto status =
+      host_.table_.stream_reserve(host_.channel_, stream, bytes, &slot, calls.error());
+  return calls.done(status) ? bytes_at(slot) : nullptr;
 }
 
 void PluggedChannel::Stream::commit(void* stream, unsigned flags) {
-  calls_.done(calls_.table().stream_commit(channel_, stream, flags, calls_.error()));
+  host_.require_open();
+  Calls& calls = host_.calls_;
+  calls.done(host_.table_.stream_commit(host_.channel_, stream, flags, calls.error()));
 }
 
 const std::byte* PluggedChannel::Stream::view(void* stream, std::size_t bytes) {
+  host_.require_open();
   const void* segment = nullptr;
-  const auto& table = calls_.table();
-  const auto status = table.stream_view(channel_, stream, bytes, &segment, calls_.error());
-  return calls_.done(status) ? bytes_at(segment) : nullptr;
+  Calls& calls = host_.calls_;
+  const auto status =
+      host_.table_.stream_view(host_.channel_, stream, bytes, &segment, calls.error());
+  return calls.done(status) ? bytes_at(segment) : nullptr;
 }
 
 void PluggedChannel::Stream::release(void* stream) {
-  calls_.done(calls_.table().stream_release(channel_, stream, calls_.error()));
+  host_.require_open();
+  Calls& calls = host_.calls_;
+  calls.done(host_.table_.stream_release(host_.channel_, stream, calls.error()));
 }
 
 }  // namespace kolo::plugin

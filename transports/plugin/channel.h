@@ -11,18 +11,15 @@ class PluggedChannel final : public Channel {
   // Where the table has stream functions.
   class Stream final : public StreamChannel {
    public:
-    Stream(Calls& calls, kolo_channel* channel, const Capabilities& capabilities)
-        : calls_(calls), channel_(channel), capabilities_(capabilities) {}
-    const Capabilities& capabilities() const override { return capabilities_; }
+    explicit Stream(PluggedChannel& channel) : host_(channel) {}
+    const Capabilities& capabilities() const override { return host_.capabilities_; }
     std::byte* reserve(void* stream, std::size_t bytes) override;
     void commit(void* stream, unsigned flags) override;
     const std::byte* view(void* stream, std::size_t bytes) override;
     void release(void* stream) override;
 
    private:
-    Calls& calls_;
-    kolo_channel* channel_;
-    const Capabilities& capabilities_;
+    PluggedChannel& host_;
   };
 
   PluggedChannel(const Plugin& plugin, kolo_channel* channel, int rank, int peer);

@@ -1,6 +1,7 @@
 #include "transports/plugin/transport.h"
 
 #include <fmt/format.h>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ std::shared_ptr<std::byte[]> allocate_from(Made& made, std::size_t bytes) {
           [owner, free_memory](std::byte*) { free_memory(owner); }};
 }
 
-// Over a table of the whole form.
+// Over a table of the whole form, of which nothing is called after quiesce but destroy.
 class PluggedTransport final : public Transport {
  public:
   PluggedTransport(std::unique_ptr<Made> made, int rank, int size)
@@ -96,18 +97,21 @@ class PluggedTransport final : public Transport {
   }
 
   int descriptor() const override {
-    return table_.descriptor == nullptr ? -1 : table_.descriptor(made_->get());
+    return is_quiesced_ || table_.descriptor == nullptr ? -1 : table_.descriptor(made_->get());
   }
   bool arm() override {
-    return table_.arm != nullptr &&
+    return !is_quiesced_ && table_.arm != nullptr &&
            made_->calls().done(table_.arm(made_->get(), made_->calls().error()));
   }
   void disarm() override {
-    if (table_.disarm != nullptr) table_.disarm(made_->get());
+    if (!is_quiesced_ && table_.disarm != nullptr) table_.disarm(made_->get());
   }
 
   void quiesce() noexcept override {
-    if (std::exchange(is_quiesced_, true)) return;
+    {
+      const std::lock_guard lock(allocating_);
+      if (std::exchange(is_quiesced_, true)) return;
+    }
     table_.quiesce(made_->get());
     for (const auto& channel : channels_) {
       if (channel) channel->close();
@@ -115,11 +119,14 @@ class PluggedTransport final : public Transport {
   }
 
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
-    return table_.allocate == nullptr ? Transport::allocate(bytes) : allocate_from(*made_, bytes);
+    const std::lock_guard lock(allocating_);
+    return is_quiesced_ || table_.allocate == nullptr ? Transport::allocate(bytes)
+                                                      : allocate_from(*made_, bytes);
   }
 
   MemoryHandle export_memory(const void* data, std::size_t bytes) override {
-    if (table_.export_memory == nullptr) return Transport::export_memory(data, bytes);
+    if (is_quiesced_ || table_.export_memory == nullptr)
+      return Transport::export_memory(data, bytes);
     const void* handle = nullptr;
     std::size_t handle_bytes = 0;
     const auto status = table_.export_memory(made_->get(), data, bytes, &handle, &handle_bytes,
@@ -134,6 +141,7 @@ class PluggedTransport final : public Transport {
   const int rank_;
   const int size_;
   std::vector<std::unique_ptr<PluggedChannel>> channels_;
+  std::mutex allocating_;  // by any thread, and not while or after this one quiesces
   bool is_quiesced_ = false;
 };
 

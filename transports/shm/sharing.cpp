@@ -199,6 +199,8 @@ void ShmChannel::close() noexcept {
     mine_->closed.store(1, std::memory_order_seq_cst);
   }
   take_back_lent();
+  held_ = {};
+  last_offer_ = UINT64_MAX;  // so is_drained() asks whether this channel is alive
   for (auto& socket : sockets_) socket.close();
   count_connections();
   kill(ErrorCode::kAborted,

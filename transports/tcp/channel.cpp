@@ -72,6 +72,7 @@ std::byte* TcpChannel::place_for(std::size_t bytes) {
 }
 
 void TcpChannel::commit(unsigned flags) {
+  throw_if_closed();
   check(is_reserved_, "commit() without a reserved slot");
   is_reserved_ = false;
   const bool is_in_slot = !SegmentMemory::is_short(reserved_.size());
@@ -100,6 +101,7 @@ void TcpChannel::keep_last_piece() {
 }
 
 bool TcpChannel::is_drained() {
+  throw_if_closed();
   if (queued_ > 0) flush();
   return queued_ == 0;
 }
@@ -134,6 +136,7 @@ void TcpChannel::pop_piece() {
 // --- in ---
 
 const std::byte* TcpChannel::view(std::size_t bytes) {
+  throw_if_closed();
   check(bytes <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   if (is_viewing_) return memory_.in_view();
@@ -145,6 +148,7 @@ const std::byte* TcpChannel::view(std::size_t bytes) {
 }
 
 void TcpChannel::release() {
+  throw_if_closed();
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
   memory_.end_view();
@@ -152,6 +156,7 @@ void TcpChannel::release() {
 }
 
 bool TcpChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
+  throw_if_closed();
   check(into.size() <= capabilities_.segment_bytes,
         "a segment is longer than Capabilities::segment_bytes");
   check(!is_viewing_, "receive() before the view was released");
@@ -183,11 +188,13 @@ void TcpChannel::close() noexcept {
 }
 
 void TcpChannel::throw_if_dead() const {
+  throw_if_closed();
   if (!lost_.empty()) throw Error(lost_code_, peer_, lost_);
-  if (is_closed_) {
-    throw Error(ErrorCode::kAborted, kNoPeer,
-                fmt::format("rank {}: this transport was closed", door_.rank()));
-  }
+}
+
+void TcpChannel::fail_as_closed() const {
+  throw Error(ErrorCode::kAborted, kNoPeer,
+              fmt::format("rank {}: this transport was closed", door_.rank()));
 }
 
 void TcpChannel::lose(const char* operation, int error) noexcept {

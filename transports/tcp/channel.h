@@ -112,6 +112,11 @@ class TcpChannel : public Channel, public Tenant {
   void lose(const char* operation, const std::string& why) noexcept;
 
  private:
+  void throw_if_closed() const {
+    if (is_closed_) [[unlikely]]
+      fail_as_closed();
+  }
+  [[noreturn]] void fail_as_closed() const;
   void enqueue(std::span<const std::byte> data, bool is_in_slot, unsigned flags);
   std::byte* place_for(std::size_t bytes);
   bool fill(std::byte* into, std::size_t bytes);

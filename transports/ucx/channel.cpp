@@ -190,6 +190,7 @@ std::byte* UcxChannel::reserve(std::size_t bytes) {
 }
 
 void UcxChannel::commit(unsigned flags) {
+  throw_if_closed();
   check(is_reserved_, "commit() without a reserved slot");
   is_reserved_ = false;
   throw_if_cannot_send();
@@ -294,6 +295,7 @@ const std::byte* UcxChannel::view(std::size_t bytes) {
 }
 
 void UcxChannel::release() {
+  throw_if_closed();
   check(is_viewing_, "release() without a view");
   is_viewing_ = false;
   inbox_.release();

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -20,6 +21,7 @@ thread_local Fails fails_at = Fails::kNever;
 thread_local fi_ops_fabric fabric_calls;
 thread_local fi_ops_domain domain_calls;
 thread_local fi_ops_tagged tagged_calls;
+thread_local fi_ops_cm cm_calls;
 thread_local decltype(fi_ops_fabric::domain) real_domain = nullptr;
 thread_local decltype(fi_ops_domain::endpoint) real_endpoint = nullptr;
 thread_local decltype(fi_ops_tagged::injectdata) real_inject = nullptr;
@@ -55,13 +57,26 @@ int refusing_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void
   return 0;
 }
 
+int no_name(fid*, void*, size_t*) { return -FI_ENOKEY; }
+
+int nameless_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
+  const int result = real_endpoint(domain, info, endpoint, context);
+  if (result != 0) return result;
+  cm_calls = *(*endpoint)->cm;
+  cm_calls.getname = no_name;
+  (*endpoint)->cm = &cm_calls;
+  return 0;
+}
+
 int domain_without_endpoints(fid_fabric* fabric, fi_info* info, fid_domain** domain,
                              void* context) {
   const int result = real_domain(fabric, info, domain, context);
   if (result != 0) return result;
   domain_calls = *(*domain)->ops;
   real_endpoint = domain_calls.endpoint;
-  domain_calls.endpoint = fails_at == Fails::kInjecting ? refusing_endpoint : no_endpoint;
+  domain_calls.endpoint = fails_at == Fails::kInjecting ? refusing_endpoint
+                          : fails_at == Fails::kNaming  ? nameless_endpoint
+                                                        : no_endpoint;
   (*domain)->ops = &domain_calls;
   return 0;
 }

@@ -6,9 +6,9 @@
 
 namespace kolo::test {
 
-// The last: an endpoint that was opened so refuses for ever what is injected, as long as this is
-// said.
-enum class Fails { kNever, kFabric, kDomain, kEndpoint, kInjecting };
+// kNaming: an endpoint that was opened so has no name. kInjecting: it refuses for ever what is
+// injected, as long as this is said.
+enum class Fails { kNever, kFabric, kDomain, kEndpoint, kNaming, kInjecting };
 
 // From now on `provider` fails at that step for what this thread opens; the others do not.
 void let_fail(const std::string& provider, Fails at);

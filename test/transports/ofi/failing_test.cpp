@@ -14,8 +14,9 @@ namespace kolo::test {
 
 namespace {
 
-constexpr Fails kSteps[] = {Fails::kFabric, Fails::kDomain, Fails::kEndpoint};
-constexpr const char* kSays[] = {"opening its fabric", "opening its domain", "opening an endpoint"};
+constexpr Fails kSteps[] = {Fails::kFabric, Fails::kDomain, Fails::kEndpoint, Fails::kNaming};
+constexpr const char* kSays[] = {"opening its fabric", "opening its domain", "opening an endpoint",
+                                 "naming its endpoint"};
 
 // Two ranks of which the second is told to fail.
 struct Tried {
@@ -112,7 +113,7 @@ TEST_CASE(
   for (const std::string asked : {"tcp", "sockets", "shm"}) {
     const std::string provider = ofi::provider_for(asked);
     if (!ofi::find_provider(provider).info) continue;
-    for (const std::size_t i : {0u, 1u, 2u}) {
+    for (const std::size_t i : {0u, 1u, 2u, 3u}) {
       INFO(provider << ", " << kSays[i]);
       const Tried tried = try_to_join(asked, [&] { let_fail(provider, kSteps[i]); });
       CHECK_THAT(tried.why_not[0], ContainsSubstring("rank 0: rank 1 has no endpoint (ofi): "));

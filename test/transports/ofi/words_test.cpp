@@ -84,6 +84,21 @@ TEST_CASE("why a rank has no endpoint is read as it was written") {
   CHECK(card_from_text(to_text(card), 1).why_not == card.why_not);
 }
 
+TEST_CASE("a card with a window that no rank has is refused") {
+  for (const std::size_t window : {std::size_t{0}, std::size_t{7}, std::size_t{33}, SIZE_MAX}) {
+    INFO(window);
+    Card card = some_card();
+    card.window = window;
+    try {
+      card_from_text(to_text(card), 3);
+      FAIL("it was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+      CHECK(error.peer() == 3);
+    }
+  }
+}
+
 TEST_CASE("a card that is torn, of another version or no card is refused, and names the rank") {
   const std::string whole = to_text(some_card());
   std::vector<std::string> wrong = {"", "hello", "1" + whole.substr(1),

@@ -109,11 +109,28 @@ void add_rest(kolo_plugin& table) {
   };
 }
 
+void add_sleep_and_memory(kolo_plugin& table) {
+  table.descriptor = [](kolo_transport* transport) { return ++transport->calls["descriptor"], 77; };
+  table.arm = [](kolo_transport* transport, kolo_error*) { return count(*transport, "arm"); };
+  table.disarm = [](kolo_transport* transport) { ++transport->calls["disarm"]; };
+  table.allocate = [](kolo_transport* transport, std::size_t, void** memory, void** owner,
+                      kolo_error*) {
+    *owner = nullptr;
+    return give(*transport, "allocate", memory);
+  };
+  table.free_memory = [](void*) {};
+}
+
 kolo_plugin whole_table() {
   kolo_plugin table = played_table("whole");
   add_whole(table);
   add_answers(table);
   add_rest(table);
+  add_sleep_and_memory(table);
+  table.progress = [](kolo_transport* transport, kolo_error*) {
+    return count(*transport, "progress");
+  };
+  table.quiesce = [](kolo_transport* transport) { ++transport->calls["quiesce"]; };
   return table;
 }
 
@@ -204,9 +221,23 @@ TEST_CASE("numbers that no channel can have are refused when the transport is ma
 TEST_CASE("nothing is called after quiesce but destroy") {
   const auto transport = make_whole(whole_table());
   Channel& channel = transport->channel(1);
+  StreamChannel* const stream = channel.stream();
+  REQUIRE(channel.view(8) != nullptr);
+  REQUIRE(channel.reserve(8) != nullptr);
+  REQUIRE(channel.view_answer(8) != nullptr);
   transport->quiesce();
+  const auto calls_before = last_made->calls;
+  CHECK(calls_of("quiesce") == 1);
   transport->quiesce();
   transport->progress();
+  CHECK(transport->descriptor() == -1);
+  CHECK_FALSE(transport->arm());
+  transport->disarm();
+  CHECK(transport->allocate(100).get() != last_made->memory.data());
+  CHECK(transport->export_memory(&channel, 8).bytes.empty());
+  CHECK(channel.is_connected());
+  CHECK(channel.why_unconnected().empty());
+  static_cast<void>(channel.statistics());
   const auto is_closed = [](const auto& call) {
     try {
       call();
@@ -224,4 +255,36 @@ TEST_CASE("nothing is called after quiesce but destroy") {
   CHECK(is_closed([&] { channel.view_to_answer(8); }));
   CHECK(is_closed([&] { channel.view_answer(8); }));
   CHECK(is_closed([&] { channel.map({"han"}); }));
+  CHECK(is_closed([&] { channel.release(); }));
+  CHECK(is_closed([&] { channel.commit(); }));
+  CHECK(is_closed([&] { channel.answer(); }));
+  CHECK(is_closed([&] { channel.release_answer(); }));
+  CHECK(is_closed([&] { stream->reserve(nullptr, 8); }));
+  CHECK(is_closed([&] { stream->commit(nullptr, kPlain); }));
+  CHECK(is_closed([&] { stream->view(nullptr, 8); }));
+  CHECK(is_closed([&] { stream->release(nullptr); }));
+  CHECK(last_made->calls == calls_before);
+}
+
+TEST_CASE("of a plain table, too, nothing is called after quiesce but destroy") {
+  kolo_plugin table = played_table("plain");
+  static int calls = 0;  // after quiesce
+  table.make = [](const kolo_plugin_request*, kolo_transport** made, kolo_error*) {
+    *made = std::make_unique<kolo_transport>().release();
+    return KOLO_DONE;
+  };
+  table.destroy = [](kolo_transport* transport) { std::unique_ptr<kolo_transport>{transport}; };
+  table.descriptor = [](kolo_transport*) { return ++calls, 77; };
+  table.arm = [](kolo_transport*, kolo_error*) { return ++calls, KOLO_DONE; };
+  table.disarm = [](kolo_transport*) { ++calls; };
+  table.progress = [](kolo_transport*, kolo_error*) { return ++calls, KOLO_DONE; };
+  table.quiesce = [](kolo_transport*) { calls = 0; };
+  const auto transport = make_whole(table);
+  transport->quiesce();
+  transport->progress();
+  CHECK(transport->descriptor() == -1);
+  CHECK_FALSE(transport->arm());
+  transport->disarm();
+  transport->quiesce();
+  CHECK(calls == 0);
 }
