@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace kolo::bench {
@@ -151,73 +150,7 @@ std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pi
   return std::clamp(static_cast<std::size_t>(fitting), kFewestSamples, kMostSamples);
 }
 
-template <typename Value, typename Take>
-Value parse(const std::string& text, const Take& take) {
-  try {
-    return take(nlohmann::json::parse(text));
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(std::string("no game of two ranks: ") + error.what());
-  }
-}
-
 }  // namespace
-
-std::string_view to_string(P2pKind kind) {
-  switch (kind) {
-    case P2pKind::kLatency:
-      return "latency";
-    case P2pKind::kBandwidth:
-      return "bandwidth";
-    case P2pKind::kBidirectional:
-      return "bidirectional";
-    case P2pKind::kMessageRate:
-      return "message-rate";
-  }
-  return "?";
-}
-
-std::string to_text(const GameTurn& turn) {
-  return nlohmann::json{{"kind", static_cast<int>(turn.kind)},
-                        {"bytes", turn.bytes},
-                        {"window", turn.window},
-                        {"warmup", turn.warmup},
-                        {"samples", turn.samples},
-                        {"seconds", turn.seconds},
-                        {"is_checked", turn.is_checked},
-                        {"salt", turn.salt}}
-      .dump();
-}
-
-std::string to_text(const GameResult& result) {
-  return nlohmann::json{
-      {"times_us", result.times_us}, {"wrong", result.wrong}, {"salt", result.salt}}
-      .dump();
-}
-
-GameTurn parse_game_turn(const std::string& text) {
-  return parse<GameTurn>(text, [](const nlohmann::json& read) {
-    GameTurn turn;
-    turn.kind = static_cast<P2pKind>(read.at("kind").get<int>());
-    turn.bytes = read.at("bytes");
-    turn.window = read.at("window");
-    turn.warmup = read.at("warmup");
-    turn.samples = read.at("samples");
-    turn.seconds = read.at("seconds");
-    turn.is_checked = read.at("is_checked");
-    turn.salt = read.at("salt");
-    return turn;
-  });
-}
-
-GameResult parse_game_result(const std::string& text) {
-  return parse<GameResult>(text, [](const nlohmann::json& read) {
-    GameResult result;
-    result.times_us = read.at("times_us").get<std::vector<double>>();
-    result.wrong = read.at("wrong");
-    result.salt = read.at("salt");
-    return result;
-  });
-}
 
 GameResult Pipe::play(const GameTurn&) {
   throw std::logic_error(library() + " plays no games by itself");

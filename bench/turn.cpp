@@ -1,22 +1,10 @@
 #include "bench/turn.h"
 
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+
+#include "bench/fields.h"
 
 namespace kolo::bench {
-namespace {
-
-template <typename Value, typename Take>
-Value parse(const std::string& text, const Take& take) {
-  try {
-    return take(nlohmann::json::parse(text));
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(std::string("no turn of a benchmark: ") + error.what());
-  }
-}
-
-}  // namespace
-
 std::string to_text(const Turn& turn) {
   return nlohmann::json{{"collective", static_cast<int>(turn.problem.collective)},
                         {"type", static_cast<int>(turn.problem.type)},
@@ -42,31 +30,31 @@ std::string to_text(const TurnResult& result) {
 }
 
 Turn parse_turn(const std::string& text) {
-  return parse<Turn>(text, [](const nlohmann::json& read) {
+  return read_json<Turn>(text, "turn of a benchmark", [](const nlohmann::json& read) {
     Turn turn;
-    turn.problem.collective = static_cast<Collective>(read.at("collective").get<int>());
-    turn.problem.type = static_cast<ElementType>(read.at("type").get<int>());
-    turn.problem.op = static_cast<ReduceOp>(read.at("op").get<int>());
+    turn.problem.collective = enumerator(read, "collective", Collective::kMessage);
+    turn.problem.type = enumerator(read, "type", ElementType::kUint64);
+    turn.problem.op = enumerator(read, "op", ReduceOp::kUser);
     turn.problem.is_in_place = read.at("is_in_place");
-    turn.problem.servers = read.at("servers");
-    turn.problem.count = read.at("count");
-    turn.warmup = read.at("warmup");
-    turn.iterations = read.at("iterations");
-    turn.seconds = read.at("seconds");
+    turn.problem.servers = whole<int>(read, "servers");
+    turn.problem.count = whole<std::size_t>(read, "count");
+    turn.warmup = whole<int>(read, "warmup");
+    turn.iterations = whole<std::size_t>(read, "iterations");
+    turn.seconds = duration(read.at("seconds"));
     turn.is_checked = read.at("is_checked");
     turn.checks_waiting = read.at("checks_waiting");
-    turn.iteration = read.at("iteration");
+    turn.iteration = whole<std::uint32_t>(read, "iteration");
     return turn;
   });
 }
 
 TurnResult parse_turn_result(const std::string& text) {
-  return parse<TurnResult>(text, [](const nlohmann::json& read) {
+  return read_json<TurnResult>(text, "result of a turn", [](const nlohmann::json& read) {
     TurnResult result;
-    result.first_us = read.at("first_us");
-    result.times_us = read.at("times_us").get<std::vector<double>>();
-    result.wrong = read.at("wrong");
-    result.iteration = read.at("iteration");
+    result.first_us = duration(read.at("first_us"));
+    result.times_us = durations(read.at("times_us"));
+    result.wrong = whole<std::uint64_t>(read, "wrong");
+    result.iteration = whole<std::uint32_t>(read, "iteration");
     return result;
   });
 }

@@ -114,7 +114,8 @@ void require_one_size(Store& store, int rank, int size, Deadline deadline) {
   std::istringstream said(store.get("size", deadline));
   int first = 0;
   int first_size = 0;
-  if (!(said >> first >> first_size)) {
+  const bool is_read = said >> first >> first_size && (said >> std::ws).eof();
+  if (!is_read || first < 0 || first_size < 1) {
     throw Error(ErrorCode::kProtocol, kNoPeer,
                 "a rank published an unreadable size: is it another version of kolo?");
   }

@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bench/buffer.h"
@@ -87,39 +86,6 @@ struct Elsewhere::Ending {
   bool has_ended = false;
 };
 
-std::string turn_key(int number, int rank) { return fmt::format("turn/{}/{}", number, rank); }
-std::string result_key(int number, int rank) { return fmt::format("result/{}/{}", number, rank); }
-std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
-
-std::string to_text(const Order& order) {
-  if (order.game) return nlohmann::json{{"game", to_text(*order.game)}}.dump();
-  return nlohmann::json{{"turn", to_text(order.turn)},
-                        {"data_path", order.data_path},
-                        {"data_bytes", order.data_bytes},
-                        {"input_path", order.input_path},
-                        {"input_bytes", order.input_bytes}}
-      .dump();
-}
-
-Order parse_order(const std::string& text) {
-  try {
-    const auto read = nlohmann::json::parse(text);
-    Order order;
-    if (read.contains("game")) {
-      order.game = parse_game_turn(read.at("game"));
-      return order;
-    }
-    order.turn = parse_turn(read.at("turn"));
-    order.data_path = read.at("data_path");
-    order.data_bytes = read.at("data_bytes");
-    order.input_path = read.at("input_path");
-    order.input_bytes = read.at("input_bytes");
-    return order;
-  } catch (const nlohmann::json::exception& error) {
-    throw std::invalid_argument(std::string("no order for a peer: ") + error.what());
-  }
-}
-
 Elsewhere::Elsewhere(std::string name, const LibraryRequest& request, StartCommand command)
     : name_(std::move(name)),
       rank_(request.rank),
@@ -131,8 +97,8 @@ Elsewhere::Elsewhere(std::string name, const LibraryRequest& request, StartComma
     server_ = std::make_unique<TcpStoreServer>(kHost, 0);
     request.store->set("port", fmt::format("{}", server_->port()));
   }
-  const int port = std::stoi(request.store->get("port", deadline));
-  store_ = connect_tcp_store(kHost, static_cast<std::uint16_t>(port), deadline);
+  const std::uint16_t port = parse_port(request.store->get("port", deadline));
+  store_ = connect_tcp_store(kHost, port, deadline);
   store_->join(rank_);
   if (rank_ == 0) {
     for (const std::string& word :

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,28 +18,11 @@
 
 #include "bench/game.h"
 #include "bench/library.h"
+#include "bench/peers/order.h"
 #include "bench/turn.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::bench {
-
-// Of a store of theirs: what the ranks and the processes call what they put there.
-std::string turn_key(int number, int rank);
-std::string result_key(int number, int rank);
-std::string hello_key(int rank);
-
-// What a process finds under turn_key: empty text where there is no more to do.
-struct Order {
-  std::optional<GameTurn>
-      game;  // of two ranks; none: a turn of a collective, with all that follows
-  Turn turn;
-  std::string data_path;
-  std::size_t data_bytes = 0;
-  std::string input_path;  // empty in place
-  std::size_t input_bytes = 0;
-};
-std::string to_text(const Order& order);
-Order parse_order(const std::string& text);  // std::invalid_argument where to_text did not write it
 
 struct StartCommand {
   std::vector<std::string> words;  // the launcher, the program, its arguments

@@ -52,6 +52,40 @@ TEST_CASE("a result arrives to the last bit") {
   REQUIRE(read.iteration == 0xffffffff);
 }
 
+TEST_CASE("numbers that no turn, game or result can have are refused") {
+  const auto with = [](const std::string& text, const std::string& name, const char* value) {
+    const auto begin = text.find("\"" + name + "\":") + name.size() + 3;
+    return std::string(text).replace(begin, text.find_first_of(",}", begin) - begin, value);
+  };
+  const std::string turn = to_text(Turn{});
+  for (const char* const name : {"collective", "type", "op", "servers", "count", "warmup",
+                                 "iterations", "seconds", "iteration"}) {
+    INFO(name);
+    CHECK_NOTHROW(parse_turn(with(turn, name, "1")));
+    CHECK_THROWS_AS(parse_turn(with(turn, name, "-1")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_turn(with(turn, name, "null")), std::invalid_argument);
+    if (std::string(name) == "seconds") continue;
+    CHECK_THROWS_AS(parse_turn(with(turn, name, "1e300")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_turn(with(turn, name, "1e1")), std::invalid_argument);
+  }
+  for (const char* const name : {"collective", "type", "op"})
+    CHECK_THROWS_AS(parse_turn(with(turn, name, "100")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_turn(with(turn, "collective", "256")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_turn(with(turn, "warmup", "2147483648")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_game_turn(with(to_text(GameTurn{}), "kind", "4")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_game_turn(with(to_text(GameTurn{}), "bytes", "-1")), std::invalid_argument);
+  const std::string result = to_text(TurnResult{1, {2}, 0, 0});
+  CHECK_THROWS_AS(parse_turn_result(with(result, "times_us", "[-2]")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_turn_result(with(result, "times_us", "{}")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_turn_result(with(result, "wrong", "1.5")), std::invalid_argument);
+}
+
+TEST_CASE("a port is read whole, or refused") {
+  CHECK(parse_port("40133") == 40133);
+  for (const char* const text : {"", "0", "65536", "-1", "40133 ", "port", "99999999999999999999"})
+    CHECK_THROWS_AS(parse_port(text), std::invalid_argument);
+}
+
 TEST_CASE("what is no turn is refused") {
   REQUIRE_THROWS_AS(parse_turn("{}"), std::invalid_argument);
   REQUIRE_THROWS_AS(parse_turn(""), std::invalid_argument);

@@ -1,6 +1,6 @@
 // What ranks tell one another through the store, and at the opening of an operation: cards,
-// addresses, places, costs, what each has called, whom it waits for, why the job has failed; and
-// the table of KOLO_TUNING.
+// addresses, places, sizes, costs, what each has called, whom it waits for, why the job has failed;
+// and the table of KOLO_TUNING.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -56,6 +56,20 @@ void take_places(const std::string& text) {
   require(placement.hosts.size() == 3 && placement.local_cores >= 1 && placement.local_ranks >= 2 &&
               placement.local_index < placement.local_ranks,
           "a placement is of all ranks");
+}
+
+// Of the first rank, of a job that is of two as this one has it.
+void take_size(const std::string& text) {
+  const auto store = make_local_store();
+  store->add("sizes said", 1);
+  store->set("size", text);
+  try {
+    require_one_size(*store, 1, 2, Clock::now());
+    require(text.find('2') != std::string::npos, "the same size is said");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kMismatch) throw;
+    require(error.peer() >= 0, "who says another size is a rank");
+  }
 }
 
 void take_costs(const std::string& text) {
@@ -120,6 +134,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 'p':
         take_places(std::string(input.take_all()));
+        break;
+      case 's':
+        take_size(std::string(input.take_all()));
         break;
       case 'k':
         take_costs(std::string(input.take_all()));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test/support/catch.h"
@@ -49,6 +50,25 @@ TEST_CASE("a place whose quota is no number of cores is refused") {
     const std::string place = "machine A\nprocess 2\n0 1\n" + std::string(quota) + "\n\n";
     CHECK_THROWS_AS(placement_from({kHere, place}, 0), Error);
   }
+}
+
+TEST_CASE("who says another size is named by its rank, and a text that says no size is refused") {
+  const auto answer = [](const std::string& text) {
+    const auto store = make_local_store();
+    store->add("sizes said", 1);
+    store->set("size", text);
+    try {
+      require_one_size(*store, 1, 2, Clock::now() + std::chrono::seconds(60));
+    } catch (const Error& error) {
+      return std::pair(error.code(), error.peer());
+    }
+    FAIL("it was taken: " << text);
+    return std::pair(ErrorCode::kSystem, 0);
+  };
+  CHECK(answer("0 3") == std::pair(ErrorCode::kMismatch, 0));
+  for (const char* const text : {"", "0", "two 2", "-5 3", "0 0", "0 -3", "0 2 2", "0 2x",
+                                 "0 99999999999999999999", "99999999999999999999 2"})
+    CHECK(answer(text) == std::pair(ErrorCode::kProtocol, kNoPeer));
 }
 
 TEST_CASE("hosts are numbered in the order of their first ranks, the same on every rank") {

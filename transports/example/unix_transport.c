@@ -204,6 +204,9 @@ static kolo_status call(kolo_transport* transport, int peer, const Card* card, k
   return KOLO_DONE;
 }
 
+// A rank's hello follows its call at once, where its host is not busy; who is silent costs so much.
+enum { kHelloMs = 1000 };
+
 // Takes those who call until all higher ranks have; who says something else is a stranger.
 static kolo_status take_calls(kolo_transport* transport, const kolo_plugin_request* request,
                               int listener, uint64_t secret, kolo_error* error) {
@@ -218,7 +221,7 @@ static kolo_status take_calls(kolo_transport* transport, const kolo_plugin_reque
     const int socket = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0) continue;
     struct pollfd caller = {socket, POLLIN, 0};
-    poll(&caller, 1, left);  // a rank's hello follows its call at once
+    poll(&caller, 1, kHelloMs);
     Hello hello;
     const ssize_t got = recv(socket, &hello, sizeof hello, MSG_DONTWAIT);
     const int is_ours = got == sizeof hello && hello.secret == secret &&

@@ -1,0 +1,308 @@
+// A rank of ofi, and a libfabric that brings it any messages at all, with any words, and whose
+// sends fail or not: what comes is taken in its order or is an error, no more leaves than the peer
+// has room for, and what is lent to libfabric stays as it is until it has left.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "test/fuzz/input.h"
+#include "test/transports/ofi/played_libfabric.h"
+#include "transports/error.h"
+#include "transports/expecting.h"
+#include "transports/lifeline.h"
+#include "transports/ofi.h"
+#include "transports/ofi/channel.h"
+#include "transports/ofi/meeting.h"
+#include "transports/ofi/tag.h"
+#include "transports/posix/event.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+using test::played_fabric;
+
+namespace {
+
+// Longer than what is received into buffers and copied, and than what rxm never announces.
+constexpr std::size_t kSegmentBytes = 20480;
+constexpr std::uint32_t kToken = 5;  // the peer's
+constexpr int kErrors[] = {5, 11, 104, 107, 126};
+constexpr std::size_t kLengths[] = {0, 1, 8, 64, 65, 4096, 4097, 16385, kSegmentBytes};
+
+class Game {
+ public:
+  explicit Game(Input& input) : input_(input), lifeline_(1, 2) {
+    played_fabric() = {};
+    const unsigned kind = input_.below(4);
+    played_fabric().provider = kind == 0 ? "sockets" : "tcp;ofi_rxm";
+    const bool has_early_word = kind == 1 || kind == 2;
+    if (has_early_word) {
+      const auto word = some_word(static_cast<ofi::WordKind>(input_.below(16)), false);
+      if (word) played_fabric().early_words.push_back(*word);
+    }
+    played_fabric().refusals = kind == 2 ? 1 : 0;
+    const auto store = make_local_store();
+    ofi::Card card;
+    card.provider = played_fabric().provider;
+    card.name = "a peer";  // as long as the played ones
+    card.segment_bytes = kSegmentBytes;
+    card.window = ofi::kSlots + input_.below(ofi::kLongestWindow - ofi::kSlots + 1);
+    card.token = kToken;
+    card.process = "another";
+    card.lifeline = lifeline_.address();
+    store->set("offer/1", "host\n" + card.provider + "\n " + card.provider + " \n");
+    store->set("card/1", ofi::to_text(card));
+    store->set("connected/1", "");
+    OfiSettings settings;
+    settings.provider = card.provider;
+    settings.segment_bytes = kSegmentBytes;
+    settings.can_sleep = kind == 0 || kind == 2;
+    if (settings.can_sleep) played_fabric().descriptor = event_.descriptor();
+    settings.patience = std::chrono::milliseconds(0);
+    transport_ = make_ofi({0, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
+    const auto own = ofi::card_from_text(*store->try_get("card/0"), 0);
+    token_ = own.token;
+    window_ = std::min<std::uint64_t>(own.window, card.window);
+    lifeline_.know({own.lifeline, lifeline_.address()});
+    channel_ = &transport_->channel(1);
+    expecting_ = dynamic_cast<Expecting*>(channel_);
+  }
+
+  ~Game() {
+    played_fabric().refuses = 0;
+    played_fabric().queue_error = 0;
+    lifeline_.close();  // nobody is waited for
+    transport_.reset();
+    require(played_fabric().receives.empty(), "no receive outlives the transport");
+  }
+  Game(const Game&) = delete;
+  Game& operator=(const Game&) = delete;
+
+  void play() {
+    while (!input_.is_empty()) {
+      try {
+        step();
+      } catch (const Error& error) {
+        const bool may_be_system =
+            played_fabric().queue_error != 0 || played_fabric().provider == "sockets";
+        require(error.code() == ErrorCode::kProtocol || error.code() == ErrorCode::kPeerLost ||
+                    (error.code() == ErrorCode::kSystem && may_be_system),
+                "an error is the peer's, or a protocol's");
+      }
+      look_at_sent();
+    }
+  }
+
+ private:
+  void step() {
+    switch (input_.below(14)) {
+      case 0:
+      case 1:
+      case 2:
+        return bring_segment();
+      case 3:
+        return bring_word();
+      case 4:
+        return send();
+      case 5:
+        return fill_slot();
+      case 6:
+        return view();
+      case 7:
+        return receive();
+      case 8:
+        return expect();
+      case 9:
+        return finish_send();
+      case 10:
+        return turn();
+      case 11:
+        return drain();
+      case 12:
+        return turn_away();
+      default:
+        return end();
+    }
+  }
+
+  // --- what the peer does ---
+
+  void bring_segment() {
+    std::vector<std::byte> data(length(), static_cast<std::byte>(brought_.size()));
+    const auto word = some_word(ofi::WordKind::kData, true);
+    if (!word) return;
+    played_fabric().bring({ofi::data_tag(token_, 1), *word, data});
+    brought_.push_back(data.size());
+  }
+
+  void bring_word() {
+    const auto kind = static_cast<ofi::WordKind>(input_.below(16));
+    const auto word = some_word(kind, false);
+    if (word) played_fabric().bring({ofi::control_tag(token_), *word, {}});
+  }
+
+  // Nothing where it would say that more was taken than has left. Segments are known by their tag,
+  // whatever their word says.
+  std::optional<std::uint64_t> some_word(ofi::WordKind kind, bool is_segment) {
+    const unsigned choice = input_.below(16);
+    ofi::Word word{kind, 1, known_taken_ + input_.below(8)};
+    if (choice == 0) word.count = input_.number<std::uint64_t>();
+    if (choice == 1) word.rank = input_.number<std::uint32_t>();
+    const auto bits = ofi::to_bits(word);
+    word = ofi::word_from_bits(bits);
+    if (!is_segment && (kind != ofi::WordKind::kCredit || word.rank != 1)) return bits;
+    const auto taken = ofi::whole_count(word.count, known_taken_);
+    if (taken > left_) return std::nullopt;
+    known_taken_ = taken;
+    return bits;
+  }
+
+  void finish_send() {
+    auto& sent = played_fabric().sent;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      if (sent[i].has_left || input_.below(4) == 0) continue;
+      require(std::equal(sent[i].data.begin(), sent[i].data.end(), sent[i].place),
+              "what is on its way stays as it was");
+      const bool is_well = input_.below(16) != 0;
+      return played_fabric().finish(i, is_well ? 0 : kErrors[input_.below(std::size(kErrors))]);
+    }
+  }
+
+  void turn_away() {
+    const unsigned choice = input_.below(16);
+    played_fabric().refuses = choice < 12 ? 0 : kErrors[choice - 12];
+    played_fabric().queue_error = choice == 11 ? kErrors[0] : 0;
+  }
+
+  // With a last word, or none.
+  void end() {
+    if (input_.below(4) != 0) return;
+    is_at_end_ = true;
+    if (input_.below(2) == 0) {
+      const std::uint64_t word = input_.below(2) == 0 ? left_ : input_.number<std::uint64_t>();
+      lifeline_.leave_words([word](int) { return word; });
+    }
+    lifeline_.close();
+  }
+
+  // --- what the rank does ---
+
+  std::size_t length() { return kLengths[input_.below(std::size(kLengths))]; }
+
+  void send() {
+    data_.emplace_back(length(), static_cast<std::byte>(given_.size()));
+    if (channel_->send(data_.back())) given_.push_back(data_.back().size());
+  }
+
+  void fill_slot() {
+    const std::size_t bytes = length();
+    std::byte* const slot = channel_->reserve(bytes);
+    if (slot == nullptr) return;
+    std::fill(slot, slot + bytes, static_cast<std::byte>(given_.size()));
+    given_.push_back(bytes);
+    channel_->commit();
+  }
+
+  // What leaves, in the order in which it was given.
+  void look_at_sent() {
+    const auto& sent = played_fabric().sent;
+    for (; looked_at_ < sent.size(); ++looked_at_) {
+      const auto& each = sent[looked_at_];
+      const ofi::Word word = ofi::word_from_bits(each.word);
+      require(word.rank == 0, "a rank says who it is");
+      if (each.tag == ofi::data_tag(kToken, 0)) {
+        require(left_ < given_.size() && each.data.size() == given_[left_],
+                "segments leave in their order");
+        for (const std::byte byte : each.data)
+          require(byte == static_cast<std::byte>(left_), "what leaves is what was given");
+        require(++left_ - known_taken_ <= window_, "no more leaves than there is room for");
+      }
+      if (word.kind == ofi::WordKind::kData || word.kind == ofi::WordKind::kCredit)
+        require(word.count <= taken_, "credit is for what was taken");
+    }
+  }
+
+  // As who waits does, where it can sleep.
+  void turn() {
+    if (transport_->descriptor() < 0) return transport_->progress();
+    if (transport_->arm()) transport_->disarm();
+  }
+
+  void view() {
+    if (places_.contains(taken_)) return;
+    const std::size_t bytes = wanted();
+    const std::byte* const data = channel_->view(bytes);
+    if (data == nullptr) return;
+    took({data, bytes});
+    require(channel_->view(bytes) == data, "a view stays where it is");
+    channel_->release();
+  }
+
+  void receive() {
+    const std::span<std::byte> into = place_of(taken_);
+    if (channel_->receive(into, input_.below(2) == 0 ? kPlain : kCold)) took(into);
+  }
+
+  void expect() {
+    const std::size_t ahead = input_.below(10);
+    const bool is_new = !places_.contains(taken_ + ahead);
+    const auto into = place_of(taken_ + ahead);
+    if (!expecting_->expect(ahead, into) && is_new) places_.erase(taken_ + ahead);
+  }
+
+  // Mostly what comes next.
+  std::size_t wanted() {
+    return input_.below(16) != 0 && taken_ < brought_.size() ? brought_[taken_] : length();
+  }
+
+  std::span<std::byte> place_of(std::uint64_t segment) {
+    if (!places_.contains(segment)) {
+      const bool is_known = input_.below(16) != 0 && segment < brought_.size();
+      memory_.emplace_back(is_known ? brought_[segment] : length());
+      places_[segment] = memory_.size() - 1;
+    }
+    return memory_[places_[segment]];
+  }
+
+  void took(std::span<const std::byte> data) {
+    require(taken_ < brought_.size() && data.size() == brought_[taken_],
+            "what is taken has come, as long as it is");
+    for (const std::byte byte : data)
+      require(byte == static_cast<std::byte>(taken_), "segments come in their order");
+    ++taken_;
+  }
+
+  void drain() {
+    if (!channel_->is_drained()) return;
+    for (const auto& each : played_fabric().sent)
+      require(each.has_left || is_at_end_, "what is drained has left");
+  }
+
+  Input& input_;
+  Lifeline lifeline_;  // the peer's
+  posix::Event event_;
+  std::unique_ptr<Transport> transport_;
+  Channel* channel_ = nullptr;
+  Expecting* expecting_ = nullptr;
+  std::uint32_t token_ = 0;
+  std::uint64_t window_ = 0;
+  std::vector<std::size_t> given_;    // lengths; each is full of its own number
+  std::vector<std::size_t> brought_;  // "
+  std::vector<std::vector<std::byte>> data_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::map<std::uint64_t, std::size_t> places_;  // of segments, in memory_
+  std::uint64_t left_ = 0;
+  std::uint64_t taken_ = 0;
+  std::uint64_t known_taken_ = 0;  // by the peer, as it has said
+  std::size_t looked_at_ = 0;      // of what was sent
+  bool is_at_end_ = false;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Game(input).play();
+  return 0;
+}
