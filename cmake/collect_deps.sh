@@ -23,6 +23,9 @@ esac
 [ $# -eq 1 ] || { echo "collect_deps: one folder, not $#; see $0 --help" >&2; exit 2; }
 target=$1
 [ ! -e "$target" ] || [ -d "$target" ] || fail "$target is there and no folder"
+# Without a slash at its end, behind which what lies beside it would lie in it.
+if [ -d "$target" ]; then target=$(cd "$target" && pwd -P); fi
+while [ "${target%/}" != "$target" ] && [ "$target" != / ]; do target=${target%/}; done
 [ ! -d "$target" ] || [ -z "$(ls -A "$target")" ] || fail "$target is not empty: name another folder, or empty it"
 mkdir -p "$(dirname "$target")" || fail "cannot make $(dirname "$target")"
 
@@ -96,7 +99,7 @@ cp "$script" "$(dirname "$script")/CatchAddTests.cmake" "$scratch/lib/cmake/Catc
 megabytes=$(du -sm "$scratch" | cut -f1)
 [ "$megabytes" -lt 40 ] || fail "what was collected takes $megabytes MB; 40 are the limit"
 chmod 755 "$scratch"
-rm -rf "$target"
+[ ! -d "$target" ] || rmdir "$target" || fail "cannot put what was collected in the place of $target"
 mv "$scratch" "$target"
 trap - EXIT
 echo "collect_deps: $megabytes MB in $target; there: cmake --preset cuda -D KOLO_DEPS=$target"

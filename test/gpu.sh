@@ -8,23 +8,26 @@
 #   --jobs N     compilers at a time; else one for a core
 #   --quick      a benchmark of one small size: to see that it works; no figures to quote
 #
-# Needs nvcc, CMake and ninja, a driver and a device; no network. Builds the preset cuda without train/, runs the tests of the label gpu
+# Needs nvcc, CMake (3.25 or later) and ninja, a driver and a device; no network. Builds the preset cuda without train/, runs the tests of the label gpu
 # (one that is skipped here is a failure, unless it needs several devices), runs them once more under compute-sanitizer's memcheck and
 # racecheck where that is installed, and measures with kolo-device-bench and kolo-bench --device cuda, the latter with two ranks that share the device, and beside
 # gloo and NCCL as far as they are there. Writes OUT/DATE-gpu-NAME.md and .jsonl, both or neither: command, device, driver,
-# versions, commit, what ran, the table. No step takes longer than 10 minutes.
+# versions, commit, what ran, the tables, and the aims of speed beside what was measured. No step takes longer than 10 minutes. One
+# that fails after the build ends nothing: the rest runs, and the page begins with what failed or was left out.
 #
 # CMAKE_CUDA_ARCHITECTURES comes from the environment (CUDAARCHS) or is that of the device found.
-# Exit codes: 0 all passed and is written; 1 a step failed (said by name); 2 a wrong option, or no device.
+# Exit codes: 0 all passed and is written; 1 a step failed (said by name, and written unless it was the build); 2 a wrong option, or
+# no device.
 set -eu
 asked="test/gpu.sh $*"
 here=$(pwd)
 cd "$(dirname "$0")/.."
+self=test/$(basename "$0")
 
 say() { echo "gpu.sh: $*" >&2; }
 refuse() { say "$*"; exit 2; }
 
-deps=${KOLO_DEPS-}
+case ${KOLO_DEPS-} in "" | /*) deps=${KOLO_DEPS-} ;; *) deps=$here/$KOLO_DEPS ;; esac
 out=bench/results
 jobs=$(nproc)
 sizes=64M,256M,1G
@@ -39,21 +42,51 @@ while [ $# -gt 0 ]; do
       case "$1" in --deps) deps=$value ;; --out) out=$value ;; --jobs) jobs=$value ;; esac
       shift 2 ;;
     --quick) sizes=4M iterations=5 largest=1M seconds=0.1; shift ;;
-    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$self"; exit 0 ;;
     *) refuse "unknown option '$1'; see $0 --help" ;;
   esac
 done
 
-command -v nvidia-smi >/dev/null 2>&1 ||
-  refuse "no device here: there is no nvidia-smi, so no NVIDIA driver; run this on the machine that has the card"
-device=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader 2>/dev/null | head -n 1) || device=""
-[ -n "$device" ] || refuse "no device here: nvidia-smi finds none; is one there, and visible in this container?"
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=""
+
+# What nvidia-smi says below, asked of the driver: containers may have it without that program.
+ask_driver() {
+  probe=$(mktemp -d)
+  cat >"$probe/device.cu" <<'END'
+#include <cuda_runtime.h>
+#include <cstdio>
+int main() {
+  int count = 0, version = 0;
+  cudaDeviceProp device;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess) error = cudaGetDeviceProperties(&device, 0);
+  if (error == cudaSuccess) error = cudaDriverGetVersion(&version);
+  if (error != cudaSuccess) return std::puts(cudaGetErrorString(error)), 1;
+  std::printf("%s, of CUDA %d.%d, %d.%d\n", device.name, version / 1000, version % 1000 / 10, device.major, device.minor);
+}
+END
+  status=0
+  "$nvcc" -o "$probe/device" "$probe/device.cu" >"$probe/said" 2>&1 && "$probe/device" >"$probe/said" 2>&1 || status=$?
+  device=$(tail -n 1 "$probe/said")
+  rm -rf "$probe"
+  return "$status"
+}
+
+if command -v nvidia-smi >/dev/null 2>&1; then
+  device=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader 2>/dev/null | head -n 1) || device=""
+  [ -n "$device" ] || refuse "no device here: nvidia-smi finds none; is one there, and visible in this container?"
+else
+  [ -n "$nvcc" ] || refuse "no device here: there is neither nvidia-smi nor nvcc; run this on the machine that has the card"
+  ask_driver || refuse "no device here: there is no nvidia-smi, and a program of nvcc's says '$device'; run this on the machine that has the card"
+fi
 name=$(echo "$device" | cut -d, -f1 | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//; s/[^a-z0-9-]//g')
 architecture=${CUDAARCHS:-$(echo "$device" | cut -d, -f3 | tr -d ' .')}
-nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || refuse "no nvcc in the PATH or in /usr/local/cuda/bin"
-for tool in cmake ninja ctest; do
+[ -n "$nvcc" ] || refuse "no nvcc in the PATH or in /usr/local/cuda/bin"
+for tool in cmake ninja; do
   command -v "$tool" >/dev/null 2>&1 || refuse "no $tool in the PATH"
 done
+cmake=$(cmake --version | sed -n '1s/cmake version //p')
+echo "$cmake" | awk -F. '{ exit !($1 > 3 || ($1 == 3 && $2 >= 25)) }' || refuse "CMake is of version $cmake, and 3.25 is the oldest that will do"
 
 mkdir -p "$out" || refuse "--out $out: cannot make that folder"
 result=$out/$(date -u +%Y-%m-%d)-gpu-$name
@@ -62,7 +95,16 @@ scratch=$(mktemp -d "$out/.gpu.XXXXXX") || refuse "--out $out: cannot write ther
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# step NAME COMMAND...: its output to a file, the end of which is shown where it fails.
+miss() {
+  say "failed: $1 (above; $2)"
+  echo "$1 ($2)" >>"$scratch/failed"
+}
+leave_out() {
+  say "$*: left out"
+  echo "$*" >>"$scratch/left_out"
+}
+
+# step NAME COMMAND...: its output to a file, the end of which is shown where it fails, and its exit code to `status`.
 step() {
   what=$1
   shift
@@ -72,9 +114,13 @@ step() {
   cat "$scratch/output" >>"$scratch/log"
   [ "$status" -eq 0 ] && return
   tail -n 40 "$scratch/output" >&2
-  [ "$status" -ne 124 ] || say "it was ended after 10 minutes"
-  say "failed: $what (above; exit code $status)"
-  exit 1
+  case $status in 124 | 137) miss "$what" "it was ended after 10 minutes" ;; *) miss "$what" "exit code $status" ;; esac
+}
+
+# What all the rest needs.
+need() {
+  step "$@"
+  [ "$status" -eq 0 ] || exit 1
 }
 
 if commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
@@ -83,9 +129,9 @@ else
   commit=unknown
 fi
 
-step configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
-  -D "CMAKE_CUDA_COMPILER=$nvcc" ${deps:+-D "KOLO_DEPS=$deps"}
-step build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
+need configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
+  -D "CMAKE_CUDA_COMPILER=$nvcc" -D KOLO_WERROR=OFF ${deps:+-D "KOLO_DEPS=$deps"}
+need build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
   collectives_device_processes collectives_device_pass kolo-conformance kolo-device-bench kolo-bench
 
 # The tests of the label gpu are programs of Catch2; here they run whole, so that CUDA starts once for each.
@@ -94,8 +140,7 @@ for program in $programs; do
   step "tests of $program" "$build/bin/$program" '~without a device*'
   ! grep 'skipped: ' "$scratch/output" | grep -v -e 'skipped: one device here' -e 'skipped: no peer access here' >"$scratch/skipped" || {
     sort "$scratch/skipped" | uniq -c >&2
-    say "failed: tests were skipped on a machine that has a device ($device)"
-    exit 1
+    miss "tests of $program" "some were skipped on a machine that has a device"
   }
   grep 'skipped: ' "$scratch/output" | sort | uniq -c | sed 's/^ *\([0-9]*\) */    \1 /' >>"$scratch/tests"
   tail -n 3 "$scratch/output" | sed "s/^/    /" >>"$scratch/tests"
@@ -107,15 +152,19 @@ tail -n 1 "$scratch/output" | sed "s/^/    /" >>"$scratch/tests"
 sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$nvcc")/compute-sanitizer" 2>/dev/null || true)
 if [ -n "$sanitizer" ]; then
   # Each kernel at all its alignments; pairs of all 8-bit floats add nothing to that but time.
-  for tool in memcheck racecheck; do
+  # Not the driver's refusals: kolo asks it what it may do.
+  for tool in "memcheck --report-api-errors no" racecheck; do
+    of_tool="no errors"
     for program in $programs; do
-      step "$tool of $program" "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 "$build/bin/$program" \
+      # shellcheck disable=SC2086  # a tool and its options
+      step "${tool%% *} of $program" "$sanitizer" --tool $tool --target-processes all --error-exitcode 9 "$build/bin/$program" \
         'kernels of the device*,ranks that share a device*'
+      [ "$status" -eq 0 ] || of_tool="failed"
     done
-    echo "compute-sanitizer $tool: no errors" >>"$scratch/sanitizers"
+    echo "compute-sanitizer ${tool%% *}: $of_tool" >>"$scratch/sanitizers"
   done
 else
-  say "compute-sanitizer is not installed here: left out"
+  leave_out "memcheck and racecheck: compute-sanitizer is not installed here"
   echo "compute-sanitizer: not installed on this machine, not run" >>"$scratch/sanitizers"
 fi
 
@@ -124,6 +173,9 @@ cp "$scratch/output" "$scratch/table"
 
 # Two ranks: with one device they share it, which NCCL leaves out by itself, saying so.
 peers=$("$build/bin/kolo-bench" peers | cut -d " " -f 1 | grep -x -e gloo -e nccl | paste -s -d , -)
+for peer in gloo nccl; do
+  case ",$peers," in *",$peer,"*) ;; *) leave_out "figures beside $peer: it is not in this build" ;; esac
+done
 for transport in cuda_ipc shm; do
   step "collectives over $transport" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport "$transport" --max-bytes "$largest" \
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
@@ -135,20 +187,37 @@ for collective in broadcast allgather reduce_scatter alltoall push_pull; do
   cat "$scratch/output" >>"$scratch/collectives"
 done
 
+# Rows of a program that was ended may be torn.
+grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
+
 {
   echo "# $(echo "$device" | cut -d, -f1): device kernels and collectives, $(date -u +%Y-%m-%d)"
   echo
   echo "Made by \`$asked\`, commit $commit."
   echo
+  if [ -e "$scratch/failed" ]; then
+    printf '**These steps failed**, and what they were to show is not here, or not whole:\n\n'
+    sed 's/^/- /' "$scratch/failed"
+    echo
+  fi
+  if [ -e "$scratch/left_out" ]; then
+    printf 'Left out:\n\n'
+    sed 's/^/- /' "$scratch/left_out"
+    echo
+  fi
   echo "| what | |"
   echo "|---|---|"
   echo "| device, driver, compute capability | $device |"
   echo "| built for | $architecture |"
   echo "| nvcc | $("$nvcc" --version | tail -n 2 | head -n 1) |"
-  echo "| CMake | $(cmake --version | head -n 1 | sed 's/cmake version //') |"
+  echo "| CMake | $cmake |"
   echo "| kernel | $(uname -sr) |"
   echo
-  echo "Tests of the label gpu, none skipped but what needs several devices, as counted here:"
+  echo "The aims of speed, and the worst of what was measured of each:"
+  echo
+  awk -f test/gpu_aims.awk "$scratch/whole.jsonl"
+  echo
+  echo "Tests of the label gpu, as counted here; only what needs several devices may be skipped:"
   echo
   cat "$scratch/tests"
   echo
@@ -162,6 +231,11 @@ done
   echo
   sed 's/^/    /' "$scratch/collectives"
 } >"$scratch/page.md"
-mv "$scratch/rows.jsonl" "$result.jsonl"
+mv "$scratch/whole.jsonl" "$result.jsonl"
 mv "$scratch/page.md" "$result.md"
+if [ -e "$scratch/failed" ]; then
+  say "failed, as $result.md says, too:"
+  sed 's/^/  /' "$scratch/failed" >&2
+  exit 1
+fi
 say "all passed; $result.md and $result.jsonl"

@@ -58,6 +58,8 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
   PlayedMachine machine(job.devices, job.runs);
   std::vector<std::shared_ptr<PlayedDriver>> drivers;
   for (int rank = 0; rank < job.size; ++rank) drivers.push_back(machine.process());
+  for (const int rank : job.threads)
+    drivers[static_cast<std::size_t>(rank)] = drivers[static_cast<std::size_t>(job.threads[0])];
   std::vector<std::vector<std::byte*>> uploads(drivers.size());
   auto outcomes = run_threads(job.size, [&](int rank, const std::shared_ptr<Store>& store) {
     const auto index = static_cast<std::size_t>(rank);

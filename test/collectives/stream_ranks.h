@@ -54,6 +54,7 @@ struct StreamJob {
   std::function<void(int rank, PlayedDriver& driver)> at_end = {};
   // Also where ranks failed nothing may be left on the machine.
   bool leaves_nothing = false;
+  std::vector<int> threads = {};  // ranks of one process, that of the first of them; on one device
 };
 
 // What came of every rank; then nothing is left on the machine, and nobody did what nobody may, or

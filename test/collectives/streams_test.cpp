@@ -229,6 +229,30 @@ TEST_CASE("groups have the device of the communicator that they come from") {
   });
 }
 
+TEST_CASE("a buffer of a world and its groups is opened once in a process of several ranks") {
+  StreamJob job;
+  job.size = 3;
+  job.threads = {0, 1};
+  run_stream_ranks(job, [](const StreamRank& rank) {
+    constexpr std::size_t kBytes = std::size_t{3} << 20;  // more than a slot
+    const auto own = static_cast<std::byte>(rank.communicator.rank());
+    std::byte* const memory = rank.upload(std::vector<std::byte>(kBytes, own));
+    auto split = rank.communicator.split(0);
+    auto twin = rank.communicator.duplicate();
+    CallOptions options = on(rank.stream);
+    options.algorithm = "binomial_tree";
+    for (Communicator* const each : {&rank.communicator, &*split, &twin})
+      each->broadcast(memory, kBytes, ElementType::kUint8, 2, options);
+    rank.synchronize();
+    expect(memory[0] == std::byte{2} && memory[kBytes - 1] == std::byte{2}, "wrong numbers");
+    rank.communicator.barrier();
+    // Slots for each communicator, of each rank of another process, and the memory of rank 2.
+    const int opened = rank.driver.calls("ipc_open");
+    expect(opened == (rank.communicator.rank() == 2 ? 6 : 4),
+           "opened " + std::to_string(opened) + " times");
+  });
+}
+
 TEST_CASE("statistics count what streams carry, openings apart") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));

@@ -52,6 +52,14 @@ refuses "cmake, git, python3, ninja, Catch2" env "PATH=$directory" ./cmake/setup
 # What is collected here configures with the system's own packages out of sight, and nothing is left beside the folder.
 ./cmake/collect_deps.sh "$directory/deps/all" >/dev/null || fail "collect_deps.sh cannot collect what kolo was built with"
 [ "$(ls "$directory/deps")" = all ] || fail "collect_deps.sh leaves something behind"
+mkdir "$directory/deps/empty"
+ln -s empty "$directory/deps/link"
+for named in empty/ link new//; do
+  ./cmake/collect_deps.sh "$directory/deps/$named" >/dev/null || fail "collect_deps.sh cannot fill $named"
+  [ -e "$directory/deps/${named%%/*}/include/fmt/format.h" ] || fail "collect_deps.sh leaves $named without fmt"
+  rm -rf "$directory/deps/empty" && mkdir "$directory/deps/empty"
+done
+[ "$(cd "$directory/deps" && echo * .[!.]*)" = "all empty link new .[!.]*" ] || fail "collect_deps.sh leaves something beside what it fills"
 cmake -S . -B "$directory/build" -G Ninja -D "KOLO_DEPS=$directory/deps/all" -D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF \
   -D KOLO_CUDA=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "KOLO_DEPS does not configure"; }
 for package in fmt Catch2 CLI11 nlohmann_json; do

@@ -32,6 +32,8 @@ class Batches {
   // No batch comes any more; one that is open ends here.
   void close() noexcept;
   bool has_finished() const noexcept;
+  // Whether the batches that ended before are done. From any thread that knows of one's end.
+  bool has_come() const noexcept { return device_.is_done(event_); }
 
  private:
   const Device& device_;

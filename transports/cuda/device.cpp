@@ -1,7 +1,9 @@
 #include "transports/cuda/device.h"
 
 #include <fmt/format.h>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "transports/check.h"
 #include "transports/error.h"
@@ -47,6 +49,9 @@ std::string advice_for(int code) {
 constexpr const char* kIpcAdvice =
     "; processes that share device memory must see the same devices and, in containers, each "
     "other's processes (--ipc=host --pid=host); or use another transport";
+
+constexpr const char* kMappedAdvice =
+    "; another library of this process has it open, or what lay there before is still in use";
 
 }  // namespace
 
@@ -349,17 +354,21 @@ std::size_t Device::bytes_from(Address place) const {
   return before < bytes ? bytes - before : 0;
 }
 
-std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
-                        const std::string& whose) const {
+void Device::fail_to_open(int code, const std::string& whose) const {
+  fail(code, fmt::format("cuIpcOpenMemHandle_v2 of {}'s memory", whose),
+       code == kOutOfMemory     ? free_memory()
+       : code == kAlreadyMapped ? kMappedAdvice
+                                : kIpcAdvice);
+}
+
+Device::Opened Device::open_for(Openings::Use use, const IpcHandle& handle, std::size_t bytes,
+                                const std::string& whose) const {
   const Current current(*this);
-  Address mapped = 0;
-  const int code = driver_->ipc_open(&mapped, handle, kLazyPeerAccess);
-  if (code != kSuccess) {
-    fail(code, fmt::format("cuIpcOpenMemHandle_v2 of {}'s memory", whose),
-         code == kOutOfMemory ? free_memory() : kIpcAdvice);
-  }
+  const auto opened = driver_->openings().open(*driver_, context_, handle, use);
+  if (opened.is_for_now) return {};
+  if (opened.code != kSuccess) fail_to_open(opened.code, whose);
   try {
-    const std::size_t there = bytes_from(mapped);
+    const std::size_t there = bytes_from(opened.mapped);
     if (there < bytes) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
                   fmt::format("{} offers memory of {} bytes, of which the driver has {}: is it the "
@@ -367,16 +376,40 @@ std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
                               whose, bytes, there));
     }
   } catch (...) {
-    driver_->ipc_close(mapped);
+    driver_->openings().close(*driver_, opened.ticket);
     throw;
   }
-  return pointer_to(mapped);
+  return {pointer_to(opened.mapped), opened.ticket};
+}
+
+std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
+                        const std::string& whose) const {
+  constexpr auto kPatience = std::chrono::seconds(10);  // where other work is yet to end
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    if (const Opened opened = open_for({}, handle, bytes, whose); opened.mapped != nullptr)
+      return opened.mapped;
+    if (std::chrono::steady_clock::now() > deadline) fail_to_open(kAlreadyMapped, whose);
+    std::this_thread::yield();
+  }
+}
+
+bool Device::use(std::uint64_t ticket, std::uint64_t work) const {
+  return driver_->openings().use(ticket, work);
+}
+
+void Device::close(std::uint64_t ticket) const noexcept {
+  const BesideCapture beside(*driver_);
+  if (driver_->push_context(context_) != kSuccess) return;
+  driver_->openings().close(*driver_, ticket);
+  Context popped = nullptr;
+  driver_->pop_context(&popped);
 }
 
 void Device::close(std::byte* mapped) const noexcept {
   const BesideCapture beside(*driver_);
   if (driver_->push_context(context_) != kSuccess) return;
-  driver_->ipc_close(address_of(mapped));
+  driver_->openings().close(*driver_, context_, address_of(mapped));
   Context popped = nullptr;
   driver_->pop_context(&popped);
 }

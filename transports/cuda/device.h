@@ -88,10 +88,20 @@ class Device {
   std::uint64_t buffer_at(const void* pointer) const;
 
   IpcHandle export_memory(const std::byte* base) const;
-  // `bytes`: what must be there. Error kProtocol, and nothing stays open, where the driver has
-  // less.
+  // Until it is closed. `bytes`: what must be there. Error kProtocol, and nothing stays open, where
+  // the driver has less.
   std::byte* open(const IpcHandle& handle, std::size_t bytes, const std::string& whose) const;
   void close(std::byte* mapped) const noexcept;
+  // For work (openings.h). Null where it must be asked for again later, when other work is done.
+  struct Opened {
+    std::byte* mapped = nullptr;
+    std::uint64_t ticket = 0;
+  };
+  Opened open_for(Openings::Use use, const IpcHandle& handle, std::size_t bytes,
+                  const std::string& whose) const;
+  // False where it is open no more.
+  bool use(std::uint64_t ticket, std::uint64_t work) const;
+  void close(std::uint64_t ticket) const noexcept;
 
   // --- on a stream ---
 
@@ -128,6 +138,7 @@ class Device {
   std::size_t bytes_from(Address place) const;
 
   [[noreturn]] void fail(int code, const std::string& call, const std::string& advice = "") const;
+  [[noreturn]] void fail_to_open(int code, const std::string& whose) const;
   void check_call(int code, const char* call) const {
     if (code != kSuccess) [[unlikely]]
       fail(code, call);

@@ -2,8 +2,7 @@
 //
 // Every call returns the driver's result code, 0 for success. Behind it stands the installed
 // library (installed_driver.h) or, in tests, a played machine. What a failure means in words,
-// contexts and clean-up is Device's business (device.h). The numbers are those of the driver's
-// binary interface, declared here once more so that no toolkit is needed to build. From any thread.
+// contexts and clean-up is Device's business (device.h). From any thread.
 #pragma once
 
 #include <array>
@@ -11,63 +10,10 @@
 #include <cstdint>
 #include <string>
 
+#include "transports/cuda/driver_values.h"
+#include "transports/cuda/openings.h"
+
 namespace kolo::cuda {
-
-using Address = std::uint64_t;  // of device memory, or of host memory as a device sees it
-using Context = void*;
-using Stream = void*;  // null: the default one
-using Event = void*;
-
-// What opens another process's allocation.
-struct IpcHandle {
-  std::array<char, 64> bytes;
-};
-
-// Result codes that mean something to kolo.
-enum Result : int {
-  kSuccess = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kInvalidContext = 201,
-  kMapFailed = 205,
-  kAlreadyMapped = 208,
-  kInvalidHandle = 400,
-  kNotReady = 600,
-  kIllegalAddress = 700,
-  kPeerAccessAlreadyEnabled = 704,
-  kContextIsDestroyed = 709,
-  kLaunchFailed = 719,
-  kNotPermitted = 800,
-  kNotSupported = 801,
-  kSystemDriverMismatch = 803,
-};
-
-enum DeviceAttribute : int {
-  kMemoryClock = 36,     // kHz; two transfers each
-  kMemoryBusWidth = 37,  // bits
-  kCanUse64BitStreamMemoryOperations = 122,
-};
-
-enum PointerAttribute : int {
-  kMemoryType = 2,  // 1 host, 2 device
-  kBufferId = 7,    // 64 bits; of an allocation, never used again in a process
-  kIsManaged = 8,
-  kDeviceOrdinal = 9,
-  kIsIpcCapable = 10,
-  kRangeStart = 11,
-  kRangeSize = 12,
-  kMempool = 17,
-};
-
-inline constexpr unsigned kWaitUntilAtLeast = 0;  // cyclic: (int64)(word - value) >= 0
-inline constexpr unsigned kLazyPeerAccess = 1;
-inline constexpr unsigned kPortableAndMapped = 3;
-inline constexpr unsigned kEventWithoutTiming = 2;
-inline constexpr unsigned kIndependentStream = 1;  // of the default stream
-inline constexpr int kUrgent = -1000;              // of streams: clamped to what there is
-inline constexpr int kRelaxedCapture = 2;          // of a thread: all calls beside a capture
 
 class Driver {
  public:
@@ -130,6 +76,12 @@ class Driver {
   virtual int record_event(Event event, Stream stream) = 0;
   virtual int query_event(Event event) = 0;  // kNotReady while the stream has not come there
   virtual int wait_event(Stream stream, Event event) = 0;
+
+  // What is open through it. One object stands for the driver of a process.
+  Openings& openings() { return openings_; }
+
+ private:
+  Openings openings_;
 };
 
 }  // namespace kolo::cuda

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "transports/posix/library.h"
@@ -148,7 +150,13 @@ class InstalledDriver final : public Driver {
 }  // namespace
 
 std::shared_ptr<Driver> installed_driver(const std::string& library) {
-  return std::make_shared<InstalledDriver>(library);
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Driver>> in_use;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<Driver>& known = in_use[library];
+  auto driver = known.lock();
+  if (driver == nullptr) known = driver = std::make_shared<InstalledDriver>(library);
+  return driver;
 }
 
 }  // namespace kolo::cuda

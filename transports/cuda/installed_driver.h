@@ -8,7 +8,8 @@
 
 namespace kolo::cuda {
 
-// Loads once per call; the library stays. Its why_absent() says what is missing.
+// One object for a library while somebody has it: what is open in this process must be known to all
+// that open (openings.h). Its why_absent() says what is missing. From any thread.
 std::shared_ptr<Driver> installed_driver(const std::string& library = "libcuda.so.1");
 
 }  // namespace kolo::cuda

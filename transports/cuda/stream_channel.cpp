@@ -15,6 +15,7 @@ namespace {
 
 constexpr Address kArrived = offsetof(Block, arrived);
 constexpr Address kFreed = offsetof(Block, freed);
+constexpr std::size_t kMostImports = 64;
 
 }  // namespace
 
@@ -22,8 +23,9 @@ DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link&
     : device_(device),
       exports_(exports),
       link_(link),
-      imports_(device, fmt::format("rank {}", link.peer), link.is_same_process),
       batches_(device),
+      imports_(device, fmt::format("rank {}", link.peer), link.is_same_process, kMostImports,
+               [this] { return batches_.has_come(); }),
       captured_(device, link_) {
   capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
   capabilities_.segment_memory = MemoryKind::kCuda;
@@ -118,6 +120,7 @@ void DeviceChannel::end(void* stream) {
   if (captured_.is_begun()) return on_captured([&] { captured_.end(); });
   batches_.end();
   taken_by_batch_ = taken_;
+  imports_.give(taken_);
 }
 
 // --- pieces ---
@@ -159,10 +162,12 @@ void DeviceChannel::copy(void* stream, std::byte* to, const std::byte* from, std
   on_device([&] { device_.copy(to, from, bytes, stream); });
 }
 
-// Its announcement has been read, and it comes no second time.
+// Null: not now.
 std::byte* DeviceChannel::map_straight(const Exported& place, std::size_t bytes) {
   fail_if_lost("receive from", is_unmapped_);
-  return on_device([&] { return imports_.map(place, bytes, taken_ + 1); });
+  std::byte* const mapped = on_device([&] { return imports_.map(place, bytes, taken_ + 1); });
+  has_said_not_now_ |= mapped == nullptr;
+  return mapped;
 }
 
 // --- slots ---
@@ -297,8 +302,8 @@ void DeviceChannel::receive_through_slots(void* stream, std::span<std::byte> int
   } while (!into.empty());
 }
 
-// The next one, once it is there.
-bool DeviceChannel::read_announcement(Announcement& announcement, std::size_t bytes) {
+// The next one, once it is there; it stays there until it is taken.
+bool DeviceChannel::find_announcement(Announcement& announcement, std::size_t bytes) {
   check(!is_viewing_, "the segment viewed last has not been released");
   if (link_.own->announced.load(std::memory_order_acquire) == read_) {
     fail_if_lost("receive from", true);
@@ -306,7 +311,6 @@ bool DeviceChannel::read_announcement(Announcement& announcement, std::size_t by
     return false;
   }
   announcement = link_.own->ring[read_ % kAnnouncements];
-  link_.theirs->read.store(++read_, std::memory_order_release);
   if (announcement.gone != 0) imports_.forget(announcement.gone);
   if (announcement.bytes == bytes) return true;
   why_dead_ = fmt::format(
@@ -316,6 +320,10 @@ bool DeviceChannel::read_announcement(Announcement& announcement, std::size_t by
   throw Error(ErrorCode::kMismatch, link_.peer, why_dead_);
 }
 
+void DeviceChannel::take_announcement() {
+  link_.theirs->read.store(++read_, std::memory_order_release);
+}
+
 bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
   require_batch(stream);
   require_slots("receive");
@@ -323,11 +331,14 @@ bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
         "receive on a stream into host memory that no device reaches: register it with the driver, "
         "or use the channel's own receive");
   Announcement announcement;
-  if (!read_announcement(announcement, into.size())) return false;
+  if (!find_announcement(announcement, into.size())) return false;
   if (announcement.is_straight == 0) {
+    take_announcement();
     receive_through_slots(stream, into);
   } else {
     const std::byte* const from = map_straight(announcement.place, into.size());
+    if (from == nullptr) return false;
+    take_announcement();
     wait_for_arrival(stream, taken_ + 1);
     copy(stream, into.data(), from, into.size());
     publish_freed(stream);
@@ -341,11 +352,17 @@ const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
   require_slots("view_sent");
   if (is_viewing_) return viewed_at_;
   Announcement announcement;
-  if (!read_announcement(announcement, bytes)) return nullptr;
+  if (!find_announcement(announcement, bytes)) return nullptr;
+  std::byte* mapped = nullptr;
+  if (announcement.is_straight != 0) {
+    mapped = map_straight(announcement.place, bytes);
+    if (mapped == nullptr) return nullptr;
+  }
+  take_announcement();
   viewed_bytes_ = bytes;
   if (announcement.is_straight != 0) {
     viewed_ = Place::kMapped;
-    viewed_at_ = map_straight(announcement.place, bytes);
+    viewed_at_ = mapped;
     wait_for_arrival(stream, taken_ + 1);
   } else if (bytes <= link_.segment_bytes) {
     viewed_ = Place::kSlot;
@@ -384,8 +401,7 @@ void DeviceChannel::drain(void* stream) {
 std::byte* DeviceChannel::map(const Exported& place, std::size_t bytes) {
   require_open();
   fail_if_lost("map memory of", is_unmapped_);
-  constexpr std::uint64_t kAlways = ~std::uint64_t{0};
-  return imports_.map(place, bytes, kAlways);
+  return imports_.map(place, bytes, Imports::kAlways);
 }
 
 // --- the end ---

@@ -60,7 +60,7 @@ class DeviceChannel final : public StreamChannel {
   void require_whole() override { fail_if_lost("believe what came from", false); }
   std::string why_not_captured() const override { return ""; }
 
-  // The peer's exported memory here, until the end.
+  // The peer's exported memory here, until the end; null where other work must be done first.
   std::byte* map(const Exported& place, std::size_t bytes);
 
   // --- for the transport ---
@@ -114,7 +114,8 @@ class DeviceChannel final : public StreamChannel {
   void publish_freed(void* stream);
   void send_through_slots(void* stream, std::span<const std::byte> data);
   void receive_through_slots(void* stream, std::span<std::byte> into);
-  bool read_announcement(Announcement& announcement, std::size_t bytes);
+  bool find_announcement(Announcement& announcement, std::size_t bytes);
+  void take_announcement();
   void count_received(std::size_t bytes);
   std::byte* landing(std::size_t bytes);
   std::byte* slot(std::byte* slots, std::uint64_t piece) const;
@@ -122,11 +123,11 @@ class DeviceChannel final : public StreamChannel {
   const Device& device_;
   Exports& exports_;
   const Link link_;
-  Imports imports_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;
 
   Batches batches_;
+  Imports imports_;
   CapturedChannel captured_;
   std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
 

@@ -100,6 +100,132 @@ TEST_CASE("an allocation is opened once, and shows the peer's bytes at its own p
   CHECK(two.machine.violations().empty());
 }
 
+TEST_CASE("what several channels of a process have open is opened once, and closed by the last") {
+  Two two;
+  Imports split(two.importer, "rank 1", false);
+  const Device again(two.other, 0);
+  Imports thread(again, "rank 2", false);
+  std::byte* const memory = two.exporter.allocate(4096);
+  Exports exports_of_split(two.exporter);
+  const auto place = two.exports.find(memory, 8);
+  const auto there = exports_of_split.find(memory + 8, 8);
+  std::byte* const seen = two.imports.map(*place, 8, 1);
+  CHECK(split.map(*there, 8, 1) == seen + 8);
+  CHECK(thread.map(*place, 8, 1) == seen);
+  CHECK(two.other->calls("ipc_open") == 1);
+  two.imports.close_all();
+  split.forget(there->buffer);
+  split.finish(1);
+  CHECK(two.other->calls("ipc_close") == 0);
+  CHECK(thread.map(*place, 8, 2) == seen);
+  std::byte* const slots = again.open(place->handle, 4096, "rank 1");
+  CHECK(slots == two.importer.open(place->handle, 4096, "rank 1"));
+  thread.close_all();
+  again.close(slots);
+  CHECK(two.other->calls("ipc_close") == 0);
+  two.importer.close(slots);
+  CHECK(two.other->calls("ipc_open") == 1);
+  CHECK(two.other->calls("ipc_close") == 1);
+  two.exporter.free(memory);
+  CHECK(two.machine.violations().empty());
+}
+
+TEST_CASE("an allocation is opened once for each device of a process") {
+  PlayedMachine machine(2);
+  const auto one = machine.process();
+  const auto other = machine.process();
+  const Device exporter(one, 0);
+  const Device first(other, 0);
+  const Device second(other, 1);
+  std::byte* const memory = exporter.allocate(64);
+  const IpcHandle handle = exporter.export_memory(memory);
+  std::byte* const here = first.open(handle, 64, "rank 1");
+  std::byte* const there = second.open(handle, 64, "rank 1");
+  CHECK(here != there);
+  first.close(here);
+  CHECK(other->calls("ipc_close") == 1);
+  second.close(there);
+  exporter.free(memory);
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("what lies where memory in use lay is opened when that work is done") {
+  PlayedMachine machine;
+  const auto one = machine.process();
+  const auto other = machine.process();
+  const Device exporter(one, 0);
+  const Device importer(other, 0);
+  bool is_done = false;
+  Exports exports(exporter);
+  Imports imports(importer, "rank 1", false, 64, [&] { return is_done; });
+  std::byte* const memory = exporter.allocate(4096);
+  imports.map(*exports.find(memory, 8), 8, 1);
+  one->replace(memory);
+  const auto place = *exports.find(memory, 8);
+  CHECK_THROWS_WITH(imports.map(place, 8, 2), ContainsSubstring("was it freed too early?"));
+  imports.give(1);
+  CHECK(imports.map(place, 8, 2) == nullptr);
+  CHECK(imports.map(place, 8, 2) == nullptr);
+  CHECK(other->calls("ipc_open") == 1);
+  is_done = true;
+  CHECK(imports.map(place, 8, 2) != nullptr);
+  CHECK(other->calls("ipc_open") == 2);
+  CHECK(other->calls("ipc_close") == 1);
+  imports.close_all();
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("what another channel has open where new memory lies is closed when its work is done") {
+  Two two;
+  bool is_done = false;
+  Imports split(two.importer, "rank 1", false, 64, [&] { return is_done; });
+  std::byte* const memory = two.exporter.allocate(4096);
+  const Exported before = *two.exports.find(memory, 8);
+  split.map(before, 8, 1);
+  two.one->replace(memory);
+  const Exported after = *two.exports.find(memory, 8);
+  CHECK_THROWS_WITH(two.imports.map(after, 8, 1), ContainsSubstring("CUDA_ERROR_ALREADY_MAPPED") &&
+                                                      ContainsSubstring("still in use"));
+  split.give(1);
+  CHECK(two.imports.map(after, 8, 1) == nullptr);
+  is_done = true;
+  std::byte* const seen = two.imports.map(after, 8, 1);
+  REQUIRE(seen != nullptr);
+  CHECK(two.other->calls("ipc_close") == 1);
+  // The one that lost it learns that when it wants it again, or another.
+  CHECK(split.map(after, 8, 2) == seen);
+  split.forget(before.buffer);
+  split.close_all();
+  CHECK(two.other->calls("ipc_close") == 1);
+  two.imports.close_all();
+  CHECK(two.other->calls("ipc_close") == 2);
+  CHECK(two.machine.violations().empty());
+}
+
+TEST_CASE("of a block of small allocations all must be closed before one that lies there anew") {
+  PlayedMachine machine;
+  machine.block_bytes = std::size_t{1} << 46;  // whatever lies where
+  const auto one = machine.process();
+  const auto other = machine.process();
+  const Device exporter(one, 0);
+  const Device importer(other, 0);
+  Exports exports(exporter);
+  Imports imports(importer, "rank 1", false);
+  std::byte* const first = exporter.allocate(4096);
+  std::byte* const second = exporter.allocate(4096);
+  std::byte* const mapped = imports.map(*exports.find(first, 8), 8, 1);
+  CHECK(imports.map(*exports.find(second, 8), 8, 1) != mapped);
+  CHECK(other->calls("ipc_open") == 2);
+  imports.finish(1);
+  one->replace({first, second});
+  std::byte* const third = exporter.allocate(4096);
+  CHECK(imports.map(*exports.find(third, 8), 8, 2) != nullptr);
+  CHECK(other->calls("ipc_close") == 2);
+  CHECK(imports.map(*exports.find(first, 8), 8, 2) != nullptr);
+  imports.close_all();
+  CHECK(machine.violations().empty());
+}
+
 TEST_CASE("a freed allocation is closed, and not before the work that uses it is done") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);

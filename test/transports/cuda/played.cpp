@@ -210,6 +210,8 @@ const char* PlayedDriver::error_name(int code) {
       return "CUDA_ERROR_OUT_OF_MEMORY";
     case cuda::kNoDevice:
       return "CUDA_ERROR_NO_DEVICE";
+    case cuda::kAlreadyMapped:
+      return "CUDA_ERROR_ALREADY_MAPPED";
     case cuda::kInvalidHandle:
       return "CUDA_ERROR_INVALID_HANDLE";
     case cuda::kNotSupported:

@@ -11,7 +11,9 @@
 //
 // It is stricter than a device: an address that is not the process's own, memory freed while a peer
 // has it open, a handle opened in the process that made it, a stream used after its end: each is a
-// violation with a text, where a device would give garbage.
+// violation with a text, where a device would give garbage. A handle that is open in the context is
+// kAlreadyMapped, as in practice, and so is memory where there is still open what lay there before:
+// in the same bytes, or in the same block, which small allocations share.
 #pragma once
 
 #include <atomic>
@@ -84,15 +86,22 @@ class PlayedMachine {
   int driver_version = 13000;
   std::string absent;  // why there is no driver
   std::size_t bytes_per_device = std::size_t{1} << 30;
+  std::size_t block_bytes = std::size_t{2} << 20;  // that small allocations share
 
  private:
   friend class PlayedDriver;
 
+  struct Block {
+    int allocations = 0;  // none: the block is gone
+  };
+
   struct Backing {
     std::size_t bytes = 0;
     int device = 0;
-    std::unique_ptr<posix::SharedMemory> memory;
-    int times_open = 0;  // by other processes
+    std::shared_ptr<posix::SharedMemory> memory;
+    std::shared_ptr<Block> block;
+    std::uint64_t handle = 0;  // its number, once it has one
+    int times_open = 0;        // by other processes
     bool is_exported = false;
     bool is_freed = false;
     const PlayedDriver* owner = nullptr;
@@ -153,6 +162,7 @@ class PlayedDriver final : public cuda::Driver {
   std::byte* make_memory(std::size_t bytes, Kind kind, int device = 0);
   // Freed and allocated anew, at the same address.
   void replace(std::byte* memory);
+  void replace(const std::vector<std::byte*>& memory);  // all freed before any is allocated
 
   // The device of the context that is current in every thread of the process; -1: none.
   int current = -1;
@@ -212,6 +222,8 @@ class PlayedDriver final : public cuda::Driver {
     std::uint64_t buffer = 0;
     bool is_host = false;
     bool is_import = false;
+    int context = 0;                                  // an import's device
+    std::pair<int, std::uint64_t> handle{};           // the process and the number of an import's
     std::shared_ptr<PlayedMachine::Backing> backing;  // device memory
     std::unique_ptr<posix::SharedMemory> mapping;     // of an import
     std::unique_ptr<std::byte[]> pinned;              // of allocate_host
@@ -229,6 +241,10 @@ class PlayedDriver final : public cuda::Driver {
   // Counts the call; what it shall end with.
   int enter(const char* function);
   int allocate_kind(cuda::Address* memory, std::size_t bytes, Kind kind, int device);
+  void replace_all(const std::vector<std::byte*>& memory);
+  void begin_block(Range& range, cuda::Address memory);
+  void end_backing(PlayedMachine::Backing& backing);
+  bool is_in_the_way(const Range& open, const Range& wanted) const;
   std::pair<const cuda::Address, Range>* range_of(cuda::Address address);
   std::byte* resolve(cuda::Address address, std::size_t bytes, const char* what);
   void violate(const std::string& text);
@@ -245,6 +261,7 @@ class PlayedDriver final : public cuda::Driver {
   std::map<std::string, int> calls_;
   std::map<std::string, Failure> failures_;
   std::map<cuda::Address, Range> ranges_;
+  std::map<cuda::Address, std::weak_ptr<PlayedMachine::Block>> blocks_;  // of small allocations
   std::set<Event*> events_;
   std::vector<std::unique_ptr<Event>> all_events_;
   std::vector<std::unique_ptr<PlayedGraph>> graphs_;

@@ -47,8 +47,65 @@ std::byte* PlayedDriver::make_memory(std::size_t bytes, Kind kind, int device) {
 
 void PlayedDriver::replace(std::byte* memory) {
   const std::lock_guard lock(machine_.mutex_);
-  Range& range = ranges_.at(address_of(memory));
-  range.buffer = ++last_buffer_;
+  replace_all({memory});
+}
+
+void PlayedDriver::replace(const std::vector<std::byte*>& memory) {
+  const std::lock_guard lock(machine_.mutex_);
+  replace_all(memory);
+}
+
+void PlayedDriver::replace_all(const std::vector<std::byte*>& memory) {
+  for (std::byte* const each : memory) end_backing(*ranges_.at(address_of(each)).backing);
+  for (std::byte* const each : memory) {
+    Range& range = ranges_.at(address_of(each));
+    const PlayedMachine::Backing& before = *range.backing;
+    auto backing = std::make_shared<PlayedMachine::Backing>();
+    backing->bytes = before.bytes;
+    backing->device = before.device;
+    backing->memory = before.memory;
+    backing->owner = this;
+    range.buffer = ++last_buffer_;
+    range.backing = std::move(backing);
+    begin_block(range, address_of(each));
+  }
+}
+
+// Of the block that its neighbours are in, if it is small.
+void PlayedDriver::begin_block(Range& range, Address memory) {
+  std::shared_ptr<PlayedMachine::Block> block;
+  if (range.bytes < machine_.block_bytes) {
+    auto& shared = blocks_[memory / machine_.block_bytes];
+    block = shared.lock();
+    if (block == nullptr || block->allocations == 0)
+      shared = block = std::make_shared<PlayedMachine::Block>();
+  } else {
+    block = std::make_shared<PlayedMachine::Block>();
+  }
+  ++block->allocations;
+  range.backing->block = std::move(block);
+}
+
+void PlayedDriver::end_backing(PlayedMachine::Backing& backing) {
+  backing.is_freed = true;
+  --backing.block->allocations;
+}
+
+// Whether the driver refuses to map `wanted` while `open` is.
+bool PlayedDriver::is_in_the_way(const Range& open, const Range& wanted) const {
+  if (!open.is_import || open.context != wanted.context) return false;
+  if (open.handle == wanted.handle) return true;
+  const PlayedMachine::Backing& one = *open.backing;
+  const PlayedMachine::Backing& other = *wanted.backing;
+  if (one.owner == nullptr || one.owner != other.owner) return false;
+  const auto begin = [](const PlayedMachine::Backing& backing) {
+    return address_of(backing.memory->bytes().data());
+  };
+  const auto meet = [&](Address unit) {
+    return begin(one) / unit <= (begin(other) + other.bytes - 1) / unit &&
+           begin(other) / unit <= (begin(one) + one.bytes - 1) / unit;
+  };
+  return meet(1) || (one.block->allocations == 0 && meet(machine_.block_bytes));
 }
 
 int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, int device) {
@@ -63,8 +120,9 @@ int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, i
   range.backing->bytes = bytes;
   range.backing->device = device;
   range.backing->owner = this;
-  range.backing->memory = std::make_unique<posix::SharedMemory>(bytes);
+  range.backing->memory = std::make_shared<posix::SharedMemory>(bytes);
   *memory = address_of(range.backing->memory->bytes().data());
+  begin_block(range, *memory);
   ranges_.emplace(*memory, std::move(range));
   return 0;
 }
@@ -105,7 +163,7 @@ int PlayedDriver::free(Address memory) {
   }
   PlayedMachine::Backing& backing = *found->second.backing;
   if (backing.times_open != 0) violate("free of memory that a peer has open");
-  backing.is_freed = true;
+  end_backing(backing);
   machine_.used_[backing.device] -= backing.bytes;
   ranges_.erase(found);
   return 0;
@@ -200,9 +258,9 @@ int PlayedDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
   if (found == ranges_.end() || found->second.kind != Kind::kDevice || found->second.is_import ||
       found->second.is_host)
     return cuda::kInvalidValue;
-  const PlayedMachine::Backing& backing = *found->second.backing;
-  const Handle made{++machine_.last_handle_, ::getpid(), backing.memory->descriptor(),
-                    backing.bytes};
+  PlayedMachine::Backing& backing = *found->second.backing;
+  if (backing.handle == 0) backing.handle = ++machine_.last_handle_;
+  const Handle made{backing.handle, ::getpid(), backing.memory->descriptor(), backing.bytes};
   machine_.handles_[made.number] = found->second.backing;
   std::memcpy(handle->bytes.data(), &made, sizeof(made));
   return 0;
@@ -233,6 +291,11 @@ int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsig
   range.bytes = range.backing->bytes;
   range.buffer = ++last_buffer_;
   range.is_import = true;
+  range.context = played::pushed_device();
+  range.handle = {said.process, said.number};
+  for (const auto& [address, open] : ranges_) {
+    if (is_in_the_way(open, range)) return cuda::kAlreadyMapped;
+  }
   ++range.backing->times_open;
   *memory = address_of(range.mapping->bytes().data());
   ranges_.emplace(*memory, std::move(range));

@@ -197,6 +197,34 @@ TEST_CASE("memory freed and allocated anew at its address is opened anew, and th
   pair.end();
 }
 
+TEST_CASE("what lies where a stream still reads is not received before the stream has read") {
+  Pair pair;
+  std::byte* const from = pair.memory(0, 4096, 0);
+  std::byte* const into = pair.memory(1, 4096, 9);
+  pair.machine.run_when_told();
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 4096}, kPlain));
+  REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, 4096}, kPlain));
+  pair.end();
+  pair.begin();
+  pair.ranks[0].driver->replace(from);
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 4096}, kPlain));
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(pair.to_other(1).receive(pair.streams[1], {into, 4096}, kPlain));
+    CHECK(pair.to_other(1).view_sent(pair.streams[1], 4096) == nullptr);
+    CHECK_FALSE(pair.ranks[1].transport->arm());
+  }
+  CHECK(pair.machine.run());
+  CHECK(pair.to_other(1).view_sent(pair.streams[1], 4096) != nullptr);
+  pair.to_other(1).release(pair.streams[1]);
+  CHECK(pair.machine.run());
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 3);  // the slots' and two
+  CHECK(pair.ranks[1].driver->calls("ipc_close") == 1);
+  pair.machine.run_at_once();
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
 TEST_CASE("a batch on another stream waits for the last one, whose stream may be gone") {
   Pair pair;
   pair.to_other(1).view(pair.streams[1], 8);

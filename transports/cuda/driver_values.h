@@ -1,0 +1,66 @@
+// The driver's types, result codes and numbers, as its binary interface has them: declared here
+// once more so that no toolkit is needed to build.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace kolo::cuda {
+
+using Address = std::uint64_t;  // of device memory, or of host memory as a device sees it
+using Context = void*;
+using Stream = void*;  // null: the default one
+using Event = void*;
+
+// What opens another process's allocation.
+struct IpcHandle {
+  std::array<char, 64> bytes;
+};
+
+// Result codes that mean something to kolo.
+enum Result : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidContext = 201,
+  kMapFailed = 205,
+  kAlreadyMapped = 208,
+  kInvalidHandle = 400,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kPeerAccessAlreadyEnabled = 704,
+  kContextIsDestroyed = 709,
+  kLaunchFailed = 719,
+  kNotPermitted = 800,
+  kNotSupported = 801,
+  kSystemDriverMismatch = 803,
+};
+
+enum DeviceAttribute : int {
+  kMemoryClock = 36,     // kHz; two transfers each
+  kMemoryBusWidth = 37,  // bits
+  kCanUse64BitStreamMemoryOperations = 122,
+};
+
+enum PointerAttribute : int {
+  kMemoryType = 2,  // 1 host, 2 device
+  kBufferId = 7,    // 64 bits; of an allocation, never used again in a process
+  kIsManaged = 8,
+  kDeviceOrdinal = 9,
+  kIsIpcCapable = 10,
+  kRangeStart = 11,
+  kRangeSize = 12,
+  kMempool = 17,
+};
+
+inline constexpr unsigned kWaitUntilAtLeast = 0;  // cyclic: (int64)(word - value) >= 0
+inline constexpr unsigned kLazyPeerAccess = 1;
+inline constexpr unsigned kPortableAndMapped = 3;
+inline constexpr unsigned kEventWithoutTiming = 2;
+inline constexpr unsigned kIndependentStream = 1;  // of the default stream
+inline constexpr int kUrgent = -1000;              // of streams: clamped to what there is
+inline constexpr int kRelaxedCapture = 2;          // of a thread: all calls beside a capture
+
+}  // namespace kolo::cuda
