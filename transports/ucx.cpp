@@ -16,7 +16,7 @@
 #include "transports/transport_kind.h"
 #include "transports/ucx/carriers.h"
 #include "transports/ucx/channel.h"
-#include "transports/ucx/opening.h"
+#include "transports/ucx/descriptors.h"
 #include "transports/ucx/pieces.h"
 #include "transports/waiting.h"
 
@@ -34,10 +34,8 @@ using ucx::UcxChannel;
 constexpr int kAllConnect = 32;
 
 // Descriptors, as counted with UCX 1.13 and two devices of the network: five of the process, twelve
-// of a rank, four for a moment; half as many more are for machines with more devices. Of each peer
-// a connection of tcp's each way, and a lifeline.
+// of a rank, four for a moment; half as many more are for machines with more devices.
 constexpr int kDescriptors = 32;
-constexpr int kDescriptorsPerPeer = 3;
 
 // How long a transport that is destroyed tries to send the rest, and one that is closed to let go
 // of what was drained.
@@ -53,8 +51,11 @@ static_assert(UcxSettings{}.queued_segment_bytes <= ucx::kQueuePiece);
 
 class UcxTransport final : public Transport {
  public:
-  UcxTransport(const TransportRequest& request, const UcxSettings& settings)
+  // With `promised` for UCX itself, and later for all peers where all connect.
+  UcxTransport(const TransportRequest& request, const UcxSettings& settings,
+               ucx::PromisedDescriptors& promised)
       : size_(request.size), station_(ucx::library(), request.rank, request.size) {
+    promised.opened();
     station_.asks_as_told = settings.asks_as_told;
     let_messages_in();
     exchange_cards(request, settings);
@@ -380,8 +381,8 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   check(request.store != nullptr, "a transport needs a store");
   try {
     const int peers = request.size <= kAllConnect ? request.size - 1 : 0;
-    ucx::require_descriptors(kDescriptors + peers * kDescriptorsPerPeer);
-    return std::make_unique<UcxTransport>(request, settings);
+    ucx::PromisedDescriptors promised(kDescriptors, peers * ucx::kDescriptorsPerPeer);
+    return std::make_unique<UcxTransport>(request, settings, promised);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable ||
         std::string_view(error.what()).starts_with("rank "))

@@ -295,7 +295,7 @@ def words(tree):
 
 def transport_names(tree):
     """Upper layers ask what a channel can do, never which transport it is."""
-    names = tree.transports() | {"tcp", "shm", "inproc", "ucx", "ofi", "cuda_ipc"}
+    names = tree.transports()
     pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(sorted(names))})(?![A-Za-z0-9])", re.IGNORECASE)
     for path in tree.sources("collectives", "tensor"):
         if path.startswith("collectives/examples/"):

@@ -6,8 +6,16 @@
 #include "transports/check.h"
 #include "transports/error.h"
 #include "transports/ucx/carriers.h"
+#include "transports/ucx/descriptors.h"
 
 namespace kolo::ucx {
+
+namespace {
+
+// UCX opens as many while it connects, and the process may as well.
+constexpr int kDescriptorsForAMoment = 5;
+
+}  // namespace
 
 UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
                        std::size_t preferred_bytes)
@@ -28,6 +36,18 @@ UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
 
 void UcxChannel::connect() {
   if (outbox_.is_connected() || !lost_.empty()) return;
+  std::optional<PromisedDescriptors> promised;
+  try {
+    if (!station_.is_meeting) promised.emplace(kDescriptorsPerPeer + kDescriptorsForAMoment, 0);
+  } catch (const Error& error) {
+    throw Error(error.code(), peer_,
+                fmt::format("rank {}: cannot connect to rank {} (ucx): {}", station_.rank, peer_,
+                            error.what()));
+  }
+  connect_now();
+}
+
+void UcxChannel::connect_now() {
   const Card& card = station_.cards[static_cast<std::size_t>(peer_)];
   const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
   const bool is_on_this_host = card.identity == own.identity;

@@ -16,6 +16,9 @@
 
 namespace kolo::ucx {
 
+// Of each peer a connection of tcp's each way, and a lifeline.
+inline constexpr int kDescriptorsPerPeer = 3;
+
 class UcxChannel final : public Channel {
  public:
   UcxChannel(Station& station, int peer, std::size_t longest_bytes, std::size_t preferred_bytes);
@@ -35,7 +38,9 @@ class UcxChannel final : public Channel {
 
   // --- for the transport ---
 
-  // Does nothing where it is done. Nothing is waited for; who is gone already is lost.
+  // Does nothing where it is done. Nothing is waited for; who is gone already is lost. Error
+  // kUnavailable, after which it may be tried again, where descriptors are short, but while ranks
+  // meet: then all of them have been promised some.
   void connect();
 
   // Another try where the peer's lifeline had no room.
@@ -103,6 +108,7 @@ class UcxChannel final : public Channel {
   void throw_if_lost() const;
 
  private:
+  void connect_now();
   void watch();
   void part(std::uint32_t sent, std::uint32_t taken) noexcept;
   void flush();

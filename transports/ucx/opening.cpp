@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <cerrno>
 #include <csignal>
 #include <ctime>
 #include <memory>
 #include <set>
-#include <vector>
 
 #include "transports/error.h"
-#include "transports/posix/descriptor.h"
 #include "transports/settings.h"
 #include "transports/transport.h"
 #include "transports/ucx/carriers.h"
@@ -147,23 +143,6 @@ std::string ways_there_are(const Library& ucp) {
 
 std::string resources_of(const Library& ucp, ucp_context_h context) {
   return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
-}
-
-void require_descriptors(int needed) {
-  std::vector<posix::Descriptor> free;
-  while (static_cast<int>(free.size()) < needed) {
-    posix::Descriptor next(::eventfd(0, EFD_CLOEXEC));
-    if (!next.is_open()) {
-      const std::string why = posix::error_text(errno);
-      const std::size_t count = free.size();
-      free.clear();
-      throw Error(ErrorCode::kUnavailable, kNoPeer,
-                  fmt::format("UCX may need {} more file descriptors here, and can have {}: {}; or "
-                              "choose another transport (KOLO_TRANSPORT)",
-                              needed, count, why));
-    }
-    free.push_back(std::move(next));
-  }
 }
 
 Opened open_worker(const Library& ucp, int size) {

@@ -15,10 +15,6 @@ struct Opened {
 // kUnavailable says what there is in place of what was asked for.
 Opened open_worker(const Library& ucp, int size);
 
-// Error kUnavailable unless this process can open `needed` more file descriptors now: where UCX
-// lacks one it aborts the process, or is as it comes to connecting.
-void require_descriptors(int needed);
-
 // What ucp_context_print_info prints.
 std::string resources_of(const Library& ucp, ucp_context_h context);
 
