@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "test/fuzz/input.h"
@@ -27,6 +26,7 @@ namespace {
 // Longer than what is received into buffers and copied, and than what rxm never announces.
 constexpr std::size_t kSegmentBytes = 20480;
 constexpr std::uint32_t kToken = 5;  // the peer's
+constexpr std::size_t kNoWindows[] = {0, ofi::kSlots - 1, ofi::kLongestWindow + 1};
 constexpr int kErrors[] = {5, 11, 104, 107, 126};
 constexpr std::size_t kLengths[] = {0, 1, 8, 64, 65, 4096, 4097, 16385, kSegmentBytes};
 
@@ -38,8 +38,8 @@ class Game {
     played_fabric().provider = kind == 0 ? "sockets" : "tcp;ofi_rxm";
     const bool has_early_word = kind == 1 || kind == 2;
     if (has_early_word) {
-      const auto word = some_word(static_cast<ofi::WordKind>(input_.below(16)), false);
-      if (word) played_fabric().early_words.push_back(*word);
+      const auto kind_of_word = static_cast<ofi::WordKind>(input_.below(16));
+      played_fabric().early_words.push_back(some_word(kind_of_word, false));
     }
     played_fabric().refusals = kind == 2 ? 1 : 0;
     const auto store = make_local_store();
@@ -47,7 +47,10 @@ class Game {
     card.provider = played_fabric().provider;
     card.name = "a peer";  // as long as the played ones
     card.segment_bytes = kSegmentBytes;
-    card.window = ofi::kSlots + input_.below(ofi::kLongestWindow - ofi::kSlots + 1);
+    constexpr unsigned kWindows = ofi::kLongestWindow - ofi::kSlots + 1;
+    const unsigned window = input_.below_or_rare(kWindows, std::size(kNoWindows));
+    const bool is_window = window < kWindows;
+    card.window = is_window ? ofi::kSlots + window : kNoWindows[window - kWindows];
     card.token = kToken;
     card.process = "another";
     card.lifeline = lifeline_.address();
@@ -60,7 +63,13 @@ class Game {
     settings.can_sleep = kind == 0 || kind == 2;
     if (settings.can_sleep) played_fabric().descriptor = event_.descriptor();
     settings.patience = std::chrono::milliseconds(0);
-    transport_ = make_ofi({0, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
+    try {
+      transport_ = make_ofi({0, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
+      require(is_window, "a window is one that ranks have");
+    } catch (const Error& error) {
+      require(!is_window && error.code() == ErrorCode::kProtocol, "such a card is no error");
+      return;
+    }
     const auto own = ofi::card_from_text(*store->try_get("card/0"), 0);
     token_ = own.token;
     window_ = std::min<std::uint64_t>(own.window, card.window);
@@ -80,7 +89,7 @@ class Game {
   Game& operator=(const Game&) = delete;
 
   void play() {
-    while (!input_.is_empty()) {
+    while (transport_ && !input_.is_empty()) {
       try {
         step();
       } catch (const Error& error) {
@@ -130,32 +139,33 @@ class Game {
 
   void bring_segment() {
     std::vector<std::byte> data(length(), static_cast<std::byte>(brought_.size()));
-    const auto word = some_word(ofi::WordKind::kData, true);
-    if (!word) return;
-    played_fabric().bring({ofi::data_tag(token_, 1), *word, data});
+    played_fabric().bring({ofi::data_tag(token_, 1), some_word(ofi::WordKind::kData, true), data});
     brought_.push_back(data.size());
   }
 
   void bring_word() {
     const auto kind = static_cast<ofi::WordKind>(input_.below(16));
-    const auto word = some_word(kind, false);
-    if (word) played_fabric().bring({ofi::control_tag(token_), *word, {}});
+    played_fabric().bring({ofi::control_tag(token_), some_word(kind, false), {}});
   }
 
-  // Nothing where it would say that more was taken than has left. Segments are known by their tag,
-  // whatever their word says.
-  std::optional<std::uint64_t> some_word(ofi::WordKind kind, bool is_segment) {
+  // Segments are known by their tag, whatever their word says.
+  std::uint64_t some_word(ofi::WordKind kind, bool is_segment) {
     const unsigned choice = input_.below(16);
     ofi::Word word{kind, 1, known_taken_ + input_.below(8)};
     if (choice == 0) word.count = input_.number<std::uint64_t>();
     if (choice == 1) word.rank = input_.number<std::uint32_t>();
     const auto bits = ofi::to_bits(word);
     word = ofi::word_from_bits(bits);
-    if (!is_segment && (kind != ofi::WordKind::kCredit || word.rank != 1)) return bits;
-    const auto taken = ofi::whole_count(word.count, known_taken_);
-    if (taken > left_) return std::nullopt;
-    known_taken_ = taken;
+    if (is_segment || (kind == ofi::WordKind::kCredit && word.rank == 1))
+      said_taken_.push_back(ofi::whole_count(word.count, known_taken_));
     return bits;
+  }
+
+  // No more can have been taken than were given, by the time that it is heard.
+  void believe() {
+    for (const std::uint64_t taken : said_taken_) {
+      if (taken <= given_.size()) known_taken_ = std::max(known_taken_, taken);
+    }
   }
 
   void finish_send() {
@@ -206,6 +216,7 @@ class Game {
 
   // What leaves, in the order in which it was given.
   void look_at_sent() {
+    believe();
     const auto& sent = played_fabric().sent;
     for (; looked_at_ < sent.size(); ++looked_at_) {
       const auto& each = sent[looked_at_];
@@ -216,7 +227,7 @@ class Game {
                 "segments leave in their order");
         for (const std::byte byte : each.data)
           require(byte == static_cast<std::byte>(left_), "what leaves is what was given");
-        require(++left_ - known_taken_ <= window_, "no more leaves than there is room for");
+        require(++left_ <= known_taken_ + window_, "no more leaves than there is room for");
       }
       if (word.kind == ofi::WordKind::kData || word.kind == ofi::WordKind::kCredit)
         require(word.count <= taken_, "credit is for what was taken");
@@ -295,7 +306,8 @@ class Game {
   std::uint64_t left_ = 0;
   std::uint64_t taken_ = 0;
   std::uint64_t known_taken_ = 0;  // by the peer, as it has said
-  std::size_t looked_at_ = 0;      // of what was sent
+  std::vector<std::uint64_t> said_taken_;
+  std::size_t looked_at_ = 0;  // of what was sent
   bool is_at_end_ = false;
 };
 
