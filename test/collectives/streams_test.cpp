@@ -385,4 +385,15 @@ TEST_CASE("a rank whose device is not there says so on every rank") {
   }
 }
 
+TEST_CASE("a driver that is older than the kernels' runtime is refused with both versions") {
+  PlayedMachine machine;
+  machine.driver_version = 12080;
+  RankDevice device = *played_device(machine, machine.process());
+  device.runtime_version = 13000;
+  CommunicatorOptions options;
+  options.device = std::make_shared<const RankDevice>(device);
+  CHECK_THROWS_WITH(Communicator(0, 1, make_local_store(), options),
+                    ContainsSubstring("driver is for CUDA 12.8, older than the runtime 13.0"));
+}
+
 }  // namespace kolo::test
