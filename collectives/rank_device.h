@@ -26,6 +26,9 @@ struct RankDevice {
   // Kernels for the device of that number; called once for every communicator.
   std::function<std::unique_ptr<DeviceMath>(int number)> make_math;
   std::string process = {};  // equal for ranks of one process; empty: found out
+  // Of the CUDA runtime that the kernels were built with, 13000 for 13.0: an older driver is
+  // refused with both versions. 0: there is none.
+  int runtime_version = 0;
 };
 
 }  // namespace kolo

@@ -44,7 +44,9 @@ Streams::Own::~Own() {
 Streams::Streams(const RankDevice& wanted, int rank) : rank_(rank), own_(std::make_unique<Own>()) {
   check(wanted.make_math != nullptr, "a device without kernels: RankDevice::make_math is empty");
   own_->driver = wanted.driver ? wanted.driver : cuda::installed_driver();
-  if (const auto why = cuda::why_unusable(*own_->driver); !why.empty())
+  cuda::DriverSettings needed;
+  needed.runtime_version = wanted.runtime_version;
+  if (const auto why = cuda::why_unusable(*own_->driver, needed); !why.empty())
     throw Error(ErrorCode::kUnavailable, kNoPeer, why);
   auto device = std::make_shared<RankDevice>(wanted);
   device->driver = own_->driver;

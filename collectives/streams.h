@@ -76,7 +76,7 @@ class Streams {
   void require_places(Call& call);
   // Memory that the driver does not know: the host's, and neither pinned nor managed.
   bool is_plain(const void* memory) const {
-    return memory == nullptr || own_->at->buffer_at(memory) == 0;
+    return memory == nullptr || !own_->at->is_known(memory);
   }
 
   // What a stream may send before the peer's has received any of it.

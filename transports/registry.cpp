@@ -199,6 +199,19 @@ void require_known(const std::vector<TransportKind>& kinds, std::string_view nam
   throw std::invalid_argument(refusal_of(name, transport_names(), left_out_transports()));
 }
 
+// Device memory is staged over what does not serve it; `why` so, where another was to serve it.
+std::unique_ptr<Transport> make_for_device(const TransportKind& kind,
+                                           const TransportRequest& request,
+                                           const std::string& why = "") {
+  const auto make = [&] { return decorate(make_or_tell_why(kind, request), request); };
+  if (!request.device || kind.serves_devices != nullptr) return make();
+  StagedSettings staged;
+  staged.device = request.device->number;
+  staged.driver = request.device->driver;
+  staged.why = why;
+  return make_staged(make, kind.name, request.rank, staged);
+}
+
 }  // namespace
 
 std::vector<std::string_view> transport_names() {
@@ -275,13 +288,17 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
       std::string_view(resolved).substr(std::min(resolved.find('?'), resolved.size()));
   agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
            complete);
-  const TransportKind& chosen = kind ? *kind : choose(kinds, complete);
-  const auto make = [&] { return decorate(make_or_tell_why(chosen, complete), complete); };
-  if (!complete.device || chosen.serves_devices != nullptr) return make();
-  StagedSettings staged;
-  staged.device = complete.device->number;
-  staged.driver = complete.device->driver;
-  return make_staged(make, chosen.name, complete.rank, staged);
+  if (kind) return make_for_device(*kind, complete);
+  const TransportKind& chosen = choose(kinds, complete);
+  try {
+    return make_for_device(chosen, complete);
+  } catch (const RefusedByAll& refused) {
+    if (chosen.serves_devices == nullptr) throw;
+    TransportRequest instead = complete;
+    instead.store = prefixed(complete.store, "staged/");
+    instead.devices.clear();
+    return make_for_device(choose(kinds, instead), instead, refused.what());
+  }
 }
 
 }  // namespace kolo

@@ -119,9 +119,10 @@ class StagedChannel final : public decorators::ForwardingChannel {
 class StagedTransport final : public decorators::ForwardingTransport<StagedChannel> {
  public:
   StagedTransport(std::unique_ptr<Transport> host, std::unique_ptr<InUse> in_use,
-                  std::chrono::milliseconds patience)
+                  const StagedSettings& settings)
       : ForwardingTransport(std::move(host)),
-        patience_(patience),
+        patience_(settings.patience),
+        why_(settings.why),
         in_use_(std::move(in_use)),
         staging_(in_use_->staging) {
     staging_.allocate = [this](std::size_t bytes) { return allocate(bytes); };
@@ -132,6 +133,12 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
     let_leave();
     quiesce();
     if (is_stuck_) cuda::keep(std::move(in_use_));
+  }
+
+  std::string carrier() const override {
+    const std::string below = ForwardingTransport::carrier();
+    if (why_.empty()) return below;
+    return fmt::format("{}{}staged, as {}", below, below.empty() ? "" : ", ", why_);
   }
 
   void progress() override {
@@ -206,6 +213,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
   }
 
   const std::chrono::milliseconds patience_;
+  const std::string why_;
   std::unique_ptr<InUse> in_use_;
   Staging& staging_;
   bool is_quiesced_ = false;
@@ -246,7 +254,7 @@ std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Trans
   in_use->staging.rank = rank;
   in_use->staging.longest_segment_bytes = longest;
   in_use->staging.most_under_way = static_cast<std::size_t>(settings.most_under_way);
-  return std::make_unique<StagedTransport>(make_host(), std::move(in_use), settings.patience);
+  return std::make_unique<StagedTransport>(make_host(), std::move(in_use), settings);
 }
 
 }  // namespace kolo

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "transports/transport.h"
@@ -40,6 +41,8 @@ struct StagedSettings {
 
   std::size_t longest_segment_bytes = 256 * 1024;  // less where the host's segments are shorter
   int most_under_way = 256;  // operations that streams have been given and have not done
+
+  std::string why = {};  // that it is staged, for carrier(); empty: as was asked for
 
   // How long the end waits: of a transport that is destroyed, for what its streams have handed over
   // to leave; then for copies and streams. After that memory that may still be in use stays until

@@ -8,8 +8,10 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
+#include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 
@@ -17,6 +19,12 @@ namespace kolo {
 
 // How far apart two ranks may be; "auto" prefers the shortest reach that covers all ranks.
 enum class Reach { kProcess, kHost, kNetwork };
+
+// What `make` throws where it refuses on every rank, so that all may do without it: kUnavailable.
+class RefusedByAll : public Error {
+ public:
+  RefusedByAll(int peer, const std::string& text) : Error(ErrorCode::kUnavailable, peer, text) {}
+};
 
 struct TransportKind {
   std::string_view name;
@@ -36,7 +44,8 @@ struct TransportKind {
   std::vector<std::string> (*ways)() = nullptr;
 
   // Whether it serves the devices of these ranks, which share a host if its reach asks for that;
-  // the same answer on every rank. Null: it knows nothing of devices.
+  // the same answer on every rank. Null: it knows nothing of devices. "auto" stages device memory
+  // over another one where `make` throws RefusedByAll.
   bool (*serves_devices)(const TransportRequest& request) = nullptr;
 
   // Whether "auto" may take it, and asks whether it is usable; others are for who names them.

@@ -70,7 +70,7 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
     if (job.adjust) job.adjust(rank, *driver);
     Communicator communicator(rank, job.size, store, options);
     body({communicator, machine, *driver, uploads[index], rank % job.devices,
-          is_host ? nullptr : driver->make_stream()});
+          is_host ? nullptr : driver->make_stream(rank % job.devices)});
   });
   const bool all_went_well = std::ranges::all_of(
       outcomes, [](const RankOutcome& outcome) { return outcome.text.empty(); });

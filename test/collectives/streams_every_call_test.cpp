@@ -30,8 +30,16 @@ constexpr int kFailing = 1;  // one of them
 // to be done: what is before it in the stream may be in use until the process ends.
 bool may_leave_something(const std::string& function) {
   static const std::set<std::string> functions = {
-      "free",          "free_host",       "unregister_host", "ipc_close",    "destroy_stream",
-      "destroy_event", "release_context", "push_context",    "record_event",
+      "free",
+      "free_host",
+      "unregister_host",
+      "ipc_close",
+      "destroy_stream",
+      "destroy_event",
+      "release_context",
+      "push_context",
+      "record_event",
+      "exchange_capture_mode",
   };
   return functions.count(function) != 0;
 }

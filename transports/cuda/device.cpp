@@ -15,10 +15,6 @@ namespace {
 Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 std::byte* pointer_to(Address address) { return reinterpret_cast<std::byte*>(address); }
 
-std::string version_text(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
 std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
   std::string text = "GPU-";
   for (std::size_t i = 0; i < uuid.size(); ++i) {
@@ -28,23 +24,7 @@ std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
   return text;
 }
 
-// What to do about a code, whatever call met it.
-std::string advice_for(int code) {
-  switch (code) {
-    case kInvalidHandle:
-    case kContextIsDestroyed:
-      return "; was the stream destroyed, or its device reset, while work was still to come?";
-    case kIllegalAddress:
-    case kLaunchFailed:
-      return "; an earlier kernel or copy of this process failed, and the device is lost to it: "
-             "look for it with compute-sanitizer";
-    case kSystemDriverMismatch:
-      return "; the driver's library and its kernel module are of different versions: restart the "
-             "machine, or mount the host's library into the container";
-    default:
-      return "";
-  }
-}
+constexpr std::uint32_t kHostType = 1;  // of pointers
 
 constexpr const char* kIpcAdvice =
     "; processes that share device memory must see the same devices and, in containers, each "
@@ -54,47 +34,6 @@ constexpr const char* kMappedAdvice =
     "; another library of this process has it open, or what lay there before is still in use";
 
 }  // namespace
-
-std::string words_for(Driver& driver, int code) {
-  const char* const name = driver.error_name(code);
-  const char* const text = driver.error_text(code);
-  if (name == nullptr) return fmt::format("the driver's error {}", code);
-  return fmt::format("{} ({})", name, text == nullptr ? "no text" : text);
-}
-
-std::string in_units(std::size_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} bytes", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit < 3; ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
-std::string why_unusable(Driver& driver, const DriverSettings& settings) {
-  if (auto why = driver.why_absent(); !why.empty()) return why;
-  int version = 0;
-  const int asked = driver.version(&version);
-  if (asked == kSuccess && version < settings.oldest_version) {
-    return fmt::format("the CUDA driver is of version {}, and {} is the oldest that will do",
-                       version_text(version), version_text(settings.oldest_version));
-  }
-  const int started = driver.init();
-  if (started == kNoDevice) {
-    return fmt::format(
-        "the CUDA driver finds no device: {}; see nvidia-smi and "
-        "CUDA_VISIBLE_DEVICES",
-        words_for(driver, started));
-  }
-  if (started != kSuccess)
-    return fmt::format("cuInit: {}{}", words_for(driver, started), advice_for(started));
-  if (asked != kSuccess) return fmt::format("cuDriverGetVersion: {}", words_for(driver, asked));
-  int count = 0;
-  const int counted = driver.device_count(&count);
-  if (counted != kSuccess) return fmt::format("cuDeviceGetCount: {}", words_for(driver, counted));
-  if (count == 0) return "the CUDA driver finds no device: see nvidia-smi and CUDA_VISIBLE_DEVICES";
-  return "";
-}
 
 std::string uuid_of(Driver& driver, int device) {
   std::array<std::uint8_t, 16> uuid{};
@@ -121,6 +60,7 @@ int current_device(Driver& driver) {
 class Device::Current {
  public:
   explicit Current(const Device& device) : driver_(*device.driver_), beside_(driver_) {
+    beside_.require(device);
     device.check_call(driver_.push_context(device.context_), "cuCtxPushCurrent_v2");
   }
   ~Current() {
@@ -285,54 +225,76 @@ void Device::unregister_host(std::byte* memory) const noexcept {
   driver_->pop_context(&popped);
 }
 
+std::uint32_t Device::type_of(Address address) const {
+  std::uint32_t type = 0;
+  const int code = driver_->pointer_attribute(&type, kMemoryType, address);
+  if (code == kInvalidValue) return 0;
+  check_call(code, "cuPointerGetAttribute(MEMORY_TYPE)");
+  return type;
+}
+
+bool Device::is_known(const void* pointer) const {
+  const Current current(*this);
+  return type_of(address_of(pointer)) != 0;
+}
+
 std::uint64_t Device::buffer_at(const void* pointer) const {
   const Current current(*this);
+  const std::uint32_t type = type_of(address_of(pointer));
+  if (type == 0 || type == kHostType) return 0;
   std::uint64_t buffer = 0;
   const int code = driver_->pointer_attribute(&buffer, kBufferId, address_of(pointer));
-  if (code == kInvalidValue) return 0;  // no memory that the driver knows
+  if (code == kInvalidValue) return 0;  // freed meanwhile
   check_call(code, "cuPointerGetAttribute(BUFFER_ID)");
   return buffer;
 }
 
+// The kind is asked first: the rest is documented of the driver's own allocations only.
 Pointer Device::look_at(const void* pointer) const {
   const Current current(*this);
   const Address address = address_of(pointer);
   Pointer found;
   found.why_unexported = "it is host memory";
-  std::uint32_t type = 0;
-  const int code = driver_->pointer_attribute(&type, kMemoryType, address);
-  if (code == kInvalidValue) return found;
-  check_call(code, "cuPointerGetAttribute(MEMORY_TYPE)");
+  const std::uint32_t type = type_of(address);
+  if (type == 0) return found;
   const auto ask = [&](auto& value, PointerAttribute attribute, const char* name) {
     check_call(driver_->pointer_attribute(&value, attribute, address), name);
   };
   std::uint32_t is_managed = 0;
   ask(is_managed, kIsManaged, "cuPointerGetAttribute(IS_MANAGED)");
+  if (is_managed == 0 && type == kHostType) {
+    found.kind = Pointer::Kind::kPinned;
+    found.why_unexported = "it is host memory that a device may reach";
+    return found;
+  }
   ask(found.buffer, kBufferId, "cuPointerGetAttribute(BUFFER_ID)");
   ask(found.device, kDeviceOrdinal, "cuPointerGetAttribute(DEVICE_ORDINAL)");
   Address base = 0;
   ask(base, kRangeStart, "cuPointerGetAttribute(RANGE_START_ADDR)");
   ask(found.bytes, kRangeSize, "cuPointerGetAttribute(RANGE_SIZE)");
   found.base = pointer_to(base);
-  constexpr std::uint32_t kHostType = 1;
   if (is_managed != 0) {
     found.kind = Pointer::Kind::kManaged;
     found.why_unexported = "it is managed memory (cudaMallocManaged)";
-  } else if (type == kHostType) {
-    found.kind = Pointer::Kind::kPinned;
-    found.why_unexported = "it is host memory that a device may reach";
   } else {
     found.kind = Pointer::Kind::kDevice;
-    std::uint32_t can = 0;
-    ask(can, kIsIpcCapable, "cuPointerGetAttribute(IS_LEGACY_CUDA_IPC_CAPABLE)");
-    void* pool = nullptr;
-    if (can == 0) ask(pool, kMempool, "cuPointerGetAttribute(MEMPOOL_HANDLE)");
-    found.why_unexported = can != 0          ? ""
-                           : pool != nullptr ? "it is from a memory pool (cudaMallocAsync)"
-                                             : "it is from the virtual memory functions "
-                                               "(cuMemCreate), or another process's";
+    found.why_unexported = why_unexported(address);
   }
   return found;
+}
+
+std::string Device::why_unexported(Address address) const {
+  const auto ask = [&](auto& value, PointerAttribute attribute, const char* name) {
+    check_call(driver_->pointer_attribute(&value, attribute, address), name);
+  };
+  std::uint32_t can = 0;
+  ask(can, kIsIpcCapable, "cuPointerGetAttribute(IS_LEGACY_CUDA_IPC_CAPABLE)");
+  if (can != 0) return "";
+  void* pool = nullptr;
+  ask(pool, kMempool, "cuPointerGetAttribute(MEMPOOL_HANDLE)");
+  return pool != nullptr
+             ? "it is from a memory pool (cudaMallocAsync)"
+             : "it is from the virtual memory functions (cuMemCreate), or another process's";
 }
 
 IpcHandle Device::export_memory(const std::byte* base) const {
@@ -480,7 +442,7 @@ void Device::record(Event event, Stream stream) const {
 }
 
 bool Device::has_come(Event event) const {
-  const BesideCapture beside(*driver_);
+  const BesideCapture beside(*this);
   const int code = driver_->query_event(event);
   if (code != kNotReady) check_call(code, "cuEventQuery");
   return code != kNotReady;

@@ -24,6 +24,9 @@ namespace kolo::cuda {
 struct DriverSettings {
   // cuStreamWaitValue64_v2 needs no module parameter from here on.
   int oldest_version = 12000;
+  // Of the runtime that kernels were built with, 13000 for 13.0: a driver of an older major version
+  // cannot run them. 0: there are none.
+  int runtime_version = 0;
 };
 
 // Why no device can be used here: no driver, one that is too old, no device; empty where one can.
@@ -43,10 +46,11 @@ struct Pointer {
   // Host memory that no driver call has seen is kHost, as is all that the driver does not know.
   enum class Kind { kHost, kPinned, kManaged, kDevice };
   Kind kind = Kind::kHost;
-  int device = -1;             // where kDevice or kManaged
-  std::uint64_t buffer = 0;    // the allocation's number in this process, never used again
-  std::byte* base = nullptr;   // of the allocation
-  std::size_t bytes = 0;       // of it
+  int device = -1;  // where kDevice or kManaged
+  // Of an allocation, so not where kHost or kPinned:
+  std::uint64_t buffer = 0;  // its number in this process, never used again
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
   std::string why_unexported;  // empty: other processes can open it
 };
 
@@ -84,7 +88,9 @@ class Device {
   void unregister_host(std::byte* memory) const noexcept;
 
   Pointer look_at(const void* pointer) const;
-  // The number of the allocation that `pointer` is in now; 0 where it is in none.
+  // Whether the driver knows it: a stream can reach it.
+  bool is_known(const void* pointer) const;
+  // The number of the allocation that `pointer` is in now; 0 where it is in none, or the host's.
   std::uint64_t buffer_at(const void* pointer) const;
 
   IpcHandle export_memory(const std::byte* base) const;
@@ -134,6 +140,9 @@ class Device {
  private:
   class Current;
 
+  // 0: the driver does not know it.
+  std::uint32_t type_of(Address address) const;
+  std::string why_unexported(Address address) const;
   // From there to the end of the allocation.
   std::size_t bytes_from(Address place) const;
 
@@ -156,12 +165,15 @@ class Device {
 
 class Device::BesideCapture {
  public:
-  explicit BesideCapture(const Device& device) : BesideCapture(*device.driver_) {}
-  explicit BesideCapture(Driver& driver) : driver_(driver) {
-    is_exchanged_ = driver.exchange_capture_mode(&mode_) == kSuccess;
+  explicit BesideCapture(const Device& device) : BesideCapture(*device.driver_) { require(device); }
+  // For clean-up, which goes on where the mode cannot be changed.
+  explicit BesideCapture(Driver& driver)
+      : driver_(driver), code_(driver.exchange_capture_mode(&mode_)) {}
+  void require(const Device& device) const {
+    device.check_call(code_, "cuThreadExchangeStreamCaptureMode");
   }
   ~BesideCapture() {
-    if (is_exchanged_) driver_.exchange_capture_mode(&mode_);
+    if (code_ == kSuccess) driver_.exchange_capture_mode(&mode_);
   }
   BesideCapture(const BesideCapture&) = delete;
   BesideCapture& operator=(const BesideCapture&) = delete;
@@ -169,11 +181,14 @@ class Device::BesideCapture {
  private:
   Driver& driver_;
   int mode_ = kRelaxedCapture;
-  bool is_exchanged_ = false;
+  const int code_;
 };
 
 // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)", the driver's own words.
 std::string words_for(Driver& driver, int code);
+
+// What to do about a code, whatever call met it: "; was the stream destroyed, ...", or nothing.
+std::string advice_for(int code);
 
 // "64.0 MiB".
 std::string in_units(std::size_t bytes);

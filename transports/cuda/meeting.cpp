@@ -17,6 +17,7 @@
 #include "transports/exchange.h"
 #include "transports/posix/callers.h"
 #include "transports/posix/unix_socket.h"
+#include "transports/transport_kind.h"
 
 namespace kolo::cuda {
 
@@ -149,9 +150,9 @@ class Meeting {
     int rank = reasons[index(request_.rank)].empty() ? 0 : request_.rank;
     while (rank < request_.size && reasons[index(rank)].empty()) ++rank;
     if (rank == request_.size) return;
-    throw Error(ErrorCode::kUnavailable, rank == request_.rank ? kNoPeer : rank,
-                by_rank(request_.rank, fmt::format("rank {} cannot use cuda_ipc: {}", rank,
-                                                   reasons[index(rank)])));
+    throw RefusedByAll(rank == request_.rank ? kNoPeer : rank,
+                       by_rank(request_.rank, fmt::format("rank {} cannot use cuda_ipc: {}", rank,
+                                                          reasons[index(rank)])));
   }
 
   void require_same_sizes() const {

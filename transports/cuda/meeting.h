@@ -69,7 +69,7 @@ struct Met {
   std::vector<Peer> peers;  // by rank
 };
 
-// Collective over the request's ranks. Error kUnavailable, on every rank, where one of them cannot;
+// Collective over the request's ranks. RefusedByAll where one of them cannot;
 // kMismatch where they were told different sizes; kProtocol where a rank's card cannot be read;
 // kDeadline where one does not come. kUnavailable, on this rank, where its descriptors run out.
 std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings);

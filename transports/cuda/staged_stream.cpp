@@ -119,7 +119,7 @@ void StagedStream::end(void* stream) {
 }
 
 void StagedStream::require_known(const void* memory, std::size_t bytes, const char* operation) {
-  check(bytes == 0 || staging_.device.buffer_at(memory) != 0,
+  check(bytes == 0 || staging_.device.is_known(memory),
         fmt::format("{} on a stream of host memory that no device reaches: register it with the "
                     "driver, or use the channel's own {}",
                     operation, operation));

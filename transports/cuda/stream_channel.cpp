@@ -257,7 +257,7 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
       announcement.place = *place;
     } else {
       // The driver would copy from such memory when it likes, and keep the host meanwhile.
-      check(device_.buffer_at(data.data()) != 0,
+      check(device_.is_known(data.data()),
             "send on a stream of host memory that no device reaches: register it with the driver, "
             "or use the channel's own send");
     }
@@ -327,7 +327,7 @@ void DeviceChannel::take_announcement() {
 bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
   require_batch(stream);
   require_slots("receive");
-  check(into.empty() || device_.buffer_at(into.data()) != 0,
+  check(into.empty() || device_.is_known(into.data()),
         "receive on a stream into host memory that no device reaches: register it with the driver, "
         "or use the channel's own receive");
   Announcement announcement;

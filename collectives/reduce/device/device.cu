@@ -23,17 +23,17 @@ std::string gibibytes(std::size_t bytes) {
 }
 
 std::string find_why_unusable() {
-  int driver = 0, runtime = 0, devices = 0;
+  int driver = 0, devices = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
     return "no NVIDIA driver is loaded here (libcuda.so.1): install one, or in a container pass "
            "the "
            "devices in";
   }
-  cudaRuntimeGetVersion(&runtime);
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error == cudaErrorInsufficientDriver) {
     return "the NVIDIA driver is for CUDA " + version_text(driver) + ", older than the runtime " +
-           version_text(runtime) + ": install a newer driver, or build with an older nvcc";
+           version_text(runtime_version()) +
+           ": install a newer driver, or build with an older nvcc";
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
     return "the NVIDIA driver finds no device: is one there, and does CUDA_VISIBLE_DEVICES leave "
@@ -80,6 +80,11 @@ const char* advice(cudaError_t error) {
 const std::string& why_unusable() {
   static const std::string why = find_why_unusable();
   return why;
+}
+
+int runtime_version() {
+  int version = 0;
+  return cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;
 }
 
 int count() {

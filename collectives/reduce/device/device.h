@@ -21,6 +21,9 @@ using Stream = CUstream_st*;
 // that is older than the runtime, no device. The answer is the process's, asked for once.
 const std::string& why_unusable();
 
+// 13000 for 13.0.
+int runtime_version();
+
 int count();
 
 // Makes it the calling thread's current device.

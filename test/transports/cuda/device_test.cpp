@@ -25,6 +25,11 @@ TEST_CASE("a machine without a driver, with an old one or without a device is un
   CHECK_THAT(why_unusable(*driver),
              ContainsSubstring("version 11.4") && ContainsSubstring("12.0 is the oldest"));
   CHECK(why_unusable(*driver, {11000}).empty());
+  machine.driver_version = 12080;
+  CHECK(why_unusable(*driver, {12000, 12090}).empty());
+  CHECK(why_unusable(*driver, {12000, 13000}) ==
+        "the CUDA driver is for CUDA 12.8, older than the runtime 13.0 of the kernels: install a "
+        "newer driver, or build with an older nvcc");
   machine.driver_version = 12020;
   driver->fail("init", kNoDevice);
   CHECK_THAT(why_unusable(*driver),
@@ -136,6 +141,9 @@ TEST_CASE("every kind of memory is told apart, with why it cannot be exported") 
   std::byte* const pinned = device.allocate_host(4096);
   CHECK(device.look_at(pinned).kind == Pointer::Kind::kPinned);
   CHECK_THAT(device.look_at(pinned).why_unexported, ContainsSubstring("host memory that a device"));
+  CHECK(device.buffer_at(pinned) == 0);
+  CHECK(device.is_known(pinned));
+  CHECK_FALSE(device.is_known(&on_host));
 }
 
 TEST_CASE("work on a stream that was destroyed is an error that asks for that") {
@@ -148,6 +156,19 @@ TEST_CASE("work on a stream that was destroyed is an error that asks for that") 
   CHECK_THROWS_WITH(device.copy(memory, memory, 8, stream),
                     ContainsSubstring("cuMemcpyAsync on device 0 (Played 0)") &&
                         ContainsSubstring("was the stream destroyed"));
+}
+
+TEST_CASE("work on a stream of another device is an error that asks for that") {
+  PlayedMachine machine(2);
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  std::byte* const memory = device.allocate(64);
+  const Stream stream = driver->make_stream(1);
+  CHECK_THROWS_WITH(device.copy(memory, memory, 8, stream),
+                    ContainsSubstring("cuMemcpyAsync on device 0 (Played 0)") &&
+                        ContainsSubstring("CUDA_ERROR_INVALID_HANDLE") &&
+                        ContainsSubstring("is it one of another device or context?"));
+  device.free(memory);
 }
 
 TEST_CASE("a wait for a word compares as the driver does: around, so the highest value is 2^62") {
@@ -184,6 +205,7 @@ static void do_everything(const std::shared_ptr<PlayedDriver>& driver, Stream st
   };
   try {
     memory = device.allocate(4096);
+    device.enable_peer(Device(driver, 1));
     const Address word = device.register_host(words);
     is_registered = true;
     event = device.make_event();
@@ -206,11 +228,27 @@ static void do_everything(const std::shared_ptr<PlayedDriver>& driver, Stream st
 }
 
 TEST_CASE("whatever call fails, the error names it and the device, and nothing stays behind") {
-  for (const char* function :
-       {"device_name", "device_uuid", "device_attribute", "retain_context", "push_context",
-        "allocate", "register_host", "host_address", "create_event", "pointer_attribute",
-        "ipc_handle", "capture_of", "copy", "write_value", "write_short_value", "wait_value",
-        "record_event", "wait_event", "can_access_peer"}) {
+  for (const char* function : {"device_name",
+                               "device_uuid",
+                               "device_attribute",
+                               "retain_context",
+                               "push_context",
+                               "allocate",
+                               "register_host",
+                               "host_address",
+                               "create_event",
+                               "pointer_attribute",
+                               "ipc_handle",
+                               "capture_of",
+                               "copy",
+                               "write_value",
+                               "write_short_value",
+                               "wait_value",
+                               "record_event",
+                               "wait_event",
+                               "can_access_peer",
+                               "enable_peer_access",
+                               "exchange_capture_mode"}) {
     INFO(function);
     PlayedMachine machine(2);
     const auto driver = machine.process();

@@ -97,6 +97,20 @@ TEST_CASE("devices that cannot reach each other are refused by all, and so is IP
   CHECK(machine.violations().empty());
 }
 
+TEST_CASE("ranks of a process whose devices are not let at each other's memory hear of it") {
+  PlayedMachine machine(2);
+  check_all(errors_of(machine, 2,
+                      [](int rank, PlayedDriver& driver, auto& settings) {
+                        settings.device = rank;
+                        settings.process = "the same";
+                        if (rank == 1) driver.fail("enable_peer_access", 999);
+                      }),
+            {"rank 1 cannot use cuda_ipc", "cuCtxEnablePeerAccess on device 1",
+             "the driver's error 999"});
+  CHECK(machine.left_over().empty());
+  CHECK(machine.violations().empty());
+}
+
 TEST_CASE("ranks that were told different sizes are told so") {
   PlayedMachine machine;
   check_all(errors_of(machine, 2,

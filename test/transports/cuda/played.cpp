@@ -167,13 +167,22 @@ void PlayedDriver::violate(const std::string& text) {
   machine_.violations_.push_back("process " + std::to_string(number_) + ": " + text);
 }
 
-cuda::Stream PlayedDriver::make_stream() {
+cuda::Stream PlayedDriver::make_stream(int device) {
   const std::lock_guard lock(machine_.mutex_);
-  return add_stream();
+  return add_stream(device);
 }
 
-PlayedStream* PlayedDriver::add_stream() {
+PlayedStream* PlayedDriver::stream_here(cuda::Stream stream) {
+  PlayedStream* const found = stream_of(stream);
+  const int here = played::pushed_device();
+  const bool is_elsewhere =
+      found != nullptr && found->device >= 0 && here >= 0 && found->device != here;
+  return is_elsewhere ? nullptr : found;
+}
+
+PlayedStream* PlayedDriver::add_stream(int device) {
   machine_.streams_.push_back(std::make_unique<PlayedStream>());
+  machine_.streams_.back()->device = device;
   machine_.streams_.back()->owner = this;
   return machine_.streams_.back().get();
 }

@@ -47,6 +47,7 @@ struct PlayedGraph {
 
 struct PlayedStream {
   PlayedDriver* owner = nullptr;
+  int device = -1;  // -1: the default one of any
   std::deque<PlayedWork> queue;
   bool is_destroyed = false;
   PlayedGraph* capture = nullptr;  // where work goes meanwhile
@@ -138,7 +139,7 @@ class PlayedDriver final : public cuda::Driver {
   int calls(const std::string& function) const;
   std::map<std::string, int> all_calls() const;
 
-  cuda::Stream make_stream();
+  cuda::Stream make_stream(int device = 0);
   // Into a graph, which can be launched once the capture has ended. Streams that wait for an event
   // of the capture join it. As with the runtime's global mode, what may wait for a device or change
   // memory is a violation meanwhile, unless the thread has changed its mode.
@@ -254,7 +255,9 @@ class PlayedDriver final : public cuda::Driver {
   // To a stream, or the graph that it is captured into.
   void give(PlayedStream& stream, std::function<bool()> work);
   PlayedStream* stream_of(cuda::Stream stream);
-  PlayedStream* add_stream();
+  // Null also where it is another device's than that of the context that is current.
+  PlayedStream* stream_here(cuda::Stream stream);
+  PlayedStream* add_stream(int device = -1);
 
   PlayedMachine& machine_;
   const int number_;

@@ -222,6 +222,9 @@ int PlayedDriver::pointer_attribute(void* value, cuda::PointerAttribute attribut
   const auto* const found = range_of(pointer);
   if (found == nullptr) return cuda::kInvalidValue;
   const Range& range = found->second;
+  const bool is_for_all =
+      attribute == cuda::kMemoryType || attribute == cuda::kIsManaged || !range.is_host;
+  if (!is_for_all) return cuda::kInvalidValue;  // as documented, of allocations alone
   const auto give = [value](auto given) { std::memcpy(value, &given, sizeof(given)); };
   switch (attribute) {
     case cuda::kMemoryType:

@@ -25,7 +25,7 @@ void store(std::byte* word, Value value) {
 int PlayedDriver::create_stream(cuda::Stream* stream, unsigned, int) {
   KOLO_ENTER("create_stream")
   if (played::pushed_device() < 0) return cuda::kInvalidContext;
-  PlayedStream* const made = add_stream();
+  PlayedStream* const made = add_stream(played::pushed_device());
   made->is_created = true;
   *stream = made;
   return 0;
@@ -44,7 +44,7 @@ int PlayedDriver::destroy_stream(cuda::Stream stream) {
 
 int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
   KOLO_ENTER("copy")
-  PlayedStream* const queue = stream_of(stream);
+  PlayedStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, to, from, bytes] {
     std::byte* const into = resolve(to, bytes, "copy to");
@@ -79,7 +79,7 @@ void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& opera
 
 int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
   KOLO_ENTER("wait_value")
-  PlayedStream* const queue = stream_of(stream);
+  PlayedStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "wait for a word");
@@ -91,7 +91,7 @@ int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t va
 
 int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
   KOLO_ENTER("write_value")
-  PlayedStream* const queue = stream_of(stream);
+  PlayedStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "write a word");
@@ -104,7 +104,7 @@ int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t v
 
 int PlayedDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
   KOLO_ENTER("write_short_value")
-  PlayedStream* const queue = stream_of(stream);
+  PlayedStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "write a word");
@@ -131,7 +131,7 @@ int PlayedDriver::destroy_event(cuda::Event event) {
 
 int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
   KOLO_ENTER("record_event")
-  PlayedStream* const queue = stream_of(stream);
+  PlayedStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   auto* const recorded = static_cast<Event*>(event);
   recorded->capture = queue->capture == nullptr ? 0 : queue->capture->number;
