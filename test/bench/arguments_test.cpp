@@ -273,6 +273,13 @@ TEST_CASE("a peer that works on devices alone is refused without them") {
   }
 }
 
+TEST_CASE("a parameter server's commands take a device as the others do") {
+  for (const char* half : {"push", "pull", "push-pull"}) {
+    CHECK(parsed({"ps", half, "--device", "cuda", "--servers", "1"}).device == "cuda");
+    CHECK(complaint({"ps", half, "--device", "tpu"}) == "--device tpu: there is cuda");
+  }
+}
+
 TEST_CASE("limits takes parts by name") {
   REQUIRE(parsed({"limits"}).limits.empty());
   REQUIRE(parsed({"limits", "--only", "line,tcp"}).limits ==
