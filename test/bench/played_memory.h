@@ -22,6 +22,7 @@ class PlayedMemory final : public DeviceMemory {
   std::shared_ptr<const RankDevice> rank_device() const override { return nullptr; }
   int number() const override { return 0; }
   int count() const override { return devices; }
+  std::shared_ptr<DeviceMemory> beside() const override { return std::make_shared<PlayedMemory>(); }
   void* stream() const override { return nullptr; }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     if (bytes > room) throw Error(ErrorCode::kSystem, kNoPeer, "no room");
