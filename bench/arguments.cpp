@@ -204,6 +204,7 @@ void require_words(const CLI::App& command) {
   };
   require(!is_empty("--json"), "--json: expected a file, or - for standard output");
   require(!is_empty("--against"), "--against: expected a peer, as gloo");
+  require(!is_empty("--device"), "--device: expected cuda");
   require(!is_empty("--bytes"), "--bytes: expected sizes, as 4K,1M");
   require(!is_empty("--only"), "--only: expected a part, as memory");
   require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
@@ -302,9 +303,8 @@ void require_sense(const Arguments& arguments) {
   for (const std::string& peer : arguments.against) {
     require_peer(peer, problem.collective);
     require(!arguments.device.empty() || !needs_device(peer),
-            fmt::format("--against {}: it works on the memory of devices alone; {}", peer,
-                        arguments.command == "p2p" ? "leave it out, as p2p has none"
-                                                   : "add --device cuda"));
+            fmt::format("--against {}: it works on the memory of devices alone; add --device cuda",
+                        peer));
     require(std::ranges::count(arguments.against, peer) == 1,
             fmt::format("--against: {} is named twice", peer));
   }

@@ -146,6 +146,10 @@ void add_operation(CLI::App& command, Typed& typed) {
   command.add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
   command.add_flag("--allocated", typed.is_memory_its_own,
                    "kolo's buffers are its communicator's, which peers can reach");
+  add_device(command, typed);
+}
+
+void add_device(CLI::App& command, Typed& typed) {
   command.add_option("--device", typed.device,
                      "cuda: buffers are memory of a GPU, the rank's own or one that ranks share, "
                      "and kolo and nccl work on a stream of it");

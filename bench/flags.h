@@ -66,6 +66,7 @@ void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
 void take_sizes(const Typed& typed, Arguments& result);
 void add_type(CLI::App& command, Typed& typed);
 void add_operation(CLI::App& command, Typed& typed);
+void add_device(CLI::App& command, Typed& typed);
 void add_reproducibility(CLI::App& command, Typed& typed);
 void add_form(CLI::App& command, Arguments& result, Typed& typed);
 // How often, how long, how exactly, and where to.

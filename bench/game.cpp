@@ -1,8 +1,10 @@
 #include "bench/game.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
+#include <span>
 #include <stdexcept>
 
 namespace kolo::bench {
@@ -38,6 +40,12 @@ class Game {
     return 0;
   }
 
+  // Where all messages lie.
+  void place_in(Pipe& pipe) {
+    const std::array<std::span<std::byte>, 3> memory{given_, taken_, acknowledgement_};
+    pipe.place(memory);
+  }
+
   // Of this rank.
   std::uint64_t wrong() const { return wrong_; }
   std::uint32_t salt() const { return turn_.salt; }
@@ -57,56 +65,71 @@ class Game {
     wrong_ += count_wrong_copies(taken_.data(), 0, taken_.size(), giver, pattern());
   }
 
+  // What was filled in is where the pipe works, at both ranks.
+  void begin(Pipe& pipe) {
+    pipe.bring();
+    meeting_.wait();
+  }
+
   // The peer sends back what it got, so that what went wrong on either way shows here.
   double there_and_back(Pipe& pipe) {
     fill_given();
-    meeting_.wait();
-    const auto begin = Clock::now();
+    begin(pipe);
+    const auto before = Clock::now();
     for (std::size_t i = 0; i < turn_.window; ++i) {
       pipe.exchange(one(given_, i), {});
       pipe.exchange({}, one(taken_, i));
     }
-    const Microseconds time = Clock::now() - begin;
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
     check_taken(0);
     return time.count() / 2 / static_cast<double>(turn_.window);
   }
 
   double back(Pipe& pipe) {
-    meeting_.wait();
+    begin(pipe);
     for (std::size_t i = 0; i < turn_.window; ++i) {
       pipe.exchange({}, one(taken_, i));
       pipe.exchange(one(taken_, i), {});
     }
+    pipe.finish();
     return 0;
   }
 
   double give_window(Pipe& pipe) {
     fill_given();
-    meeting_.wait();
-    const auto begin = Clock::now();
+    begin(pipe);
+    const auto before = Clock::now();
     pipe.exchange(all(given_), {});
-    pipe.exchange({}, {acknowledgement_, kAcknowledgement, 1});
-    const Microseconds time = Clock::now() - begin;
+    pipe.exchange({}, {acknowledgement_.data(), kAcknowledgement, 1});
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
     if (turn_.is_checked)
-      wrong_ += count_wrong_copies(acknowledgement_, 0, kAcknowledgement, 1, pattern());
+      wrong_ += count_wrong_copies(acknowledgement_.data(), 0, kAcknowledgement, 1, pattern());
     return time.count();
   }
 
   double take_window(Pipe& pipe) {
-    fill(acknowledgement_, 0, kAcknowledgement, rank(), pattern());
-    meeting_.wait();
+    fill(acknowledgement_.data(), 0, kAcknowledgement, rank(), pattern());
+    begin(pipe);
     pipe.exchange({}, all(taken_));
-    pipe.exchange({acknowledgement_, kAcknowledgement, 1}, {});
+    pipe.exchange({acknowledgement_.data(), kAcknowledgement, 1}, {});
+    pipe.finish();
+    pipe.fetch();
     check_taken(0);
     return 0;
   }
 
   double both_ways(Pipe& pipe) {
     fill_given();
-    meeting_.wait();
-    const auto begin = Clock::now();
+    begin(pipe);
+    const auto before = Clock::now();
     pipe.exchange(all(given_), all(taken_));
-    const Microseconds time = Clock::now() - begin;
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
     check_taken(1 - rank());
     return time.count();
   }
@@ -115,7 +138,7 @@ class Game {
   GameTurn turn_;
   std::vector<std::byte> given_;
   std::vector<std::byte> taken_;
-  std::byte acknowledgement_[kAcknowledgement] = {};
+  std::array<std::byte, kAcknowledgement> acknowledgement_{};
   std::uint64_t wrong_ = 0;
 };
 
@@ -159,6 +182,7 @@ GameResult Pipe::play(const GameTurn&) {
 GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting) {
   const Meanwhile meanwhile(pipe, meeting);
   Game game(meeting, turn);
+  game.place_in(pipe);
   const std::size_t samples = warm_up(game, meeting, turn, pipe);
   std::vector<double> times;
   times.reserve(samples);

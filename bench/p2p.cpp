@@ -10,6 +10,7 @@
 #include "bench/arguments.h"
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/device/pipe_on_device.h"
 #include "bench/facts.h"
 #include "bench/measure.h"
 #include "bench/meeting.h"
@@ -40,6 +41,7 @@ P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
   row.bytes = bytes;
   row.window = window_of(arguments.p2p, bytes);
   if (pipe.library() == "kolo") row.segment_bytes = arguments.segment_bytes;
+  row.device = pipe.device();
   return row;
 }
 
@@ -74,41 +76,69 @@ std::size_t over_width(const std::vector<Pipe*>& pipes) {
   return bench::over_width(transports);
 }
 
-// The peers' pipes are the last.
-std::vector<std::string> peers_of(const Arguments& arguments, const std::vector<Pipe*>& pipes) {
-  const std::size_t own = pipes.size() - arguments.against.size();
+// Those that can take part, and of each, what --against calls it; empty: no peer.
+struct Able {
+  std::vector<Pipe*> pipes;
   std::vector<std::string> peers;
-  for (std::size_t i = 0; i < arguments.against.size(); ++i) {
-    peers.push_back(
-        peer_over(arguments.against[i], pipes[own + i]->transport(), pipes.front()->transport()));
+  std::vector<std::string> left_out;  // "openmpi left out: ..."
+};
+
+// The peers' pipes are the last.
+Able find_able(const Arguments& arguments, const std::vector<std::unique_ptr<Pipe>>& pipes) {
+  const std::size_t own = pipes.size() - arguments.against.size();
+  Able able;
+  for (std::size_t i = 0; i < pipes.size(); ++i) {
+    const std::string peer = i < own ? "" : arguments.against[i - own];
+    const std::string objection = pipes[i]->objection();
+    if (!objection.empty()) {
+      able.left_out.push_back(
+          fmt::format("{} left out: {}", peer.empty() ? pipes[i]->library() : peer, objection));
+      continue;
+    }
+    able.pipes.push_back(pipes[i].get());
+    able.peers.push_back(peer);
   }
-  return peers;
+  for (const std::string& peer : arguments.no_peers)
+    able.left_out.push_back(fmt::format("{} left out: {}", peer, why_no_peer(peer)));
+  return able;
+}
+
+std::string peers_text(const Able& able) {
+  std::vector<std::string> peers;
+  for (std::size_t i = 0; i < able.pipes.size(); ++i) {
+    if (able.peers[i].empty()) continue;
+    peers.push_back(
+        peer_over(able.peers[i], able.pipes[i]->transport(), able.pipes.front()->transport()));
+  }
+  return peers.empty() ? "" : fmt::format(", in turn with {}", fmt::join(peers, ", "));
 }
 
 // What takes part, its releases, and who of those asked for does not.
-void print_heading(const Arguments& arguments, const std::vector<Pipe*>& pipes,
-                   double cache_line_us, std::ostream& table) {
+void print_heading(const Arguments& arguments, const Able& able, double cache_line_us,
+                   std::ostream& table) {
+  const Pipe& own = *able.pipes.front();
   std::vector<std::string> versions = {own_version()};
-  for (const Pipe* pipe : pipes) {
+  for (const Pipe* pipe : able.pipes) {
     const std::string version = pipe->version();
     if (!version.empty() && std::ranges::find(versions, version) == versions.end())
       versions.push_back(version);
   }
-  table << fmt::format(
-      "# kolo-bench p2p {}: {}{}\n# {}; {}\n# {}\n", to_string(arguments.p2p.kind),
-      ranks_text(2, pipes.front()->transport(), pipes.front()->carrier()),
-      arguments.against.empty()
-          ? ""
-          : fmt::format(", in turn with {}", fmt::join(peers_of(arguments, pipes), ", ")),
-      describe_machine(), surroundings_text(cache_line_us), fmt::join(versions, "; "));
-  for (const std::string& peer : arguments.no_peers)
-    table << fmt::format("# {} left out: {}\n", peer, why_no_peer(peer));
+  table << fmt::format("# kolo-bench p2p {}: {}{}\n# {}; {}\n# {}\n", to_string(arguments.p2p.kind),
+                       ranks_text(2, own.transport(), own.carrier()), peers_text(able),
+                       describe_machine(), surroundings_text(cache_line_us),
+                       fmt::join(versions, "; "));
+  if (const std::string device = own.device(); !device.empty()) {
+    table << fmt::format(
+        "# messages are in memory of {}; a sample ends when the host sees its streams' end\n",
+        device);
+  }
+  for (const std::string& text : able.left_out) table << "# " << text << '\n';
   if (const std::string text = iterations_text(arguments); !text.empty())
     table << "# " << text << '\n';
   table << fmt::format(
       "#{:>10} {:>7} {:>12} {:>9} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} {:>6} "
       "{:>9}\n",
-      "bytes", "window", "by", "level", "over", over_width(pipes), "time", "p10", "p90", "p99",
+      "bytes", "window", "by", "level", "over", over_width(able.pipes), "time", "p10", "p90", "p99",
       "GB/s", "Mmsg/s", "wrong", "samples", "ratio", "line");
 }
 
@@ -124,6 +154,10 @@ void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::
       messages_per_second(row) / 1e6, wrong_text(row), row.samples,
       is_first ? "" : ratio_text(row.time_us.median / first.time_us.median),
       line_text(row.distance));
+  if (!row.enqueue_us) return;
+  table << fmt::format(
+      "# {} of {} bytes: rank 0's host has given a sample to the stream after {} us\n",
+      row.peer.empty() ? row.library : row.peer, row.bytes, time_text(*row.enqueue_us));
 }
 
 const char* explain_time(P2pKind kind) {
@@ -194,6 +228,8 @@ std::string json_line(const P2pRow& p2p) {
   row.wrong = p2p.wrong;
   row.distance = p2p.distance;
   row.segment_bytes = p2p.segment_bytes;
+  row.device = p2p.device;
+  row.enqueue_us = p2p.enqueue_us;
   auto line = nlohmann::ordered_json::parse(json_line(row));
   line["algbw_GBps"] = bandwidth(p2p);
   line["busbw_GBps"] = bandwidth(p2p);
@@ -231,6 +267,7 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
     row.time_us = quantiles(counted.times_us);
     row.pass_us = counted.medians_us;
     row.distance = distance;
+    row.enqueue_us = pipes[i]->take_enqueue_us();
     if (arguments.is_checked) row.wrong = played[i].wrong;
     rows.push_back(std::move(row));
   }
@@ -238,9 +275,10 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
 }
 
 std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& arguments,
-                                              std::shared_ptr<Store> store) {
-  const PipeRequest request{rank, store, arguments.transport, arguments.segment_bytes,
-                            arguments.timeout};
+                                              std::shared_ptr<Store> store,
+                                              std::shared_ptr<DeviceMemory> device) {
+  PipeRequest request{rank, store, arguments.transport, arguments.segment_bytes, arguments.timeout};
+  request.device = device;
   const P2pLevel level = arguments.p2p.level;
   std::vector<std::unique_ptr<Pipe>> pipes;
   if (level != P2pLevel::kMessages) pipes.push_back(make_segment_pipe(request));
@@ -253,39 +291,39 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
     beside.store = prefixed(store, fmt::format("peer/{}/", peer));
     pipes.push_back(make_peer_pipe(peer, beside));
   }
+  if (device == nullptr) return pipes;
+  for (auto& pipe : pipes) pipe = std::make_unique<PipeOnDevice>(std::move(pipe), device);
   return pipes;
 }
 
 std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
                       const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
                       JsonLines& json) {
-  std::vector<Pipe*> all;
-  for (const auto& pipe : pipes) all.push_back(pipe.get());
+  const Able able = find_able(arguments, pipes);
   const double cache_line_us = meeting.cache_line_round_trip();
   const bool prints = meeting.rank() == 0;
-  if (prints) print_heading(arguments, all, cache_line_us, table);
+  if (prints) print_heading(arguments, able, cache_line_us, table);
   std::uint64_t wrong = 0;
   LineNotes line_notes;
   for (const std::size_t bytes : sizes_of(arguments)) {
-    std::vector<P2pRow> rows = measure_p2p(meeting, arguments, all, bytes);
-    for (std::size_t i = 0; i < arguments.against.size(); ++i)
-      rows[rows.size() - arguments.against.size() + i].peer = arguments.against[i];
+    std::vector<P2pRow> rows = measure_p2p(meeting, arguments, able.pipes, bytes);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     for (const P2pRow& row : rows) {
       wrong += row.wrong.value_or(0);
       line_notes.add(row.distance, row.left_out);
       if (!prints) continue;
-      print(row, rows.front(), over_width(all), table);
+      print(row, rows.front(), over_width(able.pipes), table);
       flush_or_throw(table, kTable);
       json.add(json_line(row));
     }
   }
   if (prints) {
     table << fmt::format("# time in us: {}\n", explain_time(arguments.p2p.kind));
-    if (all.size() > 1) {
+    if (able.pipes.size() > 1) {
       table << fmt::format(
           "# ratio: the time over that of {}'s {} of the same size; above 1, "
           "kolo's are faster\n",
-          all.front()->library(), all.front()->level());
+          able.pipes.front()->library(), able.pipes.front()->level());
     }
     for (const std::string& text : line_notes.texts()) table << "# " << text << '\n';
     flush_or_throw(table, kTable);

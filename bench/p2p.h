@@ -56,6 +56,8 @@ struct P2pRow {
   std::size_t segment_bytes = 0;       // asked for; 0: the transport's choice
   Quantiles time_us;                   // latency: of one message, one way; else of the whole window
   std::vector<double> pass_us;         // medians of the turns that count
+  std::string device;                  // whose memory the messages are in; empty: the host's
+  std::optional<double> enqueue_us;    // of a sample's work, to give it there, on rank 0
   std::optional<std::uint64_t> wrong;  // bytes; none: not checked
   Distance distance;
 };
@@ -73,9 +75,11 @@ std::string json_line(const P2pRow& p2p);
 std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
                                 const std::vector<Pipe*>& pipes, std::size_t bytes);
 
-// Those that the arguments ask for: the peers' come last, in their order.
+// Those that the arguments ask for: the peers' come last, in their order. `device`: whose memory
+// the messages lie in; null: the host's.
 std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& arguments,
-                                              std::shared_ptr<Store> store);
+                                              std::shared_ptr<Store> store,
+                                              std::shared_ptr<DeviceMemory> device = {});
 
 // One rank's part in all sizes, printed by rank 0; returns how many bytes were wrong.
 std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,

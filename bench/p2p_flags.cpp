@@ -30,11 +30,12 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
       "--level", typed.p2p_level,
       "segments (the transport's channel), messages (the communicator's send and "
       "receive), both in turn; library: segments and bare UCX (ucx) or libfabric in turn "
-      "[segments; with --against messages, as the peers' are]");
+      "[segments; with --against messages, as the peers' are; with --device messages alone]");
   command
       ->add_option("--window", result.p2p.window,
                    "Messages of a sample; 0: 64 or what fits 16 MiB, latency 16 or 64 KiB")
       ->capture_default_str();
+  add_device(*command, typed);
   add_sizes(*command, result, typed);
   add_timing(*command, result, typed);
   add_decorators(*command, result);
@@ -44,8 +45,13 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
 void take_p2p(const Typed& typed, Arguments& result) {
   P2pRequest& p2p = result.p2p;
   p2p.kind = by_name(typed.p2p_kind, kP2pKinds, "p2p");
-  const P2pLevel usual = result.against.empty() ? P2pLevel::kSegments : P2pLevel::kMessages;
+  const bool is_of_segments = result.against.empty() && result.device.empty();
+  const P2pLevel usual = is_of_segments ? P2pLevel::kSegments : P2pLevel::kMessages;
   p2p.level = typed.p2p_level.empty() ? usual : by_name(typed.p2p_level, kP2pLevels, "--level");
+  require(result.device.empty() || p2p.level == P2pLevel::kMessages,
+          fmt::format("--level {} --device cuda: a channel's own calls, and bare libraries', take "
+                      "the host's memory; leave --level out, which measures messages on a stream",
+                      to_string(p2p.level)));
   require(p2p.window >= 0 && p2p.window <= kMostInWindow,
           fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));
   require(result.min_bytes >= 1, "--min-bytes 0, --bytes 0: a message has at least 1 byte here");

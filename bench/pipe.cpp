@@ -4,11 +4,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "bench/cores.h"
+#include "bench/device/memory.h"
 #include "bench/sizes.h"
 #include "collectives/algorithms/direct.h"
 #include "collectives/communicator.h"
@@ -167,24 +169,39 @@ class SegmentPipe final : public Pipe {
   bool has_looked_ahead_ = false;
 };
 
+// On a device messages are given to a stream, which does them in the order of issue: a receive
+// holds up what is sent after it, also between streams of one communicator. So each way of two at
+// once is a communicator's of its own, on a stream of its own, both made when they are first
+// wanted.
 class MessagePipe final : public Pipe {
  public:
   explicit MessagePipe(const PipeRequest& request)
-      : peer_(1 - request.rank),
-        communicator_(request.rank, kRanks, request.store, options(request)) {}
+      : rank_(request.rank),
+        device_(request.device),
+        communicator_(request.rank, kRanks, request.store, options(request)),
+        call_(on(device_)) {}
 
   std::string level() const override { return "messages"; }
   std::string transport() const override { return std::string(communicator_.transport()); }
   std::string carrier() const override { return communicator_.carrier(); }
+  bool enqueues() const override { return device_ != nullptr; }
 
-  void write_records() override { communicator_.write_records(); }
+  void write_records() override {
+    communicator_.write_records();
+    if (beside_) beside_->write_records();
+  }
 
   void exchange(const Messages& out, const Messages& in) override {
-    if (out.count > 0 && in.count > 0) return exchange_both(out, in);
-    for (std::size_t i = 0; i < out.count; ++i)
-      communicator_.send(out.first + i * out.bytes, out.bytes, ElementType::kUint8, peer_);
-    for (std::size_t i = 0; i < in.count; ++i)
-      communicator_.receive(in.first + i * in.bytes, in.bytes, ElementType::kUint8, peer_);
+    if (out.count > 0 && in.count > 0)
+      return enqueues() ? enqueue_both(out, in) : exchange_both(out, in);
+    const Way way{communicator_, call_};
+    for (std::size_t i = 0; i < out.count; ++i) send(way, out, i);
+    for (std::size_t i = 0; i < in.count; ++i) receive(way, in, i);
+  }
+
+  void finish() override {
+    if (device_ != nullptr) device_->wait();
+    if (device_beside_ != nullptr) device_beside_->wait();
   }
 
  private:
@@ -194,7 +211,27 @@ class MessagePipe final : public Pipe {
     result.name = "bench";
     result.timeout = request.timeout;
     result.segment_bytes = request.segment_bytes;
+    if (request.device != nullptr) result.device = request.device->rank_device();
     return result;
+  }
+
+  static CallOptions on(const std::shared_ptr<DeviceMemory>& device) {
+    CallOptions call;
+    if (device != nullptr) call.stream = DeviceStream{device->stream()};
+    return call;
+  }
+
+  struct Way {
+    Communicator& by;
+    const CallOptions& call;
+  };
+
+  void send(const Way& way, const Messages& out, std::size_t i) const {
+    way.by.send(out.first + i * out.bytes, out.bytes, ElementType::kUint8, 1 - rank_, way.call);
+  }
+
+  void receive(const Way& way, const Messages& in, std::size_t i) const {
+    way.by.receive(in.first + i * in.bytes, in.bytes, ElementType::kUint8, 1 - rank_, way.call);
   }
 
   void exchange_both(const Messages& out, const Messages& in) {
@@ -203,18 +240,39 @@ class MessagePipe final : public Pipe {
     for (std::size_t i = 0; i < std::max(out.count, in.count); ++i) {
       if (i < in.count) {
         works.push_back(communicator_.receive_async(in.first + i * in.bytes, in.bytes,
-                                                    ElementType::kUint8, peer_));
+                                                    ElementType::kUint8, 1 - rank_));
       }
       if (i < out.count) {
         works.push_back(communicator_.send_async(out.first + i * out.bytes, out.bytes,
-                                                 ElementType::kUint8, peer_));
+                                                 ElementType::kUint8, 1 - rank_));
       }
     }
     for (Work& work : works) work.wait();
   }
 
-  int peer_;
+  // In turn, as a host may be only so many messages ahead of its peer's.
+  void enqueue_both(const Messages& out, const Messages& in) {
+    if (!beside_) {
+      beside_.emplace(communicator_.duplicate());
+      device_beside_ = device_->beside();
+    }
+    const CallOptions call_beside = on(device_beside_);
+    const Way from_rank_0{communicator_, call_};
+    const Way from_rank_1{*beside_, call_beside};
+    const Way& there = rank_ == 0 ? from_rank_0 : from_rank_1;
+    const Way& back = rank_ == 0 ? from_rank_1 : from_rank_0;
+    for (std::size_t i = 0; i < std::max(out.count, in.count); ++i) {
+      if (i < out.count) send(there, out, i);
+      if (i < in.count) receive(back, in, i);
+    }
+  }
+
+  const int rank_;
+  const std::shared_ptr<DeviceMemory> device_;
+  std::shared_ptr<DeviceMemory> device_beside_;
   Communicator communicator_;
+  std::optional<Communicator> beside_;
+  const CallOptions call_;
 };
 
 }  // namespace

@@ -7,12 +7,15 @@
 //              transport ofi takes.
 //
 // What the second costs over the first is what kolo's own layers cost; what the first costs over
-// the third, the contract. A peer's pipe (peers/peers.h) is its own messages.
+// the third, the contract. A peer's pipe (peers/peers.h) is its own messages. On the memory of a
+// device there are messages alone, kolo's and the peers'.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,7 @@ struct Messages {
   std::size_t count = 0;
 };
 
+class DeviceMemory;
 struct GameTurn;
 struct GameResult;
 
@@ -45,6 +49,9 @@ class Pipe {
   // The library's release, for the JSON lines; empty where it does not tell.
   virtual std::string version() const { return {}; }
 
+  // Why it cannot take part, in a few words, the same on both ranks; empty where it can.
+  virtual std::string objection() const { return {}; }
+
   // Whether it lives in processes of its own, one for each rank, which play whole turns (game.h) by
   // themselves while the ranks sleep: for those play() is called, and never exchange().
   virtual bool is_elsewhere() const { return false; }
@@ -55,6 +62,23 @@ class Pipe {
   // be none. Returns when all has been done and no memory is in use. Errors as of a channel;
   // kDeadline where it takes longer than the timeout.
   virtual void exchange(const Messages& out, const Messages& in) = 0;
+
+  // Of memory that is not the game's: see device/pipe_on_device.h. What messages will lie in;
+  // before and after each sample, untimed: what that holds goes to where the pipe works, and what
+  // has come there is fetched.
+  virtual void place(std::span<const std::span<std::byte>>) {}
+  virtual void bring() {}
+  virtual void fetch() {}
+  // Which device that is; empty: the host's memory.
+  virtual std::string device() const { return {}; }
+  // Whether exchange() takes a device's memory, and returns when the work has been given to its
+  // stream.
+  virtual bool enqueues() const { return false; }
+  // Ends a sample: all that exchange() was given has been done.
+  virtual void finish() {}
+  // The median of what it took to give a sample's work there, since this was last asked; none: it
+  // did not.
+  virtual std::optional<double> take_enqueue_us() { return std::nullopt; }
 
   // Where it gets on only inside its calls, what it has sent last may leave at the next: then who
   // waits for anything else calls get_on() again and again.
@@ -73,6 +97,7 @@ struct PipeRequest {
   std::chrono::milliseconds timeout{60'000};
   // Of libfabric's; empty: that of the transport's name, or else the one that ofi takes.
   std::string library_provider = {};
+  std::shared_ptr<DeviceMemory> device = {};  // whose messages; null: of the host's memory
 };
 
 // Returns when the other of ranks 0 and 1 has come here as well; `pipe` gets on meanwhile. A key is

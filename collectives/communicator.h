@@ -34,15 +34,15 @@
 // issue is one for both.
 //
 // A host runs ahead of its device as far as the driver's queues let it, and ahead of other ranks'
-// hosts by as many operations as they have openings under way on a channel (16 at the most, 4 at
-// the least); it also waits for a peer's host, not for its device, where a segment is longer than a
-// slot (1 MiB over CUDA-IPC). That ranks call different things is said when the openings have come:
-// by a wait for the operation, or the next call, at the latest.
+// hosts by as many operations as a channel has credit for (16 at the most, 4 at the least); it also
+// waits for a peer's host, not for its device, where a segment is longer than a slot (1 MiB over
+// CUDA-IPC). That ranks call different things is said when the openings have come: by a wait for
+// the operation, or the next call, at the latest.
 //
-// Whoever waits by the stream alone, by cudaStreamSynchronize, makes no progress meanwhile: that a
-// rank was lost is seen, and the stream freed from its waits, by calls, by Work, or by a progress
-// thread. Where the host carries the data (a transport without streams of its own), streams move
-// only while there is progress, and a progress thread is started unasked.
+// Whoever waits by the stream alone, by cudaStreamSynchronize, makes no progress meanwhile: all is
+// done without it, but that a rank was lost is seen, and the stream freed from its waits, by calls,
+// by Work, or by a progress thread. Where the host carries the data (a transport without streams of
+// its own), streams move only while there is progress, and a progress thread is started unasked.
 //
 // A collective on a stream that is being captured into a CUDA graph is captured, over cuda_ipc: the
 // call returns when this rank has captured it, its Work is done when all ranks have, and the graph

@@ -273,6 +273,7 @@ void Streams::start(const Operation& operation) {
   given.stream = operation.stream;
   given.is_captured = operation.is_captured;
   has_captured_ |= operation.is_captured;
+  is_leaving_ |= is_one_with_host_;
   if (said.recorder != nullptr) {
     given.recorded =
         said.recorder->begin_operation(said.header, executor.schedule().algorithm, kStreamTrack);

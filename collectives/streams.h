@@ -44,7 +44,7 @@ namespace kolo {
 class Streams {
  public:
   // Operations by which this rank's host may be ahead of a peer's that has yet to say what it
-  // calls.
+  // calls; less where the channel's credit is less.
   static constexpr std::size_t kMostAhead = 16;
 
   // Error kUnavailable where there is no such device, in words.
@@ -121,8 +121,9 @@ class Streams {
   std::optional<Pending> next_due() const;
   // Who has not opened an operation that is given; kNobody: all have.
   int unheard_peer(const CallHeader& header) const;
-  // Given, and not over.
-  bool has_unfinished() const { return !given_.empty(); }
+  // Given, and not over; or over, and what was sent has yet to leave, which a host does that
+  // carries it.
+  bool has_unfinished() const { return !given_.empty() || is_leaving_; }
   // Something was captured: a replay may be at work, of which nobody knows.
   bool has_captured() const { return has_captured_; }
   // The first that the device is yet to do; null where there is none.
@@ -192,11 +193,13 @@ class Streams {
   bool open_through_stream(void* stream);
   bool hear_through_stream(int peer);
   bool open_through_host();
+  std::size_t most_unheard(int peer) const;
   void expect_openings();
   Cell& make_cell(Given& given);
   CallHeader header_for(const Given& given, std::size_t elements) const;
   void compare(int peer, const std::byte* opening, const CallHeader& mine) const;
   bool is_over(const Given& given) const;
+  bool has_all_left() const;
   bool has_left(Given& given) noexcept;
   void forget(Given& given) noexcept;
   bool wait_for(int peer, std::string what);
@@ -215,6 +218,7 @@ class Streams {
   std::map<std::uint64_t, Given> given_;  // by number, in the order of issue
   std::uint64_t number_ = 0;              // of the one that is being given, or was last
   bool has_captured_ = false;
+  bool is_leaving_ = false;                     // as far as is known
   std::size_t waited_for_ = 0;                  // of them, those with somebody who waits
   std::vector<int> to_open_;                    // peers that the current one is yet to open
   Recorder* recorder_ = nullptr;                // of all operations; null: nobody wants to know

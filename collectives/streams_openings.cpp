@@ -57,6 +57,13 @@ void Streams::leave_word(int to, int from) {
 
 // --- openings over the host's channels ---
 
+// As many as the peer can say without this rank's reading, which may call nothing more, and wait
+// for its stream alone.
+std::size_t Streams::most_unheard(int peer) const {
+  const Capabilities& can = channels_[static_cast<std::size_t>(peer)]->capabilities();
+  return std::min(kMostAhead, static_cast<std::size_t>(can.credit_segments));
+}
+
 bool Streams::open_through_host() {
   Given& given = current();
   for (; !to_open_.empty(); to_open_.pop_back()) {
@@ -74,7 +81,7 @@ bool Streams::open_through_host() {
   }
   for (const int peer : given.executor->receives_from()) {
     const auto& expected = expected_[static_cast<std::size_t>(peer)];
-    if (expected.size() > kMostAhead)
+    if (expected.size() > most_unheard(peer))
       return wait_for(peer, fmt::format("rank {} to call {}", peer, describe(expected[0].header)));
   }
   return true;
@@ -236,7 +243,14 @@ std::shared_ptr<Operation> Streams::take_over() {
     at = given_.erase(at);
     if (waited_for) return waited_for;
   }
+  if (is_leaving_ && given_.empty()) is_leaving_ = !has_all_left();
   return nullptr;
+}
+
+bool Streams::has_all_left() const {
+  return std::ranges::all_of(channels_, [](Channel* const channel) {
+    return channel == nullptr || channel->is_drained();
+  });
 }
 
 std::vector<std::shared_ptr<Operation>> Streams::take_all() {

@@ -33,6 +33,7 @@ jobs=$(nproc)
 sizes=64M,256M,1G
 iterations=21
 largest=256M
+message=64M
 seconds=0.5
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -41,7 +42,7 @@ while [ $# -gt 0 ]; do
       case "$1:$2" in --jobs:* | *:/*) value=$2 ;; *) value=$here/$2 ;; esac
       case "$1" in --deps) deps=$value ;; --out) out=$value ;; --jobs) jobs=$value ;; esac
       shift 2 ;;
-    --quick) sizes=4M iterations=5 largest=1M seconds=0.1; shift ;;
+    --quick) sizes=4M iterations=5 largest=1M message=1M seconds=0.1; shift ;;
     -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$self"; exit 0 ;;
     *) refuse "unknown option '$1'; see $0 --help" ;;
   esac
@@ -181,8 +182,16 @@ for transport in cuda_ipc shm; do
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
   cat "$scratch/output" >>"$scratch/collectives"
 done
-for collective in broadcast allgather reduce_scatter alltoall push_pull; do
-  step "$collective over cuda_ipc" "$build/bin/kolo-bench" "$collective" --device cuda --ranks 2 --transport cuda_ipc --max-bytes "$largest" \
+for transport in cuda_ipc shm; do
+  for kind in latency bandwidth bidirectional; do
+    step "p2p $kind over $transport" "$build/bin/kolo-bench" p2p "$kind" --device cuda --transport "$transport" --max-bytes "$message" \
+      --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
+    cat "$scratch/output" >>"$scratch/messages"
+  done
+done
+for collective in broadcast allgather reduce_scatter alltoall "ps push-pull" "ps push-pull --servers 1"; do
+  # shellcheck disable=SC2086  # of several words
+  step "$collective over cuda_ipc" "$build/bin/kolo-bench" $collective --device cuda --ranks 2 --transport cuda_ipc --max-bytes "$largest" \
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl"
   cat "$scratch/output" >>"$scratch/collectives"
 done
@@ -230,6 +239,10 @@ grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
   echo "Collectives of two ranks on the memory of the device, over cuda_ipc, and all-reduce staged through shm, too (\`bench/README.md\`: on the memory of devices):"
   echo
   sed 's/^/    /' "$scratch/collectives"
+  echo
+  echo "Messages of two ranks on the memory of the device, over cuda_ipc and staged through shm (\`bench/README.md\`: two ranks):"
+  echo
+  sed 's/^/    /' "$scratch/messages"
 } >"$scratch/page.md"
 mv "$scratch/whole.jsonl" "$result.jsonl"
 mv "$scratch/page.md" "$result.md"

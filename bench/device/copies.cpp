@@ -14,18 +14,6 @@ namespace {
 constexpr std::size_t kFewestRounds = 3;
 constexpr std::size_t kMostRounds = 1000;
 
-bool is_known(Collective collective) {
-  switch (collective) {
-    case Collective::kPush:
-    case Collective::kPull:
-    case Collective::kPushPull:
-    case Collective::kMessage:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // What lies where it belongs from the beginning, and is neither read nor written.
 std::size_t bytes_in_place(const Problem& problem, int ranks) {
   const std::size_t all = problem.count * element_bytes(problem.type);
@@ -33,6 +21,8 @@ std::size_t bytes_in_place(const Problem& problem, int ranks) {
   switch (problem.is_in_place ? problem.collective : Collective::kBarrier) {
     case Collective::kAllGather:
       return all;  // a chunk of every rank, that it writes
+    case Collective::kPull:
+      return problem.servers == 0 ? all : 0;
     case Collective::kGather:
     case Collective::kScatter:
       return 2 * roots;
@@ -44,7 +34,6 @@ std::size_t bytes_in_place(const Problem& problem, int ranks) {
 }  // namespace
 
 std::size_t bytes_on_device(const Problem& problem, int ranks) {
-  if (!is_known(problem.collective)) return 0;
   std::size_t bytes = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     const Moved moved = moved_by(problem, rank, ranks);

@@ -13,8 +13,7 @@
 
 namespace kolo::bench {
 
-// Bytes that all ranks together have to read and to write, each once. 0: not known (a parameter
-// server's), or nothing.
+// Bytes that all ranks together have to read and to write, each once. 0: nothing.
 std::size_t bytes_on_device(const Problem& problem, int ranks);
 
 // Microseconds from the call until the host has seen the stream's end: the median of rounds for

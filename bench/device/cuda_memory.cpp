@@ -23,6 +23,9 @@ class CudaMemory final : public DeviceMemory {
   }
   int number() const override { return number_; }
   int count() const override { return device::count(); }
+  std::shared_ptr<DeviceMemory> beside() const override {
+    return std::make_shared<CudaMemory>(number_);
+  }
   void* stream() const override { return static_cast<device::Stream>(stream_); }
 
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {

@@ -27,6 +27,8 @@ class DeviceMemory {
   // Whose devices there are, and this rank's among them.
   virtual int number() const = 0;
   virtual int count() const = 0;
+  // The same device, with another stream.
+  virtual std::shared_ptr<DeviceMemory> beside() const = 0;
 
   // The runtime's handle. It does not wait for the default stream.
   virtual void* stream() const = 0;

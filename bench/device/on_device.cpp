@@ -1,17 +1,38 @@
 #include "bench/device/on_device.h"
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
 #include "bench/statistics.h"
-#include "transports/check.h"
 
 namespace kolo::bench {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
+namespace {
+
+// Of a parameter server's collectives, where a rank serves, works, or does both.
+Moved moved_with_servers(const Problem& problem, int rank, int size) {
+  const std::size_t element = element_bytes(problem.type);
+  const int servers = problem.servers > 0 ? problem.servers : size;
+  const std::size_t all = problem.servers > rank ? 0 : problem.count * element;
+  const std::size_t served =
+      rank < servers ? chunk_count(problem.count, servers, rank) * element : 0;
+  switch (problem.collective) {
+    case Collective::kPush:
+      return {all, served};
+    case Collective::kPull:
+      return {served, all};
+    default:
+      return {all, all};
+  }
+}
+
+}  // namespace
+
 Moved moved_by(const Problem& problem, int rank, int size) {
+  if (has_servers(problem.collective)) return moved_with_servers(problem, rank, size);
   const std::size_t element = element_bytes(problem.type);
   const std::size_t all = problem.count * element;
   const std::size_t chunk = chunk_count(problem.count, size, rank) * element;
@@ -40,7 +61,11 @@ Moved moved_by(const Problem& problem, int rank, int size) {
 
 OnDevice::OnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
                    int size)
-    : library_(std::move(library)), memory_(std::move(memory)), rank_(rank), size_(size) {}
+    : memory_(std::move(memory)),
+      rank_(rank),
+      size_(size),
+      twins_(memory_, Twins::Hosts::kPinned),
+      library_(std::move(library)) {}
 
 std::string OnDevice::objection(const Problem& problem) const {
   if (library_->is_elsewhere()) return "its processes have no memory of devices";
@@ -48,57 +73,23 @@ std::string OnDevice::objection(const Problem& problem) const {
 }
 
 void OnDevice::place(std::span<std::byte> data, std::span<std::byte> input) {
-  place(data_, data);
-  place(input_, input);
-}
-
-void OnDevice::place(Twin& twin, std::span<std::byte> host) {
-  if (twin.host.data() == host.data() && twin.host.size() == host.size()) return;
-  twin = {};
-  twin.host = host;
-  if (host.empty()) return;
-  twin.pinned = memory_->pin(host);
-  twin.device = memory_->allocate(host.size());
+  const std::array buffers{data, input};
+  twins_.place(buffers);
 }
 
 void OnDevice::bring(const Problem& problem) {
-  copy_all(data_, problem, true);
-  copy_all(input_, problem, true);
-  memory_->wait();
+  twins_.bring(problem.count * element_bytes(problem.type));
 }
 
 void OnDevice::fetch(const Problem& problem) {
   if (!library_->enqueues()) return;  // it has left its result here as well
-  copy_all(data_, problem, false);
-  copy_all(input_, problem, false);
-  memory_->wait();
-}
-
-void OnDevice::copy_all(const Twin& twin, const Problem& problem, bool to_device) {
-  const std::size_t bytes = std::min(twin.host.size(), problem.count * element_bytes(problem.type));
-  if (bytes == 0) return;
-  std::byte* const device = twin.device.get();
-  std::byte* const host = twin.host.data();
-  memory_->copy(to_device ? device : host, to_device ? host : device, bytes);
-}
-
-std::byte* OnDevice::twin_of(const void* pointer) const {
-  if (pointer == nullptr) return nullptr;
-  const auto* const place = static_cast<const std::byte*>(pointer);
-  for (const Twin* twin : {&data_, &input_}) {
-    const auto offset = place - twin->host.data();
-    const bool is_in = !twin->host.empty() && place >= twin->host.data() &&
-                       place < twin->host.data() + twin->host.size();
-    if (is_in) return twin->device.get() + offset;
-  }
-  check(false, "a buffer that was not placed has no twin on the device");
-  return nullptr;
+  twins_.fetch(problem.count * element_bytes(problem.type));
 }
 
 void OnDevice::run(const Problem& problem, const void* in, void* out) {
   if (!library_->enqueues()) return run_on_host(problem, in, out);
-  const void* const device_in = twin_of(in);
-  void* const device_out = twin_of(out);
+  const void* const device_in = twins_.of(in);
+  void* const device_out = twins_.of(out);
   const auto before = Clock::now();
   library_->run(problem, device_in, device_out);
   enqueue_us_.push_back(Microseconds(Clock::now() - before).count());
@@ -110,13 +101,13 @@ void OnDevice::run_on_host(const Problem& problem, const void* in, void* out) {
   const bool is_broadcast = problem.collective == Collective::kBroadcast;
   void* const from = is_broadcast ? out : const_cast<void*>(in);
   if (from != nullptr && moved.in_bytes > 0) {
-    memory_->copy(from, twin_of(from), moved.in_bytes);
+    memory_->copy(from, twins_.of(from), moved.in_bytes);
     memory_->wait();
   }
   library_->run(problem, in, out);
   const void* const result = library_->result(problem, in, out);
   if (out == nullptr || moved.out_bytes == 0) return;
-  memory_->copy(twin_of(out), result, moved.out_bytes);
+  memory_->copy(twins_.of(out), result, moved.out_bytes);
   memory_->wait();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/device/memory.h"
+#include "bench/device/twins.h"
 #include "bench/library.h"
 
 namespace kolo::bench {
@@ -44,25 +45,13 @@ class OnDevice final : public Library {
   std::optional<double> take_enqueue_us() override;
 
  private:
-  // A buffer of the host and the device's in its place.
-  struct Twin {
-    std::span<std::byte> host;
-    std::shared_ptr<void> pinned;
-    std::shared_ptr<std::byte[]> device;
-    std::size_t bytes = 0;  // of the device's
-  };
-
-  void place(Twin& twin, std::span<std::byte> host);
-  void copy_all(const Twin& twin, const Problem& problem, bool to_device);
-  std::byte* twin_of(const void* pointer) const;
   void run_on_host(const Problem& problem, const void* in, void* out);
 
-  std::unique_ptr<Library> library_;
   std::shared_ptr<DeviceMemory> memory_;
   int rank_;
   int size_;
-  Twin data_;
-  Twin input_;
+  Twins twins_;
+  std::unique_ptr<Library> library_;  // ends first: its peers may have twins open
   std::vector<double> enqueue_us_;
 };
 

@@ -145,11 +145,12 @@ class Nccl {
   std::string why_absent_;
 };
 
-class NcclLibrary final : public Library {
+// A rank's end of NCCL, on its device's stream.
+class NcclRank {
  public:
-  explicit NcclLibrary(const LibraryRequest& request)
+  explicit NcclRank(const LibraryRequest& request)
       : rank_(request.rank), size_(request.size), device_(request.device) {
-    if (device_ == nullptr || !why_not().empty()) return;
+    if (!why_not().empty()) return;
     UniqueId id{};
     if (rank_ == 0) {
       nccl_.check(nccl_.get_unique_id(&id), "ncclGetUniqueId");
@@ -163,23 +164,65 @@ class NcclLibrary final : public Library {
     nccl_.check(nccl_.init_rank(&comm_, size_, id, rank_), "ncclCommInitRank");
   }
 
-  ~NcclLibrary() override {
+  ~NcclRank() {
     if (comm_ != nullptr) nccl_.destroy(comm_);
   }
+  NcclRank(const NcclRank&) = delete;
+  NcclRank& operator=(const NcclRank&) = delete;
 
-  std::string name() const override { return "nccl"; }
-  std::string transport() const override { return "nccl"; }
-  std::string algorithm(const Problem&) const override { return "its choice"; }
-  std::string version() const override {
+  // Why there is none; empty where there is.
+  std::string why_not() const {
+    if (device_ == nullptr) return "it works in the memory of GPUs: --device cuda";
+    if (!nccl_.why_absent().empty()) return nccl_.why_absent();
+    if (device_->count() < size_) {
+      return fmt::format("it wants a GPU for each rank: {} ranks have {}", size_, device_->count());
+    }
+    return {};
+  }
+
+  std::string version() const {
     int number = 0;  // 22703 is 2.27.3
     if (!nccl_.why_absent().empty() || nccl_.get_version(&number) != 0) return {};
     return fmt::format("NCCL {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
   }
+
+  const Nccl& nccl() const { return nccl_; }
+  Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  void* stream() const { return device_->stream(); }
+  void wait() const { device_->wait(); }
+
+  void begin_group() const { nccl_.check(nccl_.group_start(), "ncclGroupStart"); }
+  void end_group() const { nccl_.check(nccl_.group_end(), "ncclGroupEnd"); }
+  void send(const void* data, std::size_t count, int type, int to) const {
+    nccl_.check(nccl_.send(data, count, type, to, comm_, stream()), "ncclSend");
+  }
+  void receive(void* data, std::size_t count, int type, int from) const {
+    nccl_.check(nccl_.receive(data, count, type, from, comm_, stream()), "ncclRecv");
+  }
+
+ private:
+  Nccl nccl_;
+  int rank_;
+  int size_;
+  std::shared_ptr<DeviceMemory> device_;
+  Comm comm_ = nullptr;
+};
+
+class NcclLibrary final : public Library {
+ public:
+  explicit NcclLibrary(const LibraryRequest& request) : rank_(request) {}
+
+  std::string name() const override { return "nccl"; }
+  std::string transport() const override { return "nccl"; }
+  std::string algorithm(const Problem&) const override { return "its choice"; }
+  std::string version() const override { return rank_.version(); }
   bool enqueues() const override { return true; }
 
   std::string objection(const Problem& problem) const override {
-    if (const std::string why = why_not(); !why.empty()) return why;
-    const bool is_even = problem.count % static_cast<std::size_t>(size_) == 0;
+    if (const std::string why = rank_.why_not(); !why.empty()) return why;
+    const bool is_even = problem.count % static_cast<std::size_t>(rank_.size()) == 0;
     if (type_number(problem.type) < 0) return fmt::format("no {}", to_string(problem.type));
     if (is_reduction(problem.collective) && operation_number(problem.op) < 0)
       return fmt::format("no {}", to_string(problem.op));
@@ -204,67 +247,78 @@ class NcclLibrary final : public Library {
     const int type = type_number(problem.type);
     const int op = operation_number(problem.op);
     const std::size_t count = problem.count;
-    const std::size_t share = count / static_cast<std::size_t>(size_);
-    void* const stream = device_->stream();
+    const std::size_t share = count / static_cast<std::size_t>(rank_.size());
+    const Nccl& nccl = rank_.nccl();
+    const Comm comm = rank_.comm();
+    void* const stream = rank_.stream();
     switch (problem.collective) {
       case Collective::kAllReduce:
-        return nccl_.check(nccl_.all_reduce(in, out, count, type, op, comm_, stream),
-                           "ncclAllReduce");
+        return nccl.check(nccl.all_reduce(in, out, count, type, op, comm, stream), "ncclAllReduce");
       case Collective::kReduceScatter:
-        return nccl_.check(nccl_.reduce_scatter(in, out, share, type, op, comm_, stream),
-                           "ncclReduceScatter");
+        return nccl.check(nccl.reduce_scatter(in, out, share, type, op, comm, stream),
+                          "ncclReduceScatter");
       case Collective::kAllGather:
-        return nccl_.check(nccl_.all_gather(in, out, share, type, comm_, stream), "ncclAllGather");
+        return nccl.check(nccl.all_gather(in, out, share, type, comm, stream), "ncclAllGather");
       case Collective::kBroadcast:
-        return nccl_.check(nccl_.broadcast(out, out, count, type, kRoot, comm_, stream),
-                           "ncclBroadcast");
+        return nccl.check(nccl.broadcast(out, out, count, type, kRoot, comm, stream),
+                          "ncclBroadcast");
       case Collective::kReduce:
-        return nccl_.check(nccl_.reduce(in, out, count, type, op, kRoot, comm_, stream),
-                           "ncclReduce");
+        return nccl.check(nccl.reduce(in, out, count, type, op, kRoot, comm, stream), "ncclReduce");
       default:
         return exchange(problem, static_cast<const std::byte*>(in), static_cast<std::byte*>(out));
     }
   }
 
  private:
-  std::string why_not() const {
-    if (device_ == nullptr) return "it reduces in the memory of GPUs: --device cuda";
-    if (!nccl_.why_absent().empty()) return nccl_.why_absent();
-    if (device_->count() < size_) {
-      return fmt::format("it wants a GPU for each rank: {} ranks have {}", size_, device_->count());
-    }
-    return {};
-  }
-
   // As nccl-tests do what NCCL has no call for: messages in one group.
   void exchange(const Problem& problem, const std::byte* in, std::byte* out) {
-    const std::size_t count = problem.count / static_cast<std::size_t>(size_);
+    const std::size_t count = problem.count / static_cast<std::size_t>(rank_.size());
     const std::size_t bytes = count * element_bytes(problem.type);
     const int type = type_number(problem.type);
     const bool is_gather = problem.collective == Collective::kGather;
     const bool is_scatter = problem.collective == Collective::kScatter;
-    void* const stream = device_->stream();
-    nccl_.check(nccl_.group_start(), "ncclGroupStart");
-    for (int peer = 0; peer < size_; ++peer) {
+    const bool is_root = rank_.rank() == kRoot;
+    rank_.begin_group();
+    for (int peer = 0; peer < rank_.size(); ++peer) {
       const auto offset = bytes * static_cast<std::size_t>(peer);
-      const bool sends = is_gather ? peer == kRoot : !is_scatter || rank_ == kRoot;
-      const bool receives = is_gather ? rank_ == kRoot : !is_scatter || peer == kRoot;
-      if (sends)
-        nccl_.check(nccl_.send(in + (is_gather ? 0 : offset), count, type, peer, comm_, stream),
-                    "ncclSend");
-      if (receives)
-        nccl_.check(
-            nccl_.receive(out + (is_scatter ? 0 : offset), count, type, peer, comm_, stream),
-            "ncclRecv");
+      const bool sends = is_gather ? peer == kRoot : !is_scatter || is_root;
+      const bool receives = is_gather ? is_root : !is_scatter || peer == kRoot;
+      if (sends) rank_.send(in + (is_gather ? 0 : offset), count, type, peer);
+      if (receives) rank_.receive(out + (is_scatter ? 0 : offset), count, type, peer);
     }
-    nccl_.check(nccl_.group_end(), "ncclGroupEnd");
+    rank_.end_group();
   }
 
-  Nccl nccl_;
-  int rank_;
-  int size_;
-  std::shared_ptr<DeviceMemory> device_;
-  Comm comm_ = nullptr;
+  NcclRank rank_;
+};
+
+// What goes and what comes is one group, as NCCL has both at once.
+class NcclPipe final : public Pipe {
+ public:
+  explicit NcclPipe(const LibraryRequest& request) : rank_(request) {}
+
+  std::string library() const override { return "nccl"; }
+  std::string level() const override { return "messages"; }
+  std::string transport() const override { return "nccl"; }
+  std::string version() const override { return rank_.version(); }
+  std::string objection() const override { return rank_.why_not(); }
+  bool enqueues() const override { return true; }
+
+  void exchange(const Messages& out, const Messages& in) override {
+    const int type = type_number(ElementType::kUint8);
+    const int peer = 1 - rank_.rank();
+    rank_.begin_group();
+    for (std::size_t i = 0; i < out.count; ++i)
+      rank_.send(out.first + i * out.bytes, out.bytes, type, peer);
+    for (std::size_t i = 0; i < in.count; ++i)
+      rank_.receive(in.first + i * in.bytes, in.bytes, type, peer);
+    rank_.end_group();
+  }
+
+  void finish() override { rank_.wait(); }
+
+ private:
+  NcclRank rank_;
 };
 
 }  // namespace
@@ -275,8 +329,8 @@ std::unique_ptr<Library> make_nccl(const LibraryRequest& request) {
   return std::make_unique<NcclLibrary>(request);
 }
 
-std::unique_ptr<Pipe> make_nccl_pipe(const LibraryRequest&) {
-  throw std::invalid_argument("p2p --against nccl: messages are measured in the host's memory");
+std::unique_ptr<Pipe> make_nccl_pipe(const LibraryRequest& request) {
+  return std::make_unique<NcclPipe>(request);
 }
 
 }  // namespace kolo::bench

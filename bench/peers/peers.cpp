@@ -138,6 +138,7 @@ std::unique_ptr<Pipe> make_peer_pipe(std::string_view name, const PipeRequest& r
   same.transport = request.transport;
   same.timeout = request.timeout;
   same.algorithm = algorithm_of(name);
+  same.device = request.device;
   return find_peer(name).make_pipe(same);
 }
 

@@ -264,12 +264,37 @@ TEST_CASE("a peer that works on devices alone is refused without them") {
   for (const std::string_view peer : peer_names()) {
     if (!needs_device(peer)) continue;
     const std::string name(peer);
-    const std::string refusal = "--against " + name + ": it works on the memory of devices alone; ";
-    CHECK(complaint({"allreduce", "--against", name.c_str()}) == refusal + "add --device cuda");
-    CHECK(complaint({"p2p", "latency", "--against", name.c_str()}) ==
-          refusal + "leave it out, as p2p has none");
+    const std::string refusal =
+        "--against " + name + ": it works on the memory of devices alone; add --device cuda";
+    CHECK(complaint({"allreduce", "--against", name.c_str()}) == refusal);
+    CHECK(complaint({"p2p", "latency", "--against", name.c_str()}) == refusal);
     CHECK(parsed({"allreduce", "--device", "cuda", "--against", name.c_str()}).against ==
           std::vector<std::string>{name});
+    CHECK(parsed({"p2p", "latency", "--device", "cuda", "--against", name.c_str()}).against ==
+          std::vector<std::string>{name});
+  }
+}
+
+TEST_CASE("two ranks on a device's memory exchange messages, whatever else is asked for") {
+  const Arguments found = parsed({"p2p", "bandwidth", "--device", "cuda"});
+  CHECK(found.device == "cuda");
+  CHECK(found.p2p.level == P2pLevel::kMessages);
+  CHECK(parsed({"p2p", "latency"}).p2p.level == P2pLevel::kSegments);
+  CHECK(parsed({"p2p", "latency", "--device", "cuda", "--level", "messages"}).p2p.level ==
+        P2pLevel::kMessages);
+  for (const char* level : {"segments", "both", "library"}) {
+    const std::string refusal = complaint({"p2p", "latency", "--device", "cuda", "--level", level});
+    CHECK(mentions(refusal, {"--level " + std::string(level) + " --device cuda: ",
+                             "leave --level out, which measures messages"}));
+  }
+  CHECK(complaint({"p2p", "latency", "--device", "tpu"}) == "--device tpu: there is cuda");
+  CHECK(complaint({"p2p", "latency", "--device", ""}) == "--device: expected cuda");
+}
+
+TEST_CASE("a parameter server's commands take a device as the others do") {
+  for (const char* half : {"push", "pull", "push-pull"}) {
+    CHECK(parsed({"ps", half, "--device", "cuda", "--servers", "1"}).device == "cuda");
+    CHECK(complaint({"ps", half, "--device", "tpu"}) == "--device tpu: there is cuda");
   }
 }
 

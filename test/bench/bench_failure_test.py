@@ -75,17 +75,19 @@ class Mistakes(Complaint):
             "--bytes takes the place of --min-bytes": ["p2p", "latency", "--min-bytes", "8", "--bytes", "8"],
             "there is no command 'allreduc'; there are": ["allreduc"],
             "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
+            "--level segments --device cuda: a channel's own calls": ["p2p", "latency", "--device", "cuda", "--level", "segments"],
             "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)
 
     def test_a_machine_without_a_device_says_so(self):
-        code, output, errors = run("allreduce", "--device", "cuda", *FEW)
-        if code == 0:
-            self.skipTest("there is a device here")
-        self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1), errors)
-        self.assertIn("--device cuda: ", errors)
+        for words in (["allreduce"], ["p2p", "latency"], ["ps", "push-pull"]):
+            code, output, errors = run(*words, "--device", "cuda", *FEW)
+            if code == 0:
+                self.skipTest("there is a device here")
+            self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1), errors)
+            self.assertIn("--device cuda: ", errors)
 
     def test_help_that_nobody_gets_is_a_failure(self):
         for words in ("--help", "--version", "allreduce --help", "transports", f"allreduce {' '.join(FEW)}"):

@@ -1,8 +1,7 @@
 // Measuring on a device's memory: plain memory plays the device, and libraries that know only one
 // of the two memories run there. Ranks are threads.
-#include <algorithm>
+#include <array>
 #include <barrier>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
@@ -12,8 +11,8 @@
 #include "bench/measure.h"
 #include "bench/report.h"
 #include "bench/run_limit.h"
+#include "test/bench/played_memory.h"
 #include "test/support/catch.h"
-#include "transports/error.h"
 
 using namespace kolo;
 using namespace kolo::bench;
@@ -21,55 +20,6 @@ using namespace kolo::bench;
 namespace {
 
 constexpr int kRanks = 2;
-
-// Copies are made when the stream is waited for: who does not wait finds old bytes.
-class PlayedMemory final : public DeviceMemory {
- public:
-  std::string describe() const override { return "a played device"; }
-  std::shared_ptr<const RankDevice> rank_device() const override { return nullptr; }
-  int number() const override { return 0; }
-  int count() const override { return devices; }
-  void* stream() const override { return nullptr; }
-  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
-    if (bytes > room) throw Error(ErrorCode::kSystem, kNoPeer, "no room");
-    auto memory = std::make_shared<std::byte[]>(bytes);
-    given_.push_back({memory.get(), bytes});
-    return memory;
-  }
-  std::shared_ptr<void> pin(std::span<std::byte> memory) override {
-    ++pins;
-    return {memory.data(), [this](void*) { --pins; }};
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    copies_.push_back({to, from, bytes});
-    copied_bytes += bytes;
-  }
-  void wait() override {
-    ++waits;
-    for (const Copy& copy : copies_) std::memcpy(copy.to, copy.from, copy.bytes);
-    copies_.clear();
-  }
-  bool holds(const void* pointer) const {
-    return std::ranges::any_of(given_, [pointer](std::span<const std::byte> memory) {
-      return pointer >= memory.data() && pointer < memory.data() + memory.size();
-    });
-  }
-
-  int devices = 1;
-  std::size_t room = SIZE_MAX;  // for one buffer
-  int pins = 0;
-  int waits = 0;
-  std::size_t copied_bytes = 0;
-
- private:
-  struct Copy {
-    void* to;
-    const void* from;
-    std::size_t bytes;
-  };
-  std::vector<Copy> copies_;
-  std::vector<std::span<const std::byte>> given_;
-};
 
 // All ranks' inputs, and a place for them to meet.
 struct Table {
@@ -193,6 +143,90 @@ TEST_CASE("what a rank moves between memories is its part of the problem") {
   CHECK(moved(Collective::kBarrier, 1) == std::pair<std::size_t, std::size_t>(0, 0));
 }
 
+TEST_CASE("workers and servers move each their part, and who is both moves both") {
+  using Elements = std::pair<std::size_t, std::size_t>;
+  Problem problem;
+  problem.count = 10;
+  const auto moved = [&problem](Collective collective, int servers, int rank) {
+    problem.collective = collective;
+    problem.servers = servers;
+    const Moved found = moved_by(problem, rank, 3);
+    return Elements(found.in_bytes / 4, found.out_bytes / 4);
+  };
+  CHECK(moved(Collective::kPushPull, 0, 1) == Elements(10, 10));
+  CHECK(moved(Collective::kPush, 0, 0) == Elements(10, 4));
+  CHECK(moved(Collective::kPull, 0, 2) == Elements(3, 10));
+  CHECK(moved(Collective::kPushPull, 2, 1) == Elements(0, 0));  // a server has no data of its own
+  CHECK(moved(Collective::kPushPull, 2, 2) == Elements(10, 10));
+  CHECK(moved(Collective::kPush, 2, 1) == Elements(0, 5));
+  CHECK(moved(Collective::kPush, 2, 2) == Elements(10, 0));
+  CHECK(moved(Collective::kPull, 2, 0) == Elements(5, 0));
+  CHECK(moved(Collective::kPull, 2, 2) == Elements(0, 10));
+}
+
+namespace {
+
+// Knows the host's memory alone, and leaves it as it is.
+class Idle final : public Library {
+ public:
+  std::string name() const override { return "idle"; }
+  std::string transport() const override { return "none"; }
+  std::string algorithm(const Problem&) const override { return "none"; }
+  std::string objection(const Problem&) const override { return {}; }
+  void run(const Problem&, const void*, void*) override {}
+};
+
+}  // namespace
+
+TEST_CASE("a library on the host copies down what a worker gives, and up what a server gets") {
+  Problem problem;
+  problem.collective = Collective::kPush;
+  problem.servers = 1;
+  problem.count = 100;
+  std::vector<std::byte> buffer(400);
+  const auto copied = [&](int rank) {
+    const auto memory = std::make_shared<PlayedMemory>();
+    OnDevice library(std::make_unique<Idle>(), memory, rank, 3);
+    library.place(buffer, {});
+    library.run(problem, rank == 0 ? nullptr : buffer.data(), rank == 0 ? buffer.data() : nullptr);
+    return memory->copied_bytes;
+  };
+  CHECK(copied(0) == 400);
+  CHECK(copied(1) == 400);
+  problem.servers = 2;
+  CHECK(copied(0) == 200);
+  problem.collective = Collective::kPull;
+  problem.servers = 1;
+  problem.count = 10;
+  CHECK(copied(1) == 0);  // it was given no memory for what it gets
+}
+
+TEST_CASE(
+    "a twin stays where it is until it is outgrown, and a buffer is pinned while it is placed") {
+  const auto memory = std::make_shared<PlayedMemory>();
+  std::vector<std::byte> one(100);
+  std::vector<std::byte> two(100);
+  Twins twins(memory, Twins::Hosts::kPinned);
+  const auto place = [&twins](std::span<std::byte> first, std::span<std::byte> second) {
+    const std::array both{first, second};
+    twins.place(both);
+  };
+  place(one, two);
+  CHECK(memory->pins == 2);
+  std::byte* const twin = twins.of(one.data());
+  CHECK(memory->holds(twin));
+  CHECK(twins.of(two.data() + 7) == twins.of(two.data()) + 7);
+  CHECK(twins.of(nullptr) == nullptr);
+  place(std::span(two).first(50), {});
+  CHECK(memory->pins == 1);
+  CHECK(twins.of(two.data()) == twin);
+  CHECK_THROWS_AS(twins.of(one.data()), std::invalid_argument);
+  std::vector<std::byte> longer(200);
+  place(longer, one);
+  CHECK(twins.of(longer.data()) != twin);
+  CHECK(memory->holds(twin));
+}
+
 TEST_CASE("all ranks on one device have to read and write what they give and get, each once") {
   Problem problem;
   problem.count = 10;
@@ -215,7 +249,14 @@ TEST_CASE("all ranks on one device have to read and write what they give and get
   CHECK(elements(Collective::kScan, false) == 60);
   CHECK(elements(Collective::kExclusiveScan, false) == 50);
   CHECK(elements(Collective::kBarrier, true) == 0);
-  CHECK(elements(Collective::kPushPull, true) == 0);
+  CHECK(elements(Collective::kPushPull, true) == 60);
+  CHECK(elements(Collective::kPush, true) == 40);
+  CHECK(elements(Collective::kPull, false) == 40);
+  CHECK(elements(Collective::kPull, true) == 30);  // a server's own chunk lies there
+  problem.servers = 1;
+  CHECK(elements(Collective::kPushPull, true) == 40);
+  CHECK(elements(Collective::kPush, true) == 30);
+  CHECK(elements(Collective::kPull, true) == 30);
 }
 
 TEST_CASE("the copies of a limit move half of that, between buffers as long as the ranks'") {

@@ -41,17 +41,29 @@ std::byte* StreamRank::upload(const std::vector<std::byte>& bytes) const {
   return memory;
 }
 
-void StreamRank::synchronize(cuda::Stream of) const {
+namespace {
+
+void wait_for_end(PlayedDriver& driver, cuda::Stream of, const std::function<void()>& meanwhile) {
   cuda::Event event = nullptr;
   driver.create_event(&event, 0);
   driver.record_event(event, of);
   const Deadline deadline = Clock::now() + kPatience;
   while (driver.query_event(event) == cuda::kNotReady) {
-    communicator.progress();
+    meanwhile();
     std::this_thread::yield();
     expect(Clock::now() < deadline, "a stream does not come to its end");
   }
   driver.destroy_event(event);
+}
+
+}  // namespace
+
+void StreamRank::synchronize(cuda::Stream of) const {
+  wait_for_end(driver, of, [this] { communicator.progress(); });
+}
+
+void StreamRank::wait_alone() const {
+  wait_for_end(driver, stream, [] {});
 }
 
 std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody& body) {

@@ -35,6 +35,8 @@ struct StreamRank {
   // where that takes longer than a minute.
   void synchronize(cuda::Stream of) const;
   void synchronize() const { synchronize(stream); }
+  // The same while the communicator does not get on, as by cudaStreamSynchronize.
+  void wait_alone() const;
 };
 
 // transports_under_test(), without those that serve devices: device memory is staged over these.

@@ -1,8 +1,11 @@
 // What a communicator promises of calls on streams: who waits for what, in which order things
 // happen, what is refused.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/collectives/stream_ranks.h"
@@ -65,6 +68,58 @@ TEST_CASE("blocking calls on a stream return before the device has done anything
     rank.communicator.barrier();
     expect(holds(memory, 8), "wrong sums");
   });
+}
+
+TEST_CASE(
+    "who has called many operations may wait by the stream alone, and the others still get on") {
+  constexpr int kCalls = 40;
+  constexpr int kPolls =
+      100'000;  // about as long as rank 1 needs for its calls, if nothing stops it
+  std::atomic<int> calls_of_rank_1 = 0;
+  StreamJob job;
+  job.options.transport = "cuda_ipc";
+  job.options.timeout = std::chrono::seconds(20);
+  run_stream_ranks(job, [&](const StreamRank& rank) {
+    const bool is_root = rank.communicator.rank() == 0;
+    std::byte* const memory = rank.upload(floats(is_root ? 7.0F : 1.0F));
+    for (int i = 0; is_root && i < kPolls && calls_of_rank_1 < 10; ++i) std::this_thread::yield();
+    for (int i = 0; i < kCalls; ++i) {
+      rank.communicator.broadcast(memory, kCount, ElementType::kFloat32, 0, on(rank.stream));
+      if (!is_root) ++calls_of_rank_1;
+    }
+    rank.wait_alone();
+    expect(holds(memory, 7), "the root's numbers");
+  });
+}
+
+TEST_CASE("what a stream has sent arrives, whatever its rank does afterwards") {
+  constexpr int kMessages = 20;
+  constexpr auto kPatience = std::chrono::seconds(20);
+  for (const std::string& transport : staged_transports()) {
+    INFO(transport);
+    std::atomic<int> received = 0;
+    StreamJob job;
+    job.options.transport = transport;
+    job.options.timeout = kPatience;
+    run_stream_ranks(job, [&](const StreamRank& rank) {
+      const bool sends = rank.communicator.rank() == 0;
+      std::byte* const memory = rank.upload(floats(sends ? 7.0F : 1.0F));
+      for (int i = 0; i < kMessages; ++i) {
+        if (!sends) {
+          rank.communicator.receive(memory, kCount, ElementType::kFloat32, 0, on(rank.stream));
+          rank.wait_alone();
+          ++received;
+          continue;
+        }
+        rank.communicator.send(memory, kCount, ElementType::kFloat32, 1, on(rank.stream));
+        rank.wait_alone();
+        const auto deadline = Clock::now() + kPatience;
+        while (received <= i && Clock::now() < deadline) std::this_thread::yield();
+        expect(received > i, "a message does not arrive");
+      }
+      expect(holds(memory, 7), "the sender's numbers");
+    });
+  }
 }
 
 TEST_CASE("a Work on a stream is done when the device is, and calls back then") {

@@ -32,7 +32,7 @@ set_up() {
   # shellcheck disable=SC2016
   play "$directory/tree/build/cuda/bin/kolo-bench" 'if [ "$1" = peers ]; then echo "nccl (with --device cuda)"; exit; fi; '"$rows"
 }
-benchmarks=8  # and a row of each
+benchmarks=15  # and a row of each
 run() {
   # shellcheck disable=SC2016
   PATH="$directory/tools:$PATH" sh -c 'echo $$ >"$1/number"; cd "$1"; export KOLO_DEPS=beside; exec tree/test/gpu.sh --quick --out "$1/out"' sh "$directory" >"$directory/said" 2>&1
@@ -102,7 +102,8 @@ run || { cat "$directory/said"; fail "it fails where all goes well"; }
 [ "$(left)" = "$both" ] || fail "it writes $(left), not $name.md and .jsonl alone"
 [ "$(wc -l <"$directory/out/$name.jsonl")" -eq "$benchmarks" ] || fail "its rows are not those of all benchmarks"
 for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table" \
-  "1 skipped: one device here" "figures beside gloo: it is not in this build" "reduce kernel of bfloat16.*not measured"; do
+  "1 skipped: one device here" "figures beside gloo: it is not in this build" "reduce kernel of bfloat16.*not measured" \
+  "Messages of two ranks"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
 done
 rm -rf "$directory/out"
