@@ -314,12 +314,16 @@ void require_sense(const Arguments& arguments) {
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
-// Who cannot be a peer at all is remembered, to be said.
+// Who cannot be a peer at all is remembered, to be said; so is, beside others, who cannot without a
+// device.
 void take_peers(const Typed& typed, Arguments& result) {
   if (typed.against.empty()) return;
   result.against = split_list("--against", typed.against);
-  const auto others = std::ranges::stable_partition(
-      result.against, [](const std::string& peer) { return why_no_peer(peer).empty(); });
+  const bool may_need_device = result.against.size() == 1 || !result.device.empty();
+  const auto can_be = [&](const std::string& peer) {
+    return why_no_peer(peer).empty() && (may_need_device || !needs_device(peer));
+  };
+  const auto others = std::ranges::stable_partition(result.against, can_be);
   result.no_peers.assign(others.begin(), others.end());
   result.against.erase(others.begin(), others.end());
 }

@@ -63,7 +63,7 @@ struct Arguments {
   bool is_quick = false;                     // limits, interpreter: fewer sizes and repeats
   std::vector<std::string> limits;           // limits: of these alone; empty: all
   std::vector<std::string> without_meaning;  // options given that this collective has no use for
-  std::vector<std::string> no_peers;         // of those asked for: why_no_peer has the reasons
+  std::vector<std::string> no_peers;         // of those asked for: why_left_out has the reasons
 };
 
 // Shows help and returns false where that is all there is to do. `launched` is the number of ranks

@@ -86,7 +86,11 @@ std::vector<double> time_computation(Meeting& meeting, Computation& computation,
   return meeting.largest(times);
 }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+// Not wider than its column, also where somebody else had a core meanwhile.
+std::string percent(double share) {
+  constexpr double kLeast = -9.99;
+  return share < kLeast ? "< -999%" : fmt::format("{:.0f} %", 100 * share);
+}
 
 double share_of(const OverlapRow& row) {
   return hidden(row.alone.time_us.median, row.compute_us, row.together.time_us.median);

@@ -99,7 +99,7 @@ Able find_able(const Arguments& arguments, const std::vector<std::unique_ptr<Pip
     able.peers.push_back(peer);
   }
   for (const std::string& peer : arguments.no_peers)
-    able.left_out.push_back(fmt::format("{} left out: {}", peer, why_no_peer(peer)));
+    able.left_out.push_back(fmt::format("{} left out: {}", peer, why_left_out(peer)));
   return able;
 }
 

@@ -336,8 +336,7 @@ void Report::begin(const Library& own, double cache_line_us,
   }
   if (const std::string text = iterations_text(arguments_); !text.empty()) note(text);
   if (const std::string text = whole_sizes_text(arguments_); !text.empty()) note(text);
-  for (const std::string& peer : arguments_.no_peers)
-    leave_out(peer, std::string(why_no_peer(peer)));
+  for (const std::string& peer : arguments_.no_peers) leave_out(peer, why_left_out(peer));
   for (const std::string& caution : cautions) note(caution);
   table_ << "# time in us: the longest over the ranks after a barrier; median, 10th, 90th and 99th "
             "percentile of the iterations; first: the first call\n";

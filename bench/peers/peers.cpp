@@ -97,6 +97,11 @@ bool needs_device(std::string_view name) {
   return std::ranges::find(kOfDevices, base_of(name)) != std::end(kOfDevices);
 }
 
+std::string why_left_out(std::string_view name) {
+  if (needs_device(name)) return "it works on the memory of devices alone: add --device cuda";
+  return std::string(why_no_peer(name));
+}
+
 std::vector<std::string_view> peer_names() {
   std::vector<std::string_view> names;
   for (const Row& row : kPeers) {

@@ -31,6 +31,9 @@ std::string_view why_no_peer(std::string_view name);
 // Whether it works on the memory of devices alone, as --device cuda has it.
 bool needs_device(std::string_view name);
 
+// Why one of several that were asked for is left out: it can be no peer, or not without a device.
+std::string why_left_out(std::string_view name);
+
 // std::invalid_argument for a name that is not in this build, and for an algorithm that it does not
 // have for this collective.
 void require_peer(std::string_view name, Collective collective);

@@ -258,7 +258,7 @@ TEST_CASE("a transport that this machine cannot run is refused, with the reason"
   }
 }
 
-TEST_CASE("a peer that works on devices alone is refused without them") {
+TEST_CASE("a peer that works on devices alone is refused without them, beside others left out") {
   CHECK(needs_device("nccl"));
   CHECK_FALSE(needs_device("gloo:ring"));
   for (const std::string_view peer : peer_names()) {
@@ -268,6 +268,12 @@ TEST_CASE("a peer that works on devices alone is refused without them") {
         "--against " + name + ": it works on the memory of devices alone; add --device cuda";
     CHECK(complaint({"allreduce", "--against", name.c_str()}) == refusal);
     CHECK(complaint({"p2p", "latency", "--against", name.c_str()}) == refusal);
+    const std::string both = name + ",ucx";
+    const Arguments found = parsed({"allreduce", "--against", both.c_str()});
+    CHECK(found.against.empty());
+    CHECK(found.no_peers == std::vector<std::string>{name, "ucx"});
+    CHECK(mentions(why_left_out(name), {"--device cuda"}));
+    CHECK(mentions(why_left_out("ucx"), {"openmpi:ucx"}));
     CHECK(parsed({"allreduce", "--device", "cuda", "--against", name.c_str()}).against ==
           std::vector<std::string>{name});
     CHECK(parsed({"p2p", "latency", "--device", "cuda", "--against", name.c_str()}).against ==

@@ -91,8 +91,8 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
     for (std::byte* const memory : uploads[rank])
       drivers[rank]->free(reinterpret_cast<cuda::Address>(memory));
   }
-  if (const std::string left = machine.left_over();
-      (all_went_well || job.leaves_nothing) && !left.empty())
+  const bool leaves_nothing = job.leaves_nothing || (all_went_well && !job.ends_apart);
+  if (const std::string left = machine.left_over(); leaves_nothing && !left.empty())
     outcomes.push_back({"left on the machine: " + left, {}, {}});
   for (const std::string& violation : machine.violations()) outcomes.push_back({violation, {}, {}});
   return outcomes;

@@ -56,6 +56,8 @@ struct StreamJob {
   std::function<void(int rank, PlayedDriver& driver)> at_end = {};
   // Also where ranks failed nothing may be left on the machine.
   bool leaves_nothing = false;
+  // A rank may end long before others, and then keeps what they may still have mapped.
+  bool ends_apart = false;
   std::vector<int> threads = {};  // ranks of one process, that of the first of them; on one device
 };
 

@@ -280,6 +280,7 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
   for (const bool has_thread : {false, true}) {
     StreamJob job = job_of(2);
     job.options.progress_thread = has_thread;
+    job.ends_apart = true;
     std::promise<void> left;  // the barrier, by rank 0: in it, it would hear of the end as well
     const auto outcomes = try_stream_ranks(job, [&left, has_thread](const StreamRank& rank) {
       std::byte* const memory = memory_of(rank);
@@ -319,7 +320,9 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
 }
 
 TEST_CASE("a rank that ends without a replay that others begin is their error") {
-  const auto outcomes = try_stream_ranks(job_of(2), [](const StreamRank& rank) {
+  StreamJob job = job_of(2);
+  job.ends_apart = true;
+  const auto outcomes = try_stream_ranks(job, [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     const PlayedGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
     rank.communicator.barrier();

@@ -26,7 +26,8 @@ std::byte* Imports::map(const Exported& place, std::size_t bytes, std::uint64_t 
   close_where_done();
   if (is_taken(place)) return nullptr;
   make_room();
-  const auto opened = device_.open_for({this, work}, place.handle, place.bytes, whose_);
+  const auto opened =
+      device_.open_for({this, work, place.buffer}, place.handle, place.bytes, whose_);
   if (opened.mapped == nullptr) return nullptr;
   open_.push_back({place, opened, work, false});
   return opened.mapped + place.offset;

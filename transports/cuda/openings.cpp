@@ -9,7 +9,8 @@ namespace kolo::cuda {
 Openings::Opened Openings::open(Driver& driver, Context context, const IpcHandle& handle, Use use) {
   const std::lock_guard lock(mutex_);
   auto opening = std::ranges::find_if(openings_, [&](const Opening& known) {
-    return known.context == context && known.handle.bytes == handle.bytes;
+    return known.context == context && known.handle.bytes == handle.bytes &&
+           (known.buffer == use.buffer || known.buffer == 0 || use.buffer == 0);
   });
   if (opening == openings_.end()) {
     Address mapped = 0;
@@ -17,9 +18,10 @@ Openings::Opened Openings::open(Driver& driver, Context context, const IpcHandle
     if (code == kAlreadyMapped && close_unneeded(driver, context))
       code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
     if (code != kSuccess) return {code, 0, 0, code == kAlreadyMapped && is_any_to_end(context)};
-    openings_.push_back({context, handle, mapped, {}});
+    openings_.push_back({context, handle, use.buffer, mapped, {}});
     opening = std::prev(openings_.end());
   }
+  if (opening->buffer == 0) opening->buffer = use.buffer;
   opening->uses.emplace(++last_ticket_, use);
   by_ticket_.emplace(last_ticket_, &*opening);
   return {kSuccess, opening->mapped, last_ticket_, false};

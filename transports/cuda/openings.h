@@ -33,10 +33,12 @@ class Openings {
     ~Worker() = default;
   };
 
-  // For the work; without a worker until it is closed.
+  // For the work; without a worker until it is closed. `buffer`: the allocation's number at home,
+  // which tells it from a later one that has its handle; 0: not known.
   struct Use {
     const Worker* worker = nullptr;
     std::uint64_t work = 0;
+    std::uint64_t buffer = 0;
   };
 
   struct Opened {
@@ -59,6 +61,7 @@ class Openings {
   struct Opening {
     Context context = nullptr;
     IpcHandle handle{};
+    std::uint64_t buffer = 0;
     Address mapped = 0;
     std::map<std::uint64_t, Use> uses;  // by ticket
   };

@@ -202,6 +202,23 @@ TEST_CASE("what another channel has open where new memory lies is closed when it
   CHECK(two.machine.violations().empty());
 }
 
+TEST_CASE("a later allocation that has an earlier one's handle is not taken for it") {
+  Two two;
+  Imports split(two.importer, "rank 1", false, 64, [] { return true; });
+  std::byte* const memory = two.exporter.allocate(4096);
+  const Exported before = *two.exports.find(memory, 8);
+  split.map(before, 8, 1);
+  split.give(1);
+  Exported later = before;
+  ++later.buffer;
+  CHECK(two.imports.map(later, 8, 1) != nullptr);
+  CHECK(two.other->calls("ipc_close") == 1);
+  CHECK(two.other->calls("ipc_open") == 3);  // of which one was refused
+  split.close_all();
+  two.imports.close_all();
+  CHECK(two.machine.violations().empty());
+}
+
 TEST_CASE("of a block of small allocations all must be closed before one that lies there anew") {
   PlayedMachine machine;
   machine.block_bytes = std::size_t{1} << 46;  // whatever lies where
@@ -337,8 +354,7 @@ TEST_CASE("an allocation at the end of all addresses overlaps none that lies els
   std::byte* const memory = two.exporter.allocate(64);
   const auto place = two.exports.find(memory, 64);
   REQUIRE(place);
-  Exported last = *place;
-  last.buffer = ~std::uint64_t{0};
+  Exported last = *two.exports.find(two.exporter.allocate(64), 64);
   last.base = ~std::uint64_t{0} - 10;  // of 64 bytes: some way round
   two.imports.map(*place, 64, 1);
   two.imports.map(last, 64, 1);
