@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures what the settings of tcp and shm are worth, and ways of waiting: one changed at a time, in turn with the defaults.
 
-  settings.py [--out FILE.md] [--bench PROGRAM] [--rounds N] [--quick]
+  settings.py [--out FILE.md] [--bench PROGRAM] [--rounds N] [--only transfers|waits] [--quick]
 
   --out      the page; else bench/results/DATE-settings.md. It must not be there
   --bench    a kolo-bench; else build/release/bin/kolo-bench of this tree
   --rounds   how often all are gone through (5)
+  --only     the settings of tcp and shm alone, or ways of waiting alone
   --quick    one round, one size, few iterations: some seconds, to see that it works; no figures to quote
 
 All-reduce of 2 and of 4 ranks; ways of waiting of 2, 4, 8 and 16, and of 2 beside programs that compute, one to a core. A figure is
@@ -60,14 +61,15 @@ def settings_of(transport):
             + [{"KOLO_TCP_CONGESTION": name} for name in ("system", *offered)])
 
 
-def cases():
+def cases(only):
     transfers = ["--min-bytes", "2K", "--max-bytes", "32M", "--factor", "16"]
     short = ["--min-bytes", "8", "--max-bytes", "512K", "--factor", "64"]
     waits = [{"KOLO_WAIT": kind} for kind in ("spin", "yield", "block")] + [{"KOLO_SPIN_US": us} for us in ("0", "50", "5000")]
     both = ("tcp", "shm")
-    return ([Case(transport, ranks, settings_of(transport), transfers) for transport in both for ranks in (2, 4)]
-            + [Case(transport, ranks, waits, short) for transport in both for ranks in (2, 4, 8, 16)]
-            + [Case(transport, 2, waits, short, len(os.sched_getaffinity(0))) for transport in both])
+    of_transfers = [Case(transport, ranks, settings_of(transport), transfers) for transport in both for ranks in (2, 4)]
+    of_waits = [Case(transport, ranks, waits, short) for transport in both for ranks in (2, 4, 8, 16)]
+    of_waits += [Case(transport, 2, waits, short, len(os.sched_getaffinity(0))) for transport in both]
+    return {"transfers": of_transfers, "waits": of_waits}.get(only, of_transfers + of_waits)
 
 
 def name_of(environment):
@@ -154,6 +156,7 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / f"bench/results/{datetime.date.today().isoformat()}-settings.md")
     parser.add_argument("--bench", default=str(ROOT / "build/release/bin/kolo-bench"))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=("transfers", "waits"))
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     if arguments.out.exists():
@@ -163,14 +166,14 @@ def main():
     if not os.access(arguments.bench, os.X_OK):
         parser.error(f"--bench {arguments.bench}: there is no such program")
     effort = ["--seconds", "0.05", "--passes", "2"]
-    every = cases()
+    every = cases(arguments.only)
     if arguments.quick:
         effort = ["--iterations", "2", "--passes", "1"]
         every = [case._replace(sizes=["--min-bytes", "2K", "--max-bytes", "2K"]) for case in every]
     rounds = 1 if arguments.quick else arguments.rounds
     facts = next(iter(measure(arguments.bench, every[0], {}, effort).values()))["run"]
     page = ["# What settings are worth\n\n"
-            f"`bench/results/settings.py --rounds {rounds}`, {facts['machine']}, {facts['cores']} cores, {facts['kernel']}, kolo "
+            f"`bench/results/settings.py --rounds {rounds}{f' --only {arguments.only}' if arguments.only else ''}`, {facts['machine']}, {facts['cores']} cores, {facts['kernel']}, kolo "
             f"{facts['kolo']}, commit {facts['commit']}, {facts['date']}. All-reduce of float32, in place. The first line is the "
             "default's time; the others are that over the changed setting's, in turn: above 1 the change is faster.\n\n"]
     for case in every:
