@@ -7,7 +7,7 @@
 
 #include "test/support/catch.h"
 #include "test/transports/no_more_descriptors.h"
-#include "test/transports/ucx/played_ucx.h"
+#include "test/transports/ucx/played_station.h"
 #include "transports/error.h"
 #include "transports/ucx/channel.h"
 
@@ -41,17 +41,6 @@ std::string why_unavailable(const std::function<void()>& call, int peer = kNoPee
   }
   return "it was not refused";
 }
-
-ucx::Card card(const char* identity, std::uint32_t token) {
-  ucx::Card made;
-  made.identity = identity;
-  made.token = token;
-  return made;
-}
-
-struct PlayedStation : ucx::Station {
-  PlayedStation() : Station(played_library(), 0, 2) { cards = {card("here", 5), card("there", 6)}; }
-};
 
 }  // namespace
 

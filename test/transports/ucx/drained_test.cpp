@@ -4,7 +4,7 @@
 #include <string>
 
 #include "test/support/catch.h"
-#include "test/transports/ucx/played_ucx.h"
+#include "test/transports/ucx/played_station.h"
 #include "transports/ucx/channel.h"
 
 using namespace kolo;
@@ -15,17 +15,6 @@ namespace {
 
 constexpr const char* kTcp = "lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am am_bw#0\n";
 constexpr const char* kPosix = "lane[0]:  2:posix/memory.0 md[1] -> md[1]/posix am am_bw#0\n";
-
-ucx::Card card(const char* identity, std::uint32_t token) {
-  ucx::Card made;
-  made.identity = identity;
-  made.token = token;
-  return made;
-}
-
-struct PlayedStation : ucx::Station {
-  PlayedStation() : Station(played_library(), 0, 2) { cards = {card("here", 5), card("there", 6)}; }
-};
 
 // Rank 0's channel to rank 1 of another host, with one segment sent.
 struct Sender {
