@@ -44,6 +44,7 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
           {"--device", arguments.device},
           {"--reproducibility", text(to_string(arguments.reproducibility))},
           {"--form", text(to_string(arguments.form))},
+          {"--captured", yes(arguments.is_captured)},
           {"--overlap", yes(arguments.is_overlapped)},
           {"--profile", yes(arguments.is_profiled)},
           {"the kind of p2p", text(to_string(arguments.p2p.kind))},

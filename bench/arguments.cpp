@@ -288,6 +288,10 @@ void require_sense(const Arguments& arguments) {
           fmt::format("--device {}: there is cuda", arguments.device));
   require(arguments.device.empty() || (!arguments.is_memory_its_own && !arguments.is_overlapped),
           "--device cuda: buffers are the device's; leave --allocated and --overlap out");
+  require(!arguments.is_captured || !arguments.device.empty(),
+          "--captured is of calls on a device's stream; add --device cuda");
+  require(!arguments.is_by_all || !arguments.is_captured,
+          "--algorithm all takes turns among kolo's own; leave --captured out");
   require(!arguments.is_by_all || arguments.against.empty(),
           "--algorithm all takes turns among kolo's own; leave --against out");
   if (!arguments.algorithm.empty()) {

@@ -44,6 +44,7 @@ struct Arguments {
   std::string device;              // "cuda": buffers are a device's memory; empty: the host's
   Reproducibility reproducibility = Reproducibility::kFast;
   Form form = Form::kBlocking;
+  bool is_captured = false;  // beside that kolo's calls as replays of a graph
   bool is_profiled = false;
   bool is_overlapped = false;  // a computation runs beside every operation
   std::string json;            // a file for JSON lines, "-" for standard output; empty: none

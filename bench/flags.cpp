@@ -165,6 +165,8 @@ void add_reproducibility(CLI::App& command, Typed& typed) {
 void add_form(CLI::App& command, Arguments& result, Typed& typed) {
   command.add_option("--form", typed.form, names_of(kForms) + ": how kolo is called")
       ->capture_default_str();
+  command.add_flag("--captured", result.is_captured,
+                   "With --device cuda: beside kolo's calls the same, captured into a CUDA graph");
   command.add_flag("--overlap", result.is_overlapped,
                    "Compute while an operation is in flight; how much of it that hides");
   command.add_flag("--profile", result.is_profiled,

@@ -57,6 +57,8 @@ std::string_view to_string(Form form) {
       return "async";
     case Form::kPersistent:
       return "persistent";
+    case Form::kCaptured:
+      return "captured";
   }
   return "?";
 }

@@ -1,8 +1,10 @@
-// The three forms in which a program can call a collective.
+// The forms in which a program can call a collective.
 //
 //   blocking     all_reduce(...)
 //   async        all_reduce_async(...), then wait()
 //   persistent   planned once; then start() and wait(), again and again
+//   captured     given once to a stream that is captured into a graph, which is launched again and
+//                again (device/captured.h)
 #pragma once
 
 #include <memory>
@@ -15,6 +17,7 @@ namespace kolo::bench {
 
 std::string_view to_string(Form form);
 
+// Which --form can ask for.
 inline constexpr Form kForms[] = {Form::kBlocking, Form::kAsync, Form::kPersistent};
 
 // Who serves in a push or a pull.
@@ -24,7 +27,7 @@ ServerPlan server_plan(const Problem& problem);
 // Threading: as the communicator's; one thread at a time.
 class Caller {
  public:
-  // `form` kBlocking counts as kAsync.
+  // `form`: all but kPersistent count as kAsync.
   Caller(std::shared_ptr<Communicator> communicator, Form form, const CallOptions& call);
 
   // The operation is in flight when it returns.

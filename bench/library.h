@@ -34,7 +34,7 @@ struct Problem {
 };
 
 // How kolo is called: see forms.h.
-enum class Form : std::uint8_t { kBlocking, kAsync, kPersistent };
+enum class Form : std::uint8_t { kBlocking, kAsync, kPersistent, kCaptured };
 
 // The rank that gives or gets all, where there is one.
 inline constexpr int kRoot = 0;

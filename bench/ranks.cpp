@@ -14,6 +14,7 @@
 #include "bench/agreement.h"
 #include "bench/cache_line.h"
 #include "bench/cores.h"
+#include "bench/device/captured.h"
 #include "bench/device/memory.h"
 #include "bench/device/on_device.h"
 #include "bench/explain.h"
@@ -130,6 +131,7 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
   } else {
     libraries.push_back(make_kolo(request));
     request.transport = libraries.front()->transport();  // which "auto" has become
+    if (arguments.is_captured) libraries.push_back(make_captured(request));
     for (const std::string& peer : arguments.against) {
       request.store = prefixed(store, fmt::format("peer/{}/", peer));
       libraries.push_back(make_peer(peer, request));
@@ -176,18 +178,24 @@ std::vector<std::string> versions_of(const Seat& seat) {
   return versions;
 }
 
-// What --against calls them, and over what they run where that is not what kolo does: gloo's TCP
-// beside shm.
+// What all libraries but kolo's own are called, in their order.
+std::vector<std::string> names_beside(const Arguments& arguments) {
+  std::vector<std::string> names = arguments.against;
+  if (arguments.is_captured) names.insert(names.begin(), kCaptured);
+  return names;
+}
+
+// The same, and over what they run where that is not what kolo does: gloo's TCP beside shm.
 std::vector<std::string> peers_of(const Arguments& arguments, const Seat& seat) {
-  std::vector<std::string> peers;
-  for (std::size_t i = 0; i < arguments.against.size(); ++i) {
-    peers.push_back(peer_over(arguments.against[i], seat.libraries[i + 1]->transport(),
-                              seat.libraries.front()->transport()));
+  std::vector<std::string> peers = names_beside(arguments);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    peers[i] = peer_over(peers[i], seat.libraries[i + 1]->transport(),
+                         seat.libraries.front()->transport());
   }
   return peers;
 }
 
-// Who can run it, and what --against calls them.
+// Who can run it, and what they are called.
 struct Able {
   std::vector<Library*> libraries;
   std::vector<std::string> peers;
@@ -196,8 +204,9 @@ struct Able {
 Able find_able(const Problem& problem, const Arguments& arguments, const Seat& seat,
                Report* report) {
   Able able;
+  const std::vector<std::string> beside = names_beside(arguments);
   for (std::size_t i = 0; i < seat.libraries.size(); ++i) {
-    const std::string peer = i == 0 || arguments.is_by_all ? "" : arguments.against[i - 1];
+    const std::string peer = i == 0 || arguments.is_by_all ? "" : beside[i - 1];
     const std::string objection = seat.libraries[i]->objection(problem);
     if (objection.empty()) {
       able.libraries.push_back(seat.libraries[i].get());
@@ -246,7 +255,10 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
                           between(before, profile_of(own)), Clock::now() + arguments.timeout);
     }
     if (rank != 0) continue;
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].peer = able.peers[i];
+      if (rows[i].peer == kCaptured) rows[i].form = Form::kCaptured;
+    }
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
     } else {

@@ -33,11 +33,12 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
 }
 
 // The quickest whose results are right; null where there is none, or one peer alone.
+// Of other libraries, where there are several.
 const Row* best_peer(const std::vector<Row>& rows) {
   const Row* best = nullptr;
   int peers = 0;
   for (const Row& row : rows) {
-    if (row.peer.empty()) continue;
+    if (row.peer.empty() || row.library == rows.front().library) continue;
     ++peers;
     const bool is_right = row.wrong.value_or(0) == 0;
     if (is_right && (best == nullptr || row.time_us.median < best->time_us.median)) best = &row;

@@ -34,6 +34,7 @@ sizes=64M,256M,1G
 iterations=21
 largest=256M
 message=64M
+replayed=8,64,512,4K,32K,64K,1M,16M
 seconds=0.5
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -42,7 +43,7 @@ while [ $# -gt 0 ]; do
       case "$1:$2" in --jobs:* | *:/*) value=$2 ;; *) value=$here/$2 ;; esac
       case "$1" in --deps) deps=$value ;; --out) out=$value ;; --jobs) jobs=$value ;; esac
       shift 2 ;;
-    --quick) sizes=4M iterations=5 largest=1M message=1M seconds=0.1; shift ;;
+    --quick) sizes=4M iterations=5 largest=1M message=1M replayed=8,64K seconds=0.1; shift ;;
     -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$self"; exit 0 ;;
     *) refuse "unknown option '$1'; see $0 --help" ;;
   esac
@@ -182,6 +183,9 @@ for transport in cuda_ipc shm; do
     --factor 8 --seconds "$seconds" --json "$scratch/rows.jsonl" ${peers:+--against "$peers"}
   cat "$scratch/output" >>"$scratch/collectives"
 done
+step "replays over cuda_ipc" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport cuda_ipc --captured --bytes "$replayed" \
+  --seconds "$seconds" --json "$scratch/rows.jsonl"
+cp "$scratch/output" "$scratch/replays"
 for transport in cuda_ipc shm; do
   for kind in latency bandwidth bidirectional; do
     step "p2p $kind over $transport" "$build/bin/kolo-bench" p2p "$kind" --device cuda --transport "$transport" --max-bytes "$message" \
@@ -239,6 +243,10 @@ grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
   echo "Collectives of two ranks on the memory of the device, over cuda_ipc, and all-reduce staged through shm, too (\`bench/README.md\`: on the memory of devices):"
   echo
   sed 's/^/    /' "$scratch/collectives"
+  echo
+  echo "All-reduce of two ranks, given to a stream and, the lines \`captured\`, launched again and again from a CUDA graph; below each what the host took (\`bench/README.md\`: on the memory of devices):"
+  echo
+  sed 's/^/    /' "$scratch/replays"
   echo
   echo "Messages of two ranks on the memory of the device, over cuda_ipc and staged through shm (\`bench/README.md\`: two ranks):"
   echo

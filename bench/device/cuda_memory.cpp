@@ -10,6 +10,17 @@
 namespace kolo::bench {
 namespace {
 
+class CudaGraph final : public DeviceGraph {
+ public:
+  CudaGraph(device::Stream stream, const std::function<void()>& calls)
+      : stream_(stream), graph_(stream, calls) {}
+  void launch() override { graph_.launch(stream_); }
+
+ private:
+  device::Stream stream_;
+  device::Graph graph_;
+};
+
 class CudaMemory final : public DeviceMemory {
  public:
   // The stream is of the device that is in use when it is made.
@@ -39,6 +50,9 @@ class CudaMemory final : public DeviceMemory {
     device::copy(to, from, bytes, stream_);
   }
   void wait() override { device::wait(stream_); }
+  std::shared_ptr<DeviceGraph> capture(const std::function<void()>& calls) override {
+    return std::make_shared<CudaGraph>(stream_, calls);
+  }
 
  private:
   int number_;

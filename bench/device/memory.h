@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,18 @@
 #include "collectives/rank_device.h"
 
 namespace kolo::bench {
+
+// Work that was captured from a rank's stream.
+class DeviceGraph {
+ public:
+  DeviceGraph() = default;
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+  virtual ~DeviceGraph() = default;
+
+  // Once more, in the order of that stream.
+  virtual void launch() = 0;
+};
 
 class DeviceMemory {
  public:
@@ -39,6 +52,9 @@ class DeviceMemory {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // The host waits for all that the stream was given.
   virtual void wait() = 0;
+  // What `calls` gives to the stream, which runs none of it. What they throw ends the capture. The
+  // stream outlives the graph.
+  virtual std::shared_ptr<DeviceGraph> capture(const std::function<void()>& calls) = 0;
 };
 
 // Why --device cuda is not possible here; empty where it is.

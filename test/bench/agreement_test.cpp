@@ -37,6 +37,8 @@ TEST_CASE("an option that differs from rank 0's is named with both values") {
              ContainsSubstring("the command is broadcast here and allreduce there"));
   CHECK_THAT(objection_to([](Arguments& arguments) { arguments.max_bytes += 4; }),
              ContainsSubstring("--max-bytes is 268435460 here and 268435456 there"));
+  CHECK_THAT(objection_to([](Arguments& arguments) { arguments.is_captured = true; }),
+             ContainsSubstring("--captured is given here and not given there"));
   CHECK_THAT(objection_to([](Arguments& arguments) { arguments.seconds = 0.25; }),
              ContainsSubstring("--seconds is 0.25 here and 0.5 there"));
   CHECK_THAT(objection_to([](Arguments& arguments) {

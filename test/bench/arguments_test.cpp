@@ -82,6 +82,15 @@ TEST_CASE("a form is one of three, and what overlaps is not blocking") {
   CHECK(mentions(complaint({"allreduce", "--overlap", "--algorithm", "all"}), {"--overlap"}));
 }
 
+TEST_CASE("replays are of calls on a device, beside one kolo alone") {
+  CHECK_FALSE(parsed({"allreduce", "--device", "cuda"}).is_captured);
+  CHECK(parsed({"allreduce", "--device", "cuda", "--captured"}).is_captured);
+  CHECK(mentions(complaint({"allreduce", "--captured"}), {"--captured", "add --device cuda"}));
+  CHECK(mentions(complaint({"allreduce", "--device", "cuda", "--captured", "--algorithm", "all"}),
+                 {"--algorithm all", "leave --captured out"}));
+  CHECK(mentions(complaint({"allreduce", "--form", "captured"}), {"blocking, async, persistent"}));
+}
+
 TEST_CASE("every option arrives") {
   const Arguments found = parsed({"push_pull",
                                   "--ranks",

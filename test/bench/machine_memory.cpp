@@ -11,6 +11,22 @@ namespace kolo::bench {
 using test::PlayedDriver;
 using test::PlayedMachine;
 
+namespace {
+
+class MachineGraph final : public DeviceGraph {
+ public:
+  MachineGraph(PlayedDriver& driver, cuda::Stream stream, test::PlayedGraph& graph)
+      : driver_(driver), stream_(stream), graph_(graph) {}
+  void launch() override { driver_.replay(graph_, stream_); }
+
+ private:
+  PlayedDriver& driver_;
+  cuda::Stream stream_;
+  test::PlayedGraph& graph_;
+};
+
+}  // namespace
+
 MachineMemory::MachineMemory(PlayedMachine& machine) : MachineMemory(machine, machine.process()) {}
 
 MachineMemory::MachineMemory(PlayedMachine& machine, std::shared_ptr<PlayedDriver> driver)
@@ -56,6 +72,17 @@ void MachineMemory::copy(void* to, const void* from, std::size_t bytes) {
     void* const into = is_to_device ? found.front() : to;
     std::memmove(into, is_from_device ? found.back() : from, bytes);
   });
+}
+
+std::shared_ptr<DeviceGraph> MachineMemory::capture(const std::function<void()>& calls) {
+  driver_->capture(stream_);
+  try {
+    calls();
+  } catch (...) {
+    driver_->end_capture(stream_);
+    throw;
+  }
+  return std::make_shared<MachineGraph>(*driver_, stream_, *driver_->end_capture(stream_));
 }
 
 void MachineMemory::wait() {

@@ -28,6 +28,7 @@ class MachineMemory final : public DeviceMemory {
   void copy(void* to, const void* from, std::size_t bytes) override;
   // Throws where that takes longer than a minute.
   void wait() override;
+  std::shared_ptr<DeviceGraph> capture(const std::function<void()>& calls) override;
 
  private:
   bool holds(const void* pointer) const;

@@ -1,5 +1,6 @@
 // Two ranks on a device's memory: plain memory plays it for pipes that know only one of the two
-// memories, a played machine for kolo's own messages and a parameter server's calls on streams.
+// memories, a played machine for kolo's own messages, a parameter server's calls on streams, and
+// calls that are replayed from a graph.
 // Ranks are threads.
 #include <condition_variable>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "bench/arguments.h"
+#include "bench/device/captured.h"
 #include "bench/device/on_device.h"
 #include "bench/device/pipe_on_device.h"
 #include "bench/measure.h"
@@ -161,6 +163,38 @@ Found play(Knows knows, P2pKind kind, bool lies = false) {
   return found;
 }
 
+// kolo's calls on streams and the same as replays, each beside the other.
+struct Beside {
+  std::vector<Row> rows;
+  std::string objection;
+};
+
+Beside play_captured(const Arguments& arguments, std::size_t bytes, test::PlayedMachine& machine) {
+  const auto store = make_local_store();
+  Beside found;
+  std::vector<std::shared_ptr<MachineMemory>> memories;  // which peers may have open
+  for (int rank = 0; rank < arguments.ranks; ++rank)
+    memories.push_back(std::make_shared<MachineMemory>(machine));
+  run_ranks(arguments.ranks, arguments, [&](int rank, Meeting& meeting) {
+    LibraryRequest request;
+    request.rank = rank;
+    request.size = arguments.ranks;
+    request.store = store;
+    request.transport = arguments.transport;
+    request.device = memories[static_cast<std::size_t>(rank)];
+    OnDevice live(make_kolo(request), request.device, rank, arguments.ranks);
+    OnDevice captured(make_captured(request), request.device, rank, arguments.ranks);
+    Bench bench(meeting, arguments);
+    const std::string objection = captured.objection(arguments.problem);
+    std::vector<Library*> libraries{&live};
+    if (objection.empty()) libraries.push_back(&captured);
+    const auto rows = bench.measure(libraries, bytes);
+    meeting.wait();
+    if (rank == 0) found = {rows, objection};
+  });
+  return found;
+}
+
 // kolo's messages, by the communicator's own calls on the streams of a played machine.
 std::vector<P2pRow> play_messages(const Arguments& arguments, std::size_t bytes,
                                   test::PlayedMachine& machine) {
@@ -301,4 +335,77 @@ TEST_CASE("a parameter server's calls on streams are right, with dedicated serve
       }
     }
   }
+}
+
+TEST_CASE("replays of a graph are measured beside the calls, of any size, and are right") {
+  for (const auto& [command, collective] :
+       {std::pair("allreduce", Collective::kAllReduce),
+        std::pair("alltoall", Collective::kAllToAll), std::pair("push_pull", Collective::kPushPull),
+        std::pair("barrier", Collective::kBarrier)}) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{65'536}, std::size_t{1'200'000}}) {
+      INFO(command << ", " << bytes << " bytes");
+      Arguments arguments = small_run(P2pKind::kLatency);
+      arguments.command = command;
+      arguments.transport = "cuda_ipc";
+      arguments.problem.collective = collective;
+      arguments.problem.is_in_place = collective != Collective::kAllToAll;
+      arguments.max_bytes = bytes;
+      test::PlayedMachine machine;
+      const Beside found = play_captured(arguments, bytes, machine);
+      CHECK(found.objection == "");
+      REQUIRE(found.rows.size() == 2);
+      for (const Row& row : found.rows) {
+        CHECK(row.library == "kolo");
+        CHECK(row.transport == "cuda_ipc");
+        CHECK(row.wrong == 0U);
+        CHECK(row.iterations == 4);
+        CHECK(row.enqueue_us.value_or(0) > 0);
+        CHECK(row.device == "a played device");
+      }
+      CHECK(machine.violations().empty());
+    }
+  }
+}
+
+TEST_CASE("where hosts carry the segments replays are left out, in words") {
+  Arguments arguments = small_run(P2pKind::kLatency);
+  arguments.command = "allreduce";
+  arguments.transport = "inproc";
+  arguments.max_bytes = 64;
+  test::PlayedMachine machine;
+  const Beside found = play_captured(arguments, 64, machine);
+  CHECK_THAT(found.objection, ContainsSubstring("cannot: hosts carry its segments"));
+  REQUIRE(found.rows.size() == 1);
+  CHECK(found.rows.front().wrong == 0U);
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("a replay's line is below its call's, and no other library is the best for it") {
+  Arguments arguments = small_run(P2pKind::kLatency);
+  arguments.command = "allreduce";
+  arguments.against = {"gloo"};
+  std::ostringstream table;
+  JsonLines json("");
+  Report report(arguments, table, json);
+  Row row;
+  row.library = "kolo";
+  row.time_us.median = 20;
+  row.bytes = 8;
+  row.device = "a played device";
+  row.enqueue_us = 5;
+  Row replay = row;
+  replay.peer = kCaptured;
+  replay.form = Form::kCaptured;
+  replay.time_us.median = 10;
+  Row gloo = row;
+  gloo.library = gloo.peer = "gloo";
+  report.add({row, replay, gloo});
+  CHECK_THAT(table.str(), ContainsSubstring(" captured "));
+  CHECK_THAT(table.str(), ContainsSubstring("0.50x"));
+  CHECK_THAT(table.str(), !ContainsSubstring("best peer"));
+  CHECK_THAT(enqueue_lines({replay}).front(), ContainsSubstring("captured of 8 bytes"));
+  const auto line = nlohmann::json::parse(json_line(replay));
+  CHECK(line["library"] == "kolo");
+  CHECK(line["peer"] == "captured");
+  CHECK(line["form"] == "captured");
 }

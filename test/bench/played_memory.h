@@ -43,6 +43,9 @@ class PlayedMemory final : public DeviceMemory {
     for (const Copy& copy : copies_) std::memcpy(copy.to, copy.from, copy.bytes);
     copies_.clear();
   }
+  std::shared_ptr<DeviceGraph> capture(const std::function<void()>&) override {
+    throw Error(ErrorCode::kUnavailable, kNoPeer, "plain memory has no graphs");
+  }
   bool holds(const void* pointer) const {
     return std::ranges::any_of(given_, [pointer](std::span<const std::byte> memory) {
       return pointer >= memory.data() && pointer < memory.data() + memory.size();

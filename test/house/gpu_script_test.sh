@@ -32,7 +32,7 @@ set_up() {
   # shellcheck disable=SC2016
   play "$directory/tree/build/cuda/bin/kolo-bench" 'if [ "$1" = peers ]; then echo "nccl (with --device cuda)"; exit; fi; '"$rows"
 }
-benchmarks=15  # and a row of each
+benchmarks=16  # and a row of each
 run() {
   # shellcheck disable=SC2016
   PATH="$directory/tools:$PATH" sh -c 'echo $$ >"$1/number"; cd "$1"; export KOLO_DEPS=beside; exec tree/test/gpu.sh --quick --out "$1/out"' sh "$directory" >"$directory/said" 2>&1
@@ -103,7 +103,7 @@ run || { cat "$directory/said"; fail "it fails where all goes well"; }
 [ "$(wc -l <"$directory/out/$name.jsonl")" -eq "$benchmarks" ] || fail "its rows are not those of all benchmarks"
 for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table" \
   "1 skipped: one device here" "figures beside gloo: it is not in this build" "reduce kernel of bfloat16.*not measured" \
-  "Messages of two ranks"; do
+  "Messages of two ranks" "launched again and again from a CUDA graph"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
 done
 rm -rf "$directory/out"
@@ -136,6 +136,8 @@ over="kolo-bench allreduce --device cuda --ranks 2 --transport cuda_ipc"
   row kolo device reduce_kernel 67108864 100 bfloat16 null null 0.895 kolo-device-bench
   row kolo cuda_ipc allreduce 8 20.5 float32 4.5 null null "$over"
   row kolo cuda_ipc allreduce 32768 20.5 float32 10.25 null null "$over"
+  row kolo cuda_ipc allreduce 64 10.5 float32 3.5 null null "$over --captured" | sed 's/"type"/"peer":"captured","form":"captured",&/'
+  row kolo cuda_ipc allreduce 134217728 1 float32 99 10 null "$over --captured" | sed 's/"type"/"peer":"captured","form":"captured",&/'
   row kolo cuda_ipc allreduce 262144 20.5 float32 99 null null "$over"
   row kolo cuda_ipc allreduce 134217728 1e+3 float32 5 850.5 null "$over"
   row gloo tcp allreduce 134217728 30000 float32 null null null "$over"
@@ -143,6 +145,7 @@ over="kolo-bench allreduce --device cuda --ranks 2 --transport cuda_ipc"
 } >"$directory/rows"
 awk -f test/gpu_aims.awk "$directory/rows" >"$directory/aims"
 for line in "copy bandwidth | 85.0 % (128 MiB) | yes |" "gloo on CUDA tensors | 30.0 times (128 MiB) | yes |" "to enqueue | 10.25 us (32768 B) | no |" \
+  "to launch | 3.50 us (64 B) | yes |" \
   "of float32: 90 % of the copy bandwidth | 91.0 % (1024 MiB) | yes |" "of bfloat16: 90 % of the copy bandwidth | 89.5 % (64 MiB) | no |" \
   "of float8_e5m2: 90 % of the copy bandwidth | not measured | - |"; do
   grep -q -F "$line" "$directory/aims" || { cat "$directory/aims"; fail "'$line' is not among the aims"; }

@@ -191,6 +191,26 @@ double Event::microseconds_since(const Event& start) const {
   return static_cast<double>(milliseconds) * 1000;
 }
 
+Graph::Graph(Stream stream, const std::function<void()>& calls) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+  try {
+    calls();
+  } catch (...) {
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph), "ending a capture");
+  const cudaError_t error = cudaGraphInstantiate(&ready_, graph, 0);
+  cudaGraphDestroy(graph);
+  check(error, "making a graph ready");
+}
+
+Graph::~Graph() { cudaGraphExecDestroy(ready_); }
+
+void Graph::launch(Stream stream) { check(cudaGraphLaunch(ready_, stream), "launching a graph"); }
+
 void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
         "copying " + std::to_string(bytes) + " bytes to or from the device");

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
-// CUDA's own name of what cudaStream_t and cudaEvent_t point to.
+// CUDA's own names of what cudaStream_t, cudaEvent_t and cudaGraphExec_t point to.
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace kolo::device {
 
@@ -109,6 +111,22 @@ class Event {
 
  private:
   CUevent_st* event_ = nullptr;
+};
+
+// What `calls` gives to a stream, none of which runs until it is launched, as often as wanted.
+class Graph {
+ public:
+  // Of this thread alone: what others do meanwhile is no part of it. What `calls` throws ends the
+  // capture.
+  Graph(Stream stream, const std::function<void()>& calls);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void launch(Stream stream);
+
+ private:
+  CUgraphExec_st* ready_ = nullptr;
 };
 
 // In the order of the stream, between any two of the host's and the device's memory.
