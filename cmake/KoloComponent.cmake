@@ -4,10 +4,11 @@
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
 #                                          that the users of what is installed never hear of fmt
-# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE]] [NEEDS t...] [SOURCES f...])
+# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
 #                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
 #                                          where the header of a library that it loads when it is first used, or a target that
-#                                          it links, is missing, or KOLO_WITHOUT names it; Debian's PACKAGE has the header
+#                                          it links, is missing (WORDS add why), or KOLO_WITHOUT names it; Debian's PACKAGE has
+#                                          the header
 # kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component, and
 #                                          generated/TABLE_left_out.inc: one KOLO_LEFT_OUT(name, why, way_out) per other one
 
@@ -82,7 +83,7 @@ function(kolo_leave_out table name why way_out)
 endfunction()
 
 function(kolo_component table name)
-  cmake_parse_arguments(arg "" "LOADS;FROM" "NEEDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "LOADS;FROM;WHY" "NEEDS;SOURCES" ${ARGN})
   set(install "install what has it")
   set(wants "")
   if(arg_FROM)
@@ -95,7 +96,11 @@ function(kolo_component table name)
   endif()
   foreach(need IN LISTS arg_NEEDS)
     if(NOT TARGET ${need})
-      kolo_leave_out(${table} ${name} "${need} was not found" "${install}")
+      set(why "${need} was not found")
+      if(arg_WHY)
+        string(APPEND why ": ${arg_WHY}")
+      endif()
+      kolo_leave_out(${table} ${name} "${why}" "${install}")
       return()
     endif()
   endforeach()

@@ -10,13 +10,17 @@
 # compiled part, which is copied as well: that one is for machines like this.) What only train/ needs (oneDNN, matio, zlib) is not
 # in it; train/ leaves out what it does not find.
 #
+# And gloo, a peer of kolo-bench, where it is installed here: headers, its library (Debian has it shared alone) and the libraries that
+# one needs, but for the C and C++ runtimes. Where it does not compile, link and run, as with an older C library, its package file says so and
+# the peer is left out.
+#
 # DIR is made, or must be empty. Nothing is left where something is missing.
 set -eu
 
 fail() { echo "collect_deps: $*" >&2; exit 1; }
 
 case "${1-}" in
-  -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") echo "collect_deps: into which folder? see $0 --help" >&2; exit 2 ;;
   -*) echo "collect_deps: unknown option '$1'; see $0 --help" >&2; exit 2 ;;
 esac
@@ -95,6 +99,69 @@ script=$(find /usr/local/lib /usr/lib /usr/share -path '*Catch2/Catch.cmake' 2>/
   fi
 } | package Catch2
 cp "$script" "$(dirname "$script")/CatchAddTests.cmake" "$scratch/lib/cmake/Catch2/"
+
+# gloo, tried out where it is found: the target is there only if a program of it runs.
+gloo_package() {
+  cat <<'END'
+if(TARGET gloo)
+  return()
+endif()
+if(NOT TARGET collected_gloo)
+  add_library(collected_gloo SHARED IMPORTED)
+  set_target_properties(collected_gloo PROPERTIES IMPORTED_LOCATION "@lib@/gloo/libgloo.so.0" IMPORTED_SONAME libgloo.so.0)
+  target_include_directories(collected_gloo INTERFACE "@include@")
+  # DT_RPATH: what gloo itself needs is looked for there as well.
+  target_link_libraries(collected_gloo INTERFACE "-Wl,-rpath-link,@lib@/gloo" "-Wl,--disable-new-dtags")
+endif()
+try_run(GLOO_OF_DEPS_RUNS GLOO_OF_DEPS_LINKS SOURCES "${CMAKE_CURRENT_LIST_DIR}/try.cpp"
+        LINK_LIBRARIES collected_gloo CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
+        COMPILE_OUTPUT_VARIABLE said RUN_OUTPUT_VARIABLE said_running)
+if(NOT GLOO_OF_DEPS_LINKS)
+  set(Gloo_NOT_FOUND_MESSAGE "that of KOLO_DEPS cannot be compiled or linked here")
+  message(VERBOSE "${said}")
+elseif(NOT GLOO_OF_DEPS_RUNS EQUAL 0)
+  set(Gloo_NOT_FOUND_MESSAGE "that of KOLO_DEPS does not load here")
+  message(VERBOSE "${said_running}")
+endif()
+if(Gloo_NOT_FOUND_MESSAGE)
+  set(Gloo_FOUND FALSE)
+  return()
+endif()
+add_library(gloo ALIAS collected_gloo)
+END
+}
+
+gloo_library=$(find /usr/local/lib /usr/lib -name libgloo.so.0 2>/dev/null | head -n 1)
+if where gloo/allreduce.h >/dev/null && [ -n "$gloo_library" ]; then
+  headers gloo/allreduce.h gloo
+  mkdir "$scratch/lib/gloo"
+  cp -L "$gloo_library" "$scratch/lib/gloo/"
+  # NAME => PATH (ADDRESS)
+  ldd "$gloo_library" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r needed; do
+    case ${needed##*/} in
+      libc.so.* | libm.so.* | libstdc++.so.* | libgcc_s.so.* | libpthread.so.* | libdl.so.* | librt.so.* | ld-linux*) ;;
+      *) cp -L "$needed" "$scratch/lib/gloo/" ;;
+    esac
+  done
+  gloo_package | package Gloo
+  cat >"$scratch/lib/cmake/Gloo/try.cpp" <<'END'
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/hash_store.h>
+#include <gloo/transport/tcp/device.h>
+
+int main() {
+  gloo::rendezvous::HashStore store;
+  store.set("key", {'v'});
+  gloo::AllreduceOptions options(std::make_shared<gloo::rendezvous::Context>(0, 1));
+  (void)gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+  return store.get("key").size() == 1 ? 0 : 1;
+}
+END
+else
+  echo "collect_deps: gloo is not installed here (libgloo-dev): left out, and kolo-bench there has no peer of that name" >&2
+fi
 
 megabytes=$(du -sm "$scratch" | cut -f1)
 [ "$megabytes" -lt 40 ] || fail "what was collected takes $megabytes MB; 40 are the limit"

@@ -176,7 +176,8 @@ cp "$scratch/output" "$scratch/table"
 # Two ranks: with one device they share it, which NCCL leaves out by itself, saying so.
 peers=$("$build/bin/kolo-bench" peers | cut -d " " -f 1 | grep -x -e gloo -e nccl | paste -s -d , -)
 for peer in gloo nccl; do
-  case ",$peers," in *",$peer,"*) ;; *) leave_out "figures beside $peer: it is not in this build" ;; esac
+  why=$(sed -n "s/^-- kolo: peer '$peer' left out: //p" "$scratch/log" | tail -n 1)
+  case ",$peers," in *",$peer,"*) ;; *) leave_out "figures beside $peer: ${why:-it is not in this build}" ;; esac
 done
 for transport in cuda_ipc shm; do
   step "collectives over $transport" "$build/bin/kolo-bench" allreduce --device cuda --ranks 2 --transport "$transport" --max-bytes "$largest" \

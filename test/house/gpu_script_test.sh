@@ -98,11 +98,12 @@ fails "benchmark"
 
 set_up
 play "$directory/tree/build/cuda/bin/collectives_device_processes" 'echo "  skipped: one device here"; echo "All tests passed"'
+play "$directory/tools/cmake" 'echo "cmake version 3.25.1"; echo "-- kolo: peer '"'gloo'"' left out: that of KOLO_DEPS does not load here"'
 run || { cat "$directory/said"; fail "it fails where all goes well"; }
 [ "$(left)" = "$both" ] || fail "it writes $(left), not $name.md and .jsonl alone"
 [ "$(wc -l <"$directory/out/$name.jsonl")" -eq "$benchmarks" ] || fail "its rows are not those of all benchmarks"
 for words in "NVIDIA Played 1" "commit" "All tests passed" "memcheck: no errors" "racecheck: no errors" "the table" \
-  "1 skipped: one device here" "figures beside gloo: it is not in this build" "reduce kernel of bfloat16.*not measured" \
+  "1 skipped: one device here" "figures beside gloo: that of KOLO_DEPS does not load here" "reduce kernel of bfloat16.*not measured" \
   "Messages of two ranks" "launched again and again from a CUDA graph"; do
   grep -q "$words" "$directory/out/$name.md" || fail "'$words' is not on its page"
 done

@@ -66,4 +66,31 @@ for package in fmt Catch2 CLI11 nlohmann_json; do
   grep -q "^${package}_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "$package is not that of KOLO_DEPS"
 done
 
+# gloo from there: where it is installed here, and the folder is moved; left out by name where it does not load, or is not installed.
+sed 's|gloo/allreduce\.h|gloo/absent.h|' cmake/collect_deps.sh >"$directory/without_gloo"
+sh "$directory/without_gloo" "$directory/deps/without" 2>"$directory/said" >/dev/null || fail "collect_deps.sh wants gloo"
+[ "$(grep -c 'gloo is not installed here' "$directory/said")" = "$(wc -l <"$directory/said")" ] || fail "collect_deps.sh says more than that gloo is not installed"
+[ ! -e "$directory/deps/without/lib/cmake/Gloo" ] || fail "collect_deps.sh makes a package of a gloo that is not installed"
+if [ -e /usr/include/gloo/allreduce.h ]; then
+  grep -q "^Gloo_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "gloo is not that of KOLO_DEPS"
+  grep -q "^-- kolo: peers gloo" "$directory/log" || { cat "$directory/log"; fail "gloo of KOLO_DEPS is no peer"; }
+  mv "$directory/deps/all" "$directory/deps/moved"
+  mkdir "$directory/program"
+  # shellcheck disable=SC2016  # CMake's variables
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(program LANGUAGES CXX)' 'find_package(Gloo REQUIRED)' \
+    'add_library(between STATIC ${Gloo_DIR}/try.cpp)' 'target_link_libraries(between PRIVATE gloo)' \
+    'file(WRITE ${CMAKE_BINARY_DIR}/none.cpp "")' 'add_executable(program none.cpp)' 'target_link_libraries(program PRIVATE between)' >"$directory/program/CMakeLists.txt"
+  { cmake -S "$directory/program" -B "$directory/program/build" -D CMAKE_CXX_STANDARD=20 -D "CMAKE_PREFIX_PATH=$directory/deps/moved" &&
+    cmake --build "$directory/program/build"; } >"$directory/log" 2>&1 || { cat "$directory/log"; fail "no program can be built with gloo of KOLO_DEPS"; }
+  "$directory/program/build/program" || fail "gloo of KOLO_DEPS does not work"
+  for library in gloo hiredis ibverbs nl-3; do
+    ldd "$directory/program/build/program" | grep -q "lib$library\.so.* => $directory/deps/moved/lib/gloo/" || fail "lib$library is not that of KOLO_DEPS"
+  done
+  : >"$directory/deps/moved/lib/gloo/libhiredis.so.0.14"
+  rm -rf "$directory/build"
+  cmake -S . -B "$directory/build" -G Ninja -D "KOLO_DEPS=$directory/deps/moved" -D KOLO_CUDA=OFF -D KOLO_BUILD_TESTS=OFF \
+    -D KOLO_BUILD_TRAIN=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "a gloo that does not load is in the way"; }
+  grep -q "peer 'gloo' left out: gloo was not found: that of KOLO_DEPS" "$directory/log" || { cat "$directory/log"; fail "a gloo that does not load is not left out by name"; }
+fi
+
 [ "$failures" -eq 0 ]
