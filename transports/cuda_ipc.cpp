@@ -273,13 +273,15 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   return std::make_unique<CudaTransport>(std::move(host), std::move(met), settings.patience);
 }
 
-bool serves(const TransportRequest& request) { return cuda::all_reach(request.devices); }
+std::string why_not_serving(const TransportRequest& request) {
+  return cuda::why_not_all_reach(request.devices);
+}
 
 // Not for auto, where no rank has a device: a job without device memory shall not wake a driver.
 TransportKind cuda_ipc_transport() {
   TransportKind kind{"cuda_ipc", Reach::kHost, why_no_driver, make};
   kind.is_for_auto = false;
-  kind.serves_devices = serves;
+  kind.why_not_serving = why_not_serving;
   return kind;
 }
 

@@ -116,16 +116,24 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
   }
 }
 
-const TransportKind& choose(const std::vector<TransportKind>& kinds,
-                            const TransportRequest& request) {
+// What "auto" comes to. Why it is none that serves the ranks' devices, where one reaches them.
+struct Choice {
+  const TransportKind* kind = nullptr;
+  std::string why_staged = {};
+};
+
+Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& request) {
   const auto placement =
       find_placement(*request.store, request.rank, request.size, request.deadline, request.host_id);
   const bool has_devices = std::ranges::any_of(
       request.devices, [](const std::string& device) { return !device.empty(); });
+  Choice choice;
   for (const auto& kind : kinds) {
     const bool reaches = kind.reach >= needed_reach(placement);
-    if (has_devices && reaches && kind.serves_devices != nullptr && kind.serves_devices(request))
-      return kind;
+    if (!has_devices || !reaches || kind.why_not_serving == nullptr) continue;
+    const std::string why = kind.why_not_serving(request);
+    if (why.empty()) return {&kind};
+    if (choice.why_staged.empty()) choice.why_staged = why;
   }
   const auto usable =
       exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
@@ -135,7 +143,8 @@ const TransportKind& choose(const std::vector<TransportKind>& kinds,
     const bool all_can = std::all_of(
         usable.begin(), usable.end(),
         [&word](const std::string& names) { return names.find(word) != std::string::npos; });
-    if (all_can && kind.reach >= needed_reach(placement)) return kind;
+    choice.kind = &kind;
+    if (all_can && kind.reach >= needed_reach(placement)) return choice;
   }
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}",
@@ -204,7 +213,7 @@ std::unique_ptr<Transport> make_for_device(const TransportKind& kind,
                                            const TransportRequest& request,
                                            const std::string& why = "") {
   const auto make = [&] { return decorate(make_or_tell_why(kind, request), request); };
-  if (!request.device || kind.serves_devices != nullptr) return make();
+  if (!request.device || kind.why_not_serving != nullptr) return make();
   StagedSettings staged;
   staged.device = request.device->number;
   staged.driver = request.device->driver;
@@ -259,7 +268,7 @@ std::string why_unusable(std::string_view name) {
 std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request) {
   auto kinds = transport_kinds();
   std::erase_if(kinds, [above](const TransportKind& kind) { return kind.name == above; });
-  return make_or_tell_why(choose(kinds, request), request);
+  return make_or_tell_why(*choose(kinds, request).kind, request);
 }
 
 bool joins_processes(std::string_view name) {
@@ -289,15 +298,15 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
            complete);
   if (kind) return make_for_device(*kind, complete);
-  const TransportKind& chosen = choose(kinds, complete);
+  const Choice chosen = choose(kinds, complete);
   try {
-    return make_for_device(chosen, complete);
+    return make_for_device(*chosen.kind, complete, chosen.why_staged);
   } catch (const RefusedByAll& refused) {
-    if (chosen.serves_devices == nullptr) throw;
+    if (chosen.kind->why_not_serving == nullptr) throw;
     TransportRequest instead = complete;
     instead.store = prefixed(complete.store, "staged/");
     instead.devices.clear();
-    return make_for_device(choose(kinds, instead), instead, refused.what());
+    return make_for_device(*choose(kinds, instead).kind, instead, refused.what());
   }
 }
 

@@ -43,10 +43,11 @@ struct TransportKind {
   // What it can go over on this machine, where a setting chooses among several. Null: nothing.
   std::vector<std::string> (*ways)() = nullptr;
 
-  // Whether it serves the devices of these ranks, which share a host if its reach asks for that;
-  // the same answer on every rank. Null: it knows nothing of devices. "auto" stages device memory
-  // over another one where `make` throws RefusedByAll.
-  bool (*serves_devices)(const TransportRequest& request) = nullptr;
+  // Why it does not serve the devices of these ranks, which share a host if its reach asks for
+  // that; empty where it does, and the same answer on every rank. Null: it knows nothing of
+  // devices. "auto" stages device memory over another one for that reason, or where `make` throws
+  // RefusedByAll.
+  std::string (*why_not_serving)(const TransportRequest& request) = nullptr;
 
   // Whether "auto" may take it, and asks whether it is usable; others are for who names them.
   bool is_for_auto = true;

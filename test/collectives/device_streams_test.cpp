@@ -43,7 +43,7 @@ bool do_devices_reach() {
   std::vector<std::string> lines;
   for (int number = 0; number < device::count(); ++number)
     lines.push_back(cuda::describe_reach(*driver, cuda::Device(driver, number)));
-  if (cuda::all_reach(lines)) return true;
+  if (cuda::why_not_all_reach(lines).empty()) return true;
   WARN("skipped: no peer access here");
   return false;
 }

@@ -440,27 +440,6 @@ TEST_CASE("a rank whose device is not there says so on every rank") {
   }
 }
 
-TEST_CASE("where device memory cannot be shared it is staged, and the carrier says why") {
-  StreamJob job;
-  job.size = 3;
-  job.adjust = [](int rank, PlayedDriver& driver) {
-    if (rank == 1) driver.fail("ipc_open", cuda::kNotSupported, 0);
-  };
-  run_stream_ranks(job, [](const StreamRank& rank) {
-    expect(rank.communicator.transport() != "cuda_ipc", "cuda_ipc is taken");
-    expect_said(rank.communicator.carrier(), "staged, as ");
-    expect_said(rank.communicator.carrier(), "rank 1 cannot use cuda_ipc");
-    expect_said(rank.communicator.carrier(), "CUDA_ERROR_NOT_SUPPORTED");
-    std::byte* const memory = rank.upload(floats(1));
-    sum(rank, memory, on(rank.stream));
-    rank.synchronize();
-    expect(holds(memory, 3), "wrong sums");
-  });
-  job.options.transport = "cuda_ipc";
-  for (const RankOutcome& outcome : try_stream_ranks(job, [](const StreamRank&) {}))
-    CHECK_THAT(outcome.text, ContainsSubstring("rank 1 cannot use cuda_ipc"));
-}
-
 TEST_CASE("a driver that is older than the kernels' runtime is refused with both versions") {
   PlayedMachine machine;
   machine.driver_version = 12080;

@@ -1,6 +1,9 @@
 #include "transports/cuda/reach.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 namespace kolo::cuda {
@@ -13,15 +16,22 @@ std::string describe_reach(Driver& driver, const Device& device) {
   return line;
 }
 
-bool all_reach(std::span<const std::string> lines) {
+std::string why_not_all_reach(std::span<const std::string> lines) {
   const auto reaches = [](std::string_view line, std::string_view uuid) {
     return (" " + std::string(line) + " ").find(" " + std::string(uuid) + " ") != std::string::npos;
   };
-  return !lines.empty() && std::ranges::all_of(lines, [&](const std::string& line) {
-    return !line.empty() && std::ranges::all_of(lines, [&](const std::string& other) {
-      return reaches(line, other.substr(0, other.find(' ')));
-    });
-  });
+  if (const auto without = std::ranges::find(lines, ""); without != lines.end())
+    return fmt::format("rank {} has no device", without - lines.begin());
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    for (std::size_t peer = 0; peer < lines.size(); ++peer) {
+      if (reaches(lines[rank], lines[peer].substr(0, lines[peer].find(' ')))) continue;
+      return fmt::format(
+          "the device of rank {} does not reach that of rank {}: it is not visible there "
+          "(CUDA_VISIBLE_DEVICES, the container's devices), or there is no peer access",
+          rank, peer);
+    }
+  }
+  return lines.empty() ? "no rank has a device" : "";
 }
 
 }  // namespace kolo::cuda

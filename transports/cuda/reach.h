@@ -12,7 +12,8 @@ namespace kolo::cuda {
 // first. Error kSystem.
 std::string describe_reach(Driver& driver, const Device& device);
 
-// Of these lines, by rank: every rank has a device, and it reaches all the others.
-bool all_reach(std::span<const std::string> lines);
+// Of these lines, by rank: empty where every rank has a device and it reaches all the others, else
+// who does not reach whom, the same on every rank: "rank 2 has no device".
+std::string why_not_all_reach(std::span<const std::string> lines);
 
 }  // namespace kolo::cuda

@@ -1,10 +1,13 @@
 // Ranks that meet over a played machine, and what all of them hear where one cannot.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/played_ranks.h"
 #include "test/transports/store_around.h"
 #include "transports/cuda/driver.h"
+#include "transports/cuda/reach.h"
 
 using namespace kolo;
 using namespace kolo::test;
@@ -95,6 +98,18 @@ TEST_CASE("devices that cannot reach each other are refused by all, and so is IP
                 }),
       {"rank 1 cannot use cuda_ipc", "cuIpcOpenMemHandle_v2 of rank 0's memory", "--ipc=host"});
   CHECK(machine.violations().empty());
+}
+
+TEST_CASE("who does not reach whom is said the same by all, the first pair that there is") {
+  const auto why = [](std::vector<std::string> lines) { return cuda::why_not_all_reach(lines); };
+  CHECK(why({"a b", "b a", "a b"}) == "");
+  CHECK(why({"a", "a"}) == "");
+  CHECK_THAT(why({"a b", "b"}),
+             ContainsSubstring("the device of rank 1 does not reach that of rank 0"));
+  CHECK_THAT(why({"aa b", "b a"}),
+             ContainsSubstring("the device of rank 1 does not reach that of rank 0"));
+  CHECK(why({"a", "", "b"}) == "rank 1 has no device");
+  CHECK(why({}) == "no rank has a device");
 }
 
 TEST_CASE("ranks of a process whose devices are not let at each other's memory hear of it") {
