@@ -83,6 +83,7 @@ void Engine::exchange_on_stream(const calls::Exchange& both) {
 
 // As far as it goes; true once all of it is in the stream.
 bool Engine::give(Operation& operation) {
+  const auto entered = streams_->enter();
   const std::uint64_t moves = streams_->moves();
   if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + operation.timeout;
   if (!operation.is_started) {

@@ -152,6 +152,8 @@ void Streams::suit(Situation& situation) const {
 // --- before anything is sent ---
 
 void Streams::require_places(Call& call) {
+  std::optional<cuda::Device::Entered> entered;
+  if (call.stream) entered.emplace(*own_->at);
   call.is_captured = call.stream && own_->at->capture_of(call.stream->handle) != 0;
   if (call.is_captured) require_replays(call);
   require_place(call, "in", call.in, call.extents.in_bytes);
@@ -180,7 +182,7 @@ void Streams::require_place(const Call& call, const char* name, const void* data
                             std::size_t bytes) {
   if (data == nullptr || bytes == 0) return;
   const cuda::Device& device = *own_->at;
-  const std::uint64_t buffer = device.buffer_at(data);
+  const std::uint64_t buffer = call.stream ? device.number_at(data) : device.buffer_at(data);
   if (buffer == 0 && !call.stream) return;  // no memory that the driver knows
   const bool is_known =
       buffer != 0 && std::ranges::find(known_buffers_, buffer) != known_buffers_.end();
@@ -260,7 +262,6 @@ void Streams::start(const Operation& operation) {
     // and that no replay reads memory of a peer's that is gone.
     binding.segment_bytes = slot_bytes_;
   }
-  const cuda::Device::BesideCapture beside(*own_->at);  // scratch is allocated
   executor.start(binding);
   recorder_ = said.recorder;
   opening_tried_ = {};

@@ -86,7 +86,11 @@ class Streams {
   // The executor of a schedule, made where there is none yet.
   StreamExecutor& find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans);
 
-  // Begins to give one; the one before has been given.
+  // While the result lives this thread's calls find the device's context (cuda::Device::Entered).
+  cuda::Device::Entered enter() const { return cuda::Device::Entered(*own_->at); }
+
+  // Begins to give one; the one before has been given. Entered, as advance() is: the driver is then
+  // asked for the context once, and scratch may be allocated beside a capture.
   void start(const Operation& operation);
   // Gives as much as can be given; true once that is all.
   bool advance(const Operation& operation);

@@ -6,11 +6,12 @@
 
 namespace kolo::cuda {
 
-bool Batches::begin(Stream stream) {
+bool Batches::begin(Stream stream, bool wants_to_know) {
   check(!is_begun_, "begin() before the batch begun last has ended");
   if (event_ == nullptr) event_ = device_.make_event();
-  const bool is_done = has_event_ && device_.is_done(event_);
-  if (has_event_ && !is_done && stream != stream_) device_.wait_for(event_, stream);
+  const bool is_other = has_event_ && stream != stream_;
+  const bool is_done = has_event_ && (is_other || wants_to_know) && device_.is_done(event_);
+  if (is_other && !is_done) device_.wait_for(event_, stream);
   stream_ = stream;
   is_begun_ = true;
   return is_done;

@@ -20,9 +20,10 @@ class Batches {
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // True where the work of the batches before is known to be done. Not of a stream that is being
-  // captured. std::invalid_argument where the batch before has not ended.
-  bool begin(Stream stream);
+  // True where the work of the batches before is known to be done: asked for where the caller wants
+  // to know, or another stream would have to wait for it. Not of a stream that is being captured.
+  // std::invalid_argument where the batch before has not ended.
+  bool begin(Stream stream, bool wants_to_know);
   void end();
 
   bool is_begun() const { return is_begun_; }

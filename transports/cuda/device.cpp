@@ -30,6 +30,11 @@ constexpr const char* kIpcAdvice =
     "; processes that share device memory must see the same devices and, in containers, each "
     "other's processes (--ipc=host --pid=host); or use another transport";
 
+constexpr const char* kExchange = "cuThreadExchangeStreamCaptureMode";
+
+// What this thread has entered last and not left.
+thread_local constinit Device::Entered* innermost = nullptr;
+
 constexpr const char* kMappedAdvice =
     "; another library of this process has it open, or what lay there before is still in use";
 
@@ -56,24 +61,54 @@ int current_device(Driver& driver) {
   return driver.current_device(&device) == kSuccess ? device : -1;
 }
 
-// The device's context, current in this thread while it lives.
-class Device::Current {
+// For clean-up, which goes on where the mode cannot be changed.
+class Device::BesideCapture {
  public:
-  explicit Current(const Device& device) : driver_(*device.driver_), beside_(driver_) {
-    beside_.require(device);
-    device.check_call(driver_.push_context(device.context_), "cuCtxPushCurrent_v2");
+  explicit BesideCapture(const Device& device)
+      : driver_(*device.driver_),
+        is_needed_(device.entered() == nullptr),
+        code_(is_needed_ ? driver_.exchange_capture_mode(&mode_) : kSuccess) {}
+  ~BesideCapture() {
+    if (is_needed_ && code_ == kSuccess) driver_.exchange_capture_mode(&mode_);
   }
-  ~Current() {
-    Context popped = nullptr;
-    driver_.pop_context(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  int code() const { return code_; }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
   Driver& driver_;
-  const BesideCapture beside_;
+  int mode_ = kRelaxedCapture;
+  const bool is_needed_;
+  const int code_;
 };
+
+Device::Entered::Entered(const Device& device)
+    : device_(device), outer_(innermost), mode_(kRelaxedCapture) {
+  if (device.entered() != nullptr) return;
+  Driver& driver = *device.driver_;
+  device.check_call(driver.exchange_capture_mode(&mode_), kExchange);
+  if (const int code = driver.push_context(device.context_); code != kSuccess) {
+    driver.exchange_capture_mode(&mode_);
+    device.fail(code, "cuCtxPushCurrent_v2");
+  }
+  has_entered_ = true;
+  innermost = this;
+}
+
+Device::Entered::~Entered() {
+  if (!has_entered_) return;
+  innermost = outer_;
+  Context popped = nullptr;
+  device_.driver_->pop_context(&popped);
+  device_.driver_->exchange_capture_mode(&mode_);
+}
+
+// Another Device of the same device does as well.
+Device::Entered* Device::entered() const {
+  const bool is_here = innermost != nullptr && innermost->device_.driver_ == driver_ &&
+                       innermost->device_.context_ == context_;
+  return is_here ? innermost : nullptr;
+}
 
 Device::Device(std::shared_ptr<Driver> driver, int number)
     : driver_(std::move(driver)), number_(number), describe_(fmt::format("device {}", number)) {
@@ -146,7 +181,7 @@ bool Device::can_reach(int other) const {
 
 void Device::enable_peer(const Device& peer) const {
   if (peer.number_ == number_) return;
-  const Current current(*this);
+  const Entered here(*this);
   const int code = driver_->enable_peer_access(peer.context_);
   if (code != kPeerAccessAlreadyEnabled) check_call(code, "cuCtxEnablePeerAccess");
 }
@@ -159,24 +194,30 @@ std::string Device::free_memory() const {
 }
 
 std::byte* Device::allocate(std::size_t bytes) const {
-  const Current current(*this);
+  const Entered here(*this);
   Address memory = 0;
   const int code = driver_->allocate(&memory, bytes);
   if (code != kSuccess) fail(code, "cuMemAlloc_v2 of " + in_units(bytes), free_memory());
   return pointer_to(memory);
 }
 
-// Clean-up cannot fail in a way that anybody could act on: the process's end does the same.
-void Device::free(std::byte* memory) const noexcept {
-  const BesideCapture beside(*driver_);
+// It cannot fail in a way that anybody could act on: the process's end does the same.
+template <typename Body>
+void Device::clean_up(const Body& body) const noexcept {
+  if (entered() != nullptr) return body();
+  const BesideCapture beside(*this);
   if (driver_->push_context(context_) != kSuccess) return;
-  driver_->free(address_of(memory));
+  body();
   Context popped = nullptr;
   driver_->pop_context(&popped);
 }
 
+void Device::free(std::byte* memory) const noexcept {
+  clean_up([&] { driver_->free(address_of(memory)); });
+}
+
 std::byte* Device::allocate_host(std::size_t bytes) const {
-  const Current current(*this);
+  const Entered here(*this);
   void* memory = nullptr;
   const int code = driver_->allocate_host(&memory, bytes);
   if (code != kSuccess) {
@@ -187,22 +228,18 @@ std::byte* Device::allocate_host(std::size_t bytes) const {
 }
 
 void Device::free_host(std::byte* memory) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->free_host(memory);
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->free_host(memory); });
 }
 
 std::byte* Device::seen_by_device(std::byte* memory) const {
-  const Current current(*this);
+  const Entered here(*this);
   Address address = 0;
   check_call(driver_->host_address(&address, memory), "cuMemHostGetDevicePointer_v2");
   return pointer_to(address);
 }
 
 Address Device::register_host(std::span<std::byte> memory) const {
-  const Current current(*this);
+  const Entered here(*this);
   int code = driver_->register_host(memory.data(), memory.size(), kPortableAndMapped);
   if (code != kSuccess) {
     fail(code, "cuMemHostRegister_v2 of " + in_units(memory.size()),
@@ -218,11 +255,7 @@ Address Device::register_host(std::span<std::byte> memory) const {
 }
 
 void Device::unregister_host(std::byte* memory) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->unregister_host(memory);
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->unregister_host(memory); });
 }
 
 std::uint32_t Device::type_of(Address address) const {
@@ -234,24 +267,28 @@ std::uint32_t Device::type_of(Address address) const {
 }
 
 bool Device::is_known(const void* pointer) const {
-  const Current current(*this);
+  const Entered here(*this);
   return type_of(address_of(pointer)) != 0;
 }
 
-std::uint64_t Device::buffer_at(const void* pointer) const {
-  const Current current(*this);
-  const std::uint32_t type = type_of(address_of(pointer));
-  if (type == 0 || type == kHostType) return 0;
-  std::uint64_t buffer = 0;
-  const int code = driver_->pointer_attribute(&buffer, kBufferId, address_of(pointer));
-  if (code == kInvalidValue) return 0;  // freed meanwhile
+std::uint64_t Device::number_at(const void* pointer) const {
+  const Entered here(*this);
+  std::uint64_t number = 0;
+  const int code = driver_->pointer_attribute(&number, kBufferId, address_of(pointer));
+  if (code == kInvalidValue) return 0;
   check_call(code, "cuPointerGetAttribute(BUFFER_ID)");
-  return buffer;
+  return number;
+}
+
+std::uint64_t Device::buffer_at(const void* pointer) const {
+  const Entered here(*this);
+  const std::uint32_t type = type_of(address_of(pointer));
+  return type == 0 || type == kHostType ? 0 : number_at(pointer);
 }
 
 // The kind is asked first: the rest is documented of the driver's own allocations only.
 Pointer Device::look_at(const void* pointer) const {
-  const Current current(*this);
+  const Entered here(*this);
   const Address address = address_of(pointer);
   Pointer found;
   found.why_unexported = "it is host memory";
@@ -298,7 +335,7 @@ std::string Device::why_unexported(Address address) const {
 }
 
 IpcHandle Device::export_memory(const std::byte* base) const {
-  const Current current(*this);
+  const Entered here(*this);
   IpcHandle handle{};
   const int code = driver_->ipc_handle(&handle, address_of(base));
   if (code != kSuccess) fail(code, "cuIpcGetMemHandle", kIpcAdvice);
@@ -325,7 +362,7 @@ void Device::fail_to_open(int code, const std::string& whose) const {
 
 Device::Opened Device::open_for(Openings::Use use, const IpcHandle& handle, std::size_t bytes,
                                 const std::string& whose) const {
-  const Current current(*this);
+  const Entered here(*this);
   const auto opened = driver_->openings().open(*driver_, context_, handle, use);
   if (opened.is_for_now) return {};
   if (opened.code != kSuccess) fail_to_open(opened.code, whose);
@@ -361,23 +398,15 @@ bool Device::use(std::uint64_t ticket, std::uint64_t work) const {
 }
 
 void Device::close(std::uint64_t ticket) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->openings().close(*driver_, ticket);
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->openings().close(*driver_, ticket); });
 }
 
 void Device::close(std::byte* mapped) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->openings().close(*driver_, context_, address_of(mapped));
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->openings().close(*driver_, context_, address_of(mapped)); });
 }
 
 Stream Device::make_stream() const {
-  const Current current(*this);
+  const Entered here(*this);
   Stream stream = nullptr;
   check_call(driver_->create_stream(&stream, kIndependentStream, kUrgent),
              "cuStreamCreateWithPriority");
@@ -385,76 +414,74 @@ Stream Device::make_stream() const {
 }
 
 void Device::destroy_stream(Stream stream) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->destroy_stream(stream);
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->destroy_stream(stream); });
 }
 
 void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) const {
   if (bytes == 0) return;
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->copy(address_of(to), address_of(from), bytes, stream), "cuMemcpyAsync");
 }
 
 void Device::wait_until_at_least(Address word, std::uint64_t value, Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->wait_value(stream, word, value, kWaitUntilAtLeast), "cuStreamWaitValue64_v2");
 }
 
 void Device::write(Address word, std::uint64_t value, Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->write_value(stream, word, value, 0), "cuStreamWriteValue64_v2");
 }
 
 void Device::write_low(Address word, std::uint32_t value, Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->write_short_value(stream, word, value), "cuStreamWriteValue32_v2");
 }
 
 std::uint64_t Device::capture_of(Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
+  Entered& entered = *this->entered();
+  if (entered.has_asked_ && entered.asked_ == stream) return entered.captured_by_;
   int status = 0;
   std::uint64_t number = 0;
   check_call(driver_->capture_of(stream, &status, &number), "cuStreamGetCaptureInfo_v2");
-  return status == 0 ? 0 : number;
+  entered.has_asked_ = true;
+  entered.asked_ = stream;
+  entered.captured_by_ = status == 0 ? 0 : number;
+  return entered.captured_by_;
 }
 
 Event Device::make_event() const {
-  const Current current(*this);
+  const Entered here(*this);
   Event event = nullptr;
   check_call(driver_->create_event(&event, kEventWithoutTiming), "cuEventCreate");
   return event;
 }
 
 void Device::destroy_event(Event event) const noexcept {
-  const BesideCapture beside(*driver_);
-  if (driver_->push_context(context_) != kSuccess) return;
-  driver_->destroy_event(event);
-  Context popped = nullptr;
-  driver_->pop_context(&popped);
+  clean_up([&] { driver_->destroy_event(event); });
 }
 
 void Device::record(Event event, Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->record_event(event, stream), "cuEventRecord");
 }
 
 bool Device::has_come(Event event) const {
   const BesideCapture beside(*this);
+  check_call(beside.code(), kExchange);
   const int code = driver_->query_event(event);
   if (code != kNotReady) check_call(code, "cuEventQuery");
   return code != kNotReady;
 }
 
 bool Device::is_done(Event event) const {
-  const BesideCapture beside(*driver_);
+  const BesideCapture beside(*this);
   return driver_->query_event(event) != kNotReady;
 }
 
 void Device::wait_for(Event event, Stream stream) const {
-  const Current current(*this);
+  const Entered here(*this);
   check_call(driver_->wait_event(stream, event), "cuStreamWaitEvent");
 }
 

@@ -92,6 +92,8 @@ class Device {
   bool is_known(const void* pointer) const;
   // The number of the allocation that `pointer` is in now; 0 where it is in none, or the host's.
   std::uint64_t buffer_at(const void* pointer) const;
+  // The same by one question; of the host's memory it may have a number as well.
+  std::uint64_t number_at(const void* pointer) const;
 
   IpcHandle export_memory(const std::byte* base) const;
   // Until it is closed. `bytes`: what must be there. Error kProtocol, and nothing stays open, where
@@ -126,9 +128,10 @@ class Device {
 
   // The number of the capture into a graph that the stream is in; 0: in none.
   std::uint64_t capture_of(Stream stream) const;
-  // While it lives this thread may allocate, open and ask beside a capture, as above; for calls of
-  // the runtime's that are no Device's.
-  class BesideCapture;
+  // While it lives this thread has the context and goes beside captures, as above: for calls of the
+  // runtime's that are no Device's, and so that many of a Device's, or another's of the same
+  // device, need not each ask for both. A stream's capture is asked for once meanwhile.
+  class Entered;
 
   Event make_event() const;
   void destroy_event(Event event) const noexcept;
@@ -138,8 +141,12 @@ class Device {
   void wait_for(Event event, Stream stream) const;
 
  private:
-  class Current;
+  class BesideCapture;
 
+  // What this thread has it by; null: it has not.
+  Entered* entered() const;
+  template <typename Body>
+  void clean_up(const Body& body) const noexcept;
   // 0: the driver does not know it.
   std::uint32_t type_of(Address address) const;
   std::string why_unexported(Address address) const;
@@ -163,25 +170,23 @@ class Device {
   std::string describe_;
 };
 
-class Device::BesideCapture {
+class Device::Entered {
  public:
-  explicit BesideCapture(const Device& device) : BesideCapture(*device.driver_) { require(device); }
-  // For clean-up, which goes on where the mode cannot be changed.
-  explicit BesideCapture(Driver& driver)
-      : driver_(driver), code_(driver.exchange_capture_mode(&mode_)) {}
-  void require(const Device& device) const {
-    device.check_call(code_, "cuThreadExchangeStreamCaptureMode");
-  }
-  ~BesideCapture() {
-    if (code_ == kSuccess) driver_.exchange_capture_mode(&mode_);
-  }
-  BesideCapture(const BesideCapture&) = delete;
-  BesideCapture& operator=(const BesideCapture&) = delete;
+  explicit Entered(const Device& device);  // Error kSystem
+  ~Entered();
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
 
  private:
-  Driver& driver_;
-  int mode_ = kRelaxedCapture;
-  const int code_;
+  friend class Device;
+
+  const Device& device_;
+  Entered* const outer_;  // of this thread
+  int mode_;
+  bool has_entered_ = false;  // and not what is around it
+  Stream asked_ = nullptr;    // what that is captured by is known, once it has been asked for
+  bool has_asked_ = false;
+  std::uint64_t captured_by_ = 0;
 };
 
 // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)", the driver's own words.

@@ -8,7 +8,7 @@
 namespace kolo::cuda {
 
 std::optional<Exported> Exports::find(const void* data, std::size_t bytes) {
-  const std::uint64_t buffer = device_.buffer_at(data);
+  const std::uint64_t buffer = device_.number_at(data);
   auto known = std::find_if(known_.begin(), known_.end(), [buffer](const Known& entry) {
     return entry.pointer.buffer == buffer;
   });
@@ -43,7 +43,7 @@ void Exports::look_for_gone() {
   if (known_.empty()) return;
   next_look_ = (next_look_ + 1) % known_.size();
   const Pointer looked = known_[next_look_].pointer;
-  if (device_.buffer_at(looked.base) == looked.buffer) return;
+  if (device_.number_at(looked.base) == looked.buffer) return;
   known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(next_look_));
   gone_.push_back(looked.buffer);
   ++found_gone_;

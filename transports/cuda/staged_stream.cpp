@@ -110,7 +110,7 @@ void StagedStream::begin(void* stream) {
   check(staging_.device.capture_of(stream) == 0,
         "this stream is being captured into a graph: " + why_not_captured());
   if (!used_) used_.emplace(staging_, capabilities_.segment_bytes);
-  batches_.begin(stream);
+  batches_.begin(stream, false);
 }
 
 void StagedStream::end(void* stream) {

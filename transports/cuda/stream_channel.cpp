@@ -112,7 +112,7 @@ void DeviceChannel::begin(void* stream) {
     check(!batches_.is_begun(), "begin() before the batch begun last has ended");
     return on_captured([&] { captured_.begin(stream, capture); });
   }
-  if (batches_.begin(stream)) imports_.finish(taken_by_batch_);
+  if (batches_.begin(stream, imports_.size() > 0)) imports_.finish(taken_by_batch_);
 }
 
 void DeviceChannel::end(void* stream) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/support/catch.h"
@@ -265,4 +266,67 @@ TEST_CASE("whatever call fails, the error names it and the device, and nothing s
     CHECK(machine.left_over().empty());
     CHECK(machine.violations().empty());
   }
+}
+
+TEST_CASE("who has entered a device asks for its context once, whichever Device of it is called") {
+  PlayedMachine machine(2);
+  const auto driver = machine.process();
+  const Stream stream = driver->make_stream();
+  const Device device(driver, 0);
+  const Device again(driver, 0);
+  const Device other(driver, 1);
+  const auto pushes = [&] { return driver->calls("push_context"); };
+  const int before = pushes();
+  {
+    const Device::Entered entered(device);
+    const Device::Entered within(again);
+    CHECK(pushes() == before + 1);
+    CHECK(device.capture_of(stream) == 0);
+    CHECK(again.capture_of(stream) == 0);
+    CHECK(driver->calls("capture_of") == 1);
+    CHECK(device.capture_of(driver->make_stream()) == 0);
+    CHECK(driver->calls("capture_of") == 2);
+    device.free(again.allocate(64));
+    CHECK(pushes() == before + 1);
+    CHECK(driver->calls("exchange_capture_mode") == 1);
+    other.free(other.allocate(64));  // the memory of each is its own device's
+    CHECK(pushes() == before + 3);
+    std::jthread([&] { device.free(device.allocate(64)); }).join();
+    CHECK(pushes() == before + 5);
+    device.free(device.allocate(64));
+    CHECK(pushes() == before + 5);
+  }
+  CHECK(driver->calls("pop_context") == pushes());
+  CHECK(driver->calls("exchange_capture_mode") == 2 * pushes());
+  driver->capture(stream);  // a later look finds it
+  CHECK(device.capture_of(stream) != 0);
+  driver->end_capture(stream);
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("a device that cannot be entered leaves the thread as it was") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  driver->fail("push_context", 999);
+  CHECK_THROWS_WITH(Device::Entered(device), ContainsSubstring("cuCtxPushCurrent_v2 on device 0"));
+  CHECK(driver->calls("exchange_capture_mode") == 2);
+  device.free(device.allocate(64));
+  CHECK(driver->calls("pop_context") == 2);
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("the number of an allocation takes one question") {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  std::byte* const memory = device.allocate(64);
+  CHECK(device.number_at(memory) == device.look_at(memory).buffer);
+  const int asked = driver->calls("pointer_attribute");
+  CHECK(device.number_at(memory + 63) == device.buffer_at(memory));
+  CHECK(driver->calls("pointer_attribute") == asked + 3);
+  int on_stack = 0;
+  CHECK(device.number_at(&on_stack) == 0);
+  device.free(memory);
+  CHECK(device.number_at(memory) == 0);
 }
