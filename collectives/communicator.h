@@ -10,7 +10,7 @@
 // Threading: all calls are safe from several threads, but the order in which operations are issued
 // must be the same on every rank, so threads that issue must agree on an order. No thread is
 // started unless CommunicatorOptions::progress_thread asks; progress is made inside calls, wait()
-// and test().
+// and test(). A thread inside a call is not to be cancelled (pthread_cancel): abort() ends it.
 //
 // fork(): a communicator is of the process that made it. In a child each call is an
 // std::invalid_argument, and the destructor leaves all as it is. (A Work in flight is not to be
@@ -20,7 +20,8 @@
 // of chunk_begin() and chunk_count() (schedule.h): of 10 elements three ranks have 4, 3 and 3. What
 // holds no elements may be null. Buffers of reductions are aligned to their elements; what is only
 // moved may lie anywhere. Until an operation is over, what it reads must stay as it is, and what it
-// writes is nobody's. What failed may have written part of it.
+// writes is nobody's. What failed may have written part of it. The destructor ends what is in
+// flight without moving it on: an exception may have taken the buffers already.
 //
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
 // kolo::Error for the rest.

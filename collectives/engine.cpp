@@ -358,6 +358,11 @@ bool Engine::progress() {
   return head_ != nullptr || has_given_;
 }
 
+bool Engine::is_in_flight() {
+  const std::lock_guard lock(mutex_);
+  return head_ != nullptr;
+}
+
 // --- the end ---
 
 void Engine::close(std::shared_ptr<Engine> engine) noexcept {
@@ -386,9 +391,10 @@ void Engine::close() noexcept {
   }
 }
 
+// What is in flight is not moved any more: an exception may have taken its memory already.
 void Engine::say_goodbye() noexcept {
   try {
-    progress();
+    if (!is_in_flight()) progress();
     if (!failure_->is_known() && head_ == nullptr && sequence_ > 0) {
       for (Channel* channel : channels_) {
         if (channel != nullptr) check_stray(*channel, last_done_);

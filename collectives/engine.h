@@ -231,6 +231,7 @@ class Engine {
   void fail(const Error& own);
   [[noreturn]] void fail_with_job();
   void abort_what_is_left();
+  bool is_in_flight();
   void say_goodbye() noexcept;
   void finish_closing() noexcept;
   void leave() noexcept;

@@ -59,7 +59,9 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
     }
     if (is_driving()) release_role();
   } catch (...) {
-    fail(explain(at_hand_, std::current_exception()));
+    const std::exception_ptr thrown = std::current_exception();
+    fail(explain(at_hand_, thrown));
+    if (thrown == nullptr) throw;  // pthread_cancel() unwinds the thread's stack
   }
   if (closer_ != std::this_thread::get_id()) [[likely]]
     return;

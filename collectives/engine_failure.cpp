@@ -133,6 +133,11 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
                : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
                              operation->binding.header.sequence, describe_place(*operation));
   };
+  if (exception == nullptr) {
+    return {
+        ErrorCode::kAborted, rank_,
+        fmt::format("rank {} ({}): the thread that called was cancelled{}", rank_, host_, where())};
+  }
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {

@@ -193,7 +193,7 @@ void ShmChannel::close() noexcept {
   if (has_region()) {
     try {
       if (failure_.empty()) flush();
-    } catch (const Error&) {  // no descriptor is left to meet the peer
+    } catch (const std::exception&) {  // no descriptor or no memory is left to meet the peer
     }
     // Before anything else is done with offered memory: the peer looks here after it has read it.
     mine_->closed.store(1, std::memory_order_seq_cst);
@@ -203,8 +203,12 @@ void ShmChannel::close() noexcept {
   last_offer_ = UINT64_MAX;  // so is_drained() asks whether this channel is alive
   for (auto& socket : sockets_) socket.close();
   count_connections();
-  kill(ErrorCode::kAborted,
-       "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
+  try {
+    kill(ErrorCode::kAborted,
+         "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
+  } catch (const std::bad_alloc&) {
+    kill(ErrorCode::kAborted, "shm was closed");  // so short that no memory is asked for
+  }
 }
 
 void ShmChannel::lose_peer() {
