@@ -28,7 +28,7 @@ constexpr std::size_t kLongSegment = 64 * 1024;
 // A transport's buffers may go round, and the first message through each costs page faults, which
 // are more than the message. UCX has 256 of 16 KiB between two ranks in shared memory.
 constexpr std::size_t kBuffered = 288 * 16 * 1024;
-constexpr int kWarmingRound = 16;  // segments, before the second is told whether there are more
+constexpr int kWarmingRound = 4;  // segments, before the second is told whether there are more
 constexpr auto kWarmingTime = std::chrono::milliseconds(3);  // on slow networks it is no matter
 
 double microseconds_since(Clock::time_point begin) {
