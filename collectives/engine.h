@@ -223,8 +223,6 @@ class Engine {
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
 
-  std::optional<std::string> whom_awaits(int peer, Deadline until) const;
-  int end_of_waiting(int peer, Deadline until) const;
   std::vector<int> circle_of_receives(int peer, Deadline until) const;
   std::string ask_after(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
