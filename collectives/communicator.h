@@ -94,7 +94,7 @@ std::vector<std::string_view> algorithm_names(Collective collective);
 class Communicator : public SpanCalls<Communicator> {
  public:
   // Collective over all `size` ranks that share the store; std::invalid_argument for a rank out of
-  // range.
+  // range. Whatever it throws, the others' ends with it, and the job.
   Communicator(int rank, int size, std::shared_ptr<Store> store, CommunicatorOptions options = {});
 
   // Rank, size and store as the launcher's environment says (rendezvous.h).

@@ -66,20 +66,23 @@ CommunicatorOptions sensible(CommunicatorOptions options) {
 Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options)
     : rank_(rank),
       size_(size),
-      options_(sensible(options)),
+      options_(options),
       host_(posix::host_name()),
       failure_(std::make_shared<JobFailure>()) {
   check(store != nullptr, "a communicator needs a store");
-  check(size >= 1 && rank >= 0 && rank < size,
-        fmt::format("a communicator of {} ranks has none of number {}", size, rank));
-  check(options.host_id.empty() || is_host_id(options.host_id),
-        fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
-                    "without blanks",
-                    options.host_id));
-  tell_unknown_settings(*store);
-  key_prefix_ = key_prefix(*store, options.name, rank);
-  store_ = prefixed(joined_once(store), key_prefix_);
-  begin([&] { agree_on_planner(*store, Clock::now() + options_.timeout); });
+  store_ = joined_once(store);
+  begin([&] {
+    options_ = sensible(options);
+    check(size >= 1 && rank >= 0 && rank < size,
+          fmt::format("a communicator of {} ranks has none of number {}", size, rank));
+    check(options.host_id.empty() || is_host_id(options.host_id),
+          fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
+                      "without blanks",
+                      options.host_id));
+    tell_unknown_settings(*store);
+    meet(*store);
+    agree_on_planner(*store, Clock::now() + options_.timeout);
+  });
 }
 
 Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
@@ -89,22 +92,20 @@ Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
       options_(options),
       host_(posix::host_name()),
       members_(std::move(members)),
+      store_(joined_once(parent.store_)),
       failure_(parent.failure_) {
-  const std::shared_ptr<Store> store = parent.store_;
-  key_prefix_ = key_prefix(*store, options.name, rank);
-  store_ = prefixed(joined_once(store), key_prefix_);
   begin([&] {
+    meet(*parent.store_);
     planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table());
     if (parent.stream_planner_) plan_streams(parent.stream_planner_->costs());
   });
 }
 
-// Joins the job and connects; where that fails, the job hears of it.
-void Engine::begin(const std::function<void()>& make_planner) {
+// Takes all steps to the first operation; where one fails, whatever it throws, the job hears of it.
+void Engine::begin(const std::function<void()>& steps) {
   try {
-    make_recorder();
-    connect(Clock::now() + options_.timeout);
-    make_planner();
+    steps();
+    start_progress_thread();
   } catch (const Error& error) {
     const bool is_of_rank = error.code() == ErrorCode::kSystem;
     const Error cause =
@@ -113,16 +114,36 @@ void Engine::begin(const std::function<void()>& make_planner) {
     leave();
     throw cause;
   } catch (...) {
+    settle_what_was_thrown();
     leave();
     throw;
   }
-  const bool streams_need_progress = streams_ && size_ > 1 && streams_->is_one_with_host();
-  if (options_.progress_thread || streams_need_progress) {
-    thread_ = std::thread([this] {
-      serve();
-      keep_.reset();  // the last of it, where a callback closed it
-    });
+}
+
+// What is no Error is this rank's own; the job is told, where memory is left to say it.
+void Engine::settle_what_was_thrown() noexcept {
+  try {
+    settle(explain(nullptr, std::current_exception()));
+  } catch (...) {
+    // The store sees this rank leave.
   }
+}
+
+void Engine::start_progress_thread() {
+  const bool streams_need_progress = streams_ && size_ > 1 && streams_->is_one_with_host();
+  if (!options_.progress_thread && !streams_need_progress) return;
+  thread_ = std::thread([this] {
+    serve();
+    keep_.reset();  // the last of it, where a callback closed it
+  });
+}
+
+// Joins the job under keys of its own, and connects.
+void Engine::meet(Store& store) {
+  key_prefix_ = key_prefix(store, options_.name, rank_);
+  store_ = prefixed(store_, key_prefix_);
+  make_recorder();
+  connect(Clock::now() + options_.timeout);
 }
 
 void Engine::connect(Deadline deadline) {

@@ -138,7 +138,10 @@ class Engine {
     std::shared_ptr<const Store::Answer> answer;
   };
 
-  void begin(const std::function<void()>& make_planner);
+  void begin(const std::function<void()>& steps);
+  void settle_what_was_thrown() noexcept;
+  void start_progress_thread();
+  void meet(Store& store);
   void connect(Deadline deadline);
   Situation situation() const;
   void plan_streams(const Costs& costs);
@@ -220,8 +223,6 @@ class Engine {
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
 
-  std::optional<std::string> whom_awaits(int peer, Deadline until) const;
-  int end_of_waiting(int peer, Deadline until) const;
   std::vector<int> circle_of_receives(int peer, Deadline until) const;
   std::string ask_after(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
@@ -238,7 +239,7 @@ class Engine {
 
   const int rank_;
   const int size_;
-  const CommunicatorOptions options_;
+  CommunicatorOptions options_;  // from the beginning on as they are
   const std::string host_;
   const std::vector<int> members_;
   std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/awaited.h"
 #include "collectives/engine.h"
 
 namespace kolo {
@@ -14,9 +15,6 @@ namespace {
 
 // Blocked rounds after which headers are looked at that have come but are not yet needed.
 constexpr std::uint64_t kRoundsBeforeLook = 64;
-
-// A wait this long is worth telling the others for whom, and asking what they called.
-constexpr auto kPatience = std::chrono::seconds(1);
 
 // Between two looks of the progress thread whether replays wait for a rank that is lost.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
@@ -235,7 +233,7 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
   for (Operation* operation : running) {
     if (operation->deadline == Deadline{}) operation->deadline = Clock::now() + operation->timeout;
     if (operation->next_words == Deadline{}) {
-      operation->next_words = operation->deadline - operation->timeout + kPatience;
+      operation->next_words = operation->deadline - operation->timeout + kWorthSaying;
     }
     until = std::min({until, operation->deadline, operation->next_words});
     if (!looks) continue;
@@ -260,7 +258,7 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
       const bool has_spoken = std::exchange(operation->has_spoken, true);
       say_who_is_awaited(running);
       if (!has_spoken) compare_calls(*operation);
-      operation->next_words = Clock::now() + kPatience;
+      operation->next_words = Clock::now() + kWorthSaying;
       return true;
     }
     if (until == operation->deadline) throw timed_out(*operation);

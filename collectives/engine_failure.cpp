@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "collectives/awaited.h"
 #include "collectives/engine.h"
 #include "collectives/failure_text.h"
 
@@ -19,13 +20,6 @@ using namespace std::chrono_literals;
 // How long an earlier cause may take to reach us before we post our own, which may be no more than
 // its consequence.
 constexpr auto kGrace = 200ms;
-
-// How long the store may take to say who waits for whom, once a deadline has passed; one that is
-// known to be silent gets no time.
-constexpr auto kLastQuestions = 500ms;
-
-// Under this key a rank that waits for long says for whom.
-std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
 
 // Directions are numbered so: Engine::direction_of.
 bool receives_message(const Operation& operation) {
@@ -43,28 +37,6 @@ std::string_view as_text(const CallHeader& header) {
 
 }  // namespace
 
-// What `peer` has said of whom it waits for; nothing where the store does not answer by then.
-std::optional<std::string> Engine::whom_awaits(int peer, Deadline until) const {
-  const auto answer = store_->ask(awaited_key(peer));
-  return wait_for_answers(*store_, {&answer, 1}, until) ? answer->value : std::nullopt;
-}
-
-// Whom `peer` waits for in the end, by what those who wait have said in the store: the rank that
-// holds up all of them is the one that says nothing, the nearest if there are several. `peer`
-// itself where that is nobody else, or where all wait in a circle.
-int Engine::end_of_waiting(int peer, Deadline until) const {
-  std::vector<int> asked = {peer};
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    const auto said = whom_awaits(asked[i], until);
-    if (!said || said->empty()) return asked[i];
-    for (const auto& [next, is_to_send] : awaited_from(*said, size_)) {
-      if (next == rank_) continue;  // which waits
-      if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
-    }
-  }
-  return peer;
-}
-
 // `peer` and those after it, of which each waits to receive a message from the next, and the last
 // one from this rank; none where there is no such circle.
 std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
@@ -72,7 +44,7 @@ std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
   std::vector<int> asked = {peer};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const std::vector<int> way = ways[i];
-    const auto said = whom_awaits(way.back(), until);
+    const auto said = whom_awaits(*store_, way.back(), until);
     for (const auto& [next, is_to_send] : awaited_from(said.value_or(""), size_)) {
       if (is_to_send && next == rank_) return way;
       if (!is_to_send || std::ranges::find(asked, next) != asked.end()) continue;
@@ -104,25 +76,20 @@ std::string Engine::ask_after(const Operation& operation, int last, Deadline unt
 Error Engine::timed_out(const Operation& operation) const {
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
-  const Deadline now = Clock::now();
-  const Deadline until = store_->silence().empty() ? now + kLastQuestions : now;
-  const int last = end_of_waiting(awaited, until);
-  const std::string between =
-      last == awaited
-          ? ""
-          : fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
+  const Deadline until = end_of_questions(*store_);
+  const int last = end_of_waiting(*store_, rank_, size_, awaited, until);
   std::string channel;
   if (awaited != kNobody) {
     const Channel& to = *channels_[static_cast<std::size_t>(awaited)];
     channel = to.why_unconnected();
     if (channel.empty()) channel = to.under_way();
   }
-  return {
-      ErrorCode::kDeadline, last,
-      fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
-                  describe_wait(operation), transport_->name(), seconds(operation.timeout),
-                  to_string(header.collective), header.sequence, describe_place(operation), between,
-                  channel, channel.empty() ? "" : "; ", ask_after(operation, last, until))};
+  return {ErrorCode::kDeadline, last,
+          fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_,
+                      host_, describe_wait(operation), transport_->name(),
+                      seconds(operation.timeout), to_string(header.collective), header.sequence,
+                      describe_place(operation), in_its_turn(awaited, last), channel,
+                      channel.empty() ? "" : "; ", ask_after(operation, last, until))};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -334,7 +301,7 @@ void Engine::say_who_is_awaited(std::span<Operation* const> running) {
     if (!operation->has_spoken) continue;
     awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
   }
-  store_->note(awaited_key(rank_), to_text(awaited));
+  say_awaited(*store_, rank_, awaited);
 }
 
 // Two ranks can wait for each other without a header on the way between them: both expect to

@@ -119,15 +119,9 @@ void Engine::plan_streams(const Costs& costs) {
 std::string Engine::publish_plan(Store& job) {
   const std::string path = options_.tuning.empty() ? read_settings().tuning : options_.tuning;
   TuningTable table;
-  try {
-    if (!path.empty()) table = TuningTable::read(path);
-    require_short(table, path,
-                  options_.tuning.empty() ? "KOLO_TUNING" : "CommunicatorOptions::tuning");
-  } catch (const std::invalid_argument& error) {
-    // The others wait for what will not come.
-    settle({ErrorCode::kAborted, rank_, fmt::format("rank {}: {}", rank_, error.what())});
-    throw;
-  }
+  if (!path.empty()) table = TuningTable::read(path);
+  require_short(table, path,
+                options_.tuning.empty() ? "KOLO_TUNING" : "CommunicatorOptions::tuning");
   std::string costs;
   if (options_.reproducibility != Reproducibility::kOrdered) {
     costs = job.try_get(costs_key(transport_->name(), size_)).value_or("");

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "collectives/awaited.h"
 #include "collectives/call_header.h"
 #include "collectives/costs_text.h"
 #include "collectives/crowd.h"
@@ -48,10 +49,18 @@ double shortest(const Work& work) {
   return best;
 }
 
+// A request, and what this rank has said of its waits.
+struct Probing : ProbeRequest {
+  explicit Probing(const ProbeRequest& request) : ProbeRequest(request) {}
+
+  Deadline next_words = Clock::now() + kWorthSaying;
+  bool has_spoken = false;
+};
+
 // Two ranks that measure their channel; both call the same functions.
 class Pair {
  public:
-  Pair(const ProbeRequest& request, int peer)
+  Pair(Probing& request, int peer)
       : request_(request),
         channel_(*request.channels[static_cast<std::size_t>(peer)]),
         is_first_(request.rank < peer) {}
@@ -145,31 +154,50 @@ class Pair {
   template <typename Attempt>
   void until(const Attempt& attempt);
 
-  const ProbeRequest& request_;
+  Probing& request_;
   Channel& channel_;
   bool is_first_;
   std::vector<std::byte> memory_;
 };
 
+// For whom this rank waits, once that has taken long; or that it waits for nobody any more.
+void say_of_wait(Probing& request, std::span<const Awaited> awaited) {
+  say_awaited(*request.store, request.rank, awaited);
+  request.has_spoken = !awaited.empty();
+  request.next_words = Clock::now() + kWorthSaying;
+}
+
+Error timed_out(Probing& request, int peer) {
+  const int last = end_of_waiting(*request.store, request.rank, request.size, peer,
+                                  end_of_questions(*request.store));
+  return {
+      ErrorCode::kDeadline, last,
+      fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}is "
+                  "rank {} alive? Busy or slow machines need a longer timeout",
+                  request.rank, peer, request.transport->name(),
+                  std::chrono::duration<double>(Clock::now() - request.begin).count(),
+                  in_its_turn(peer, last), last)};
+}
+
 // Tries until it works, letting the transport make progress.
 template <typename Attempt>
-void wait_until(const ProbeRequest& request, int peer, const Attempt& attempt) {
+void wait_until(Probing& request, int peer, const Attempt& attempt) {
   while (!attempt()) {
     request.transport->progress();
     if (attempt()) break;
-    if (request.policy->pause(*request.transport, *request.store, request.deadline)) continue;
-    throw Error(
-        ErrorCode::kDeadline, peer,
-        fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; is "
-                    "rank {} alive? Busy or slow machines need a longer timeout",
-                    request.rank, peer, request.transport->name(),
-                    std::chrono::duration<double>(Clock::now() - request.begin).count(), peer));
+    const Deadline until = std::min(request.deadline, request.next_words);
+    if (request.policy->pause(*request.transport, *request.store, until)) continue;
+    if (Clock::now() >= request.deadline) throw timed_out(request, peer);
+    const Awaited awaited{peer};
+    say_of_wait(request, {&awaited, 1});
   }
+  if (request.has_spoken) [[unlikely]]
+    say_of_wait(request, {});
   request.policy->moved();
 }
 
 // One small segment, as long as what opens an operation.
-void say_to(const ProbeRequest& request, int peer, unsigned flags = kPlain, int first_byte = 0) {
+void say_to(Probing& request, int peer, unsigned flags = kPlain, int first_byte = 0) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   wait_until(request, peer, [&] {
     std::byte* slot = channel.reserve(kOpeningBytes);
@@ -182,7 +210,7 @@ void say_to(const ProbeRequest& request, int peer, unsigned flags = kPlain, int 
 }
 
 // Its first byte.
-int hear_from(const ProbeRequest& request, int peer) {
+int hear_from(Probing& request, int peer) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   int first_byte = 0;
   wait_until(request, peer, [&] {
@@ -221,7 +249,7 @@ Two find_pair(std::span<const int> hosts, const IsPair& is_pair) {
 }
 
 // Those two measure; the first tells the others.
-void measure_pair(const ProbeRequest& request, Two pair, std::string_view key) {
+void measure_pair(Probing& request, Two pair, std::string_view key) {
   if (request.rank != pair.first && request.rank != pair.second) return;
   const int peer = request.rank == pair.first ? pair.second : pair.first;
   Costs costs;
@@ -242,7 +270,7 @@ void measure_passes(Costs& costs) {
 }
 
 // Microseconds of a round.
-double measure_rounds(const ProbeRequest& request, const CrowdRound& round) {
+double measure_rounds(Probing& request, const CrowdRound& round) {
   const int right = (request.rank + 1) % request.size;
   const int left = (request.rank + request.size - 1) % request.size;
   const auto play = [&](CrowdMove move) {
@@ -283,21 +311,24 @@ Link beside_passes(Link link, double copy_us_per_byte) {
 }
 
 // What rank 0 says to all.
-std::string hear_of(const ProbeRequest& request, std::string_view key, std::string_view what) {
+std::string hear_of(Probing& request, std::string_view key, std::string_view what) {
   try {
     return request.store->get(key, request.deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDeadline) throw;
-    throw Error(
-        ErrorCode::kDeadline, 0,
-        fmt::format("rank {}: rank 0 has not said {}: it, or one of the ranks that measure, "
-                    "has stopped as the job began; {}",
-                    request.rank, what, error.what()));
+    const int last = end_of_waiting(*request.store, request.rank, request.size, 0,
+                                    end_of_questions(*request.store));
+    const std::string why =
+        last == 0 ? "it, or one of the ranks that measure, has stopped as the job began"
+                  : fmt::format("{}is rank {} alive?", in_its_turn(0, last), last);
+    throw Error(ErrorCode::kDeadline, last,
+                fmt::format("rank {}: rank 0 has not said {}: {}; {}", request.rank, what, why,
+                            error.what()));
   }
 }
 
 // On rank 0, from what the pairs said.
-Costs put_together(const ProbeRequest& request, Two local, Two remote) {
+Costs put_together(Probing& request, Two local, Two remote) {
   Costs costs;
   measure_passes(costs);
   costs.overhead_us = 0.02;  // the interpreter's own, per segment: see kolo-bench interpreter
@@ -315,8 +346,9 @@ Costs put_together(const ProbeRequest& request, Two local, Two remote) {
 
 }  // namespace
 
-Costs measure_costs(const ProbeRequest& request) {
-  if (request.size == 1) return {};
+Costs measure_costs(const ProbeRequest& asked) {
+  if (asked.size == 1) return {};
+  Probing request(asked);
   const Two local = find_pair(request.hosts, [](int one, int other) { return one == other; });
   const Two remote = find_pair(request.hosts, [](int one, int other) { return one != other; });
   if (local.first != kNoPeer) measure_pair(request, local, "probe/local");

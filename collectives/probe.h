@@ -26,13 +26,13 @@ struct ProbeRequest {
   int cores = 1;                       // of this rank's host, for its ranks
   Transport* transport = nullptr;
   WaitPolicy* policy = nullptr;
-  Store* store = nullptr;                  // keys begin with "probe/"
+  Store* store = nullptr;  // keys begin with "probe/"; who waits for long says for whom (awaited.h)
   Clock::time_point begin = Clock::now();  // of what the deadline ends
   Deadline deadline;
 };
 
 // Collective over all ranks; the same on all of them. What there is no pair for costs what the
-// other kind does. kolo::Error: a peer is lost, or does not answer.
+// other kind does. kolo::Error: a peer is lost, or one that all wait for does not answer.
 Costs measure_costs(const ProbeRequest& request);
 
 }  // namespace kolo

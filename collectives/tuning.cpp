@@ -48,6 +48,7 @@ std::string shown(std::string_view line) {
 
 TuningPoint parse_point(const std::string& line) {
   std::istringstream words(line);
+  words.exceptions(std::ios::badbit);  // want of memory is thrown: it is not the text's end
   std::string collective;
   long long ranks = 0;
   long long bytes = -1;
@@ -85,6 +86,7 @@ TuningTable::TuningTable(std::vector<TuningPoint> points) : points_(std::move(po
 TuningTable TuningTable::parse(std::string_view text, std::string_view source) {
   TuningTable table;
   std::istringstream lines{std::string(text)};
+  lines.exceptions(std::ios::badbit);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     const std::size_t first = line.find_first_not_of(" \t\r");

@@ -23,6 +23,12 @@ std::uint64_t sum_of(const std::string& text) {
 
 }  // namespace
 
+std::istringstream stream_of(const std::string& text) {
+  std::istringstream stream(text);
+  stream.exceptions(std::ios::badbit);
+  return stream;
+}
+
 std::string to_hex(const std::string& bytes) {
   std::string text;
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));

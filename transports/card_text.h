@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <sstream>
 #include <string>
 
 namespace kolo {
@@ -12,6 +13,9 @@ std::string to_hex(const std::string& bytes);
 
 // Nothing where the text is not what to_hex() writes.
 std::optional<std::string> from_hex(const std::string& text);
+
+// To read a text from. Want of memory is thrown, and not taken for the text's end.
+std::istringstream stream_of(const std::string& text);
 
 // The text, and a line with a sum over it. Against accidents, not against who means it.
 std::string with_sum(std::string text);

@@ -1,6 +1,7 @@
 // RANK, WORLD_SIZE, ... and the store they lead to.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <condition_variable>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -209,24 +210,62 @@ namespace {
 // communicator joins the first one's: where this rank serves, there is one server and one port.
 class StoresInUse {
  public:
-  std::shared_ptr<Store> find(const std::string& place) {
-    const std::lock_guard lock(mutex_);
-    return stores_[place].lock();
-  }
-  void add(const std::string& place, const std::shared_ptr<Store>& store) {
-    const std::lock_guard lock(mutex_);
-    stores_[place] = store;
+  // The one of `place`; where there is none, what `make` comes to. One thread makes a place's: the
+  // others wait for it, as long as they may, and the next one tries where it has failed.
+  template <typename Make>
+  std::shared_ptr<Store> find_or_make(const std::string& place, Deadline deadline,
+                                      const Make& make) {
+    std::unique_lock lock(mutex_);
+    Place& here = places_[place];
+    if (!changed_.wait_until(lock, deadline, [&here] { return !here.is_being_made; })) {
+      throw Error(ErrorCode::kDeadline, kNoPeer,
+                  "another thread of this process is still on its way to the store of the job: see "
+                  "what it waits for, or give it more time (a longer timeout)");
+    }
+    if (auto store = here.store.lock()) return store;
+    here.is_being_made = true;
+    lock.unlock();
+    const Making making(*this, here);
+    const std::shared_ptr<Store> store = make();
+    lock.lock();
+    here.store = store;
+    lock.unlock();
+    return store;
   }
 
  private:
+  struct Place {
+    std::weak_ptr<Store> store;
+    bool is_being_made = false;
+  };
+
+  // As long as one thread is at it.
+  class Making {
+   public:
+    Making(StoresInUse& stores, Place& place) : stores_(stores), place_(place) {}
+    ~Making() {
+      const std::lock_guard lock(stores_.mutex_);
+      place_.is_being_made = false;
+      stores_.changed_.notify_all();
+    }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    StoresInUse& stores_;
+    Place& place_;
+  };
+
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<Store>> stores_;
+  std::condition_variable changed_;
+  std::map<std::string, Place> places_;  // none goes: who waits has its own in hand
 };
 
+// A forked process has its parent's stores in memory, and no thread that makes one.
 std::string place_of(const LaunchEnvironment& who) {
   const Settings settings = read_settings();
-  return fmt::format("{} of {} at {} {} {}", who.rank, who.size, settings.store,
-                     settings.master_host, settings.master_port);
+  return fmt::format("{} of {} at {} {} {} in {}", who.rank, who.size, settings.store,
+                     settings.master_host, settings.master_port, ::getpid());
 }
 
 }  // namespace
@@ -234,11 +273,8 @@ std::string place_of(const LaunchEnvironment& who) {
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline) {
   static StoresInUse in_use;
   try {
-    const std::string place = place_of(who);
-    if (auto store = in_use.find(place)) return store;
-    auto store = joined_once(find_store(who, deadline));
-    in_use.add(place, store);
-    return store;
+    return in_use.find_or_make(place_of(who), deadline,
+                               [&] { return joined_once(find_store(who, deadline)); });
   } catch (const Error& error) {
     throw Error(error.code(), error.peer(), by_rank(who.rank, error.what()));
   }

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
-#include <sstream>
 #include <utility>
 
+#include "transports/card_text.h"
 #include "transports/error.h"
 #include "transports/posix/identity.h"
 #include "transports/posix/socket.h"
@@ -44,7 +44,7 @@ std::string to_text(const LifelineAddress& a) {
 }
 
 std::optional<LifelineAddress> lifeline_address_from_text(const std::string& text) {
-  std::istringstream words(text);
+  auto words = stream_of(text);
   LifelineAddress a;
   if (!(words >> a.host_identity >> a.unix_name >> a.tcp_host >> a.tcp_port >> a.ticket))
     return std::nullopt;

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <sstream>
 
+#include "transports/card_text.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/posix/caches.h"
@@ -45,7 +45,7 @@ double parse_quota(const std::string& text) {
 }
 
 Place parse_place(const std::string& text) {
-  std::istringstream lines(text);
+  auto lines = stream_of(text);
   Place place;
   std::string cores;
   std::string quota;
@@ -55,7 +55,7 @@ Place parse_place(const std::string& text) {
     refuse();
   }
   std::getline(lines, place.device);
-  std::istringstream numbers(cores);
+  auto numbers = stream_of(cores);
   for (int core = 0; numbers >> core;) place.cores.insert(core);
   if (quota != "-") place.quota = parse_quota(quota);
   return place;
@@ -111,7 +111,7 @@ Placement find_placement(Store& store, int rank, int size, Deadline deadline,
 // Who of several was the first, a counter knows; what it says stands under a key, a moment later.
 void require_one_size(Store& store, int rank, int size, Deadline deadline) {
   if (store.add("sizes said", 1) == 1) return store.set("size", fmt::format("{} {}", rank, size));
-  std::istringstream said(store.get("size", deadline));
+  auto said = stream_of(store.get("size", deadline));
   int first = 0;
   int first_size = 0;
   const bool is_read = said >> first >> first_size && (said >> std::ws).eof();

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "transports/card_text.h"
 #include "transports/check.h"
 #include "transports/decorators/decorate.h"
 #include "transports/error.h"
@@ -159,7 +159,7 @@ struct Asked {
 };
 
 Asked parse_asked(const std::string& text) {
-  std::istringstream lines(text);
+  auto lines = stream_of(text);
   Asked asked;
   std::getline(lines, asked.name);
   std::getline(lines, asked.host_id);

@@ -149,8 +149,9 @@ LaunchEnvironment launch_environment();
 
 // The job's store as the environment says: KOLO_STORE (tcp://host:port or file:PATH) if set; else
 // MASTER_ADDR and MASTER_PORT, where rank 0 serves; else, for one rank alone, a local one. While a
-// store is in use, who asks again gets the same one. The server serves until the process ends, so
-// that ranks may come again in any order, or until rank 0 lets go of a store whose job has failed.
+// store is in use, who asks again gets the same one, from any thread; one that has not reached it
+// yet is waited for. The server serves until the process ends, so that ranks may come again in any
+// order, or until rank 0 lets go of a store whose job has failed.
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
 // Says on standard error which variables of this process look like settings and are none

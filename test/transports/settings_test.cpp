@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/transports/environment.h"
 #include "test/transports/store_table.h"
 #include "transports/error.h"
 #include "transports/posix/cores.h"
@@ -30,34 +31,6 @@ Settings settings_of(const std::map<std::string, std::string>& variables) {
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   });
 }
-
-// Sets variables of this process for the length of a test.
-class Environment {
- public:
-  explicit Environment(std::map<std::string, std::string> variables) {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-                             "MASTER_PORT", "KOLO_STORE"}) {
-      const char* old = std::getenv(name);
-      old_[name] = old == nullptr ? std::nullopt : std::optional<std::string>(old);
-      ::unsetenv(name);
-    }
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Environment() {
-    for (const auto& [name, value] : old_) {
-      if (value) {
-        ::setenv(name.c_str(), value->c_str(), 1);
-      } else {
-        ::unsetenv(name.c_str());
-      }
-    }
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  std::map<std::string, std::optional<std::string>> old_;
-};
 
 std::string refusal_of(const std::function<void()>& call) {
   try {

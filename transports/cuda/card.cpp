@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <sstream>
 
 #include "transports/card_text.h"
 #include "transports/error.h"
@@ -30,7 +29,7 @@ std::string to_text(const Card& card) {
 }
 
 Card card_from_text(const std::string& text, int rank) {
-  std::istringstream stream(text);
+  auto stream = stream_of(text);
   Card card;
   std::string form;
   std::string handle;

@@ -19,14 +19,14 @@ namespace {
 // Of a network whose segments nobody has asked to be shorter: as TCP's.
 constexpr std::size_t kLongestSegment = std::size_t{8} << 20;
 
-// Where every rank is; its monotonic clock is its kernel's.
+// Where every rank is, and whose monotonic clock says the same as this rank's.
 ShapeSurroundings find_surroundings(const TransportRequest& request) {
   const auto store = prefixed(request.store, "shape/");
   ShapeSurroundings surroundings;
   surroundings.hosts =
       find_placement(*store, request.rank, request.size, request.deadline, request.host_id).hosts;
   if (request.segment_bytes == 0) surroundings.longest_segment_bytes = kLongestSegment;
-  const std::string own = posix::host_identity();
+  const std::string own = posix::clock_identity();
   for (const std::string& host : exchange(*store, request.rank, request.size, "clock", own,
                                           request.deadline, "say whose clock they have")) {
     surroundings.has_same_clock.push_back(host == own);

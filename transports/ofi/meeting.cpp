@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "transports/card_text.h"
@@ -36,7 +35,7 @@ std::string text_of(const Offer& offer) {
 }
 
 Offer offer_from(const std::string& text) {
-  std::istringstream lines(text);
+  auto lines = stream_of(text);
   Offer offer;
   std::getline(lines, offer.host);
   std::getline(lines, offer.asked);
@@ -126,7 +125,7 @@ Card card_from_text(const std::string& text, int rank) {
     card.why_not = text.substr(2);
     return card;
   }
-  std::istringstream words(text);
+  auto words = stream_of(text);
   int version = 0;
   std::string name;
   std::string rest;

@@ -47,6 +47,8 @@ std::string host_identity() {
          link_text("/proc/self/ns/net");
 }
 
+std::string clock_identity() { return host_identity() + "/" + link_text("/proc/self/ns/time"); }
+
 std::string process_identity() {
   return host_identity() + "/" + link_text("/proc/self/ns/pid") + "/" + std::to_string(::getpid());
 }

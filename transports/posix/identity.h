@@ -12,6 +12,9 @@ std::string host_name();
 // the same kernel, same network namespace.
 std::string host_identity();
 
+// Equal for two processes whose monotonic clocks say the same: on one host, in one time namespace.
+std::string clock_identity();
+
 // Equal within one process only: host, process-id namespace and process id.
 std::string process_identity();
 

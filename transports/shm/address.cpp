@@ -1,8 +1,8 @@
 #include "transports/shm/address.h"
 
 #include <fmt/format.h>
-#include <sstream>
 
+#include "transports/card_text.h"
 #include "transports/error.h"
 
 namespace kolo::shm {
@@ -14,7 +14,7 @@ std::string to_text(const Address& a) {
 }
 
 Address address_from_text(const std::string& text, int peer) {
-  std::istringstream words(text);
+  auto words = stream_of(text);
   Address a;
   if (!(words >> a.version) || a.version != kLayoutVersion ||
       !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >> a.socket >>

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <optional>
-#include <sstream>
 
+#include "transports/card_text.h"
 #include "transports/error.h"
 #include "transports/exchange.h"
 #include "transports/posix/identity.h"
@@ -66,7 +66,7 @@ std::string to_text(const Card& card) {
 }
 
 Card card_from_text(const std::string& text, int rank) {
-  std::istringstream stream(text);
+  auto stream = stream_of(text);
   Card card;
   std::string token;
   std::getline(stream, card.identity);

@@ -3,7 +3,6 @@
 #include "transports/ucx/card.h"
 
 #include <fmt/format.h>
-#include <sstream>
 
 #include "transports/card_text.h"
 #include "transports/error.h"
@@ -23,7 +22,7 @@ std::string to_text(const Card& card) {
 }
 
 Card card_from_text(const std::string& text, int rank) {
-  std::istringstream stream(text);
+  auto stream = stream_of(text);
   Card card;
   std::string form;
   std::string address;

@@ -1,0 +1,39 @@
+// What the environment says of a job, as a test has it.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace kolo::test {
+
+// Sets variables of this process for the length of a test.
+class Environment {
+ public:
+  explicit Environment(std::map<std::string, std::string> variables) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                             "MASTER_PORT", "KOLO_STORE"}) {
+      const char* old = std::getenv(name);
+      old_[name] = old == nullptr ? std::nullopt : std::optional<std::string>(old);
+      ::unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : old_) {
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        ::unsetenv(name.c_str());
+      }
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> old_;
+};
+
+}  // namespace kolo::test
