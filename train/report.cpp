@@ -59,14 +59,6 @@ void write_whole(const std::string& folder, const std::string& name, const std::
   fail(folder, fmt::format("{}: {}", name, refusal));
 }
 
-// Plots of an earlier report must not stand beside new numbers.
-void remove_plots(const std::string& folder) {
-  for (const std::string& name : plot_files()) {
-    std::error_code ignored;
-    fs::remove(fs::path(folder) / name, ignored);
-  }
-}
-
 }  // namespace
 
 std::int64_t Report::skipped_iterations() const {
@@ -93,8 +85,12 @@ void require_writable(const std::string& folder) {
 
 void write_report(const std::string& folder, const Report& report) {
   make_folder(folder);
-  remove_plots(folder);
+  remove_plots(folder);  // those of an earlier report must not stand beside new numbers
   write_whole(folder, "report.json", report_json(report));
+  write_markdown(folder, report);
+}
+
+void write_markdown(const std::string& folder, const Report& report) {
   write_whole(folder, "report.md", report_markdown(report));
 }
 

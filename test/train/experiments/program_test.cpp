@@ -219,6 +219,25 @@ TEST_CASE("a reader of the table that has gone is said, and the report is there 
   CHECK(fs::exists(folder.path / "out/report.md"));
 }
 
+TEST_CASE("a report whose plots cannot be drawn says so in their place, and shows no dead links") {
+  // Found before any other matplotlib.
+  const auto [matplotlib, code, why] = GENERATE(table<std::string, int, std::string>(
+      {{"raise SystemExit('no pen')", 1, "no plots: the script failed"},
+       {"raise ImportError", 0, "no plots: python3 has no matplotlib"}}));
+  const Folder folder;
+  std::ofstream(folder.path / "matplotlib.py") << matplotlib << '\n';
+  Start start = folder.start(small({"compare", "--report=out", "--strategies=ring"}, 1));
+  start.variables["PYTHONPATH"] = folder.text();
+  const Ended ended = run_program(start);
+  INFO(ended.output);
+  CHECK(ended.exit_code == code);
+  CHECK_THAT(ended.output, ContainsSubstring(why) && ContainsSubstring("images/s, all workers"));
+  std::ostringstream text;
+  text << std::ifstream(folder.path / "out/report.md").rdbuf();
+  CHECK_THAT(text.str(), ContainsSubstring(why) && ContainsSubstring("plot_report.py out") &&
+                             !ContainsSubstring(".png"));
+}
+
 TEST_CASE("ranks that another launcher started are checked against the flags") {
   const Folder folder;
   setenv("RANK", "0", 1);

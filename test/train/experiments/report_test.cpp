@@ -205,6 +205,14 @@ TEST_CASE("what is left of a comparison says that it is not all, and why") {
   CHECK(nlohmann::json::parse(report_json(report))["incomplete"] == report.incomplete);
 }
 
+TEST_CASE("a report without plots has no links to them, and says why") {
+  Report report = made_up_report();
+  CHECK_THAT(report_markdown(report), ContainsSubstring("](bytes.png)"));
+  report.no_plots = "no plots: the script failed; to try again, run: python3 script.py out";
+  CHECK_THAT(report_markdown(report),
+             ContainsSubstring("*" + report.no_plots + "*") && !ContainsSubstring(".png"));
+}
+
 TEST_CASE("nothing is said of what one arm or one worker cannot show") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
