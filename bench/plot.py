@@ -19,6 +19,7 @@ the last one counts. The second line of a title is the machine and the commit, w
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -443,6 +444,12 @@ def file_name(text, taken):
     return name
 
 
+def remove_empty(folders):
+    for folder in folders:
+        with contextlib.suppress(OSError):  # it holds something, or is not there
+            folder.rmdir()
+
+
 def formats_of(words):
     """Of `png,svg`; none: the usual ones."""
     formats = [word for word in (words or "").split(",") if word]
@@ -475,11 +482,14 @@ def main():
     if not arguments.overview:  # which has no floors
         say_what_is_unknown(rows)
     folder = Path(arguments.out)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # the innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (draw_overviews if arguments.overview else draw_pictures)(plt, rows, Out(folder, formats))
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
+    finally:
+        remove_empty(made)
 
 
 if __name__ == "__main__":

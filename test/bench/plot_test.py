@@ -204,7 +204,8 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             if "matplotlib is missing" in done.stderr:
                 self.skipTest("matplotlib is not installed")
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
-            return done.stderr, {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
+            plots = Path(folder) / "plots"
+            return done.stderr, {entry.name: entry.read_bytes() for entry in plots.iterdir()} if plots.exists() else None
 
     def test_who_closes_standard_output_is_told_so_and_finds_whole_pictures(self):
         reader, writer = os.pipe()
@@ -221,6 +222,11 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertRegex(said, "^kolo-bench plot: cannot write to .*/plots: File too large\n$")
         for name, content in left.items():
             self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
+
+    def test_who_draws_nothing_leaves_no_folder(self):
+        said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)))
+        self.assertIn("File too large", said)
+        self.assertIsNone(left)
 
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
