@@ -53,7 +53,7 @@ std::string refusal(const Folder& folder, const std::string& flag, const std::st
 std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
                                     const std::string& value) {
   const std::string text = refusal(folder, flag, value);
-  const std::regex before("there are |known are: ");
+  const std::regex before("there are |known are: |ps takes ");
   std::smatch there;
   REQUIRE(std::regex_search(text, there, before));
   std::string said = there.suffix();
@@ -162,6 +162,7 @@ TEST_CASE("compare.sh knows the words that compare takes") {
     INFO(flag);
     CHECK(known_instead(folder, flag, "no such value") == list_in_script(name));
   }
+  CHECK(known_instead(folder, "--strategies", "ps:none") == list_in_script("words_of_ps"));
   const std::set<std::string> transports = list_in_script("transports");
   CHECK(transports.contains("auto"));
   // A build may lack some.
