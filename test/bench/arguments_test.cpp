@@ -290,6 +290,19 @@ TEST_CASE("a peer that works on devices alone is refused without them, beside ot
   }
 }
 
+TEST_CASE("a library that is no peer is refused alone, and left out beside others") {
+  const std::string refusal = "--against ucx: " + std::string(why_no_peer("ucx"));
+  CHECK(complaint({"allreduce", "--against", "ucx"}) == refusal);
+  CHECK(complaint({"p2p", "latency", "--against", "ucx"}) == refusal);
+  for (const std::string_view peer : peer_names()) {
+    if (needs_device(peer)) continue;
+    const std::string both = std::string(peer) + ",ucx";
+    const Arguments found = parsed({"allreduce", "--against", both.c_str()});
+    CHECK(found.against == std::vector<std::string>{std::string(peer)});
+    CHECK(found.no_peers == std::vector<std::string>{"ucx"});
+  }
+}
+
 TEST_CASE("two ranks on a device's memory exchange messages, whatever else is asked for") {
   const Arguments found = parsed({"p2p", "bandwidth", "--device", "cuda"});
   CHECK(found.device == "cuda");
