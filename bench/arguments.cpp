@@ -170,10 +170,11 @@ void refuse_transport(const std::string& name, const std::string& command) {
   const bool takes_all = command != "explain" && command != "tune";
   std::vector<std::string> names = {"auto"};
   for (const std::string_view known : transport_names()) names.emplace_back(known);
+  if (takes_all) names.emplace_back("all");
   std::string why;
   if (name == "all") why = fmt::format("{} takes one at a time; ", command);
   if (name.find(',') != std::string::npos)
-    why = takes_all ? "one at a time, or all of them in turn (all); " : "one at a time; ";
+    why = takes_all ? "one at a time, or all of them in turn; " : "one at a time; ";
   throw std::invalid_argument(fmt::format(
       "--transport {}: {}there are {}, and libraries by their paths, with a slash: ./libx.so{}",
       name, why, fmt::join(names, ", "), did_you_mean(meant_word(name, names))));

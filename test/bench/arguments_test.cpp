@@ -223,9 +223,9 @@ TEST_CASE("words of a list may have spaces around them, and every comma has one 
 }
 
 TEST_CASE("what takes one value refuses a list by saying so") {
-  REQUIRE(
-      mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
-               {"--transport shm,tcp: one at a time, or all of them in turn (all); there are"}));
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
+                   {"--transport shm,tcp: one at a time, or all of them in turn; there are auto"}));
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}), {", all, and libraries by"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "shm,tcp"}),
                    {"--transport shm,tcp: one at a time; there are"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "all"}),
