@@ -255,6 +255,15 @@ TEST_CASE("a folder is tried without a trace") {
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
+TEST_CASE("a folder in which no file can be made is refused without the name of what was tried") {
+  const Folder folder("kolo_report_test_");
+  const std::string pid = std::to_string(getpid());
+  std::filesystem::create_directories(folder.path / ("..probe-" + pid + "." + pid + ".part/full"));
+  CHECK_THROWS_WITH(require_writable(folder.path.string()),
+                    "--report: the folder '" + folder.path.string() +
+                        "' cannot be written: Is a directory; give another folder, or free it");
+}
+
 TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
   const Folder folder("kolo_report_test_");
   require_writable(folder.path.string());
