@@ -413,6 +413,22 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertNotIn("limit", picture)
         self.assertNotIn(f"fill: {KOLO}", picture)
 
+    def bars_at(self, rows):
+        """The left edges of kolo's, and the labels below the groups."""
+        picture = self.plot(rows)["allreduce_2_ranks_bars.svg"].split('<g id="legend_')[0]
+        edges = [float(edge) for edge in re.findall(rf'<path d="M ([\d.]+) [^"]*"[^>]*style="fill: {KOLO}"', picture)]
+        return edges, re.findall(r"<!-- (\d+ (?:B|KiB|MiB)) -->", picture)
+
+    def test_bars_are_at_sizes_that_libraries_have_and_leave_no_gaps(self):
+        rows = [row(library, transport, size, 5 + size / 1e3) for library, transport, sizes in
+                (("kolo", "shm", (8, 4096, 1 << 18, 1 << 22)), ("gloo", "tcp", (8, 4096, 1 << 18, 1 << 22)), ("mpich", "shm", (8, 1 << 22)))
+                for size in sizes]
+        floors = [row("floor", "shm", 8 << i, 1 + i, algorithm="through slots") for i in range(20)]
+        edges, sizes = self.bars_at(rows[:8] + [floor for floor in floors if floor["bytes"] != 1 << 18])
+        self.assertEqual((len(edges), sizes), (4, ["8 B", "4 KiB", "256 KiB", "4 MiB"]))
+        self.assertGreater(edges[2] - edges[1], edges[1] - edges[0] + 1)  # without a floor the group is narrower, and begins later
+        self.assertEqual(self.bars_at(rows)[1], ["8 B", "4 MiB"])  # where all of them are
+
     def test_messages_of_two_ranks_say_who_sends(self):
         rows = [row("kolo", "shm", size, 20000 + size, collective="p2p_bandwidth", algorithm="segments", window=64, messages_per_s=1e6)
                 for size in (8, 64)]
