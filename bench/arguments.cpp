@@ -170,10 +170,11 @@ void refuse_transport(const std::string& name, const std::string& command) {
   const bool takes_all = command != "explain" && command != "tune";
   std::vector<std::string> names = {"auto"};
   for (const std::string_view known : transport_names()) names.emplace_back(known);
+  if (takes_all) names.emplace_back("all");
   std::string why;
   if (name == "all") why = fmt::format("{} takes one at a time; ", command);
   if (name.find(',') != std::string::npos)
-    why = takes_all ? "one at a time, or all of them in turn (all); " : "one at a time; ";
+    why = takes_all ? "one at a time, or all of them in turn; " : "one at a time; ";
   throw std::invalid_argument(fmt::format(
       "--transport {}: {}there are {}, and libraries by their paths, with a slash: ./libx.so{}",
       name, why, fmt::join(names, ", "), did_you_mean(meant_word(name, names))));
@@ -318,11 +319,15 @@ void require_sense(const Arguments& arguments) {
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
-// Who cannot be a peer at all is remembered, to be said; so is, beside others, who cannot without a
-// device.
+// Beside others, who can be no peer, or none without a device, is remembered, to be said; alone it
+// is refused.
 void take_peers(const Typed& typed, Arguments& result) {
   if (typed.against.empty()) return;
   result.against = split_list("--against", typed.against);
+  if (result.against.size() == 1) {
+    const std::string_view why = why_no_peer(result.against.front());
+    require(why.empty(), fmt::format("--against {}: {}", result.against.front(), why));
+  }
   const bool may_need_device = result.against.size() == 1 || !result.device.empty();
   const auto can_be = [&](const std::string& peer) {
     return why_no_peer(peer).empty() && (may_need_device || !needs_device(peer));

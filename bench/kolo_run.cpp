@@ -1,6 +1,8 @@
 // kolo-run: starts the ranks of a job on this host. See transports/launch.h for what it promises.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -106,6 +108,16 @@ int usage_error(const std::string& message) {
   return 2;
 }
 
+// Help, or the version.
+int write_out(const CLI::App& app, const CLI::Success& done) {
+  errno = 0;
+  const int code = app.exit(done);
+  if (std::cout.flush()) return code;
+  const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  std::cerr << "kolo-run: cannot write to standard output" << why << '\n';
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -143,10 +155,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(begin, argv);
   } catch (const CLI::Success& done) {
-    const int code = app.exit(done);
-    if (std::cout.flush()) return code;
-    std::cerr << "kolo-run: cannot write to standard output\n";
-    return 1;
+    return write_out(app, done);
   } catch (const CLI::ParseError& error) {
     return usage_error(explain(error, app));
   }

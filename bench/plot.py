@@ -19,13 +19,14 @@ the last one counts. The second line of a title is the machine and the commit, w
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import re
 import signal
 import sys
-from collections import namedtuple
+from collections import Counter, namedtuple
 from pathlib import Path
 
 from plot_colors import looks_of
@@ -320,20 +321,28 @@ def few(sizes):
     return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
 
 
+def sizes_of_bars(lines, rows):
+    """Of those at which the most lines of libraries have a row: limits and floors may have others."""
+    libraries = [name for name, points in lines.items() if points[0]["library"] not in LIMITS and rows[name]]
+    counts = Counter(size for name in libraries or lines for size in rows[name])
+    return few(sorted(size for size, count in counts.items() if count == max(counts.values())))
+
+
 def draw_bars(plt, lines, looks):
-    """A group per size, in it a bar per library with its time above it."""
+    """A group per size, in it a bar per library that has one there, with its time above it."""
     rows = {name: {row["bytes"]: row for row in known(points)} for name, points in lines.items()}
-    sizes = few(sorted({size for of_line in rows.values() for size in of_line}))
+    sizes = sizes_of_bars(lines, rows)
     order = [(name, points) for name, points in lines.items() if any(size in rows[name] for size in sizes)]
     order.sort(key=lambda item: (item[1][0]["library"] in LIMITS, item[1][0]["library"] != "kolo", item[0]))
-    width = 0.86 / len(order)
+    groups = [[name for name, _ in order if size in rows[name]] for size in sizes]
+    width = 0.86 / max(map(len, groups))
     figure, axes = plt.subplots(figsize=(max(10, BAR_INCHES * len(sizes) / width), 4.6), layout="constrained")
     keys = {}
-    for number, (name, points) in enumerate(order):
+    for name, points in order:
         places = [place for place, size in enumerate(sizes) if size in rows[name]]
         shown = [rows[name][sizes[place]] for place in places]
         heights = [row["median_us"] for row in shown]
-        at = [place + (number - (len(order) - 1) / 2) * width for place in places]
+        at = [place + (groups[place].index(name) - (len(groups[place]) - 1) / 2) * width for place in places]
         hatch = "//" if points[0]["library"] in LIMITS else None
         color = looks[name].color
         solid, hollow = {"facecolor": color, "edgecolor": "white"}, {"facecolor": "white", "edgecolor": color, "linewidth": 1.6}
@@ -443,6 +452,12 @@ def file_name(text, taken):
     return name
 
 
+def remove_empty(folders):
+    for folder in folders:
+        with contextlib.suppress(OSError):  # it holds something, or is not there
+            folder.rmdir()
+
+
 def formats_of(words):
     """Of `png,svg`; none: the usual ones."""
     formats = [word for word in (words or "").split(",") if word]
@@ -475,11 +490,14 @@ def main():
     if not arguments.overview:  # which has no floors
         say_what_is_unknown(rows)
     folder = Path(arguments.out)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # the innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (draw_overviews if arguments.overview else draw_pictures)(plt, rows, Out(folder, formats))
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
+    finally:
+        remove_empty(made)
 
 
 if __name__ == "__main__":

@@ -39,9 +39,12 @@ function(kolo_install)
   endif()
   set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
   install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${destination} COMPONENT development)
-  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/koloConfig.cmake.in ${PROJECT_BINARY_DIR}/koloConfig.cmake
+  # find_package looks beside every bin in the PATH, this build's among them, but in no folder of this name.
+  set(files ${PROJECT_BINARY_DIR}/package-files)
+  file(REMOVE ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake)  # of an older configuration
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/koloConfig.cmake.in ${files}/koloConfig.cmake
                                 INSTALL_DESTINATION ${destination})
-  write_basic_package_version_file(${PROJECT_BINARY_DIR}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  write_basic_package_version_file(${files}/koloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   foreach(component development programs)
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
     foreach(document IN LISTS KOLO_DOCUMENTS)
@@ -49,6 +52,5 @@ function(kolo_install)
       install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT ${component})
     endforeach()
   endforeach()
-  install(FILES ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake
-          DESTINATION ${destination} COMPONENT development)
+  install(FILES ${files}/koloConfig.cmake ${files}/koloConfigVersion.cmake DESTINATION ${destination} COMPONENT development)
 endfunction()

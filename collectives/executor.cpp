@@ -364,7 +364,7 @@ std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
 bool Executor::open_in(Direction& in) {
   if (is_open(in)) return true;
   const std::byte* opening = in.channel->view(kOpeningBytes);
-  if (opening == nullptr) return blocked_in(*in.channel, kOpeningBytes);
+  if (opening == nullptr) return blocked_in(*in.channel, 0);
   const CallHeader mine = header_of(in);
   if (!mine.is(opening)) refuse(in.channel->peer(), opening, mine);
   if (in.payload == 0) in.channel->release();
@@ -433,6 +433,8 @@ bool Executor::blocked_in(const Channel& from, std::size_t bytes) {
 std::string Executor::describe_wait() const {
   if (waits_to_send_ && awaited_bytes_ == 0)
     return fmt::format("rank {} to take what was sent", awaited_peer_);
+  if (awaited_bytes_ == 0)
+    return fmt::format("receive of the operation's opening from rank {}", awaited_peer_);
   return fmt::format("{} of {} {} rank {}", waits_to_send_ ? "send" : "receive",
                      format_bytes(awaited_bytes_), waits_to_send_ ? "to" : "from", awaited_peer_);
 }

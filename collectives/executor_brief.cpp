@@ -92,7 +92,7 @@ inline void Executor::take_in(const Action& action, const std::byte* payload) {
 // As receive() and receive_reduce() with the payload in the opening.
 inline bool Executor::receive_brief(const Action& action) {
   const std::byte* opening = action.channel->view_unaligned(kOpeningBytes);
-  if (opening == nullptr) return blocked_in(*action.channel, kOpeningBytes);
+  if (opening == nullptr) return blocked_in(*action.channel, 0);
   if (!is_open(*action.direction)) {
     require_mine(action, opening);
     header_bytes_received_ += kOpeningBytes - action.bytes;

@@ -108,9 +108,10 @@ std::string describe(const Step& step) {
 }  // namespace
 
 std::string describe(const Schedule& schedule) {
-  std::string text = fmt::format("{} {}: rank {} of {}, {} chunks, {} slices\n", schedule.algorithm,
-                                 to_string(schedule.collective), schedule.rank, schedule.size,
-                                 schedule.chunks, schedule.slices);
+  std::string text = fmt::format("{} {}: rank {} of {}, {} chunk{}, {} slice{}\n",
+                                 schedule.algorithm, to_string(schedule.collective), schedule.rank,
+                                 schedule.size, schedule.chunks, schedule.chunks == 1 ? "" : "s",
+                                 schedule.slices, schedule.slices == 1 ? "" : "s");
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     text += fmt::format("  {:>3}  {}\n", i, describe(schedule.steps[i]));
   }

@@ -30,6 +30,7 @@ models='resnet50 small'
 stems='imagenet cifar'
 schedules='constant cosine'
 heads='ring ring_all_reduce ps param_server' # of the arms in --strategies
+words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server' # behind colons
 modes='dedicated sharded everywhere'
 places='worker server'
 datasets='digits svhn:DIR'
@@ -83,13 +84,47 @@ require_one_of() {
   is_in "$2" "$3" || refuse "$1: unknown '$2'; there are $(listed "$3")$(meant "$2" "$3")"
 }
 
+# require_word_of_arm OPTION WORD ARM
+require_word_of_arm() {
+  case "$2" in
+    servers=*)
+      case "${2#*=}" in
+        [1-9] | [1-5][0-9] | 6[0-4]) return ;;
+        *) refuse "$1: '$3': $2: expected a number from 1 to 64" ;;
+      esac
+      ;;
+  esac
+  if is_in "$2" "$words_of_ps"; then return; fi
+  case "$2" in
+    servers=* | optimizer=*) ;;
+    *=*)
+      [ -n "$(meant "${2%%=*}=" 'servers= optimizer=')" ] ||
+        refuse "$1: '$3' sets $2, but arms differ in their strategy alone: give --${2%%=*} once, for every arm"
+      ;;
+  esac
+  refuse "$1: unknown word '$2' in '$3'; ps takes $(listed "$words_of_ps")$(meant "$2" "$words_of_ps")"
+}
+
+# require_arm OPTION ARM
+require_arm() {
+  head=${2%%:*}
+  require_one_of "$1" "$head" "$heads"
+  rest=${2#"$head"}
+  while [ -n "$rest" ]; do
+    rest=${rest#:}
+    require_word_of_arm "$1" "${rest%%:*}" "$2"
+    case "$rest" in *:*) rest=:${rest#*:} ;; *) rest= ;; esac
+  done
+  case "$2" in ring*:*) refuse "$1: '$2': $head takes no words, it has no servers" ;; esac
+}
+
 require_arms() {
   [ -n "$2" ] || refuse "$1: expected arms, as ring,ps"
   arms=$2,
   while [ -n "$arms" ]; do
     arm=$(printf '%s' "${arms%%,*}" | tr -d ' ')
     arms=${arms#*,}
-    require_one_of "$1" "${arm%%:*}" "$heads"
+    require_arm "$1" "$arm"
   done
 }
 
@@ -99,6 +134,21 @@ require_count() {
 
 require_number() {
   case "$2" in '' | -* | *[!0-9.eE+-]*) refuse "$1: expected a number, got '$2'" ;; esac
+}
+
+require_report_folder() {
+  [ -n "$2" ] || refuse "$1: expected a folder; --no-report writes none"
+  place=$2
+  while [ ! -e "$place" ]; do place=$(dirname -- "$place"); done
+  [ -d "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is no folder"
+  [ -w "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is not yours to write in"
+}
+
+require_dataset() {
+  case "$2" in
+    svhn:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
+    *) require_one_of "$1" "$2" "$datasets" ;;
+  esac
 }
 
 # check_value NAME VALUE, whichever of its names was given
@@ -114,7 +164,8 @@ check_value() {
     --ps-mode) require_one_of "$1" "$2" "$modes" ;;
     --ps-optimizer) require_one_of "$1" "$2" "$places" ;;
     --strategies | --strategy) require_arms "$1" "$2" ;;
-    --dataset) case "$2" in svhn:?*) ;; *) require_one_of "$1" "$2" "$datasets" ;; esac ;;
+    --dataset) require_dataset "$1" "$2" ;;
+    --report) require_report_folder "$1" "$2" ;;
     --transport) case "$2" in */*) ;; *) require_one_of "$1" "$2" "$transports" ;; esac ;;
   esac
   if is_in "$plain" "$counts $counts_or_none"; then require_count "$1" "$2"; fi
@@ -128,7 +179,7 @@ check_words() {
   while [ $# -gt 0 ]; do
     word=$1
     shift
-    case "$word" in --?*) ;; *) continue ;; esac
+    case "$word" in --?*) ;; *) refuse "compare does not expect '$word'" ;; esac
     name=${word%%=*}
     if is_in "$name" "$without_value"; then continue; fi
     is_in "$name" "$with_value" || refuse "there is no option '$name'$(meant "$name" "$with_value $without_value")"

@@ -1,7 +1,7 @@
 // kolo-train: trains a model data-parallel, with one strategy or with several to be compared.
 //
-// Exit codes: 0 done; 1 a failure on the way, or that of the rank that failed first; 2 a flag, a
-// variable or a data set that is wrong, and nothing was started.
+// Exit codes: 0 done; 1 a failure on the way, plots that failed among them, or that of the rank
+// that failed first; 2 a flag, a variable or a data set that is wrong, and nothing was started.
 #include <fcntl.h>
 #include <unistd.h>
 

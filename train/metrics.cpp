@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "train/gather.h"
 
@@ -14,6 +15,7 @@ void visit_fields(Record& record, Visit visit) {
   visit(record.images_per_second);
   visit(record.step_seconds);
   for (auto& part : record.parts) visit(part);
+  visit(record.forward_median);
   visit(record.exposed_in_backward);
   visit(record.in_flight);
   visit(record.bytes_sent);
@@ -42,6 +44,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   const auto total = static_cast<std::int64_t>(iterations.size());
   const std::int64_t counted = counted_iterations(total, skip);
   std::int64_t samples = 0;
+  std::vector<double> forward;
   for (std::int64_t i = total - counted; i < total; ++i) {
     const IterationRecord& one = iterations[static_cast<std::size_t>(i)];
     samples += one.samples;
@@ -49,6 +52,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
     for (std::size_t part = 0; part < mean.parts.size(); ++part) {
       mean.parts[part] += one.parts[part];
     }
+    forward.push_back(one.parts[static_cast<std::size_t>(Part::forward)]);
     mean.exposed_in_backward += one.exchange.in_backward;
     mean.in_flight += one.exchange.in_flight;
   }
@@ -58,6 +62,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   for (double& part : mean.parts) part /= n;
   mean.exposed_in_backward /= n;
   mean.in_flight /= n;
+  mean.forward_median = quantile(std::move(forward), 0.5);
   for (const IterationRecord& one : iterations) {  // bytes: every iteration counts
     mean.bytes_sent += one.exchange.moved.sent / static_cast<double>(total);
     mean.bytes_received += one.exchange.moved.received / static_cast<double>(total);

@@ -32,6 +32,7 @@ struct Raw {
   double timeout_s = 60;
   bool is_report_given = false;
   bool has_no_report = false;
+  bool has_no_progress_thread = false;
 };
 
 [[noreturn]] void refuse(const std::string& message) { throw UsageError(message); }
@@ -97,10 +98,9 @@ void add_work_flags(CLI::App& app, Raw& raw) {
   app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [64]")
       ->check(whole_number(1, 1 << 24))
       ->group(group);
-  app.add_option(
-         "--global-batch,--global_batch", o.global_batch,
-         "samples of all ranks together per iteration, which --batch-size then does not say "
-         "[--ranks times --batch-size]")
+  app.add_option("--global-batch,--global_batch", o.global_batch,
+                 "samples of all ranks together per iteration, in the place of --batch-size "
+                 "[--ranks times --batch-size]")
       ->check(whole_number(1, 1 << 24))
       ->group(group);
   app.add_option("--epochs", o.epochs, "passes over the training data [8]")
@@ -165,8 +165,11 @@ void add_running_flags(CLI::App& app, Raw& raw) {
                              BucketSizes{}.first_bytes))
       ->check(whole_number(1))
       ->group(group);
-  app.add_flag("--progress-thread,!--no-progress-thread", o.progress_thread,
+  app.add_flag("--progress-thread", o.progress_thread,
                "drive communication from a thread of its own [no]")
+      ->group(group);
+  app.add_flag("--no-progress-thread", raw.has_no_progress_thread,
+               "drive it from the thread that trains, as without either")
       ->group(group);
   app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")
       ->check(real_number(0, Least::excluded, 1e6))
@@ -260,6 +263,10 @@ void refuse_unused(const CLI::App& app, const Raw& raw) {
   const Options& o = raw.options;
   if (raw.is_report_given && raw.has_no_report)
     refuse("--no-report has no use for --report; leave one of them out");
+  if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)
+    refuse("--global-batch has no use for --batch-size; leave one of them out");
+  if (o.progress_thread && raw.has_no_progress_thread)
+    refuse("--no-progress-thread has no use for --progress-thread; leave one of them out");
   if (app.count("--stem") > 0 && o.model != "resnet50")
     refuse(fmt::format("--model {} has no use for --stem; leave it out", o.model));
   ArmDefaults mode = raw.arm_defaults, servers = mode, optimizer = mode;
@@ -287,15 +294,6 @@ Command parse_command(const std::string& word) {
   const std::vector<std::string> known{"train", "compare"};
   refuse(fmt::format("unknown command '{}'; there are train and compare{}", word,
                      did_you_mean(meant_word(word, known))));
-}
-
-// CLI11 shows what the second of a flag's names stands for.
-std::string help_of(const CLI::App& app) {
-  constexpr std::string_view kShown = "{false}";
-  std::string text = app.help();
-  for (auto at = text.find(kShown); at != std::string::npos; at = text.find(kShown))
-    text.erase(at, kShown.size());
-  return text;
 }
 
 // "; did you mean --model?"; nothing where no flag is like it.
@@ -347,7 +345,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
     std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
     app.parse(rest);  // CLI11 takes them in reverse
   } catch (const CLI::CallForHelp&) {
-    parsed.text = help_of(app);
+    parsed.text = app.help();
     parsed.is_text = true;
     return parsed;
   } catch (const CLI::ExtrasError&) {

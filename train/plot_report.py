@@ -27,10 +27,13 @@ try:
 except ImportError:
     sys.exit(3)
 
-# Okabe and Ito's colours: told apart by everybody, and in grey.
+# Of arms. Okabe and Ito's colours: told apart by everybody, and in grey.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000"]
-PART_COLOURS = {"data": "#999999", "forward": "#56B4E9", "backward": "#0072B2", "exposed": "#D55E00",
-                "optimizer": "#009E73", "other": "#E0E0E0"}
+# Of what is no arm: others than these, and each lighter or darker than its neighbours.
+PART_COLOURS = {"data": "#999999", "forward": "#BCBDDC", "backward": "#54278F", "exposed": "#DF65B0",
+                "optimizer": "#8C6D31", "other": "#E0E0E0"}
+BYTES_COLOUR = "#4D4D4D"
+MARKERS = ["o", "s", "D", "^"]
 PART_LABELS = {"exposed": "exposed communication"}
 MIB = 1024.0 * 1024.0
 EQUALLY_CLEAR = 0.18  # the luminance on which black and white text have the same contrast
@@ -73,7 +76,7 @@ def subtitle(report):
     terms = report["runs"][0]["terms"]
     over = f"; transport {terms['transport']}" if "transport" in terms else ""  # one rank alone has none
     doubts = [line for finding in report.get("findings", []) if finding.startswith(DOUBTS) for line in textwrap.wrap(finding, DOUBT_LETTERS)]
-    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["compute"] + over, *doubts])
+    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["data"], terms["compute"] + over, *doubts])
 
 
 def time_text(ms):
@@ -191,7 +194,9 @@ def draw_learning(report, folder):
     for index, (arm, runs) in enumerate(arms.items()):
         for repetition, run in enumerate(runs):
             colour, style = COLOURS[index % len(COLOURS)], styles[index % len(styles)]
-            look = {"color": colour, "linestyle": style, "linewidth": 2.6 - 0.6 * min(index, 2), "marker": "o", "markersize": 4,
+            # Where arms have the same values, the marker of each is a ring around that of the next.
+            look = {"color": colour, "linestyle": style, "linewidth": 2.6 - 0.6 * min(index, 2), "marker": MARKERS[index % len(MARKERS)],
+                    "markersize": 3 + 3 * (len(arms) - 1 - index), "markerfacecolor": "white" if index + 1 < len(arms) else colour,
                     "alpha": 1.0 if repetition == 0 else 0.4, "label": arm if repetition == 0 else None}
             evaluated = [epoch for epoch in run["epochs"] if epoch["is_evaluated"]]
             for column, key in enumerate(("epoch", "training_seconds")):
@@ -226,8 +231,8 @@ def draw_bytes(report, folder):
                             size=(max(5.5, 1.8 + 1.1 * len(rows)), 4.2))
     axis = axes[0][0]
     for x, (_, measured, formula) in enumerate(rows):
-        axis.bar(x - 0.2, measured, 0.38, color=COLOURS[0], label="counted" if x == 0 else None)
-        axis.bar(x + 0.2, formula, 0.38, color="white", edgecolor=COLOURS[1], hatch="///", label="formula" if x == 0 else None)
+        axis.bar(x - 0.2, measured, 0.38, color=BYTES_COLOUR, label="counted" if x == 0 else None)
+        axis.bar(x + 0.2, formula, 0.38, color="white", edgecolor=BYTES_COLOUR, hatch="///", label="formula" if x == 0 else None)
         axis.text(x, max(measured, formula), f"{measured:.4g}", ha="center", va="bottom", fontsize=9)
     axis.set_xticks(range(len(rows)), [row[0] for row in rows], fontsize=9)
     axis.set_ylabel("MiB")

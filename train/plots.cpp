@@ -35,10 +35,9 @@ struct Ending {
   int status = 0;  // as waitpid has it
 
   int exit_code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
-  // Empty where the script has said it itself.
   std::string why() const {
     if (is_late) return fmt::format("the script had not ended after {} s", kPatience.count());
-    if (!WIFSIGNALED(status)) return "";
+    if (!WIFSIGNALED(status)) return "the script failed, and said why on standard error";
     const int signal = WTERMSIG(status);
     return fmt::format("the script was ended by signal {} ({})", signal, strsignal(signal));
   }
@@ -77,6 +76,12 @@ Ending run_script(const std::vector<std::string>& command, const std::string& fo
   return ending;
 }
 
+// Beside the program, built or installed.
+std::string script_path() {
+  const fs::path beside = fs::path(own_program()).parent_path() / "../share/kolo/plot_report.py";
+  return beside.lexically_normal().string();
+}
+
 }  // namespace
 
 std::vector<std::string> plot_files() {
@@ -87,30 +92,36 @@ std::vector<std::string> plot_files() {
   return files;
 }
 
-std::string draw_plots(const std::string& folder) {
-  // Beside the program, built or installed.
-  const fs::path beside = fs::path(own_program()).parent_path() / "../share/kolo/plot_report.py";
-  const std::string script = beside.lexically_normal().string();
-  if (!fs::exists(script)) return fmt::format("no plots: {} is not there", script);
+std::string plot_command(const std::string& folder) {
+  return fmt::format("python3 {} {}", script_path(), folder);
+}
+
+Drawing draw_plots(const std::string& folder) {
+  const std::string script = script_path();
+  if (!fs::exists(script)) return {fmt::format("no plots: {} is not there", script), true};
+  const std::string again = plot_command(folder);
   bool is_without_matplotlib = false;
   for (const char* interpreter : kInterpreters) {
     const Ending ending = run_script({interpreter, script, folder}, folder);
     const int code = ending.exit_code();
-    if (code == 0) return "";
+    if (code == 0) return {};
     is_without_matplotlib = is_without_matplotlib || code == kNoMatplotlib;
     if (code == kNoMatplotlib || code == kNotFound) continue;
-    const std::string why = ending.why();
-    return fmt::format("no plots: {}; to try again, run: python3 {} {}",
-                       why.empty() ? "see above" : why, script, folder);
+    remove_plots(folder);
+    return {fmt::format("no plots: {}; to try again, run: {}", ending.why(), again), true};
   }
-  if (is_without_matplotlib) {
-    return fmt::format(
-        "no plots: python3 has no matplotlib (Debian: python3-matplotlib); when it has, "
-        "run: python3 {} {}",
-        script, folder);
+  const char* const missing = is_without_matplotlib
+                                  ? "python3 has no matplotlib (Debian: python3-matplotlib); when "
+                                    "it has"
+                                  : "there is no python3; when there is";
+  return {fmt::format("no plots: {}, run: {}", missing, again), false};
+}
+
+void remove_plots(const std::string& folder) {
+  for (const std::string& name : plot_files()) {
+    std::error_code ignored;
+    fs::remove(fs::path(folder) / name, ignored);
   }
-  return fmt::format("no plots: there is no python3; when there is, run: python3 {} {}", script,
-                     folder);
 }
 
 }  // namespace kolo::train

@@ -12,6 +12,20 @@
 #include "train/plots.h"
 
 namespace kolo::train {
+namespace {
+
+// report.md never shows plots that are not there, whatever ends this process meanwhile.
+Drawing write_with_plots(const std::string& folder, Report report) {
+  report.no_plots =
+      fmt::format("no plots: kolo-train ended before them; run: {}", plot_command(folder));
+  write_report(folder, report);
+  const Drawing drawing = draw_plots(folder);
+  report.no_plots = drawing.why_none;
+  write_markdown(folder, report);
+  return drawing;
+}
+
+}  // namespace
 
 void check_report_folder(const Options& options) {
   if (options.report.empty()) return;
@@ -37,10 +51,11 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
   report.incomplete = incomplete;
   bool is_said = std::fputs(report_text(report).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   const int why = errno;
+  Drawing drawing;
   if (!options.report.empty()) {
-    write_report(options.report, report);
-    const std::string why_not = draw_plots(options.report);
-    if (!why_not.empty()) std::fprintf(stderr, "kolo-train: %s\n", why_not.c_str());
+    drawing = write_with_plots(options.report, report);
+    if (!drawing.why_none.empty())
+      std::fprintf(stderr, "kolo-train: %s\n", drawing.why_none.c_str());
     std::printf("\nThe whole report: %s/report.md\n", options.report.c_str());
   }
   is_said = std::fflush(stdout) == 0 && is_said;
@@ -48,6 +63,7 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
     throw ReportError(fmt::format("the table: cannot write it to standard output: {}",
                                   std::strerror(why == 0 ? errno : why)));
   }
+  if (drawing.has_failed) throw ReportError("the report is there without its plots");
 }
 
 }  // namespace kolo::train

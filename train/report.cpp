@@ -42,7 +42,9 @@ std::vector<fs::path> missing_folders(const std::string& folder) {
   return missing;
 }
 
-void write_whole(const std::string& folder, const std::string& name, const std::string& text) {
+// Returns why not; empty where it is there.
+std::string try_to_write(const std::string& folder, const std::string& name,
+                         const std::string& text) {
   const fs::path part = fs::path(folder) / fmt::format(".{}.{}.part", name, getpid());
   std::string refusal;
   {
@@ -54,17 +56,13 @@ void write_whole(const std::string& folder, const std::string& name, const std::
   std::error_code code;
   if (refusal.empty()) fs::rename(part, fs::path(folder) / name, code);
   if (code) refusal = code.message();
-  if (refusal.empty()) return;
-  fs::remove(part, code);
-  fail(folder, fmt::format("{}: {}", name, refusal));
+  if (!refusal.empty()) fs::remove(part, code);
+  return refusal;
 }
 
-// Plots of an earlier report must not stand beside new numbers.
-void remove_plots(const std::string& folder) {
-  for (const std::string& name : plot_files()) {
-    std::error_code ignored;
-    fs::remove(fs::path(folder) / name, ignored);
-  }
+void write_whole(const std::string& folder, const std::string& name, const std::string& text) {
+  const std::string refusal = try_to_write(folder, name, text);
+  if (!refusal.empty()) fail(folder, fmt::format("{}: {}", name, refusal));
 }
 
 }  // namespace
@@ -82,7 +80,7 @@ void require_writable(const std::string& folder) {
   std::exception_ptr refusal;
   try {
     make_folder(folder);
-    write_whole(folder, probe, "");
+    if (const std::string why = try_to_write(folder, probe, ""); !why.empty()) fail(folder, why);
     fs::remove(fs::path(folder) / probe, ignored);
   } catch (const ReportError&) {
     refusal = std::current_exception();
@@ -93,8 +91,12 @@ void require_writable(const std::string& folder) {
 
 void write_report(const std::string& folder, const Report& report) {
   make_folder(folder);
-  remove_plots(folder);
+  remove_plots(folder);  // those of an earlier report must not stand beside new numbers
   write_whole(folder, "report.json", report_json(report));
+  write_markdown(folder, report);
+}
+
+void write_markdown(const std::string& folder, const Report& report) {
   write_whole(folder, "report.md", report_markdown(report));
 }
 

@@ -27,6 +27,7 @@ struct Report {
   std::map<std::string, std::string> machine;  ///< machine_facts()
   std::vector<RunRecord> runs;                 ///< all arms of a seed, then those of the next
   std::string incomplete;  ///< why there are not more runs; empty: all are there
+  std::string no_plots;    ///< what report.md has in their place; empty: they are there
 
   /// At the start of every run, not counted for speeds.
   std::int64_t skipped_iterations() const;
@@ -38,6 +39,9 @@ void require_writable(const std::string& folder);
 
 /// Writes report.json and report.md. Throws ReportError.
 void write_report(const std::string& folder, const Report& report);
+
+/// report.md alone, once more.
+void write_markdown(const std::string& folder, const Report& report);
 
 std::string report_json(const Report& report);
 std::string report_markdown(const Report& report);

@@ -145,6 +145,10 @@ constexpr const char* kPlots = R"(![Images per second](throughput.png)
 ![Bytes moved](bytes.png)
 )";
 
+std::string plots_markdown(const Report& report) {
+  return report.no_plots.empty() ? kPlots : fmt::format("*{}*\n", report.no_plots);
+}
+
 }  // namespace
 
 std::string report_markdown(const Report& report) {
@@ -152,7 +156,7 @@ std::string report_markdown(const Report& report) {
   std::string text =
       fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
   for (const std::string& sentence : findings(report)) text += fmt::format("- {}\n", sentence);
-  text += fmt::format("\n{}\n{}\n", table_markdown(table), kPlots);
+  text += fmt::format("\n{}\n{}\n", table_markdown(table), plots_markdown(report));
   text += meaning_markdown(report);
   text +=
       fmt::format("\nBytes by the formula, for n workers:\n\n{}", formulas_markdown(report, table));

@@ -253,6 +253,32 @@ std::string finding_on_times(const Report& report) {
       fmt::join(arms, "; "), has_seeds ? ", of each arm the seed where they are widest apart" : "");
 }
 
+std::string name_of(const RunRecord& run, const Report& report) {
+  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
+  return has_seeds ? fmt::format("{}, seed {}", run.arm, run.seed) : run.arm;
+}
+
+// Forward is the same work in every run, and nothing is communicated meanwhile: where it takes
+// another time, the machine was another. Empty where it was the same. (Backward is slower where
+// communication takes cores or memory, which is the strategy's.)
+std::string finding_on_forward(const Report& report) {
+  constexpr double kSame = 1.15;
+  const auto [quick, slow] =
+      std::ranges::minmax_element(report.runs, [](const RunRecord& left, const RunRecord& right) {
+        return left.forward_seconds() < right.forward_seconds();
+      });
+  if (slow->forward_seconds() <= kSame * quick->forward_seconds()) return "";
+  return fmt::format(
+      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
+      "took {:.1f} ms "
+      "in {} and {:.1f} ms in {} (medians){}; repeat it before you compare speeds, with --seeds 3, "
+      "whose "
+      "arms take turns.",
+      1e3 * quick->forward_seconds(), name_of(*quick, report), 1e3 * slow->forward_seconds(),
+      name_of(*slow, report),
+      slow->servers > 0 ? ", or its dedicated servers took the workers' cores" : "");
+}
+
 std::string finding_on_bytes(const Report& report) {
   std::set<std::string> wrong;
   for (const RunRecord& run : report.runs) {
@@ -291,8 +317,10 @@ std::vector<std::string> findings(const Report& report) {
     sentences.push_back(
         fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
                     count_text(report.runs.front().counted_iterations, "counted iteration")));
-  } else if (std::string sentence = finding_on_times(report); !sentence.empty()) {
-    sentences.push_back(std::move(sentence));
+  } else {
+    for (std::string sentence : {finding_on_times(report), finding_on_forward(report)}) {
+      if (!sentence.empty()) sentences.push_back(std::move(sentence));
+    }
   }
   if (!report.incomplete.empty()) {
     sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),

@@ -17,6 +17,12 @@ std::vector<double> RunRecord::counted_seconds() const {
   return {step_seconds.end() - static_cast<std::ptrdiff_t>(counted_iterations), step_seconds.end()};
 }
 
+double RunRecord::forward_seconds() const {
+  double sum = 0;
+  for (const RankRecord& rank : ranks) sum += rank.is_worker ? rank.forward_median : 0;
+  return sum / workers;
+}
+
 bool RunRecord::bytes_match() const {
   for (const RankRecord& rank : ranks) {
     if (std::abs(rank.bytes_sent - rank.formula_sent) > allowed_byte_difference) return false;

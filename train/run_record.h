@@ -36,6 +36,7 @@ struct RankRecord {
   double images_per_second = 0;
   double step_seconds = 0;
   PartSeconds parts{};             ///< of an iteration; they add up to step_seconds
+  double forward_median = 0;       ///< of an iteration, where parts has the mean
   double exposed_in_backward = 0;  ///< the part of `exposed` that was spent inside backward
   double in_flight =
       0;  ///< of an iteration: from the first bucket's start to the last one's arrival
@@ -73,6 +74,8 @@ struct RunRecord {
   double images_per_second() const;
   /// Of the counted iterations, on rank 0.
   std::vector<double> counted_seconds() const;
+  /// Of an iteration's forward: the mean over workers of their medians.
+  double forward_seconds() const;
   /// True where every rank moved what the formula says.
   bool bytes_match() const;
   /// CPU seconds per second, of all workers or of all dedicated servers.

@@ -12,9 +12,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EpochRecord, epoch, iterations, train_loss, t
                                    is_evaluated, test_loss, test_accuracy, training_seconds,
                                    learning_rate)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, is_worker, images_per_second, step_seconds,
-                                   parts, exposed_in_backward, in_flight, bytes_sent,
-                                   bytes_received, formula_sent, formula_received, busy_cores,
-                                   peak_mib)
+                                   parts, forward_median, exposed_in_backward, in_flight,
+                                   bytes_sent, bytes_received, formula_sent, formula_received,
+                                   busy_cores, peak_mib)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunRecord, arm, seed, formula, terms, transport, workers,
                                    servers, allowed_byte_difference, counted_iterations, epochs,
                                    ranks, step_seconds, step_losses, final_hash, replica_checks,

@@ -223,9 +223,9 @@ TEST_CASE("words of a list may have spaces around them, and every comma has one 
 }
 
 TEST_CASE("what takes one value refuses a list by saying so") {
-  REQUIRE(
-      mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
-               {"--transport shm,tcp: one at a time, or all of them in turn (all); there are"}));
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
+                   {"--transport shm,tcp: one at a time, or all of them in turn; there are auto"}));
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}), {", all, and libraries by"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "shm,tcp"}),
                    {"--transport shm,tcp: one at a time; there are"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "all"}),
@@ -287,6 +287,19 @@ TEST_CASE("a peer that works on devices alone is refused without them, beside ot
           std::vector<std::string>{name});
     CHECK(parsed({"p2p", "latency", "--device", "cuda", "--against", name.c_str()}).against ==
           std::vector<std::string>{name});
+  }
+}
+
+TEST_CASE("a library that is no peer is refused alone, and left out beside others") {
+  const std::string refusal = "--against ucx: " + std::string(why_no_peer("ucx"));
+  CHECK(complaint({"allreduce", "--against", "ucx"}) == refusal);
+  CHECK(complaint({"p2p", "latency", "--against", "ucx"}) == refusal);
+  for (const std::string_view peer : peer_names()) {
+    if (needs_device(peer)) continue;
+    const std::string both = std::string(peer) + ",ucx";
+    const Arguments found = parsed({"allreduce", "--against", both.c_str()});
+    CHECK(found.against == std::vector<std::string>{std::string(peer)});
+    CHECK(found.no_peers == std::vector<std::string>{"ucx"});
   }
 }
 

@@ -76,6 +76,8 @@ class Output(unittest.TestCase):
                                           timeout=PATIENCE_S, check=False)
                     self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
                     self.assertIn("cannot write", done.stderr)
+                    if output == ">/dev/full":
+                        self.assertIn("No space left on device", done.stderr)
 
     def test_a_short_stack_is_enough(self):
         done = subprocess.run(["sh", "-c", f'ulimit -s 64; "{KOLO_RUN}" -n 1 echo said'], capture_output=True, text=True,

@@ -204,7 +204,8 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             if "matplotlib is missing" in done.stderr:
                 self.skipTest("matplotlib is not installed")
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
-            return done.stderr, {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
+            plots = Path(folder) / "plots"
+            return done.stderr, {entry.name: entry.read_bytes() for entry in plots.iterdir()} if plots.exists() else None
 
     def test_who_closes_standard_output_is_told_so_and_finds_whole_pictures(self):
         reader, writer = os.pipe()
@@ -221,6 +222,11 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertRegex(said, "^kolo-bench plot: cannot write to .*/plots: File too large\n$")
         for name, content in left.items():
             self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
+
+    def test_who_draws_nothing_leaves_no_folder(self):
+        said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)))
+        self.assertIn("File too large", said)
+        self.assertIsNone(left)
 
     def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
         sizes = (8, 4096)
@@ -406,6 +412,22 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         picture = self.plot(rows)["allreduce_2_ranks_bars.svg"]
         self.assertNotIn("limit", picture)
         self.assertNotIn(f"fill: {KOLO}", picture)
+
+    def bars_at(self, rows):
+        """The left edges of kolo's, and the labels below the groups."""
+        picture = self.plot(rows)["allreduce_2_ranks_bars.svg"].split('<g id="legend_')[0]
+        edges = [float(edge) for edge in re.findall(rf'<path d="M ([\d.]+) [^"]*"[^>]*style="fill: {KOLO}"', picture)]
+        return edges, re.findall(r"<!-- (\d+ (?:B|KiB|MiB)) -->", picture)
+
+    def test_bars_are_at_sizes_that_libraries_have_and_leave_no_gaps(self):
+        rows = [row(library, transport, size, 5 + size / 1e3) for library, transport, sizes in
+                (("kolo", "shm", (8, 4096, 1 << 18, 1 << 22)), ("gloo", "tcp", (8, 4096, 1 << 18, 1 << 22)), ("mpich", "shm", (8, 1 << 22)))
+                for size in sizes]
+        floors = [row("floor", "shm", 8 << i, 1 + i, algorithm="through slots") for i in range(20)]
+        edges, sizes = self.bars_at(rows[:8] + [floor for floor in floors if floor["bytes"] != 1 << 18])
+        self.assertEqual((len(edges), sizes), (4, ["8 B", "4 KiB", "256 KiB", "4 MiB"]))
+        self.assertGreater(edges[2] - edges[1], edges[1] - edges[0] + 1)  # without a floor the group is narrower, and begins later
+        self.assertEqual(self.bars_at(rows)[1], ["8 B", "4 MiB"])  # where all of them are
 
     def test_messages_of_two_ranks_say_who_sends(self):
         rows = [row("kolo", "shm", size, 20000 + size, collective="p2p_bandwidth", algorithm="segments", window=64, messages_per_s=1e6)

@@ -80,7 +80,8 @@ class CompareScript(unittest.TestCase):
         self.assertEqual(ended.stdout, "")
 
     def test_a_good_build_is_followed_by_the_comparison_where_the_caller_is(self):
-        words = ["--dataset", "svhn:../house numbers", "--report=my report", "", "*", "--ranks", "3"]
+        (self.folder / "house numbers").mkdir()
+        words = ["--dataset", "svhn:../house numbers", "--report=my report", "--shape", "*", "--ranks", "3"]
         self.assert_trained(self.run_script(*words), *words)
         calls = self.calls.read_text().splitlines()
         self.assertEqual(calls[:5], ["setup --with plots", "-S", str(self.tree), "--preset", "release"])
@@ -106,6 +107,17 @@ class CompareScript(unittest.TestCase):
                              (["--batch_size", "2.5"], "--batch_size: expected a whole number"), (["--lr=fast"], "--lr: expected a number"),
                              (["--dataset", "letters"], "--dataset: unknown 'letters'; there are digits, svhn:DIR"),
                              (["--dataset=svhn:"], "--dataset: unknown 'svhn:'"), (["--transport", "pigeon"], "--transport: unknown 'pigeon'"),
+                             (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
+                             (["-n", "2"], "compare does not expect '-n'"),
+                             (["--strategies", "ring:lr=0.1,ps"], "'ring:lr=0.1' sets lr=0.1, but arms differ in their strategy alone: give --lr once"),
+                             (["--strategies=ring,ps:shardd"], "unknown word 'shardd' in 'ps:shardd'; ps takes dedicated, sharded, everywhere, "
+                                                               "servers=N, optimizer=worker, optimizer=server; did you mean sharded?"),
+                             (["--strategies=ps:server=3"], "unknown word 'server=3'"), (["--strategies=ps:servers=0"], "servers=0: expected a number"),
+                             (["--strategies=ring:sharded"], "'ring:sharded': ring takes no words"),
+                             (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is no folder"),
+                             (["--report=/dev/full/here"], "'/dev/full' is no folder"), (["--report", ""], "--report: expected a folder"),
+                             (["--dataset", "svhn:/nope"], "--dataset: there is no folder '/nope'"),
+                             (["--dataset=svhn:/dev/full"], "--dataset: there is no folder '/dev/full'"),
                              (["--transport=smh"], "did you mean shm?"), (["--transport", "*"], "--transport: unknown '*'")):
             with self.subTest(words=words):
                 ended = self.run_script("--no-report", *words)
@@ -115,7 +127,8 @@ class CompareScript(unittest.TestCase):
                 self.assertFalse(self.calls.exists())
 
     def test_the_values_of_options_are_no_options(self):
-        words = ["--report", "--modle", "--strategies=ring, ps:everywhere", "--no-progress-thread", "--model", "small",
+        (self.elsewhere / "house numbers").mkdir()
+        words = ["--report", "--modle", "--strategies=ring, ps:everywhere,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
                  "--dataset=svhn:house numbers", "--transport", "./libx.so", "--steps", "0", "--lr", "1e-3", "--seed=0"]
         self.assert_trained(self.run_script(*words), *words)
 
@@ -171,7 +184,7 @@ class CompareScript(unittest.TestCase):
         self.assertFalse(self.calls.exists())
 
     def test_help_within_a_path_is_no_question(self):
-        words = ["--report", "no --help here"]
+        words = ["--report", "no --help here/nor here"]
         self.assert_trained(self.run_script(*words), *words)
 
     def test_a_terminal_shows_how_far_the_build_is_in_one_line_that_goes_away(self):

@@ -71,5 +71,5 @@ refuses("no kolo::device: it was built with CUDA [0-9.]+, and found is the CUDA 
 run("configuring without CUDA" ${CMAKE_COMMAND} -S ${source} -B ${directory}/no_cuda -G ${generator} -D CMAKE_CXX_COMPILER=${compiler}
                                -D KOLO_CUDA=OFF -D KOLO_BUILD_TESTS=OFF -D KOLO_BUILD_BENCH=OFF -D KOLO_BUILD_TRAIN=OFF)
 file(GLOB config ${prefix}/lib*/cmake/kolo/koloConfig.cmake ${prefix}/lib/*/cmake/kolo/koloConfig.cmake)
-file(COPY_FILE ${directory}/no_cuda/koloConfig.cmake ${config})
+file(COPY_FILE ${directory}/no_cuda/package-files/koloConfig.cmake ${config})
 refuses("no kolo::device: this kolo was built without CUDA")

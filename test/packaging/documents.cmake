@@ -30,14 +30,14 @@ if(NOT "bench/README.md" IN_LIST named OR NOT "transports/GUIDE.md" IN_LIST name
   message(FATAL_ERROR "no program names bench/README.md and transports/GUIDE.md: what does this look for?")
 endif()
 
-# Sources and results are the tree's alone.
+# Results, and sources but for the examples, are the tree's alone.
 file(GLOB_RECURSE pages RELATIVE ${documents} ${documents}/*.md)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${documents}/${page} DIRECTORY)
   file(READ ${documents}/${page} text)
   string(REPLACE "](" "<" text "${text}")
   string(REGEX REPLACE "[][;]" "" text "${text}")  # which lists of CMake take for their own
-  string(REGEX MATCHALL "<[A-Za-z0-9_/.]+[.](md|svg)[)]" links "${text}")
+  string(REGEX MATCHALL "<([A-Za-z0-9_/.]+[.](md|svg)|[a-z_/]*examples[a-z_/.]*)[)]" links "${text}")
   foreach(link IN LISTS links)
     string(REGEX REPLACE "[<)]" "" link "${link}")
     if(NOT link MATCHES "results/" AND NOT EXISTS ${folder}/${link})

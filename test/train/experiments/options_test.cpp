@@ -189,6 +189,11 @@ TEST_CASE("a flag that has no use beside the others is refused where it was give
         "--model small has no use for --stem; leave it out");
   CHECK(refusal({"compare", "--no-report", "--report=x"}) ==
         "--no-report has no use for --report; leave one of them out");
+  CHECK(refusal({"train", "--batch-size=8", "--global_batch=64"}) ==
+        "--global-batch has no use for --batch-size; leave one of them out");
+  CHECK(refusal({"train", "--progress-thread", "--no-progress-thread"}) ==
+        "--no-progress-thread has no use for --progress-thread; leave one of them out");
+  CHECK(refusal({"train", "--no-progress-thread", "--no-progress-thread"}) == "nothing");
   for (const char* flag : {"--ps-mode=dedicated", "--ps-mode=sharded", "--ps-mode=everywhere",
                            "--servers=1", "--servers=64", "--ps-optimizer=worker"}) {
     INFO(flag);

@@ -56,7 +56,7 @@ class PlotReport(unittest.TestCase):
     def test_all_plots_are_drawn_and_nothing_else_stays(self):
         self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
 
-    def test_what_the_report_warns_of_stands_below_every_picture(self):
+    def test_the_data_and_what_the_report_warns_of_stand_below_every_picture(self):
         folder = self.report()
         warning = "WARNING: speeds and times are those of 0 counted iterations, too few to compare by."
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
@@ -66,6 +66,7 @@ class PlotReport(unittest.TestCase):
             subprocess.run([PYTHON, SCRIPT, folder], check=True, timeout=120)
             for path in folder.glob("*.svg"):
                 picture = path.read_text(encoding="utf-8")
+                self.assertRegex(picture, "<!-- digits.*: 16 training samples", path.name)
                 self.assertEqual((picture.count(f"<!-- {warning} -->"), picture.count("moved the bytes")), (shown, 0), path.name)
 
     def plots_of_arms(self, *arms, parts_ms=()):
@@ -87,6 +88,17 @@ class PlotReport(unittest.TestCase):
             heights = {text: [float(height) for height in re.findall(rf'<!-- {text} -->\s*<g [^>]*translate\([-\d.]+ ([-\d.]+)\)', plots[plot])]
                        for text in (key, lowest)}
             self.assertGreater(heights[key][-1], max(heights[lowest]), plot)
+
+    def test_arms_are_told_apart_and_nothing_else_looks_like_one(self):
+        plots = self.plots_of_arms("ring", "ps", parts_ms=(1, 1, 1, 1, 1, 1))
+        arms = ("#0072b2", "#d55e00")  # in the order of their arms
+        self.assertTrue(all(colour in plots[name] for colour in arms for name in ("throughput", "learning")))
+        for name in ("iteration", "bytes"):
+            self.assertNotRegex(plots[name], "|".join(arms), name)
+        # Both have learnt the same: the marker of neither hides the other's.
+        shapes = [re.findall(rf'<path id="m[^"]*" d="([^"]*)" style="[^"]*stroke: {arm}', plots["learning"]) for arm in arms]
+        self.assertTrue(all(shapes))
+        self.assertFalse(set(shapes[0]) & set(shapes[1]))
 
     def test_times_have_one_decimal_as_in_the_table(self):
         picture = self.plots_of_arms("ring", parts_ms=(20, 15.04, 1002.42, 0, 0, 0))["iteration"]

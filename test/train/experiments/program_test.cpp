@@ -53,7 +53,7 @@ std::string refusal(const Folder& folder, const std::string& flag, const std::st
 std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
                                     const std::string& value) {
   const std::string text = refusal(folder, flag, value);
-  const std::regex before("there are |known are: ");
+  const std::regex before("there are |known are: |ps takes ");
   std::smatch there;
   REQUIRE(std::regex_search(text, there, before));
   std::string said = there.suffix();
@@ -91,11 +91,11 @@ TEST_CASE("compare runs the arms over a transport, proves them equal and writes 
 
 TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
   const Folder folder;
-  const Ended ended =
-      run_program(small({"compare", "--ranks", "3", "--seeds", "2", "--strategies",
-                         "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--no-report"},
-                        1),
-                  folder.text());
+  Words words = small({"compare", "--ranks", "3", "--seeds", "2", "--strategies",
+                       "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--no-report"},
+                      1);
+  std::erase(words, "--batch-size=16");
+  const Ended ended = run_program(words, folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("ps:sharded:optimizer=server"));
@@ -162,6 +162,7 @@ TEST_CASE("compare.sh knows the words that compare takes") {
     INFO(flag);
     CHECK(known_instead(folder, flag, "no such value") == list_in_script(name));
   }
+  CHECK(known_instead(folder, "--strategies", "ps:none") == list_in_script("words_of_ps"));
   const std::set<std::string> transports = list_in_script("transports");
   CHECK(transports.contains("auto"));
   // A build may lack some.
@@ -217,6 +218,25 @@ TEST_CASE("a reader of the table that has gone is said, and the report is there 
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.output, ContainsSubstring("cannot write it to standard output: Broken pipe"));
   CHECK(fs::exists(folder.path / "out/report.md"));
+}
+
+TEST_CASE("a report whose plots cannot be drawn says so in their place, and shows no dead links") {
+  // Found before any other matplotlib.
+  const auto [matplotlib, code, why] = GENERATE(table<std::string, int, std::string>(
+      {{"raise SystemExit('no pen')", 1, "no plots: the script failed"},
+       {"raise ImportError", 0, "no plots: python3 has no matplotlib"}}));
+  const Folder folder;
+  std::ofstream(folder.path / "matplotlib.py") << matplotlib << '\n';
+  Start start = folder.start(small({"compare", "--report=out", "--strategies=ring"}, 1));
+  start.variables["PYTHONPATH"] = folder.text();
+  const Ended ended = run_program(start);
+  INFO(ended.output);
+  CHECK(ended.exit_code == code);
+  CHECK_THAT(ended.output, ContainsSubstring(why) && ContainsSubstring("images/s, all workers"));
+  std::ostringstream text;
+  text << std::ifstream(folder.path / "out/report.md").rdbuf();
+  CHECK_THAT(text.str(), ContainsSubstring(why) && ContainsSubstring("plot_report.py out") &&
+                             !ContainsSubstring(".png"));
 }
 
 TEST_CASE("ranks that another launcher started are checked against the flags") {

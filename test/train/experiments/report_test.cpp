@@ -42,6 +42,7 @@ RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
     record.images_per_second = record.is_worker ? 80 : 0;
     record.step_seconds = 0.25;
     record.parts = {0.01, 0.06, 0.12, 0.04, 0.015, 0.005};
+    record.forward_median = record.is_worker ? 0.0503 : 0;
     record.bytes_sent = record.formula_sent = 1 << 20;
     record.bytes_received = record.formula_received = 1 << 20;
     run.ranks.push_back(record);
@@ -128,6 +129,27 @@ TEST_CASE(
   CHECK_THAT(warning, !ContainsSubstring("everywhere"));
 }
 
+TEST_CASE(
+    "a machine that was another for one of the runs is warned of, with both times of forward") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) {
+    run.step_seconds.assign(31, 0.2);
+    run.counted_iterations = 30;
+  }
+  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.14;
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.02;
+  const std::string warning =
+      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
+      "took 50.3 ms in ps and 58.5 ms in ring (medians); repeat it";
+  CHECK_THAT(report_text(report), ContainsSubstring(warning) && ContainsSubstring("--seeds 3"));
+  CHECK_THAT(report_markdown(report), ContainsSubstring(warning));
+  for (RankRecord& rank : report.runs[1].ranks) rank.forward_median *= 2;
+  report.runs[1].seed = 2;
+  CHECK_THAT(report_text(report), ContainsSubstring("58.5 ms in ring, seed 1 and 100.6 ms in ps, "
+                                                    "seed 2 (medians), or its dedicated servers"));
+}
+
 TEST_CASE("a record survives its way through JSON") {
   const RunRecord run = made_up_run("ps", 3, 1);
   CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
@@ -205,6 +227,14 @@ TEST_CASE("what is left of a comparison says that it is not all, and why") {
   CHECK(nlohmann::json::parse(report_json(report))["incomplete"] == report.incomplete);
 }
 
+TEST_CASE("a report without plots has no links to them, and says why") {
+  Report report = made_up_report();
+  CHECK_THAT(report_markdown(report), ContainsSubstring("](bytes.png)"));
+  report.no_plots = "no plots: the script failed; to try again, run: python3 script.py out";
+  CHECK_THAT(report_markdown(report),
+             ContainsSubstring("*" + report.no_plots + "*") && !ContainsSubstring(".png"));
+}
+
 TEST_CASE("nothing is said of what one arm or one worker cannot show") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
@@ -223,6 +253,15 @@ TEST_CASE("a folder is tried without a trace") {
   require_writable((folder.path / "made" / "").string());
   require_writable(folder.path.string());
   CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("a folder in which no file can be made is refused without the name of what was tried") {
+  const Folder folder("kolo_report_test_");
+  const std::string pid = std::to_string(getpid());
+  std::filesystem::create_directories(folder.path / ("..probe-" + pid + "." + pid + ".part/full"));
+  CHECK_THROWS_WITH(require_writable(folder.path.string()),
+                    "--report: the folder '" + folder.path.string() +
+                        "' cannot be written: Is a directory; give another folder, or free it");
 }
 
 TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
@@ -248,12 +287,14 @@ TEST_CASE("the first iterations do not count for speeds, but always one does") {
   for (std::size_t i = 0; i < iterations.size(); ++i) {
     iterations[i].samples = 10;
     iterations[i].wall = i < 2 ? 5.0 : 1.0;
-    iterations[i].parts[0] = 0.25;
+    iterations[i].parts[0] = 0.125;
+    iterations[i].parts[1] = 0.125;
     settle_parts(iterations[i]);
   }
   const RankRecord mean = summarize(iterations, 2);
   CHECK(mean.images_per_second == Approx(10));
   CHECK(mean.parts[static_cast<std::size_t>(Part::other)] == Approx(0.75));
+  CHECK(mean.forward_median == 0.125);
 }
 
 TEST_CASE("a quantile lies between its neighbours") {
