@@ -54,7 +54,7 @@ void Calls::fail(kolo_status status) {
   const bool is_known = error_.code >= KOLO_PEER_LOST && error_.code <= KOLO_SYSTEM;
   const auto code = is_known ? static_cast<ErrorCode>(error_.code) : ErrorCode::kSystem;
   const int peer = error_.peer < 0 ? kNoPeer : error_.peer;
-  const std::string_view text(error_.text, ::strnlen(error_.text, sizeof error_.text));
+  const std::string text = one_line({error_.text, ::strnlen(error_.text, sizeof error_.text)});
   const Error error(code, peer, full_text(plugin_, rank_, peer, text, code));
   error_ = no_error();
   throw error;
@@ -69,6 +69,16 @@ void Calls::fail_as_broken(std::string_view what) const {
   throw Error(ErrorCode::kProtocol, kNoPeer,
               fmt::format("rank {}: {}: {}: mend the transport (transports/plugin.h)", rank_,
                           plugin_.table.name, what));
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    const bool is_blank = c == '\n' || c == '\r' || c == '\t';
+    if (is_blank) c = ' ';
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return line;
 }
 
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer) {

@@ -1,6 +1,7 @@
 // What a function of a transport from outside returned, as kolo says it: true, false, or an Error.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "transports/plugin/load.h"
@@ -44,6 +45,9 @@ class Calls {
   const int rank_;
   kolo_error error_;
 };
+
+// What a transport's function says of itself, on one line and visible: it may be any bytes.
+std::string one_line(std::string_view text);
 
 // The transport's channel to `peer`; std::invalid_argument where it gives none.
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer);

@@ -198,9 +198,9 @@ void require_reach(const Plugin& plugin, const TransportRequest& request) {
 std::unique_ptr<Transport> make_plugged(const Plugin& plugin, const TransportRequest& request) {
   const char* const why = plugin.table.why_unusable == nullptr ? "" : plugin.table.why_unusable();
   if (why != nullptr && *why != '\0') {
-    throw Error(
-        ErrorCode::kUnavailable, kNoPeer,
-        fmt::format("rank {}: {} cannot be used here: {}", request.rank, plugin.table.name, why));
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("rank {}: {} cannot be used here: {}", request.rank, plugin.table.name,
+                            one_line(why)));
   }
   require_reach(plugin, request);
   auto made = std::make_unique<Made>(plugin, request);

@@ -149,6 +149,10 @@ TEST_CASE("what a transport says of its failure becomes an error with rank, peer
     return KOLO_FAILED;
   };
   CHECK_THAT(error_of_make(table).what(), ContainsSubstring("played: xxx"));
+  table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error* error) {
+    return fail_as(error, KOLO_SYSTEM, -1, "one\ntwo\x01\x1b[31m\xff");
+  };
+  CHECK(std::string(error_of_make(table).what()) == "rank 0: played: one two??[31m?");
 }
 
 TEST_CASE("a transport that this machine cannot run says why, and one with too short a reach") {
@@ -157,6 +161,9 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
   const Error unusable = error_of_make(table);
   CHECK(unusable.code() == ErrorCode::kUnavailable);
   CHECK(std::string(unusable.what()) == "rank 0: played cannot be used here: no such card");
+  table.why_unusable = [] { return "no\nsuch\x1b card"; };
+  CHECK(std::string(error_of_make(table).what()) ==
+        "rank 0: played cannot be used here: no such? card");
   table = played_table("played");
   table.reach = KOLO_PROCESS;
   const auto store = make_local_store();
