@@ -120,7 +120,7 @@ typedef struct kolo_capabilities {
   size_t size;
   uint32_t memory_kinds;    // bits: 1 host, 2 CUDA
   uint32_t segment_memory;  // 0 host, 1 CUDA
-  size_t segment_bytes;     // a multiple of 64
+  size_t segment_bytes;     // a multiple of 64, 1 GiB at most
   size_t preferred_segment_bytes;
   size_t shortest_segment_bytes;
   size_t zero_copy_bytes;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "transports/check.h"
@@ -23,6 +24,8 @@ static_assert(KOLO_MORE == static_cast<int>(kMore) &&
               KOLO_ANSWERED == static_cast<int>(kAnswered) &&
               KOLO_RECEIVED == static_cast<int>(kReceived) &&
               KOLO_LENT == static_cast<int>(kLent) && KOLO_COLD == static_cast<int>(kCold));
+
+constexpr std::uint64_t kLongestSegment = std::uint64_t{1} << 30;
 
 std::string full_text(const Plugin& plugin, int rank, int peer, std::string_view text,
                       ErrorCode code) {
@@ -79,6 +82,14 @@ std::string one_line(std::string_view text) {
     if (c < ' ' || c > '~') c = '?';
   }
   return line;
+}
+
+void require_segment_bytes(const Plugin& plugin, std::uint64_t bytes) {
+  if (bytes > 0 && bytes <= kLongestSegment && bytes % kSegmentAlignment == 0) return;
+  throw std::invalid_argument(
+      fmt::format("{}: a transport's segment_bytes must be a multiple of 64, from 64 to {}, and is "
+                  "{}: mend the transport (transports/plugin.h)",
+                  plugin.table.name, kLongestSegment, bytes));
 }
 
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer) {

@@ -1,6 +1,7 @@
 // What a function of a transport from outside returned, as kolo says it: true, false, or an Error.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,10 @@ class Calls {
 
 // What a transport's function says of itself, on one line and visible: it may be any bytes.
 std::string one_line(std::string_view text);
+
+// std::invalid_argument, with the transport's name, where no segment can be so long: a multiple of
+// 64, 1 GiB at most, as KOLO_SEGMENT_BYTES.
+void require_segment_bytes(const Plugin& plugin, std::uint64_t bytes);
 
 // The transport's channel to `peer`; std::invalid_argument where it gives none.
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer);

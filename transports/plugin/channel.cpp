@@ -27,8 +27,7 @@ Capabilities asked_of(const Plugin& plugin, kolo_channel* channel) {
   Capabilities can;
   kolo_capabilities told = to_table(can);
   plugin.table.capabilities(channel, &told);
-  check(told.segment_bytes > 0 && told.segment_bytes % kSegmentAlignment == 0,
-        "a transport's segment_bytes must be a multiple of 64");
+  require_segment_bytes(plugin, told.segment_bytes);
   check(told.preferred_segment_bytes <= told.segment_bytes,
         "a transport's preferred_segment_bytes must not exceed its segment_bytes");
   check(told.straight_segment_bytes <= told.segment_bytes,

@@ -172,8 +172,7 @@ std::size_t plain_segment_bytes(const Made& made, const TransportRequest& reques
     const int peer = request.rank == 0 ? 1 : 0;
     made.table().capabilities(channel_to(made.plugin(), made.get(), peer), &told);
   }
-  check(told.segment_bytes > 0 && told.segment_bytes % kSegmentAlignment == 0,
-        "a transport's segment_bytes must be a multiple of 64");
+  require_segment_bytes(made.plugin(), told.segment_bytes);
   return told.segment_bytes;
 }
 

@@ -238,6 +238,11 @@ TEST_CASE("a make that makes nothing, and a channel that is none, are errors of 
   CHECK_THROWS_AS(make(1), std::invalid_argument);
   table.make = make_nothing;
   CHECK(make(2)->size() == 2);
+  table.capabilities = [](kolo_channel*, kolo_capabilities* can) {
+    can->segment_bytes = SIZE_MAX / 2 + 1;
+  };
+  CHECK_THROWS_WITH(make(2), StartsWith("played: a transport's segment_bytes must be"));
+  table.capabilities = nullptr;
   table.channel = [](kolo_transport*, int) { return static_cast<kolo_channel*>(nullptr); };
   CHECK_THROWS_WITH(make(2), "a transport must have a channel to each of its peers");
 }

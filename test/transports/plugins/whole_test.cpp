@@ -214,6 +214,11 @@ TEST_CASE("numbers that no channel can have are refused when the transport is ma
   kolo_plugin table = whole_table();
   table.capabilities = [](kolo_channel*, kolo_capabilities* can) { can->segment_bytes = 100; };
   CHECK_THROWS_WITH(make_whole(table), ContainsSubstring("a multiple of 64"));
+  table.capabilities = [](kolo_channel*, kolo_capabilities* can) {
+    can->segment_bytes = SIZE_MAX / 2 + 1;
+  };
+  CHECK_THROWS_WITH(make_whole(table), ContainsSubstring(std::string(table.name) + ": ") &&
+                                           ContainsSubstring("and is 9223372036854775808"));
   table.capabilities = [](kolo_channel*, kolo_capabilities* can) { can->credit_segments = 3; };
   CHECK_THROWS_WITH(make_whole(table), ContainsSubstring("at least 4"));
 }
