@@ -235,7 +235,7 @@ TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 16
   std::vector<Row> rows = {own};
   for (const char* peer : {"gloo", "openmpi:ucx", "mpich"}) {
     rows.push_back(own);
-    rows.back().peer = peer;
+    rows.back().library = rows.back().peer = peer;
     rows.back().time_us.median *= static_cast<double>(rows.size());
   }
   rows[1].wrong = 12345;
