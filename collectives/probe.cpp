@@ -69,6 +69,7 @@ class Pair {
     const std::size_t longest =
         std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
     const std::size_t shorter = std::min(kShortSegment, longest / 2);
+    ping_pong(1);  // so that both meet, and who has no means to says so
     warm_up(longest);
     const double way_us = shortest([&] { ping_pong(1); }) / kRoundsPerBatch / 2;
     const double together_us = shortest([&] { ping_pong(kTogether); }) / kRoundsPerBatch / 2;
