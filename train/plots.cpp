@@ -98,7 +98,7 @@ std::string plot_command(const std::string& folder) {
 
 Drawing draw_plots(const std::string& folder) {
   const std::string script = script_path();
-  if (!fs::exists(script)) return {fmt::format("no plots: {} is not there", script), true};
+  if (!fs::exists(script)) return {fmt::format("no plots: {} is not there", script), false};
   const std::string again = plot_command(folder);
   bool is_without_matplotlib = false;
   for (const char* interpreter : kInterpreters) {
