@@ -26,12 +26,12 @@ import os
 import re
 import signal
 import sys
-from collections import Counter, namedtuple
+from collections import namedtuple
 from pathlib import Path
 
 from plot_colors import looks_of
 from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, is_beyond, is_known, is_no_floor, is_overlap,
-                        is_unsure, known, of_what, pages_of, series_of, spread_text, unit_of)
+                        is_unsure, known, of_what, pages_of, series_of, sizes_of_bars, spread_text, unit_of)
 from plot_spread import spreads_of
 from rows import count_text, key_of, size_text, what_is_wrong
 
@@ -41,7 +41,6 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: that of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
-MOST_BARS = 6  # sizes
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
@@ -312,20 +311,6 @@ def draw_page(plt, panels, what, looks):
     order = sorted(keys, key=lambda label: (label.startswith("limit"), not label.startswith("kolo"), label))
     legend_below(figure, {**{label: keys[label] for label in order}, **hollow_key(plt, panels.values())}, 11)
     return figure
-
-
-def few(sizes):
-    """At most MOST_BARS of them, the first and the last among these, evenly spread."""
-    if len(sizes) <= MOST_BARS:
-        return sizes
-    return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
-
-
-def sizes_of_bars(lines, rows):
-    """Of those at which the most lines of libraries have a row: limits and floors may have others."""
-    libraries = [name for name, points in lines.items() if points[0]["library"] not in LIMITS and rows[name]]
-    counts = Counter(size for name in libraries or lines for size in rows[name])
-    return few(sorted(size for size, count in counts.items() if count == max(counts.values())))
 
 
 def draw_bars(plt, lines, looks):

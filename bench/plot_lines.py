@@ -1,7 +1,7 @@
 """Lines of kolo-bench's JSON lines, for plot.py: which rows make one, what it is called, and what of it a picture shows."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from rows import bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text
 
@@ -11,6 +11,7 @@ LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
 MOST_BANDS = 5
 LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
 UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
+MOST_BARS = 6  # sizes
 
 
 def is_no_floor(row):
@@ -179,3 +180,17 @@ def spread_text(charts):
     """What shows the spread of times, for the words at an axis or in a title; empty where there are limits alone."""
     shown = {"band" if has_bands(lines) else "strokes" for lines in charts if libraries(lines)}
     return f"; {' or '.join(sorted(shown))}: 10th to 90th percentile" if shown else ""
+
+
+def few(sizes):
+    """At most MOST_BARS of them, the first and the last among these, evenly spread."""
+    if len(sizes) <= MOST_BARS:
+        return sizes
+    return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
+
+
+def sizes_of_bars(lines, rows):
+    """Of those at which the most lines of libraries have a row: limits and floors may have others."""
+    shown = [name for name in libraries(lines) if rows[name]]
+    counts = Counter(size for name in shown or lines for size in rows[name])
+    return few(sorted(size for size, count in counts.items() if count == max(counts.values())))
