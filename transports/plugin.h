@@ -160,6 +160,7 @@ typedef struct kolo_plugin {
   void (*quiesce)(kolo_transport* transport);
   // [optional, all three or none] Sleep. arm: KOLO_NOT_NOW where something has happened since it
   // was last asked; after KOLO_DONE the descriptor is polled for input, and then disarmed.
+  // Where descriptor is -1 nobody arms: who waits naps instead.
   int (*descriptor)(kolo_transport* transport);
   kolo_status (*arm)(kolo_transport* transport, kolo_error* error);
   void (*disarm)(kolo_transport* transport);

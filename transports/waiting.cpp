@@ -43,12 +43,27 @@ constexpr auto kSelfishWithCaution = 5us;
 constexpr auto kLongestSleep = 500ms;
 constexpr auto kLongestSleepWithoutNews = 20ms;
 
+// Where the transport wakes nobody: a part of what has been waited already, so that what comes in
+// a nap is seen that part later at most.
+constexpr int kNapPart = 16;
+constexpr Clock::duration kShortestNap = 50us;
+constexpr Clock::duration kLongestNap = 1ms;
+
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+Clock::duration longest_sleep(const Store& store) {
+  return store.descriptor() >= 0 ? kLongestSleep : kLongestSleepWithoutNews;
+}
+
+timespec to_timespec(Clock::duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
 }
 
 }  // namespace
@@ -157,31 +172,30 @@ void WaitPolicy::notice_loss(Clock::time_point now, Clock::duration away) {
 
 void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   until_look_ = 0;  // the next pause looks again, and sleeps if nothing has moved
-  if (transport.descriptor() < 0) {
-    ++counts().yields;
-    ::sched_yield();
-    return;
-  }
-  if (!transport.arm()) return;
+  const bool naps = transport.descriptor() < 0;
+  if (!naps && !transport.arm()) return;
   is_asleep_ = true;  // before the look at is_woken_, as wake() has it the other way round
   ++counts().sleeps;
   // A descriptor below 0 is not watched.
   std::array<pollfd, 3> watched{{{transport.descriptor(), POLLIN, 0},
                                  {store.descriptor(), POLLIN, 0},
                                  {bell_.descriptor(), POLLIN, 0}}};
-  const bool has_news = store.descriptor() >= 0;
-  const auto longest = has_news ? kLongestSleep : kLongestSleepWithoutNews;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  const auto time = is_woken_ ? 0ms : std::clamp<std::chrono::milliseconds>(left, 0ms, longest);
-  const int ready = ::poll(watched.data(), watched.size(), static_cast<int>(time.count()));
-  transport.disarm();
+  const auto longest = naps ? nap() : longest_sleep(store);
+  const auto left = std::clamp<Clock::duration>(deadline - Clock::now(), 0ns, longest);
+  const timespec time = to_timespec(is_woken_ ? 0ns : left);
+  const int ready = ::ppoll(watched.data(), watched.size(), &time, nullptr);
+  if (!naps) transport.disarm();
   looked_ = Clock::now();  // no loss
   looked_pauses_ = pauses_;
   is_asleep_ = false;
   is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
   if (ready > 0 && watched[2].revents != 0) bell_.silence();
   // Whatever the store has to say is asked at once, not after kAskStoreEvery.
-  if (ready <= 0 || watched[1].revents != 0) asked_store_ = {};
+  if ((ready <= 0 && !naps) || watched[1].revents != 0) asked_store_ = {};
+}
+
+Clock::duration WaitPolicy::nap() const {
+  return std::clamp<Clock::duration>((looked_ - since_) / kNapPart, kShortestNap, kLongestNap);
 }
 
 }  // namespace kolo

@@ -1,11 +1,13 @@
 // How a rank waits: which way, for how long, and what ends it.
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "test/support/catch.h"
 #include "test/transports/store_table.h"
+#include "transports/decorators/forwarding.h"
 #include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/waiting.h"
@@ -173,6 +175,50 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
       const auto sleeps = counts.sleeps;
       pause();
       CHECK(counts.sleeps == sleeps);
+    }
+  }
+}
+
+namespace {
+
+// One that nobody can be woken by, like libfabric's shm.
+class WithoutDescriptor final
+    : public decorators::ForwardingTransport<decorators::ForwardingChannel> {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  int descriptor() const override { return -1; }
+  bool arm() override { throw std::logic_error("armed, where there is nothing to poll"); }
+};
+
+}  // namespace
+
+TEST_CASE("where a transport cannot wake it, who has waited long naps, and looks again by itself") {
+  for (const auto kind : kKinds) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      auto pair = make_pair_of("inproc", make_local_store());
+      WithoutDescriptor transport(std::move(pair.own));
+      WaitPolicy policy(2, 2, settings_with(kind));
+      WaitStatistics counts;
+      policy.count_into(counts);
+      const auto deadline = in_seconds(60);
+      while (counts.sleeps == 0) REQUIRE(policy.pause(transport, *pair.store, deadline));
+      const auto yields = counts.yields;
+      const auto sleeps = counts.sleeps;
+      const auto start = Clock::now();
+      for (int nap = 0; nap < 20; ++nap) {
+        do {
+          REQUIRE(policy.pause(transport, *pair.store, deadline));
+        } while (counts.sleeps == sleeps + static_cast<std::uint64_t>(nap));
+      }
+      CHECK(Clock::now() - start >= 20 * 50us);
+      CHECK(counts.yields - yields <= (kind == WaitKind::kBlock ? 0U : 20U));
+      CHECK(pair.store->post_failure("rank 7 has gone") == "rank 7 has gone");
+      CHECK_THROWS_WITH(
+          [&] {
+            while (policy.pause(transport, *pair.store, deadline)) {
+            }
+          }(),
+          ContainsSubstring("rank 7 has gone"));
     }
   }
 }
