@@ -73,7 +73,7 @@ struct Capabilities {
   // Data is not cut into shorter segments to overlap their work: each costs more than that hides.
   std::size_t shortest_segment_bytes = 8 * 1024;
   int credit_segments = kMinimumCredit;  // full segments in flight per direction
-  // From here on send and receive copy nothing.
+  // From here on send and receive copy nothing that a slot or a view would spare.
   std::size_t zero_copy_bytes = std::numeric_limits<std::size_t>::max();
   double latency_us = 0;      // estimates, before anything is measured
   double bandwidth_GBps = 0;  // one direction, bytes per nanosecond

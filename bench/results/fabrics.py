@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Measures the transports ucx and ofi beside the MPIs over the same libraries, beside the bare libraries, and beside ucx_perftest.
 
-  fabrics.py [--out DIR] [--bench PROGRAM] [--quick]
+  fabrics.py [--out DIR] [--bench PROGRAM] [--libfabric DIR] [--quick]
 
-  --out      where to; else bench/results/DATE-fabrics-N-cores. It may be there, but without results in it
-  --bench    a kolo-bench; else build/release/bin/kolo-bench of this tree
-  --quick    few sizes and iterations: half a minute, to see that it works; no figures to quote
+  --out        where to; else bench/results/DATE-fabrics-N-cores. It may be there, but without results in it
+  --bench      a kolo-bench; else build/release/bin/kolo-bench of this tree
+  --libfabric  where another libfabric.so.1 lies, the one that mpich_ofi brings along: all-reduce over ofi once more with that, so that both
+               have the same
+  --quick      few sizes and iterations: half a minute, to see that it works; no figures to quote
 
 Three questions, for every network of NETWORKS below:
 
@@ -19,6 +21,7 @@ out. Exit code 1 where a measurement failed: what could be measured is written a
 
 import argparse
 import contextlib
+import ctypes
 import datetime
 import io
 import json
@@ -57,6 +60,7 @@ class Run:
         self.bench = str(arguments.bench)
         self.is_quick = arguments.quick
         self.out = arguments.out
+        self.libfabric = arguments.libfabric
         self.failed = []
         self.has_wrong = False
         self.began = time.monotonic()
@@ -89,7 +93,22 @@ class Run:
 
 
 def setting(environment):
-    return ", ".join(f"{name}={value}" for name, value in environment.items())
+    return ", ".join(f"libfabric {version_in(value)}" if name == "LD_LIBRARY_PATH" else f"{name}={value}" for name, value in environment.items())
+
+
+def version_in(folder):
+    """What the libfabric there says of itself: "2.5"."""
+    version = ctypes.CDLL(str(Path(folder) / "libfabric.so.1")).fi_version()
+    return f"{version >> 16}.{version & 0xFFFF}"
+
+
+def networks_of(run):
+    """All networks, and those of ofi once more where there is another libfabric."""
+    if not run.libfabric:
+        return NETWORKS
+    others = ((f"{name}-other-libfabric", transport, {**environment, "LD_LIBRARY_PATH": str(run.libfabric)}, peer)
+              for name, transport, environment, peer in NETWORKS if transport == "ofi")
+    return (*NETWORKS, *others)
 
 
 def show_tables(points, file):
@@ -98,7 +117,7 @@ def show_tables(points, file):
 
 
 def beside_peers(run, page):
-    for name, transport, environment, peer in NETWORKS:
+    for name, transport, environment, peer in networks_of(run):
         for ranks in (2, 4):
             words = ["allreduce", "--ranks", ranks, "--transport", transport, *run.sizes(ranks)]
             if peer in run.peers:
@@ -195,8 +214,14 @@ def arguments_of(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--bench", type=Path, default=ROOT / "build/release/bin/kolo-bench")
+    parser.add_argument("--libfabric", type=Path)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(words)
+    if arguments.libfabric:
+        try:
+            version_in(arguments.libfabric)
+        except (OSError, AttributeError) as error:
+            parser.error(f"--libfabric {arguments.libfabric}: no libfabric.so.1 that can be loaded: {error}")
     if not os.access(arguments.bench, os.X_OK):
         parser.error(f"--bench {arguments.bench}: there is no such program")
     arguments.bench = arguments.bench.resolve()

@@ -232,6 +232,13 @@ class Fabrics(unittest.TestCase):
                 self.assertIn("all-reduce over ofi-tcp, 4 ranks: exit code 1: no provider", text)
             self.assertEqual(page.count(PLAYED_ROW), 4)
 
+    def test_another_libfabric_must_be_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "libfabric.so.1").write_text("no library")
+            code, _, errors = run(sys.executable, FABRICS, "--bench", BENCH, "--out", Path(folder) / "out", "--libfabric", folder)
+            self.assertEqual(code, 2)
+            self.assertIn(f"--libfabric {folder}: no libfabric.so.1 that can be loaded", errors)
+
     def test_wrong_results_are_told(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.measure(folder, "import atexit; atexit.register(lambda: (sys.stdout.flush(), os._exit(3)))")[0], 3)

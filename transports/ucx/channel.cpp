@@ -28,6 +28,9 @@ UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
   capabilities_.preferred_segment_bytes = preferred_bytes;
   capabilities_.shortest_segment_bytes = std::min<std::size_t>(preferred_bytes, 64 * 1024);
   capabilities_.credit_segments = static_cast<int>(kWindow);
+  // Where shorter ones are preferred, UCX copies them into its queues, from a slot or from
+  // elsewhere.
+  if (preferred_bytes < longest_bytes) capabilities_.zero_copy_bytes = 1;
   capabilities_.latency_us = 3;
   capabilities_.bandwidth_GBps = 4;
 }
