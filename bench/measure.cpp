@@ -40,10 +40,14 @@ Bench::Bench(Meeting& meeting, const Arguments& arguments, Pages pages)
 std::optional<double> credible_limit(const std::vector<double>& limits_us,
                                      const std::vector<Row>& rows) {
   if (limits_us.empty() || rows.empty()) return std::nullopt;
-  const double least = std::ranges::min(limits_us);
   const auto p10 = [](const Row& row) { return row.time_us.p10; };
-  const double quickest = p10(*std::ranges::min_element(rows, {}, p10));
-  return least > kDisturbed * quickest ? std::nullopt : std::optional(least);
+  return credible_limit(limits_us, p10(*std::ranges::min_element(rows, {}, p10)));
+}
+
+std::optional<double> credible_limit(const std::vector<double>& limits_us, double quickest_us) {
+  if (limits_us.empty()) return std::nullopt;
+  const double least = std::ranges::min(limits_us);
+  return least > kDisturbed * quickest_us ? std::nullopt : std::optional(least);
 }
 
 std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes,
@@ -79,12 +83,7 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
     rows.push_back(row_of(*libraries[i], turn.problem, bytes, played[i], counted));
     rows.back().distance = regimes.distance();
   }
-  std::vector<double> limits_us;
-  for (std::size_t i = 0; i < limit_turns_us.size(); ++i) {
-    if (limit_turns_us[i] && regimes.counting(limits_seat)[i])
-      limits_us.push_back(*limit_turns_us[i]);
-  }
-  const auto limit_us = credible_limit(limits_us, rows);
+  const auto limit_us = credible_limit(regimes.known(limits_seat, limit_turns_us), rows);
   for (Row& row : rows) row.limit_us = limit_us;
   return rows;
 }

@@ -66,6 +66,8 @@ std::optional<double> bus_bandwidth(const Row& row);
 // had the cores.
 std::optional<double> credible_limit(const std::vector<double>& limits_us,
                                      const std::vector<Row>& rows);
+// The same, by the quickest row's 10th percentile.
+std::optional<double> credible_limit(const std::vector<double>& limits_us, double quickest_us);
 
 class Bench {
  public:

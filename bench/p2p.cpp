@@ -17,6 +17,7 @@
 #include "bench/peers/peers.h"
 #include "bench/regimes.h"
 #include "bench/report.h"
+#include "bench/run_limit.h"
 #include "bench/sizes.h"
 #include "bench/statistics.h"
 
@@ -28,6 +29,9 @@ constexpr std::size_t kMostInWindow = 64;
 constexpr std::size_t kFewestInWindow = 4;
 constexpr std::size_t kRowBytes = std::size_t{64} << 10;
 constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
+constexpr const char* kOfLimit =
+    "of limit: what these bytes take at least, measured in turn, over the row's time; -: not "
+    "known, or others had the cores";
 
 // What of a row is known before anything has been measured.
 P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
@@ -137,9 +141,9 @@ void print_heading(const Arguments& arguments, const Able& able, double cache_li
     table << "# " << text << '\n';
   table << fmt::format(
       "#{:>10} {:>7} {:>12} {:>9} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>7} {:>8} {:>6} {:>7} {:>6} "
-      "{:>9}\n",
+      "| {:>8} {:>8} {:>9}\n",
       "bytes", "window", "by", "level", "over", over_width(able.pipes), "time", "p10", "p90", "p99",
-      "GB/s", "Mmsg/s", "wrong", "samples", "ratio", "line");
+      "GB/s", "Mmsg/s", "wrong", "samples", "ratio", "limit", "of limit", "line");
 }
 
 // `first`: of the same size, by the first pipe.
@@ -147,12 +151,14 @@ void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::
   const bool is_first = &row == &first || first.time_us.median <= 0;
   table << fmt::format(
       " {:>10} {:>7} {:>12} {:>9} {:>{}} {:>9} {:>9} {:>9} {:>9} {:>7.2f} {:>8.3f} {:>6} {:>7} "
-      "{:>6} {:>9}\n",
+      "{:>6} | {:>8} {:>8} {:>9}\n",
       row.bytes, row.window, row.peer.empty() ? row.library : row.peer, row.level, row.transport,
       over_width, time_text(row.time_us.median), time_text(row.time_us.p10),
       time_text(row.time_us.p90), p99_text(row.time_us.p99, row.samples), bandwidth(row),
       messages_per_second(row) / 1e6, wrong_text(row), row.samples,
       is_first ? "" : ratio_text(row.time_us.median / first.time_us.median),
+      row.limit_us ? time_text(*row.limit_us) : "-",
+      row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
       line_text(row.distance));
   if (!row.enqueue_us) return;
   table << fmt::format(
@@ -229,6 +235,7 @@ std::string json_line(const P2pRow& p2p) {
   row.distance = p2p.distance;
   row.segment_bytes = p2p.segment_bytes;
   row.device = p2p.device;
+  row.limit_us = p2p.limit_us;
   row.enqueue_us = p2p.enqueue_us;
   auto line = nlohmann::ordered_json::parse(json_line(row));
   line["algbw_GBps"] = bandwidth(p2p);
@@ -239,7 +246,8 @@ std::string json_line(const P2pRow& p2p) {
 }
 
 std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
-                                const std::vector<Pipe*>& pipes, std::size_t bytes) {
+                                const std::vector<Pipe*>& pipes, std::size_t bytes,
+                                RunLimit* limit) {
   GameTurn turn;
   turn.kind = arguments.p2p.kind;
   turn.bytes = bytes;
@@ -247,14 +255,23 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
   turn.seconds = arguments.seconds / arguments.passes;
   turn.is_checked = arguments.is_checked;
   std::vector<Played> played(pipes.size());
-  Regimes regimes(pipes.size(), arguments.iterations > 0);
+  const std::size_t limits_seat = pipes.size();
+  Regimes regimes(pipes.size() + (limit != nullptr ? 1 : 0), arguments.iterations > 0);
+  const auto end_turn = [&](std::size_t player) {
+    regimes.took(player);
+    const bool is_last = player + 1 == pipes.size();
+    if (is_last || !regimes.keeps_all()) regimes.probe(meeting.cache_line_round_trip());
+  };
+  std::vector<std::optional<double>> limit_turns_us;
   regimes.probe(meeting.cache_line_round_trip());
   for (int pass = 0; regimes.goes_on(pass, arguments.passes); ++pass) {
+    if (limit != nullptr) {
+      limit_turns_us.push_back(limit->measure({turn.kind, turn.bytes, turn.window}));
+      end_turn(limits_seat);
+    }
     for (std::size_t i = 0; i < pipes.size(); ++i) {
       play_pass(*pipes[i], turn, pass, arguments, meeting, played[i]);
-      regimes.took(i);
-      const bool is_last = i + 1 == pipes.size();
-      if (is_last || !regimes.keeps_all()) regimes.probe(meeting.cache_line_round_trip());
+      end_turn(i);
     }
   }
   const Distance distance = regimes.distance();
@@ -271,6 +288,10 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
     if (arguments.is_checked) row.wrong = played[i].wrong;
     rows.push_back(std::move(row));
   }
+  const auto p10 = [](const P2pRow& row) { return row.time_us.p10; };
+  const double quickest_us = p10(*std::ranges::min_element(rows, {}, p10));
+  const auto limit_us = credible_limit(regimes.known(limits_seat, limit_turns_us), quickest_us);
+  for (P2pRow& row : rows) row.limit_us = limit_us;
   return rows;
 }
 
@@ -298,19 +319,21 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
 
 std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
                       const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
-                      JsonLines& json) {
+                      JsonLines& json, RunLimit* limit) {
   const Able able = find_able(arguments, pipes);
   const double cache_line_us = meeting.cache_line_round_trip();
   const bool prints = meeting.rank() == 0;
   if (prints) print_heading(arguments, able, cache_line_us, table);
   std::uint64_t wrong = 0;
+  bool has_limits = false;
   LineNotes line_notes;
   for (const std::size_t bytes : sizes_of(arguments)) {
-    std::vector<P2pRow> rows = measure_p2p(meeting, arguments, able.pipes, bytes);
+    std::vector<P2pRow> rows = measure_p2p(meeting, arguments, able.pipes, bytes, limit);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     for (const P2pRow& row : rows) {
       wrong += row.wrong.value_or(0);
       line_notes.add(row.distance, row.left_out);
+      has_limits = has_limits || row.limit_us;
       if (!prints) continue;
       print(row, rows.front(), over_width(able.pipes), table);
       flush_or_throw(table, kTable);
@@ -325,6 +348,7 @@ std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
           "kolo's are faster\n",
           able.pipes.front()->library(), able.pipes.front()->level());
     }
+    if (has_limits) table << "# " << kOfLimit << '\n';
     for (const std::string& text : line_notes.texts()) table << "# " << text << '\n';
     flush_or_throw(table, kTable);
   }

@@ -22,6 +22,7 @@ namespace kolo::bench {
 struct Arguments;
 class JsonLines;
 class Meeting;
+class RunLimit;
 
 enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth, kLibrary };
 
@@ -55,6 +56,7 @@ struct P2pRow {
   std::size_t left_out = 0;            // others, as of a Row (measure.h)
   std::size_t segment_bytes = 0;       // asked for; 0: the transport's choice
   Quantiles time_us;                   // latency: of one message, one way; else of the whole window
+  std::optional<double> limit_us;      // what that takes at least, as far as known
   std::vector<double> pass_us;         // medians of the turns that count
   std::string device;                  // whose memory the messages are in; empty: the host's
   std::optional<double> enqueue_us;    // of a sample's work, to give it there, on rank 0
@@ -70,10 +72,12 @@ double messages_per_second(const P2pRow& row);
 // messages_per_s; bandwidths are those of all messages.
 std::string json_line(const P2pRow& p2p);
 
-// The pipes in turn at one size; the same rows on both ranks. Collective over the meeting's two
+// The pipes in turn at one size, with the limit; the same rows on both ranks, but for the limit,
+// which rank 0 knows. Collective over the meeting's two
 // ranks.
 std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
-                                const std::vector<Pipe*>& pipes, std::size_t bytes);
+                                const std::vector<Pipe*>& pipes, std::size_t bytes,
+                                RunLimit* limit = nullptr);
 
 // Those that the arguments ask for: the peers' come last, in their order. `device`: whose memory
 // the messages lie in; null: the host's.
@@ -84,6 +88,6 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
 // One rank's part in all sizes, printed by rank 0; returns how many bytes were wrong.
 std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
                       const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
-                      JsonLines& json);
+                      JsonLines& json, RunLimit* limit = nullptr);
 
 }  // namespace kolo::bench

@@ -41,8 +41,11 @@ def limit_of(row):
     asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
     kept["regime"] = row.get("regime", "")
+    faster = row["median_us"] / limit if limit > 0 else math.nan
     if kept["busbw_GBps"]:
-        kept["busbw_GBps"] *= row["median_us"] / limit if limit > 0 else math.nan
+        kept["busbw_GBps"] *= faster
+    if row.get("messages_per_s"):
+        kept["messages_per_s"] = row["messages_per_s"] * faster
     return {**kept, **asked, "library": "limit", "algorithm": "measured in the same run", "median_us": limit, "p10_us": limit,
             "p90_us": limit}
 

@@ -274,7 +274,8 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
 std::uint64_t measure_pairs(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                             Seat& seat, std::ostream& table) {
   seat.pipes = make_pipes(rank, arguments, store, device_of(rank, arguments));
-  return run_p2p(*seat.meeting, arguments, seat.pipes, table, *seat.json);
+  RunLimit limit(arguments, rank, seat.pipes.front()->transport(), store);
+  return run_p2p(*seat.meeting, arguments, seat.pipes, table, *seat.json, &limit);
 }
 
 std::uint64_t measure_overlapped(int rank, const Arguments& arguments, std::shared_ptr<Store> store,

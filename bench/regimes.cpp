@@ -68,6 +68,17 @@ Counted Regimes::count(std::size_t player, const std::vector<std::vector<double>
   return counted;
 }
 
+std::vector<double> Regimes::known(std::size_t player,
+                                   const std::vector<std::optional<double>>& turns_us) const {
+  std::vector<double> found;
+  if (turns_us.empty()) return found;
+  const std::vector<bool> counts = counting(player);
+  for (std::size_t i = 0; i < turns_us.size(); ++i) {
+    if (turns_us[i] && counts[i]) found.push_back(*turns_us[i]);
+  }
+  return found;
+}
+
 Distance Regimes::distance() const {
   const std::string_view regime = chosen();
   std::vector<bool> is_around(probes_us_.size(), regime.empty());

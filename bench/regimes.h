@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,9 @@ class Regimes {
   std::vector<bool> counting(std::size_t player) const;
   // `turns_us`: the times of the iterations in each of the player's turns.
   Counted count(std::size_t player, const std::vector<std::vector<double>>& turns_us) const;
+  // Of a figure for each of the player's turns, or none, those that are known and count.
+  std::vector<double> known(std::size_t player,
+                            const std::vector<std::optional<double>>& turns_us) const;
   // By the probes round the turns that count.
   Distance distance() const;
 

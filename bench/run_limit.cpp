@@ -47,15 +47,19 @@ std::optional<Collective> floor_collective(const Problem& problem, int ranks) {
   }
 }
 
-// Where a floor speaks of the same: over these transports on one host, in place as kolo-bench has
-// it.
+// Over a transport whose floors are known, in the host's memory, with nothing between the ranks.
+bool is_within_this_host(const Arguments& arguments, const std::string& transport) {
+  return arguments.device.empty() && (transport == "shm" || transport == "tcp") &&
+         network_between_ranks().empty() && available_cores().size() > 1;
+}
+
+// Where a floor speaks of the same: in place as kolo-bench has it.
 bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
   const bool is_apart = problem.collective == Collective::kAllToAll;
   const bool has_adder = !is_reduction(problem.collective) || problem.type == ElementType::kFloat32;
-  return arguments.device.empty() && has_adder && floor_collective(problem, arguments.ranks) &&
-         problem.is_in_place != is_apart && (transport == "shm" || transport == "tcp") &&
-         network_between_ranks().empty() && available_cores().size() > 1;
+  return is_within_this_host(arguments, transport) && has_adder &&
+         floor_collective(problem, arguments.ranks) && problem.is_in_place != is_apart;
 }
 
 // Says in the store, as long as it lives, that this process is not stopped: the floor of a large
@@ -115,23 +119,41 @@ bool RunLimit::is_known(std::size_t bytes) const {
   return is_like_ && !is_mere_bound && has_floor(floor_of(bytes));
 }
 
+bool RunLimit::is_known(const MessagesRequest& messages) const {
+  return is_within_this_host(arguments_, transport_) && has_floor(messages);
+}
+
 std::optional<double> RunLimit::measure(std::size_t bytes) {
-  if (!is_known(bytes)) return std::nullopt;
+  return in_turn(is_known(bytes), [&](double seconds) { return measure_here(bytes, seconds); });
+}
+
+std::optional<double> RunLimit::measure(const MessagesRequest& messages) {
+  return in_turn(is_known(messages), [&](double seconds) {
+    return transport_ == "shm" ? shared_memory_floor(messages, seconds).time_us
+                               : tcp_floor(messages, seconds).time_us;
+  });
+}
+
+std::optional<double> RunLimit::in_turn(
+    bool is_known, const std::function<std::optional<double>(double seconds)>& measure) {
+  if (!is_known) return std::nullopt;
   const std::string key = fmt::format("limit/{}", turns_++);
   if (rank_ != 0) {
     wait_for_rank_0(key);
     return std::nullopt;
   }
   const Heart heart(*store_, arguments_.timeout / kBeats);
-  const auto found = measure_here(bytes);
+  const auto found = measure(seconds());
   store_->set(key, "");
   return found;
 }
 
-std::optional<double> RunLimit::measure_here(std::size_t bytes) const {
+double RunLimit::seconds() const {
   const bool is_trial = arguments_.iterations > 0 && arguments_.iterations < kFewestIterations;
-  const double seconds =
-      is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
+  return is_trial ? kTrialSeconds : std::min(arguments_.seconds, kMostSeconds) / arguments_.passes;
+}
+
+std::optional<double> RunLimit::measure_here(std::size_t bytes, double seconds) const {
   if (device_ != nullptr)
     return copies_on_device_us(*device_, problem_of(bytes), arguments_.ranks, seconds);
   const FloorRequest request = floor_of(bytes);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,10 +34,17 @@ class RunLimit {
   // Error kDeadline, at the others, where rank 0 has not said for --timeout that it is at work.
   std::optional<double> measure(std::size_t bytes);
 
+  // The same of messages between two ranks, in the host's memory.
+  std::optional<double> measure(const MessagesRequest& messages);
+
  private:
+  std::optional<double> in_turn(
+      bool is_known, const std::function<std::optional<double>(double seconds)>& measure);
+  double seconds() const;
   bool is_known(std::size_t bytes) const;
+  bool is_known(const MessagesRequest& messages) const;
   FloorRequest floor_of(std::size_t bytes) const;
-  std::optional<double> measure_here(std::size_t bytes) const;
+  std::optional<double> measure_here(std::size_t bytes, double seconds) const;
   Problem problem_of(std::size_t bytes) const;
   void wait_for_rank_0(const std::string& key);
 

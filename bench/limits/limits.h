@@ -11,17 +11,19 @@
 // Nothing here is carried by the transports of this project.
 //
 // Floors of two ranks are emulations: all-reduce in floor.cpp, what goes one hop in one_hop.cpp,
-// TCP in tcp.cpp. Of more ranks they are bounds, passes.cpp and tcp.cpp: the bytes that have to be
-// read, written or sent, by all cores at once, and nobody waits for anybody. None is a proof: a
-// library that orders its passes better can be quicker by a little.
+// messages in messages.cpp, TCP in tcp.cpp. Of more ranks they are bounds, passes.cpp and tcp.cpp:
+// the bytes that have to be read, written or sent, by all cores at once, and nobody waits for
+// anybody. None is a proof: a library that orders its passes better can be quicker by a little.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/arguments.h"
+#include "bench/game.h"
 #include "bench/limits/team.h"
 #include "bench/measure.h"
 
@@ -60,6 +62,29 @@ bool has_floor(const FloorRequest& request);
 // quickest. The request must have a floor, and the process two cores.
 Row shared_memory_floor(const FloorRequest& request, double seconds);
 Row tcp_floor(const FloorRequest& request, double seconds);
+
+// Of messages between two ranks, as games have them: latency is of one message one way, all else of
+// a window.
+struct MessagesRequest {
+  P2pKind kind = P2pKind::kLatency;
+  std::size_t bytes = 1;
+  std::size_t window = 1;
+};
+
+struct MessagesFloor {
+  double time_us = 0;
+  std::uint64_t wrong = 0;  // bytes or elements
+};
+
+// Known are all but windows of less than 8 bytes, as a float of each rank's is the least.
+bool has_floor(const MessagesRequest& request);
+
+MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds);
+MessagesFloor tcp_floor(const MessagesRequest& request, double seconds);
+
+// One message of a window that goes there and back, one after the other, microseconds one way; with
+// the congestion control that is the quickest.
+double tcp_message_us(std::size_t bytes, std::size_t window, double seconds);
 
 // What they are made of: of two ranks answered in place, through slots, in one line, ...
 Row all_reduce_floor(const FloorRequest& request, double seconds);

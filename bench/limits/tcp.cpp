@@ -24,6 +24,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -41,7 +43,7 @@ using posix::Descriptor;
 using Pair = std::array<Descriptor, 2>;
 
 constexpr std::size_t kLargestCall = 512 * 1024;
-constexpr int kRoundTrips = 200;
+constexpr std::size_t kRoundTrips = 200;
 constexpr int kPolls = 500;
 
 // `congestion`: a congestion control of the kernel; empty for the machine's own.
@@ -89,7 +91,7 @@ constexpr auto kLeftAsItIs = [](std::size_t) {};
 // Sends and receives so many bytes, whichever is possible, from and to buffers that are gone
 // through again and again. `take` is told how many bytes there are whenever more have come.
 template <typename Take>
-void exchange(int socket, const std::vector<char>& out, std::size_t to_send, std::vector<char>& in,
+void exchange(int socket, std::span<const char> out, std::size_t to_send, std::span<char> in,
               std::size_t to_receive, const Take& take) {
   std::size_t sent = 0;
   std::size_t received = 0;
@@ -240,6 +242,35 @@ class Adding {
   std::array<Side, 2> sides_;
 };
 
+// Messages that go there and back, one after the other, from and to places in a row.
+class PingPong {
+ public:
+  PingPong(const std::string& congestion, std::size_t bytes, std::size_t window)
+      : bytes_(bytes), pair_(connected_pair(congestion)), out_(bytes * window, 'x') {
+    in_ = {out_, out_};
+  }
+
+  void rewrite() { std::ranges::fill(out_, 'y'); }
+
+  void run(int side) {
+    const int socket = pair_[static_cast<std::size_t>(side)].get();
+    std::vector<char>& in = in_[static_cast<std::size_t>(side)];
+    for (std::size_t first = 0; first < in.size(); first += bytes_) {
+      const std::span<char> taken = std::span(in).subspan(first, bytes_);
+      if (side == 0)
+        exchange(socket, std::span(out_).subspan(first, bytes_), bytes_, taken, 0, kLeftAsItIs);
+      exchange(socket, {}, 0, taken, bytes_, kLeftAsItIs);
+      if (side == 1) exchange(socket, taken, bytes_, taken, 0, kLeftAsItIs);
+    }
+  }
+
+ private:
+  std::size_t bytes_;
+  Pair pair_;
+  std::vector<char> out_;
+  std::array<std::vector<char>, 2> in_;
+};
+
 }  // namespace
 
 Row tcp_floor(const FloorRequest& request, double seconds) {
@@ -277,25 +308,30 @@ std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
   return rows;
 }
 
+double tcp_message_us(std::size_t bytes, std::size_t window, double seconds) {
+  const auto controls = congestion_controls();
+  const double each = seconds / static_cast<double>(controls.size());
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& congestion : controls) {
+    PingPong game(congestion == controls.front() ? "" : congestion, bytes, window);
+    const auto prepare = [&](int side) {
+      if (side == 0) game.rewrite();
+    };
+    const double us =
+        quantiles(time_for(2, each, {prepare, [&](int side) { game.run(side); }})).median;
+    least = std::min(least, us / 2 / static_cast<double>(window));
+  }
+  return least;
+}
+
 std::vector<Limit> tcp_round_trips() {
-  const Pair pair = connected_pair("");
-  const std::vector<char> word(8, 'x');
-  std::vector<char> into[2] = {word, word};
-  const Round round{{}, [&](int side) {
-                      const int socket = pair[static_cast<std::size_t>(side)].get();
-                      for (int i = 0; i < kRoundTrips; ++i) {
-                        if (side == 0)
-                          exchange(socket, word, word.size(), into[side], 0, kLeftAsItIs);
-                        exchange(socket, word, 0, into[side], word.size(), kLeftAsItIs);
-                        if (side == 1)
-                          exchange(socket, word, word.size(), into[side], 0, kLeftAsItIs);
-                      }
-                    }};
+  PingPong game("", 8, kRoundTrips);
+  const Round round{{}, [&](int side) { game.run(side); }};
   Distance distance;
   distance.add(cache_line_round_trip());
   std::vector<double> times = time_together(2, 100, round);
   distance.add(cache_line_round_trip());
-  for (double& time : times) time /= kRoundTrips;
+  for (double& time : times) time /= static_cast<double>(kRoundTrips);
   return {{"tcp round trip", "8 bytes, busy-polled", 8, quantiles(times), 0, distance}};
 }
 

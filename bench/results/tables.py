@@ -114,7 +114,7 @@ def limit_cells(own):
 def speed_cells(own):
     """Of messages between two ranks."""
     rate = own.get("messages_per_s", 0) / 1e6
-    return [f"{own.get('algbw_GBps', 0):.2f}", f"{rate:.3g}" if rate else "-"]
+    return [f"{own.get('algbw_GBps', 0):.2f}", f"{rate:.3g}" if rate else "-", *limit_cells(own)[1:]]
 
 
 def overlap_cells(own):
@@ -125,7 +125,7 @@ def overlap_cells(own):
 def own_columns(points, is_messages):
     """Their titles, and what makes a row's cells."""
     if is_messages:
-        return ["kolo, GB/s", "million messages/s"], speed_cells
+        return ["kolo, GB/s", "million messages/s", "limit", "limit / kolo"], speed_cells
     if all("hidden" in own for own, _ in points):
         return ["alone", "computation", "hidden of it"], overlap_cells
     return ["first call", "limit", "limit / kolo"], limit_cells

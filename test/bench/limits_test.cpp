@@ -136,6 +136,25 @@ TEST_CASE("what is added over loopback is added right, whatever is left over of 
   }
 }
 
+TEST_CASE("messages of a floor arrive, by every way") {
+  for (const P2pKind kind : kP2pKinds) {
+    for (const std::size_t bytes :
+         std::initializer_list<std::size_t>{1, 8, 56, 57, 4096, 65536, 65537, 200001}) {
+      for (const std::size_t window : std::initializer_list<std::size_t>{1, 7}) {
+        const MessagesRequest request{kind, bytes, window};
+        CAPTURE(to_string(kind), bytes, window);
+        REQUIRE(has_floor(request) == (kind == P2pKind::kLatency || bytes * window >= 8));
+        if (!has_floor(request)) continue;
+        for (const auto floor :
+             {shared_memory_floor(request, kSeconds), tcp_floor(request, kSeconds)}) {
+          CHECK(floor.wrong == 0);
+          CHECK(floor.time_us > 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("rank 0 is named by who waited for its limit as long as --timeout says") {
   if (available_cores().size() < 2) return;  // no limit is measured there
   Arguments arguments;
@@ -159,6 +178,23 @@ TEST_CASE("a limit that rank 0 measures is waited for") {
   const auto store = make_local_store();
   std::jthread waiting([&] { RunLimit(arguments, 1, "shm", store).measure(4096); });
   CHECK(RunLimit(arguments, 0, "shm", store).measure(4096).value_or(0) > 0);
+}
+
+TEST_CASE("messages have a limit within a host, over transports whose floors are known") {
+  if (available_cores().size() < 2) return;
+  const auto limit_over = [](const char* transport, const char* device) {
+    Arguments arguments;
+    arguments.iterations = 1;
+    arguments.device = device;
+    return RunLimit(arguments, 0, transport, make_local_store())
+        .measure(MessagesRequest{P2pKind::kLatency, 64, 4});
+  };
+  for (const char* transport : {"shm", "tcp"}) {
+    CHECK(limit_over(transport, "").value_or(0) > 0);
+    CHECK_FALSE(limit_over(transport, "cuda"));
+  }
+  for (const char* transport : {"inproc", "ofi", "shm,1Gbit"})
+    CHECK_FALSE(limit_over(transport, ""));
 }
 
 TEST_CASE("a parameter server has the limits of what it moves") {

@@ -39,6 +39,9 @@ class Pairs(unittest.TestCase):
             self.assertEqual((line["wrong"], line["transport"], line["collective"]), (0, transport, "p2p_" + kind))
             self.assertGreater(line["median_us"], 0)
             self.assertLessEqual(line["p90_us"], line["p99_us"])
+            self.assertIn("limit_us", line)
+            if transport == "inproc":
+                self.assertIsNone(line["limit_us"])
         return lines
 
     def test_every_kind_over_every_transport(self):

@@ -124,7 +124,7 @@ class Results(unittest.TestCase):
         self.assertIn("| 1 KiB | ring | 10 (10 - 10) | 70 | 1 | 0.10 | near |", output)
         self.assertIn("## shm, 2 ranks, messages", output)
         self.assertIn("Time of a window of messages.", output)
-        self.assertIn("| 1 KiB | messages | 64 (64 - 64) | 1.02 | 1 | 96, 1.50 | near |", output)
+        self.assertIn("| 1 KiB | messages | 64 (64 - 64) | 1.02 | 1 | 1 | 0.02 | 96, 1.50 | near |", output)
 
     def test_what_is_hidden_is_shown_of_what_runs_beside_a_computation(self):
         beside = {"form": "async", "progress": "thread", "alone_us": 6, "compute_us": 5.5, "hidden": 0.75}
