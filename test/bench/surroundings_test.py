@@ -51,6 +51,12 @@ class Surroundings(unittest.TestCase):
         if code != 0:
             self.skipTest(f"skipped: no namespace to mount in: {errors.strip()}")
 
+    def skip_without(self, transport, carrier=""):
+        _, output, _ = run(BENCH, "transports")
+        about = dict(line.split(": ", 1) for line in output.splitlines()).get(transport, "cannot be used here")
+        if "cannot be used here" in about or carrier not in about:
+            self.skipTest(f"skipped: no {transport} {carrier}".rstrip())
+
     def skip_unless_filtering(self):
         code, _, errors = run(program("without"), "memfd_create=EPERM", "true")
         if code == 77:
@@ -163,15 +169,6 @@ class Memory(Surroundings):
 
 class Libraries(Surroundings):
     """ucx and ofi where their libraries lack something: it goes on, or says what to do."""
-
-    def setUp(self):
-        _, output, _ = run(BENCH, "transports")
-        self.there = dict(line.split(": ", 1) for line in output.splitlines())
-
-    def skip_without(self, transport, carrier=""):
-        about = self.there.get(transport, "cannot be used here")
-        if "cannot be used here" in about or carrier not in about:
-            self.skipTest(f"skipped: no {transport} {carrier}".rstrip())
 
     def said_of(self, transport, variables, *words, before=()):
         """The one thing that is wrong, whichever ranks say it."""
@@ -385,6 +382,14 @@ class Stopped(Surroundings):
         for transport, rank in (("shm", 1), ("tcp", 0)):
             with self.subTest(transport=transport, rank=rank):
                 self.assertTrue(any(self.is_waited_for(transport, rank, iterations) for iterations in (4000, 8000, 16000)))
+
+    def test_it_is_waited_for_over_ucx(self):
+        self.skip_without("ucx")
+        self.assertTrue(any(self.is_waited_for("ucx", 0, iterations) for iterations in (4000, 8000, 16000)))
+
+    def test_it_is_waited_for_over_ofi(self):
+        self.skip_without("ofi")
+        self.assertTrue(any(self.is_waited_for("ofi", 1, iterations) for iterations in (4000, 8000, 16000)))
 
 
 class Crowded(Surroundings):
