@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 BENCH = ""
@@ -92,11 +93,11 @@ class Network(unittest.TestCase):
             raise unittest.SkipTest(errors.strip())
         assert code == 0, errors
 
-    def rows_over(self, *words, delay, rate="1Gbit", bottleneck="router"):
+    def rows_over(self, *words, delay, rate="1Gbit", bottleneck="router", transport="tcp"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows"
             code, _, errors = run(LINK, "--rate", rate, "--delay", delay, "--bottleneck", bottleneck, "--", BENCH, *words,
-                                  "--transport", "tcp", *FEW, "--json", file)
+                                  "--transport", transport, *FEW, "--json", file)
             self.assertEqual(code, 0, errors)
             rows = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertTrue(rows)
@@ -115,6 +116,15 @@ class Network(unittest.TestCase):
     def test_rows_say_over_which_network_and_have_no_limit_of_loopback(self):
         rows = self.rows_over("allreduce", "--min-bytes", "4K", "--max-bytes", "4K", delay="10ms")
         self.assertEqual({(row["network"], row["limit_us"]) for row in rows}, {("1Gbit,10ms", None)})
+
+    def test_ofi_joins_two_hosts(self):  # UCX looks for its devices in /sys, which is the machine's
+        _, there, _ = run(BENCH, "transports")
+        about = next((line for line in there.splitlines() if line.startswith("ofi:")), "cannot be used here")
+        if "cannot be used here" in about:
+            self.skipTest("skipped: no ofi")
+        with unittest.mock.patch.dict(os.environ, KOLO_OFI_PROVIDER="tcp"):
+            rows = self.rows_over("allreduce", "--min-bytes", "8", "--max-bytes", "4M", "--factor", "256", delay="1ms", transport="ofi")
+        self.assertEqual({row["transport"] for row in rows}, {"ofi"})
 
     def test_lanes_and_a_full_queue_lose_nothing(self):
         os.environ["KOLO_TCP_LANES"] = "3"

@@ -183,6 +183,14 @@ class Libraries(Surroundings):
                 self.assertRegex(said, r"rank \d has not got libfabric's provider .*: (it|libfabric) has none .*FI_PROVIDER leaves")
                 self.assertIn("KOLO_OFI_PROVIDER chooses", said)
 
+    def test_ranks_whose_providers_differ_are_told_what_each_has(self):
+        self.skip_without("ofi", "tcp")
+        self.skip_without("ofi", "sockets")
+        choose = 'if [ "$RANK" = 0 ]; then FI_PROVIDER=tcp; else FI_PROVIDER=sockets; fi; export FI_PROVIDER; exec "$@"'
+        complaints = self.complaints_of(program("kolo-run"), "-n", "2", "sh", "-c", choose, "sh", BENCH, "allreduce", *FEW, "--transport", "ofi",
+                                        env={name: value for name, value in os.environ.items() if name != "KOLO_OFI_PROVIDER"})
+        self.assertRegex(" ".join(complaints), r"no provider of libfabric's serves all ranks \(ofi\); rank 0: tcp\S* , rank 1: sockets ; install the same")
+
     def test_ways_of_ucx_that_are_not_there_are_named_by_their_variables(self):
         self.skip_without("ucx")
         for variables, text in (({"UCX_TLS": "nothing"}, "UCX has nothing to run on (No such device): see what UCX_TLS and"),

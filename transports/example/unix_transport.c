@@ -176,11 +176,11 @@ static int make_socket(void) {
 }
 
 // Listens under a name that the kernel chooses.
-static kolo_status listen_here(int listener, int ranks, Card* card, kolo_error* error) {
+static kolo_status listen_here(int listener, Card* card, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   socklen_t length = sizeof address.sun_family;
   if (listener < 0 || bind(listener, (struct sockaddr*)&address, length) != 0 ||
-      listen(listener, ranks) != 0)
+      listen(listener, SOMAXCONN) != 0)
     return fail(error, KOLO_SYSTEM, -1, "listening on a Unix socket", errno);
   length = sizeof address;
   getsockname(listener, (struct sockaddr*)&address, &length);
@@ -193,7 +193,7 @@ static kolo_status listen_here(int listener, int ranks, Card* card, kolo_error* 
 static kolo_status call(kolo_transport* transport, int peer, const Card* card, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path, card->name, sizeof card->name);
-  // The kernel's names are a zero and five digits. There is room for all in the listener's queue.
+  // The kernel's names are a zero and five digits. The listener's queue is as long as may be.
   const socklen_t length = (socklen_t)(sizeof address.sun_family + 6);
   const Hello hello = {card->secret, transport->rank};
   const int socket = transport->channels[peer].socket = make_socket();
@@ -238,7 +238,7 @@ static kolo_status meet(kolo_transport* transport, const kolo_plugin_request* re
                         kolo_error* error) {
   Card own = {{0}, 0};
   Card cards[transport->ranks];
-  if (listen_here(listener, transport->ranks, &own, error) == KOLO_FAILED) return KOLO_FAILED;
+  if (listen_here(listener, &own, error) == KOLO_FAILED) return KOLO_FAILED;
   if (request->store->gather(request->store, "card", &own, sizeof own, request->deadline_ns,
                              "say where they listen", cards, error) == KOLO_FAILED)
     return KOLO_FAILED;

@@ -15,8 +15,6 @@ namespace kolo::ucx {
 namespace {
 
 // From here on an active message may be kept, fetched and aligned as it is done here.
-constexpr unsigned kOldestMajor = 1;
-constexpr unsigned kOldestMinor = 13;
 
 // Opens the log once more, now on standard error, as UCX's own tests do: UCX has opened it while it
 // was loaded, and to set UCX_LOG_FILE before that would be to change the environment while other

@@ -40,6 +40,11 @@ struct Library {
   decltype(&::ucs_status_string) status_string;
 };
 
+// What is asked of a library, whichever headers kolo was built with: a newer one serves as well,
+// and nothing newer is used.
+inline constexpr unsigned kOldestMajor = 1;
+inline constexpr unsigned kOldestMinor = 13;
+
 // libucp, loaded at the first call; from any thread. It is for who asks why() first.
 const posix::InstalledLibrary& installed_library();
 

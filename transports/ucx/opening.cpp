@@ -45,7 +45,7 @@ ucs_status_t init(const Library& ucp, const ucp_config_t* config, int size,
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.estimated_num_eps = static_cast<std::size_t>(size);
-  return ucp.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
+  return ucp.init_version(kOldestMajor, kOldestMinor, &params, config, &context);
 }
 
 ucs_status_t open_context(const Library& ucp, int size, const char* ways, ucp_context_h& context) {
