@@ -42,7 +42,10 @@ namespace {
 using posix::Descriptor;
 using Pair = std::array<Descriptor, 2>;
 
-constexpr std::size_t kLargestCall = 512 * 1024;
+// Bytes of a call at most: both ways shorter ones are quicker, as they overlap; one way a whole
+// one.
+constexpr std::size_t kShortCall = 512 * 1024;
+constexpr std::size_t kWholeCall = std::size_t{1} << 30;
 constexpr std::size_t kRoundTrips = 200;
 constexpr int kPolls = 500;
 
@@ -92,7 +95,7 @@ constexpr auto kLeftAsItIs = [](std::size_t) {};
 // through again and again. `take` is told how many bytes there are whenever more have come.
 template <typename Take>
 void exchange(int socket, std::span<const char> out, std::size_t to_send, std::span<char> in,
-              std::size_t to_receive, const Take& take) {
+              std::size_t to_receive, const Take& take, std::size_t most = kShortCall) {
   std::size_t sent = 0;
   std::size_t received = 0;
   int fruitless = 0;
@@ -100,12 +103,12 @@ void exchange(int socket, std::span<const char> out, std::size_t to_send, std::s
     const std::size_t before = sent + received;
     if (sent < to_send) {
       const std::size_t at = sent % out.size();
-      const std::size_t bytes = std::min({kLargestCall, out.size() - at, to_send - sent});
+      const std::size_t bytes = std::min({most, out.size() - at, to_send - sent});
       sent += moved(send(socket, out.data() + at, bytes, MSG_NOSIGNAL));
     }
     if (received < to_receive) {
       const std::size_t at = received % in.size();
-      const std::size_t bytes = std::min({kLargestCall, in.size() - at, to_receive - received});
+      const std::size_t bytes = std::min({most, in.size() - at, to_receive - received});
       const std::size_t more = moved(recv(socket, in.data() + at, bytes, 0));
       received += more;
       if (more > 0) take(received);
@@ -166,7 +169,7 @@ std::vector<std::string> congestion_controls() {
 
 // Two threads for each pair of sockets.
 Row measure(const FloorRequest& request, const std::string& congestion, bool is_machine_default,
-            double seconds) {
+            std::size_t call, double seconds) {
   const Traffic traffic = traffic_of(request);
   const auto threads = static_cast<std::size_t>(2 * traffic.pairs);
   std::vector<Pair> pairs;
@@ -181,10 +184,11 @@ Row measure(const FloorRequest& request, const std::string& congestion, bool is_
                     [&](int thread) {
                       const auto self = static_cast<std::size_t>(thread);
                       exchange(pairs[self / 2][self % 2].get(), out[self], traffic.from(thread % 2),
-                               in[self], traffic.from(1 - thread % 2), kLeftAsItIs);
+                               in[self], traffic.from(1 - thread % 2), kLeftAsItIs, call);
                     }};
   return floor_row(request, "tcp",
-                   (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion,
+                   (traffic.from_second > 0 ? "both ways, " : "one way, ") + congestion +
+                       (call > kShortCall ? ", whole" : ""),
                    static_cast<int>(threads), seconds, round);
 }
 
@@ -276,9 +280,12 @@ class PingPong {
 Row tcp_floor(const FloorRequest& request, double seconds) {
   std::vector<Row> rows;
   const auto controls = congestion_controls();
+  std::vector<std::size_t> calls = {kShortCall};
+  if (traffic_of(request).buffer > kShortCall) calls.push_back(kWholeCall);
+  const double each = seconds / static_cast<double>(controls.size() * calls.size());
   for (const std::string& congestion : controls) {
-    rows.push_back(measure(request, congestion, congestion == controls.front(),
-                           seconds / static_cast<double>(controls.size())));
+    for (const std::size_t call : calls)
+      rows.push_back(measure(request, congestion, congestion == controls.front(), call, each));
   }
   return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.time_us.median; });
 }
@@ -300,7 +307,7 @@ std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
   for (const std::string& congestion : controls) {
     for (const std::size_t bytes : sweep(8, largest, 4, 8)) {
       rows.push_back(measure({Collective::kAllReduce, 2, bytes}, congestion,
-                             congestion == controls.front(), is_quick ? 0.1 : 0.4));
+                             congestion == controls.front(), kShortCall, is_quick ? 0.1 : 0.4));
     }
   }
   for (const std::size_t bytes : sweep(8, largest, 4, 8))

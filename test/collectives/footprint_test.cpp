@@ -25,7 +25,8 @@ std::size_t most_bytes([[maybe_unused]] std::string_view transport) {
 #if defined(__SANITIZE_ADDRESS__)
   return 16 * kMiB;
 #else
-  return (transport == "ofi" ? 12 : 4) * kMiB;
+  if (transport == "ofi") return 12 * kMiB;
+  return transport == "tcp" ? 7 * kMiB / 2 : 4 * kMiB;
 #endif
 }
 
