@@ -1,4 +1,5 @@
 // What a job takes beside its users' buffers: bounded for each pair of ranks, whatever the message.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -36,6 +37,12 @@ std::size_t resident_bytes() {
   std::size_t resident = 0;
   file >> all >> resident;
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+long faults_of_this_thread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
 }
 
 // What this process has mapped of memory that ranks share, each piece of it once, whichever rank
@@ -105,6 +112,24 @@ TEST_CASE(
             communicator.barrier();
           });
         }
+      }
+    }
+  }
+}
+
+// Where pages are met for the first time again and again, an operation costs hundreds of them.
+TEST_CASE("operations that repeat meet no new pages") {
+  for (const std::string transport : {"shm", "tcp"}) {
+    for (const std::size_t bytes : {std::size_t{4096}, kMiB, 8 * kMiB}) {
+      DYNAMIC_SECTION(transport << ", " << bytes << " bytes") {
+        run_ranks(2, transport, [&](Communicator& communicator) {
+          std::vector<float> data(bytes / sizeof(float), 1.0F);
+          for (int i = 0; i < 8; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
+          const long before = faults_of_this_thread();
+          for (int i = 0; i < 40; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
+          const long faults = faults_of_this_thread() - before;
+          expect(faults < 40, std::to_string(faults) + " faults in 40 operations");
+        });
       }
     }
   }
