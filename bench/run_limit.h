@@ -26,12 +26,12 @@ class RunLimit {
            std::shared_ptr<DeviceMemory> device = {});
 
   // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
-  // floor is known: known are those of has_floor (limits/limits.h) over shm and tcp, on two cores
-  // or more, without a network between the ranks (which all ranks have to know); of reductions
-  // those of float32, and in place where kolo-bench has a choice; of more than two ranks over shm
-  // those from 32 KiB on. On a device's memory: where all
-  // ranks share one device, which has room for as much again as their buffers take.
-  // Error kDeadline, at the others, where rank 0 has not said for --timeout that it is at work.
+  // floor is known or the memory for it is lacking: known are those of has_floor (limits/limits.h)
+  // over shm and tcp, on two cores or more, without a network between the ranks (which all ranks
+  // have to know); of reductions those of float32, and in place where kolo-bench has a choice; of
+  // more than two ranks over shm those from 32 KiB on. On a device's memory: where all ranks share
+  // one device, which has room for as much again as their buffers take. Error kDeadline, at the
+  // others, where rank 0 has not said for --timeout that it is at work.
   std::optional<double> measure(std::size_t bytes);
 
   // The same of messages between two ranks, in the host's memory.

@@ -76,7 +76,8 @@ struct MessagesFloor {
   std::uint64_t wrong = 0;  // bytes or elements
 };
 
-// Known are all but windows of less than 8 bytes, as a float of each rank's is the least.
+// Known are all but windows of less than 8 bytes, as a float of each rank's is the least, and of
+// more than 256 MiB.
 bool has_floor(const MessagesRequest& request);
 
 MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds);

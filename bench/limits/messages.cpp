@@ -21,6 +21,8 @@ namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kLineBytes = 56;
+constexpr std::size_t kShortPiece = 8 * 1024;
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of a window, as it lies there thrice
 
 struct alignas(64) FullLine {
   std::atomic<std::uint64_t> sequence{0};
@@ -66,25 +68,27 @@ class PingPong {
     }
   };
 
+  // By pieces of that length, so that the taker copies one while the giver copies the next.
+  template <std::size_t kPiece>
   struct ThroughSlots {
     static void give(PingPong& game, int rank, std::size_t i) {
       Side& mine = game.sides_[rank];
-      for (std::size_t first = 0; first < game.bytes_; first += kSlotBytes) {
+      for (std::size_t first = 0; first < game.bytes_; first += kPiece) {
         const std::uint64_t segment = ++mine.given;
         if (segment > kSlots) game.sides_[1 - rank].taken.wait_for(segment - kSlots);
         std::memcpy(mine.slots[segment % kSlots].bytes, game.source(rank, i) + first,
-                    std::min(kSlotBytes, game.bytes_ - first));
+                    std::min(kPiece, game.bytes_ - first));
         mine.posted.publish(segment);
       }
     }
     static void take(PingPong& game, int rank, std::size_t i) {
       Side& mine = game.sides_[rank];
       const Side& theirs = game.sides_[1 - rank];
-      for (std::size_t first = 0; first < game.bytes_; first += kSlotBytes) {
+      for (std::size_t first = 0; first < game.bytes_; first += kPiece) {
         const std::uint64_t segment = ++mine.got;
         theirs.posted.wait_for(segment);
         std::memcpy(game.place(rank, i) + first, theirs.slots[segment % kSlots].bytes,
-                    std::min(kSlotBytes, game.bytes_ - first));
+                    std::min(kPiece, game.bytes_ - first));
         mine.taken.publish(segment);
       }
     }
@@ -160,6 +164,7 @@ MessagesFloor floor_of(const Row& row) { return {row.time_us.median, row.wrong.v
 }  // namespace
 
 bool has_floor(const MessagesRequest& request) {
+  if (request.bytes > kMostBytes / request.window) return false;
   return request.kind == P2pKind::kLatency ? request.bytes > 0 : has_floor(window_of(request));
 }
 
@@ -167,9 +172,11 @@ MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds
   if (request.kind != P2pKind::kLatency)
     return floor_of(shared_memory_floor(window_of(request), seconds));
   if (request.bytes <= kLineBytes) return by<PingPong::InOneLine>(request, seconds);
-  const auto slots = by<PingPong::ThroughSlots>(request, seconds / 2);
-  const auto once = by<PingPong::CopiedOnce>(request, seconds / 2);
-  return once.time_us < slots.time_us ? once : slots;
+  const double each = seconds / 3;
+  return std::min({by<PingPong::ThroughSlots<kSlotBytes>>(request, each),
+                   by<PingPong::ThroughSlots<kShortPiece>>(request, each),
+                   by<PingPong::CopiedOnce>(request, each)},
+                  [](const auto& one, const auto& other) { return one.time_us < other.time_us; });
 }
 
 MessagesFloor tcp_floor(const MessagesRequest& request, double seconds) {

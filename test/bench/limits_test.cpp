@@ -180,6 +180,14 @@ TEST_CASE("a limit that rank 0 measures is waited for") {
   CHECK(RunLimit(arguments, 0, "shm", store).measure(4096).value_or(0) > 0);
 }
 
+TEST_CASE("windows that are too long for it have no limit") {
+  const std::size_t most = std::size_t{256} << 20;
+  for (const P2pKind kind : kP2pKinds) {
+    CHECK(has_floor(MessagesRequest{kind, most / 4, 4}));
+    CHECK_FALSE(has_floor(MessagesRequest{kind, most / 4 + 1, 4}));
+  }
+}
+
 TEST_CASE("messages have a limit within a host, over transports whose floors are known") {
   if (available_cores().size() < 2) return;
   const auto limit_over = [](const char* transport, const char* device) {

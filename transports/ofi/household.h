@@ -4,7 +4,7 @@
 // is closed takes its region from under all others, which look into it when they are closed
 // themselves. So the endpoints of one job in one process are closed together, when the last of them
 // is done; until then those that are done rest. No region has a name any more once all ranks have
-// found it: so nothing is left in /dev/shm, whoever is killed.
+// found it: so nothing is left in /dev/shm, whoever is killed after that.
 #pragma once
 
 #include <cstddef>
