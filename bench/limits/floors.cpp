@@ -5,12 +5,12 @@
 #include "bench/cache_line.h"
 #include "bench/commands.h"
 #include "bench/limits/limits.h"
+#include "bench/limits/slots.h"
 
 namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;  // of all ranks together
-constexpr std::size_t kLineBytes = 56;  // that the quickest exchange of one line carries
 
 }  // namespace
 

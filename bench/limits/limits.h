@@ -73,7 +73,8 @@ struct MessagesRequest {
 
 struct MessagesFloor {
   double time_us = 0;
-  std::uint64_t wrong = 0;  // bytes or elements
+  std::uint64_t wrong = 0;  // bytes or elements, by all ways that were tried; of a window over tcp
+                            // nothing is looked at
 };
 
 // Known are all but windows of less than 8 bytes, as a float of each rank's is the least, and of
@@ -83,9 +84,8 @@ bool has_floor(const MessagesRequest& request);
 MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds);
 MessagesFloor tcp_floor(const MessagesRequest& request, double seconds);
 
-// One message of a window that goes there and back, one after the other, microseconds one way; with
-// the congestion control that is the quickest.
-double tcp_message_us(std::size_t bytes, std::size_t window, double seconds);
+// Of latency, with the congestion control that is the quickest.
+MessagesFloor tcp_latency_floor(const MessagesRequest& request, double seconds);
 
 // What they are made of: of two ranks answered in place, through slots, in one line, ...
 Row all_reduce_floor(const FloorRequest& request, double seconds);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -20,14 +21,8 @@
 namespace kolo::bench {
 namespace {
 
-constexpr std::size_t kLineBytes = 56;
 constexpr std::size_t kShortPiece = 8 * 1024;
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of a window, as it lies there thrice
-
-struct alignas(64) FullLine {
-  std::atomic<std::uint64_t> sequence{0};
-  std::byte bytes[kLineBytes];
-};
 
 class PingPong {
  public:
@@ -173,15 +168,18 @@ MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds
     return floor_of(shared_memory_floor(window_of(request), seconds));
   if (request.bytes <= kLineBytes) return by<PingPong::InOneLine>(request, seconds);
   const double each = seconds / 3;
-  return std::min({by<PingPong::ThroughSlots<kSlotBytes>>(request, each),
-                   by<PingPong::ThroughSlots<kShortPiece>>(request, each),
-                   by<PingPong::CopiedOnce>(request, each)},
-                  [](const auto& one, const auto& other) { return one.time_us < other.time_us; });
+  MessagesFloor least{std::numeric_limits<double>::infinity(), 0};
+  for (const MessagesFloor& found : {by<PingPong::ThroughSlots<kSlotBytes>>(request, each),
+                                     by<PingPong::ThroughSlots<kShortPiece>>(request, each),
+                                     by<PingPong::CopiedOnce>(request, each)}) {
+    least = {std::min(least.time_us, found.time_us), least.wrong + found.wrong};
+  }
+  return least;
 }
 
 MessagesFloor tcp_floor(const MessagesRequest& request, double seconds) {
   if (request.kind != P2pKind::kLatency) return floor_of(tcp_floor(window_of(request), seconds));
-  return {tcp_message_us(request.bytes, request.window, seconds), 0};
+  return tcp_latency_floor(request, seconds);
 }
 
 }  // namespace kolo::bench

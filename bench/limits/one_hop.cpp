@@ -28,13 +28,7 @@
 namespace kolo::bench {
 namespace {
 
-constexpr std::size_t kLineBytes = 56;
 constexpr std::size_t kPerSlot = kSlotBytes / sizeof(float);
-
-struct alignas(64) FullLine {
-  std::atomic<std::uint64_t> sequence{0};
-  std::byte bytes[kLineBytes];
-};
 
 struct Side {
   FullLine lines[2];  // in turn: the other may still read the one before

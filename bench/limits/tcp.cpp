@@ -250,11 +250,22 @@ class Adding {
 class PingPong {
  public:
   PingPong(const std::string& congestion, std::size_t bytes, std::size_t window)
-      : bytes_(bytes), pair_(connected_pair(congestion)), out_(bytes * window, 'x') {
+      : bytes_(bytes), pair_(connected_pair(congestion)), out_(bytes * window) {
     in_ = {out_, out_};
   }
 
-  void rewrite() { std::ranges::fill(out_, 'y'); }
+  // Other bytes than in the round that is over.
+  void rewrite() {
+    wrong_ = wrong();
+    ++byte_;
+    std::ranges::fill(out_, byte_);
+  }
+
+  // Bytes that have not come back as they went, in all rounds.
+  std::uint64_t wrong() const {
+    const auto right = std::ranges::count(in_[0], byte_);
+    return wrong_ + in_[0].size() - static_cast<std::size_t>(right);
+  }
 
   void run(int side) {
     const int socket = pair_[static_cast<std::size_t>(side)].get();
@@ -273,6 +284,8 @@ class PingPong {
   Pair pair_;
   std::vector<char> out_;
   std::array<std::vector<char>, 2> in_;
+  char byte_ = 0;
+  std::uint64_t wrong_ = 0;
 };
 
 }  // namespace
@@ -315,18 +328,19 @@ std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
   return rows;
 }
 
-double tcp_message_us(std::size_t bytes, std::size_t window, double seconds) {
+MessagesFloor tcp_latency_floor(const MessagesRequest& request, double seconds) {
   const auto controls = congestion_controls();
   const double each = seconds / static_cast<double>(controls.size());
-  double least = std::numeric_limits<double>::infinity();
+  MessagesFloor least{std::numeric_limits<double>::infinity(), 0};
   for (const std::string& congestion : controls) {
-    PingPong game(congestion == controls.front() ? "" : congestion, bytes, window);
+    PingPong game(congestion == controls.front() ? "" : congestion, request.bytes, request.window);
     const auto prepare = [&](int side) {
       if (side == 0) game.rewrite();
     };
-    const double us =
-        quantiles(time_for(2, each, {prepare, [&](int side) { game.run(side); }})).median;
-    least = std::min(least, us / 2 / static_cast<double>(window));
+    const auto run = [&](int side) { game.run(side); };
+    const double us = quantiles(time_for(2, each, {prepare, run})).median;
+    least.time_us = std::min(least.time_us, us / 2 / static_cast<double>(request.window));
+    least.wrong += game.wrong();
   }
   return least;
 }
