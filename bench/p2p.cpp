@@ -30,8 +30,8 @@ constexpr std::size_t kFewestInWindow = 4;
 constexpr std::size_t kRowBytes = std::size_t{64} << 10;
 constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
 constexpr const char* kOfLimit =
-    "of limit: what these bytes take at least, measured in turn, over the row's time: of short "
-    "ones in a window far less than any message by itself; -: not known, or others had the cores";
+    "of limit: what a sample's bytes take at least, however they are cut, measured in turn, over "
+    "the row's time; -: not known, or others had the cores";
 
 // What of a row is known before anything has been measured.
 P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
