@@ -2,15 +2,14 @@
 #include "transports/decorators/trace_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <set>
 
 #include "transports/posix/descriptor.h"
+#include "transports/posix/unnamed_file.h"
 
 namespace kolo::decorators {
 
@@ -111,12 +110,12 @@ int write_all(const TraceLog& log, int file) {
 }
 
 // Gives the file its name: the first that is free. Zero, or errno.
-int take_name(const std::string& unnamed, const std::string& path, int rank) {
+int take_name(posix::UnnamedFile& file, const std::string& path, int rank) {
   for (int number = 1; number <= kMostFiles; ++number) {
     const std::string name = number == 1 ? fmt::format("{}-rank{}.json", path, rank)
                                          : fmt::format("{}-rank{}.{}.json", path, rank, number);
-    if (::link(unnamed.c_str(), name.c_str()) == 0) return 0;
-    if (errno != EEXIST) return errno;
+    const int error = file.link(name);
+    if (error != EEXIST) return error;
   }
   return EEXIST;
 }
@@ -133,15 +132,9 @@ void TraceLog::add(const TraceEvent& event) {
 
 std::string write_trace(const TraceLog& log, const std::string& path) noexcept {
   try {
-    std::string unnamed = path + "-XXXXXX";
-    const posix::Descriptor file(::mkstemp(unnamed.data()));
-    if (!file.is_open())
-      return fmt::format("cannot write {}-rank{}.json: {}", path, log.rank,
-                         posix::error_text(errno));
-    ::fchmod(file.get(), 0644);
-    int error = write_all(log, file.get());
-    if (error == 0) error = take_name(unnamed, path, log.rank);
-    ::unlink(unnamed.c_str());
+    posix::UnnamedFile file(path);
+    int error = file.is_open() ? write_all(log, file.get()) : errno;
+    if (error == 0) error = take_name(file, path, log.rank);
     if (error == 0) return "";
     return fmt::format("cannot write {}-rank{}.json: {}", path, log.rank, posix::error_text(error));
   } catch (const std::exception& error) {
@@ -155,11 +148,9 @@ std::string why_not_writable(const std::string& path) {
   if (::access(name.c_str(), W_OK | X_OK) != 0)
     return fmt::format("{}: {}", name, posix::error_text(errno));
   // Root may do all that in /proc as well, where nobody makes files.
-  std::string trial = path + "-XXXXXX";
-  const posix::Descriptor file(::mkstemp(trial.data()));
-  if (!file.is_open()) return fmt::format("no file in {}: {}", name, posix::error_text(errno));
-  ::unlink(trial.c_str());
-  return "";
+  const posix::UnnamedFile trial(path);
+  if (trial.is_open()) return "";
+  return fmt::format("no file in {}: {}", name, posix::error_text(errno));
 }
 
 }  // namespace kolo::decorators

@@ -1,22 +1,16 @@
 #include "transports/posix/whole_file.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
+#include "transports/posix/unnamed_file.h"
 
 namespace kolo::posix {
 namespace {
-
-// For all to read, as most files are; mkstemp's are the owner's alone. (The process's mask cannot
-// be asked for without changing it for its other threads.)
-constexpr mode_t kPermissions = 0644;
 
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -31,21 +25,15 @@ bool write_all(int descriptor, std::string_view text) {
 }  // namespace
 
 std::string why_unwritable(const std::string& file) {
-  std::string part = file + ".XXXXXX";
-  const Descriptor made(::mkstemp(part.data()));
-  if (made.get() < 0) return error_text(errno);
-  ::unlink(part.c_str());
-  return {};
+  const UnnamedFile trial(file);
+  return trial.is_open() ? "" : error_text(errno);
 }
 
 void write_whole(const std::string& file, std::string_view text) {
-  std::string part = file + ".XXXXXX";
-  const Descriptor made(::mkstemp(part.data()));
-  const bool is_written = made.get() >= 0 && write_all(made.get(), text);
-  if (is_written) ::fchmod(made.get(), kPermissions);
-  if (is_written && std::rename(part.c_str(), file.c_str()) == 0) return;
-  const int error = errno;
-  if (made.get() >= 0) ::unlink(part.c_str());
+  UnnamedFile part(file);
+  int error = part.is_open() && write_all(part.get(), text) ? 0 : errno;
+  if (error == 0) error = part.replace(file);
+  if (error == 0) return;
   throw Error(ErrorCode::kSystem, kNoPeer,
               fmt::format("cannot write {}: {}", file, error_text(error)));
 }
