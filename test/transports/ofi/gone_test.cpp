@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/sanitizers.h"
 #include "transports/error.h"
 #include "transports/ofi.h"
 #include "transports/ofi/provider.h"
@@ -38,8 +39,11 @@ struct Announced {
   std::unique_ptr<Transport> receiver;
 };
 
+// The thread sanitizer sees libfabric's sockets close a connection whose peer has gone while its
+// own thread reads from it.
 std::vector<std::string> usable_providers() {
   std::vector<std::string> usable = ofi::providers_meant("");
+  if (test::kIsThreadSanitized) std::erase(usable, "sockets");
   std::erase_if(usable, [](const std::string& name) { return !ofi::find_provider(name).info; });
   return usable;
 }
@@ -90,9 +94,10 @@ TEST_CASE("who takes short segments takes no long one behind them of a rank that
 TEST_CASE("who asks whether all has left takes no long segment of a rank that has gone") {
   for (const std::string& provider : usable_providers()) {
     INFO(provider);
+    std::vector<std::byte> unread;  // outlives the ranks, as it may be on its way until their end
     Announced ranks(provider);
     Channel& channel = ranks.receiver->channel(1);
-    const std::vector<std::byte> unread(ranks.data.size());
+    unread.resize(ranks.data.size());
     REQUIRE(channel.send(unread));
     ranks.sender->quiesce();
     expect_loss_at_most([&] {
