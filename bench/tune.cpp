@@ -20,6 +20,7 @@
 #include "bench/contest.h"
 #include "bench/cores.h"
 #include "bench/facts.h"
+#include "bench/memory_file.h"
 #include "bench/planner_flags.h"
 #include "bench/ranks.h"
 #include "bench/sizes.h"
@@ -30,42 +31,39 @@
 namespace kolo::bench {
 namespace {
 
-// Where the jobs put their points down, a temporary file; gone with this object.
+// Where the jobs put their points down: a file without a name, gone with this process.
 class PointsFile {
  public:
-  explicit PointsFile(const std::string& table) {
-    if (std::filesystem::is_directory(table)) {
-      throw std::invalid_argument(
-          fmt::format("--out {}: cannot write: {}", table, std::strerror(EISDIR)));
-    }
-    try {  // before any rank has started
-      if (std::error_code code; !std::filesystem::is_other(table, code)) {
-        std::filesystem::remove(scratch_beside(table, "--out"));
-      }
-      path_ = scratch_beside(std::filesystem::temp_directory_path() / "kolo-tune", "TMPDIR");
-    } catch (const std::runtime_error& error) {
-      throw std::invalid_argument(error.what());
-    }
-  }
-  ~PointsFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  PointsFile(const PointsFile&) = delete;
-  PointsFile& operator=(const PointsFile&) = delete;
+  PointsFile() : file_(make_memory_file(0, "where the jobs put their points down")) {}
 
-  const std::string& path() const { return path_; }
+  // As the jobs find it.
+  std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_.get()); }
 
   std::vector<nlohmann::json> read() const {
     std::vector<nlohmann::json> points;
-    std::ifstream file(path_);
+    std::ifstream file(path());
     for (std::string line; std::getline(file, line);) points.push_back(nlohmann::json::parse(line));
     return points;
   }
 
  private:
-  std::string path_;
+  posix::Descriptor file_;
 };
+
+// Before any rank has started.
+void require_writable(const std::string& table) {
+  if (std::filesystem::is_directory(table)) {
+    throw std::invalid_argument(
+        fmt::format("--out {}: cannot write: {}", table, std::strerror(EISDIR)));
+  }
+  try {
+    if (std::error_code code; !std::filesystem::is_other(table, code)) {
+      std::filesystem::remove(scratch_beside(table, "--out"));
+    }
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(error.what());
+  }
+}
 
 // Of the columns with algorithms, of all collectives of the grid.
 std::size_t by_width(const Arguments& arguments) {
@@ -210,7 +208,8 @@ std::unique_ptr<ContestReport> make_tune_report(const Arguments& arguments, std:
 
 int run_tune(const Arguments& arguments, int argc, const char* const* argv) {
   const TuneRequest& tune = arguments.tune;
-  const PointsFile file(tune.out);
+  require_writable(tune.out);
+  const PointsFile file;
   if (holds_something(tune.out)) {
     std::cerr << fmt::format(
         "kolo-bench: --out {}: the file holds something already; the table takes its place\n",

@@ -6,6 +6,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -245,6 +246,14 @@ class Planner(unittest.TestCase):
     def test_a_tune_that_fails_leaves_nothing(self):
         _, _, left = self.tune(*self.GRID, "--json", "/dev/full", code=1)
         self.assertEqual(left, [])
+
+    def test_a_tune_that_is_killed_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [BENCH, "tune", *self.GRID, *FEW, "--out", str(Path(folder) / "table")]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": folder}) as tune:
+                points = [line for line in tune.stdout if tune.poll() is None and "allreduce " in line and tune.kill() is None]
+            self.assertTrue(points)
+            self.assertEqual((tune.returncode, os.listdir(folder)), (-signal.SIGKILL, []))
 
     def test_what_cannot_be_tuned_or_explained_is_refused_before_anything_is_measured(self):
         out = ["--out", os.devnull + "/x"]
