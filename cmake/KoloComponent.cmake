@@ -4,11 +4,12 @@
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
 #                                          that the users of what is installed never hear of fmt
-# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
+# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE] [SINCE VERSION FILE MAJOR MINOR]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
 #                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
-#                                          where the header of a library that it loads when it is first used, or a target that
-#                                          it links, is missing (WORDS add why), or KOLO_WITHOUT names it; Debian's PACKAGE has
-#                                          the header
+#                                          where the header of a library that it loads when it is first used is missing or, by
+#                                          FILE's macros MAJOR and MINOR, older than VERSION, where a target that it links is
+#                                          missing (WORDS add why), or where KOLO_WITHOUT names it; Debian's PACKAGE has the
+#                                          header
 # kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component, and
 #                                          generated/TABLE_left_out.inc: one KOLO_LEFT_OUT(name, why, way_out) per other one
 
@@ -82,8 +83,23 @@ function(kolo_leave_out table name why way_out)
                "KOLO_LEFT_OUT(${name}, \"${why}\", \"${way_out}, then configure and build again\")\n")
 endfunction()
 
+# "1.13", as the header `file` has it in macros; empty: it has them not.
+function(kolo_header_version result file major minor)
+  set(version "")
+  foreach(macro IN ITEMS ${major} ${minor})
+    set(line "")
+    if(EXISTS ${file})
+      file(STRINGS ${file} line REGEX "^#[ \t]*define[ \t]+${macro}[ \t]+[0-9]+")
+    endif()
+    string(REGEX MATCH "[0-9]+$" number "${line}")
+    list(APPEND version ${number})
+  endforeach()
+  list(JOIN version "." version)
+  set(${result} "${version}" PARENT_SCOPE)
+endfunction()
+
 function(kolo_component table name)
-  cmake_parse_arguments(arg "" "LOADS;FROM;WHY" "NEEDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "LOADS;FROM;WHY" "SINCE;NEEDS;SOURCES" ${ARGN})
   set(install "install what has it")
   set(wants "")
   if(arg_FROM)
@@ -110,6 +126,14 @@ function(kolo_component table name)
     if(NOT KOLO_${name}_HEADERS)
       kolo_leave_out(${table} ${name} "${arg_LOADS} was not found" "${install}")
       return()
+    endif()
+    if(arg_SINCE)
+      list(POP_FRONT arg_SINCE oldest file major minor)
+      kolo_header_version(found ${KOLO_${name}_HEADERS}/${file} ${major} ${minor})
+      if(found VERSION_LESS oldest)
+        kolo_leave_out(${table} ${name} "${file} is of version ${found}, older than ${oldest}" "${install} of that version or a later one")
+        return()
+      endif()
     endif()
     target_include_directories(kolo_${table}s SYSTEM PRIVATE ${KOLO_${name}_HEADERS})
   endif()
