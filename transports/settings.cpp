@@ -36,6 +36,23 @@ std::optional<long> parse_number(std::string_view text) {
   return number;
 }
 
+// "65536", "64K", "64KiB", "1M": powers of 1024. Not "64KB", which may mean either.
+std::optional<long> parse_bytes(std::string_view text, long most) {
+  long number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  std::size_t shift = 0;
+  if (!unit.empty()) {
+    const std::size_t place = std::string_view("KMGkmg").find(unit.front());
+    const bool is_unit = unit.size() == 1 || unit.substr(1) == "iB";
+    if (place == std::string_view::npos || !is_unit) return std::nullopt;
+    shift = 10 * (place % 3 + 1);
+  }
+  if (number < 0 || number > most >> shift) return std::nullopt;
+  return number << shift;
+}
+
 // A variable that is set and empty counts as not set: shells make no difference either.
 class Reader {
  public:
@@ -55,6 +72,15 @@ class Reader {
       fail(name, *value, fmt::format("a number from {} to {}", low, high));
     }
     return number;
+  }
+
+  std::optional<std::size_t> bytes(const char* name, long low, long high) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    const auto bytes = parse_bytes(*value, high);
+    if (!bytes || *bytes < low)
+      fail(name, *value, fmt::format("a number of bytes from {} to {}, or 64K, 1M", low, high));
+    return static_cast<std::size_t>(*bytes);
   }
 
   std::optional<int> integer(const char* name, int low) const {
@@ -156,21 +182,19 @@ Settings read_settings(const Variables& variables) {
       reader.number("KOLO_SPIN_US", 0, 60'000'000).value_or(settings.spin.count()));
   settings.transport = reader.text("KOLO_TRANSPORT").value_or("");
   settings.host_id = read_host_id(reader);
-  settings.segment_bytes =
-      static_cast<std::size_t>(reader.number("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0));
+  settings.segment_bytes = reader.bytes("KOLO_SEGMENT_BYTES", 64, 1 << 30).value_or(0);
   settings.shape = read_parsed(reader, "KOLO_SHAPE", parse_shape);
   settings.fault = read_parsed(reader, "KOLO_FAULT", parse_faults);
   settings.trace = reader.text("KOLO_TRACE").value_or("");
   settings.tuning = reader.text("KOLO_TUNING").value_or("");
   settings.timeline = reader.text("KOLO_TIMELINE").value_or("");
   settings.shm_single_copy_bytes =
-      static_cast<std::size_t>(reader.number("KOLO_SHM_SINGLE_COPY", 0, 1 << 30)
-                                   .value_or(static_cast<long>(settings.shm_single_copy_bytes)));
+      reader.bytes("KOLO_SHM_SINGLE_COPY", 0, 1 << 30).value_or(settings.shm_single_copy_bytes);
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");
   settings.tcp_buffer_bytes =
-      static_cast<int>(reader.number("KOLO_TCP_BUFFERS", 4096, 1 << 30).value_or(0));
+      static_cast<int>(reader.bytes("KOLO_TCP_BUFFERS", 4096, 1 << 30).value_or(0));
   settings.tcp_lanes =
       static_cast<int>(reader.number("KOLO_TCP_LANES", 1, kMostTcpLanes).value_or(1));
   settings.hello_timeout =

@@ -107,6 +107,16 @@ TEST_CASE("every setting is read") {
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
 
+TEST_CASE("bytes may be in powers of 1024") {
+  for (const char* text : {"65536", "64K", "64k", "64KiB"}) {
+    INFO(text);
+    CHECK(settings_of({{"KOLO_SEGMENT_BYTES", text}}).segment_bytes == 65536);
+  }
+  CHECK(settings_of({{"KOLO_SEGMENT_BYTES", "1G"}}).segment_bytes == std::size_t{1} << 30);
+  CHECK(settings_of({{"KOLO_SHM_SINGLE_COPY", "2M"}}).shm_single_copy_bytes == 2u << 20);
+  CHECK(settings_of({{"KOLO_TCP_BUFFERS", "4M"}}).tcp_buffer_bytes == 4 << 20);
+}
+
 TEST_CASE("an unreadable setting is refused by name") {
   const std::map<std::string, std::vector<std::string>> wrong = {
       {"RANK", {"-1", "x", "1x", "99999999999"}},
@@ -116,11 +126,11 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"KOLO_WAIT", {"sleep"}},
       {"KOLO_SPIN_US", {"-1"}},
       {"KOLO_HOST_ID", {"two words", "\n", std::string(65, 'x')}},
-      {"KOLO_SEGMENT_BYTES", {"1", "64k"}},
+      {"KOLO_SEGMENT_BYTES", {"1", "64KB", "64B", "0.5M", "2G", "-64K", "K", "99999999999G"}},
       {"KOLO_SHAPE", {"1Gbps", "fast", "1Gbit, 1ms"}},
       {"KOLO_FAULT", {"explode", "die"}},
       {"KOLO_TCP_PORTS", {"0", "5-", "-5", "9-8", "1-70000"}},
-      {"KOLO_TCP_BUFFERS", {"4095", "64K", "-1"}},
+      {"KOLO_TCP_BUFFERS", {"4095", "3K", "64 K", "-1"}},
       {"KOLO_TCP_LANES", {"0", "17", "two"}},
       {"KOLO_HELLO_TIMEOUT_MS", {"0"}},
       {"KOLO_PLUGIN_SECONDS", {"0", "86401", "soon"}},
