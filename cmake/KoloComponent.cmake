@@ -1,5 +1,6 @@
 # kolo_library(NAME [OF_PROGRAMS] SOURCES...)   a static library kolo_NAME with alias kolo::NAME and the house's flags; one that
-#                                          only this project's programs link is compiled quickly (KoloQuick.cmake)
+#                                          only this project's programs link is compiled quickly (KoloQuick.cmake), five sources
+#                                          at a time
 # kolo_headers_alone(NAME)                  kolo::NAME without code: kolo_public_headers says which headers it gives
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
@@ -42,6 +43,7 @@ function(kolo_library name)
   target_compile_options(kolo_${name} PRIVATE ${KOLO_LIBRARY_OPTIONS})
   if(arg_OF_PROGRAMS)
     kolo_precompiled(kolo_${name} FOR programs)
+    set_target_properties(kolo_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
   else()
     kolo_precompiled(kolo_${name} FOR libraries)
   endif()

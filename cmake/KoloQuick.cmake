@@ -4,7 +4,8 @@
 #
 # kolo_precompiled(TARGET FOR libraries|programs|tests)   TARGET's sources begin with the headers that most of its kind want,
 #                                                         read once
-# kolo_one_unit(TARGET SOURCES...)                        these sources of TARGET are compiled as one
+#
+# Tests and the libraries of programs are also compiled five sources at a time, in every tree (KoloTest.cmake, KoloComponent.cmake).
 #
 # A source with compile options of its own needs SKIP_PRECOMPILE_HEADERS: g++ refuses headers compiled by others.
 
@@ -18,6 +19,11 @@ set(KOLO_PRECOMPILED_tests "${PROJECT_SOURCE_DIR}/test/support/catch.h" <algorit
 
 # Most of a test runs once: to compile it takes longer. (What may be uninitialized, g++ guesses then.)
 set(KOLO_TEST_OPTIONS $<$<CONFIG:Release>:-Og> $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
+
+# What is undefined is looked for in what is tested; in the tests, too, that takes half of their compilers' time.
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*undefined")
+  list(APPEND KOLO_TEST_OPTIONS -fno-sanitize=undefined)
+endif()
 
 # The target that compiles them; its own source is empty. Programs and libraries differ in their flags.
 function(kolo_precompile_for kind target)
@@ -49,9 +55,4 @@ function(kolo_precompiled target _ kind)
     kolo_precompile_for(${kind} ${from})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${from})
-endfunction()
-
-function(kolo_one_unit target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${target})
 endfunction()

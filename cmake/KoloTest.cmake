@@ -1,6 +1,7 @@
-# kolo_test(NAME SOURCES... LIBS targets... [LABELS words...] [COST seconds])
+# kolo_test(NAME SOURCES... LIBS targets... [APART sources...] [LABELS words...] [COST seconds])
 #                                              one Catch2 program, each of its cases a ctest of its own: NAME.case
 #
+# Some sources are compiled as one, in half the time; those that are APART, since their names are those of others, are not.
 # A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
 # The label `slow` keeps a program out of the sanitizers' runs; `one_thread` out of KOLO_THREADS_ONLY's build.
 # ctest begins with what has the highest COST, here some seconds under a sanitizer, so that no long case is alone at the end.
@@ -15,7 +16,7 @@ find_package(Catch2 REQUIRED)
 include(Catch)
 
 function(kolo_test name)
-  cmake_parse_arguments(arg "" "COST" "LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "COST" "LIBS;APART;LABELS" ${ARGN})
   if(NOT arg_COST)
     set(arg_COST 0)
   endif()
@@ -28,7 +29,9 @@ function(kolo_test name)
       target_link_libraries(kolo_catch PUBLIC Catch2::Catch2)
     endif()
   endif()
-  kolo_program(${name} ${arg_UNPARSED_ARGUMENTS})
+  kolo_program(${name} ${arg_UNPARSED_ARGUMENTS} ${arg_APART})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
   kolo_precompiled(${name} FOR tests)
   target_compile_options(${name} PRIVATE ${KOLO_TEST_OPTIONS})
