@@ -7,6 +7,7 @@
 #include <string_view>
 #include <thread>
 
+#include "collectives/failure_text.h"
 #include "transports/error.h"
 #include "transports/launch/one_voice.h"
 
@@ -20,17 +21,6 @@ using namespace std::chrono_literals;
 constexpr auto kCauseTakes = 200ms;
 
 constexpr std::string_view kLessMemory = "; a smaller --max-bytes or fewer --ranks need less";
-
-// kolo's communicator posts "text [code]".
-std::string without_code(std::string text) {
-  const auto bracket = text.rfind(" [");
-  if (bracket == std::string::npos || text.back() != ']') return text;
-  const std::string code = text.substr(bracket + 2, text.size() - bracket - 3);
-  for (int i = 0; i <= static_cast<int>(ErrorCode::kSystem); ++i) {
-    if (code == to_string(static_cast<ErrorCode>(i))) return text.substr(0, bracket);
-  }
-  return text;
-}
 
 void wait_for_news(Store& store) {
   const auto deadline = Clock::now() + kCauseTakes;
@@ -46,7 +36,7 @@ std::string first_cause(Store& store, int rank, const std::exception& failure) {
               : by_rank(rank, failure.what()) + std::string(is_memory ? kLessMemory : "");
   try {
     if (!is_ours) wait_for_news(store);
-    return without_code(store.post_failure(own));
+    return failure_from(store.post_failure(own)).what();
   } catch (const Error&) {
     return own;  // the store is gone as well
   }

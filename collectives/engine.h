@@ -217,6 +217,7 @@ class Engine {
   bool run_at_hand(Operation& operation);
   bool is_wanted() const;
   bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
+  static bool has_been_away(Operation& operation);
   void say_who_is_awaited(std::span<Operation* const> running);
   void compare_calls(const Operation& operation);
   void hear_calls(const CallHeader& mine);

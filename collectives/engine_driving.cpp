@@ -19,6 +19,9 @@ constexpr std::uint64_t kRoundsBeforeLook = 64;
 // Between two looks of the progress thread whether replays wait for a rank that is lost.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
 
+// By no more is a deadline noticed too late where somebody waits.
+constexpr auto kAway = std::chrono::milliseconds(500);
+
 constexpr auto kNever = Deadline::max();
 
 bool is_message(const Operation& operation) { return operation.direction != kNoDirection; }
@@ -261,10 +264,23 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
       operation->next_words = Clock::now() + kWorthSaying;
       return true;
     }
-    if (until == operation->deadline) throw timed_out(*operation);
+    if (until == operation->deadline) {
+      if (has_been_away(*operation)) return true;
+      throw timed_out(*operation);
+    }
   }
   if (due && until == due->deadline) throw timed_out(*due);
   return false;
+}
+
+// A deadline that was passed long ago: this rank computed meanwhile, or was stopped, and nobody
+// waited. The peers have their time anew.
+bool Engine::has_been_away(Operation& operation) {
+  const auto now = Clock::now();
+  if (now - operation.deadline < kAway) return false;
+  operation.deadline = now + operation.timeout;
+  operation.next_words = now + kWorthSaying;
+  return true;
 }
 
 // What is counted of this wait.

@@ -138,7 +138,8 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
 // A group's ranks have numbers of their own, but its failure is the whole job's.
 Error Engine::in_group(const Error& error) const {
   if (members_.empty()) return error;
-  return {error.code(), error.peer(),
+  const bool is_member = error.peer() >= 0 && error.peer() < size_;
+  return {error.code(), is_member ? job_rank(error.peer()) : error.peer(),
           fmt::format("{} (in a group, whose ranks 0 to {} are the job's ranks {})", error.what(),
                       size_ - 1, fmt::join(members_, ", "))};
 }

@@ -30,15 +30,21 @@ int leading_rank(std::string_view text) {
 }  // namespace
 
 std::string to_text(const Error& failure) {
-  return fmt::format("{} [{}]", failure.what(), to_string(failure.code()));
+  const std::string peer =
+      failure.peer() == kNoPeer ? "" : fmt::format(", rank {}", failure.peer());
+  return fmt::format("{} [{}{}]", failure.what(), to_string(failure.code()), peer);
 }
 
 Error failure_from(std::string_view text) {
+  const auto bracket = text.rfind(" [");
+  const std::string_view words = bracket == std::string_view::npos || !text.ends_with(']')
+                                     ? std::string_view()
+                                     : text.substr(bracket + 2, text.size() - bracket - 3);
+  const auto comma = words.find(", ");
   for (const ErrorCode code : kCodes) {
-    const std::string ending = fmt::format(" [{}]", to_string(code));
-    if (!text.ends_with(ending)) continue;
-    text.remove_suffix(ending.size());
-    return {code, leading_rank(text), std::string(text)};
+    if (words.substr(0, comma) != to_string(code)) continue;
+    const std::string_view rank = comma == std::string_view::npos ? "" : words.substr(comma + 2);
+    return {code, leading_rank(rank), std::string(text.substr(0, bracket))};
   }
   const bool is_gone = text.find(" is gone") != std::string_view::npos;
   return {is_gone ? ErrorCode::kPeerLost : ErrorCode::kAborted, leading_rank(text),

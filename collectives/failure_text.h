@@ -11,11 +11,12 @@
 
 namespace kolo {
 
-// The store keeps one text; the code travels at its end: "rank 1 called ... [mismatch]".
+// The store keeps one text; code and peer travel at its end: "rank 1 called ... [mismatch, rank
+// 1]".
 std::string to_text(const Error& failure);
 
-// The same again; the peer is the rank that the text begins with, or kNoPeer. Any text is a
-// failure: without a code it is one that the store's server has posted, which sees ranks die.
+// The same again. Any text is a failure: without a code it is one that the store's server has
+// posted, which sees ranks die, and the peer is the rank that it begins with, or kNoPeer.
 Error failure_from(std::string_view text);
 
 // For whom a rank waits: to receive a message from it, or for anything else.

@@ -45,7 +45,7 @@ class Operation {
   Update update;
   std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it
   std::vector<std::size_t> lengths;        // what the binding's lengths are a view of
-  std::chrono::milliseconds timeout{};     // from its issue on
+  std::chrono::milliseconds timeout{};     // from its issue on, or from when somebody looks again
   Deadline deadline{};                     // zero: not yet needed
   bool is_started = false;
   bool is_repeat = false;   // its binding is header and buffers, and nothing else

@@ -82,7 +82,9 @@ struct CallOptions {
   // one likes, with the same buffers.
   bool is_persistent = false;
   // From the issue to the end of the operation; 0: the communicator's. Ranks may differ: the
-  // shortest ends it for all.
+  // shortest ends it for all. What passes while this rank does something else, or is stopped, and
+  // nobody makes progress, does not count against its peers: who then waits gives them the whole
+  // time anew.
   std::chrono::milliseconds timeout{0};
   // Of kScaledSum, and of nothing else: what this rank's elements are multiplied by before they are
   // summed, which may differ from rank to rank (as in NCCL's ncclRedOpCreatePreMulSum). Finite in

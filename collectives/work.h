@@ -25,13 +25,14 @@ class Work {
 
   bool is_valid() const { return operation_ != nullptr; }
 
-  // True once the operation is done, well or badly (on a stream: once the device has done it);
-  // makes progress for the whole communicator, without blocking.
+  // True once the operation is done, well or badly, which wait() says (on a stream: once the device
+  // has done it); makes progress for the whole communicator, without blocking.
   bool test();
 
   // Returns when it is done; throws what went wrong. May be called again. The deadline is the
-  // communicator's timeout, counted from the issue of the operation, or the one given here if that
-  // is earlier: then the operation goes on, and may be waited for again.
+  // communicator's timeout, counted from the issue of the operation (CallOptions::timeout), or the
+  // one given here if that is earlier: then kDeadline of nobody (Error::peer() is kNoPeer) is
+  // thrown, the operation goes on, and may be waited for again.
   void wait();
   void wait(Deadline deadline);
 

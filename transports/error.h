@@ -32,7 +32,8 @@ class Error : public std::runtime_error {
 
   ErrorCode code() const { return code_; }
 
-  // The rank that the failure came from, or kNoPeer.
+  // The rank that the failure came from, by its number in the job, not in a group; or kNoPeer. The
+  // same on all ranks that hear of one failure.
   int peer() const { return peer_; }
 
  private:

@@ -168,10 +168,9 @@ std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadlin
   }
   if (who.size == 1) return make_local_store();
   throw std::invalid_argument(
-      fmt::format("WORLD_SIZE={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says "
-                  "where the ranks meet: "
-                  "start them with kolo-run, or set these",
-                  who.size));
+      fmt::format("{}={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says where the "
+                  "ranks meet: start them with kolo-run, or set these",
+                  settings.size_variable, who.size));
 }
 
 }  // namespace
@@ -193,7 +192,7 @@ LaunchEnvironment launch_environment() {
   who.local_size = settings.local_size.value_or(settings.local_rank ? 0 : who.size);
   if (who.rank >= who.size) {
     throw std::invalid_argument(
-        fmt::format("RANK={} must be less than WORLD_SIZE={}", who.rank, who.size));
+        fmt::format("RANK={} must be less than {}={}", who.rank, settings.size_variable, who.size));
   }
   const bool is_known = who.local_size > 0;
   if (who.local_rank >= (is_known ? who.local_size : who.size)) {

@@ -101,6 +101,41 @@ WaitKind read_wait(const Reader& reader) {
   fail("KOLO_WAIT", *text, "one of auto, spin, yield, block");
 }
 
+// Who says which rank a process is, and by what names; null: it does not say that.
+struct Launcher {
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+  const char* local_size;
+};
+constexpr Launcher kLauncher = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+constexpr Launcher kOtherLaunchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},  // Open MPI's mpirun
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},                                   // MVAPICH's
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},  // MPICH's
+    // Slurm's srun; in a batch script, which is no rank, nobody sets the second.
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
+
+void read_place(const Reader& reader, const Launcher& launcher, Settings& settings) {
+  settings.rank = reader.integer(launcher.rank, 0);
+  settings.size = reader.integer(launcher.size, 1);
+  settings.local_rank = reader.integer(launcher.local_rank, 0);
+  if (launcher.local_size != nullptr) settings.local_size = reader.integer(launcher.local_size, 1);
+  settings.size_variable = launcher.size;
+}
+
+void read_place(const Reader& reader, Settings& settings) {
+  read_place(reader, kLauncher, settings);
+  if (settings.rank || settings.size || settings.local_rank || settings.local_size) return;
+  for (const Launcher& launcher : kOtherLaunchers) {
+    // A launcher's single process may as well be somebody's shell.
+    if (!reader.text(launcher.rank) || reader.integer(launcher.size, 1).value_or(1) == 1) continue;
+    return read_place(reader, launcher, settings);
+  }
+}
+
 void read_ports(const Reader& reader, Settings& settings) {
   const auto text = reader.text("KOLO_TCP_PORTS");
   if (!text) return;
@@ -167,10 +202,7 @@ std::string_view to_string(WaitKind kind) {
 Settings read_settings(const Variables& variables) {
   const Reader reader(variables);
   Settings settings;
-  settings.rank = reader.integer("RANK", 0);
-  settings.size = reader.integer("WORLD_SIZE", 1);
-  settings.local_rank = reader.integer("LOCAL_RANK", 0);
-  settings.local_size = reader.integer("LOCAL_WORLD_SIZE", 1);
+  read_place(reader, settings);
   settings.store = reader.text("KOLO_STORE").value_or("");
   settings.master_host = reader.text("MASTER_ADDR").value_or("");
   settings.master_port =

@@ -23,11 +23,13 @@ std::string_view to_string(WaitKind kind);
 
 struct Settings {
   // --- who am I: set by launchers (kolo-run, torchrun (which needs KOLO_STORE, too), ...), all or
-  // none of the first two ---
-  std::optional<int> rank;        // RANK
-  std::optional<int> size;        // WORLD_SIZE
-  std::optional<int> local_rank;  // LOCAL_RANK
-  std::optional<int> local_size;  // LOCAL_WORLD_SIZE
+  // none of the first two; where they are not set, the names of MPI's launchers and of srun for the
+  // same, if they say that there are several ranks ---
+  std::optional<int> rank;                   // RANK
+  std::optional<int> size;                   // WORLD_SIZE
+  std::optional<int> local_rank;             // LOCAL_RANK
+  std::optional<int> local_size;             // LOCAL_WORLD_SIZE
+  std::string size_variable = "WORLD_SIZE";  // that has said so
 
   // --- where do we meet ---
   std::string

@@ -119,13 +119,14 @@ class TcpStore final : public Store {
 
   void note(std::string_view key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
+    if (has_ended_well()) return;
     throw_if_over(Kind::kSet);
     ask_later({Kind::kSet, 0, 0, std::string(key), std::string(value)}, nullptr);
   }
 
   std::shared_ptr<const Answer> ask(std::string_view key) override {
     const std::lock_guard lock(mutex_);
-    throw_if_over(Kind::kTryGet);
+    if (!has_ended_well()) throw_if_over(Kind::kTryGet);
     const auto answer = std::make_shared<Answer>();
     look();
     if (is_over_ || last_patience() <= Clock::now()) {  // who hangs is not asked for more
@@ -352,12 +353,19 @@ class TcpStore final : public Store {
     changed_.notify_all();
   }
 
+  // Rank 0, which serves it, may be the first that is done: those that go on do without it, and
+  // hear of each other by their channels.
+  bool has_ended_well() const { return is_over_ && !failure_; }
+
   void throw_if_over(Kind kind) {
     if (failure_ && kind == Kind::kGet) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
     if (!is_over_) return;
-    throw Error(failure_ ? ErrorCode::kAborted : ErrorCode::kUnavailable, kNoPeer,
-                failure_ ? *failure_
-                         : fmt::format("{} has ended in good order: the job is over", describe()));
+    if (failure_) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
+    const std::string server = server_ == kNoPeer ? "the process" : fmt::format("rank {}", server_);
+    throw Error(ErrorCode::kUnavailable, server_,
+                fmt::format("{}, which served {}, has ended: keep {} until all ranks are done, or "
+                            "have kolo-run serve the ranks, or a file (KOLO_STORE)",
+                            server, describe(), server_ == kNoPeer ? "it" : server));
   }
 
   // std::invalid_argument where it is too long.

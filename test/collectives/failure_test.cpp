@@ -290,6 +290,29 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that waits
                             ReduceOp::kSum, call);
   });
   require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 1 alive");
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
+}
+
+TEST_CASE("what passes while a rank computes is not held against its peers") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
+    std::vector<float> data(4096, 1);
+    const auto issue_and_compute = [&] {
+      Work work =
+          communicator.all_reduce_async(data.data(), data.data(), data.size(),
+                                        ElementType::kFloat32, ReduceOp::kSum, {.timeout = 100ms});
+      const auto end = Clock::now() + 700ms;
+      while (Clock::now() < end) std::this_thread::yield();
+      return work;
+    };
+    issue_and_compute().wait();
+    expect(data[4095] == 2, "a sum of both");
+    if (communicator.rank() == 0) return issue_and_compute().wait();
+    while (!communicator.failure()) std::this_thread::yield();  // and does not call
+  });
+  CHECK(outcomes[1].text.empty());
+  CHECK(outcomes[0].code == ErrorCode::kDeadline);
+  CHECK_THAT(outcomes[0].text, ContainsSubstring("timed out after 0.1 s"));
 }
 
 TEST_CASE("a call's own timeout is the one that counts, whichever form it is issued in") {
@@ -399,6 +422,8 @@ TEST_CASE("a rank that leaves too early fails the others at once") {
   REQUIRE(outcomes[0].text.find("rank 2") != std::string::npos);
   REQUIRE(outcomes[0].text.find("all_reduce #1") != std::string::npos);
   REQUIRE(outcomes[1].text == outcomes[0].text);
+  REQUIRE(outcomes[0].peer == 2);
+  REQUIRE(outcomes[1].peer == 2);
 }
 
 TEST_CASE("a communicator destroyed with work in flight ends the job with that cause") {

@@ -151,6 +151,8 @@ TEST_CASE("a failure in a group is everybody's, and says whose ranks it speaks o
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
     CHECK(outcome.code == ErrorCode::kMismatch);
+    CHECK((outcome.peer == 1 || outcome.peer == 2));  // of the job, not of the group
+    CHECK(outcome.peer == outcomes[0].peer);
     CHECK_THAT(outcome.text, ContainsSubstring("broadcast #0") &&
                                  ContainsSubstring("whose ranks 0 to 1 are the job's ranks 1, 2"));
   }

@@ -155,4 +155,32 @@ TEST_CASE("abort and the destructor are not held up by a store that hangs") {
   CHECK(says_enough == aborts);
 }
 
+// As where rank 0 has served it, and returned from main.
+TEST_CASE("who waits goes on though the store has ended in good order") {
+  std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
+  std::promise<void> is_over;
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>&) {
+    const auto store = connect_tcp_store("127.0.0.1", server->port(), Clock::now() + kPatience, 0);
+    CommunicatorOptions options;
+    options.transport = "inproc";
+    Communicator communicator(rank, 2, store, options);
+    std::vector<float> data(1000);
+    communicator.barrier();
+    if (rank == 0) server.reset();
+    communicator.barrier();
+    if (rank == 0) {
+      is_over.get_future().wait_for(kPatience);
+    } else {  // long enough to ask the store about the other
+      const auto failed = outcome_of([&] {
+        communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                                ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
+      });
+      is_over.set_value();
+      expect(failed.code == ErrorCode::kDeadline && failed.peer == 0, failed.text);
+      expect(failed.text.find("timed out after 2.0 s") != std::string::npos, failed.text);
+    }
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
 }  // namespace kolo::test

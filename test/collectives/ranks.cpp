@@ -21,11 +21,11 @@ RankOutcome outcome_of(const std::function<void()>& body) {
     body();
     return {};
   } catch (const Error& error) {
-    return {error.what(), error.code(), false};
+    return {error.what(), error.code(), false, error.peer()};
   } catch (const std::invalid_argument& error) {
-    return {error.what(), std::nullopt, true};
+    return {error.what(), std::nullopt, true, kNoPeer};
   } catch (const std::exception& error) {
-    return {error.what(), std::nullopt, false};
+    return {error.what(), std::nullopt, false, kNoPeer};
   }
 }
 

@@ -23,6 +23,7 @@ struct RankOutcome {
   std::string text;               // what() of what was thrown, empty where nothing was
   std::optional<ErrorCode> code;  // of a kolo::Error
   bool is_bug = false;            // std::invalid_argument
+  int peer = kNoPeer;             // of a kolo::Error
 };
 
 // What comes of `body`.

@@ -107,6 +107,39 @@ TEST_CASE("every setting is read") {
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
 
+TEST_CASE("MPI's launchers and srun say which rank a process is, where nobody else does") {
+  using Variables = std::map<std::string, std::string>;
+  const Variables launched[] = {
+      {{"OMPI_COMM_WORLD_RANK", "3"},
+       {"OMPI_COMM_WORLD_SIZE", "4"},
+       {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
+      {{"MV2_COMM_WORLD_RANK", "3"},
+       {"MV2_COMM_WORLD_SIZE", "4"},
+       {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+       {"MV2_COMM_WORLD_LOCAL_SIZE", "2"}},
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}},
+      {{"SLURM_PROCID", "3"},
+       {"SLURM_STEP_NUM_TASKS", "4"},
+       {"SLURM_NTASKS", "9"},
+       {"SLURM_LOCALID", "1"}}};
+  for (Variables variables : launched) {
+    const std::string first = variables.begin()->first;
+    INFO(first);
+    const Settings settings = settings_of(variables);
+    CHECK(settings.rank == 3);
+    CHECK(settings.size == 4);
+    CHECK(settings.local_rank == 1);
+    CHECK(settings.local_size.value_or(2) == 2);
+    variables["RANK"] = "0";
+    CHECK(settings_of(variables).rank == 0);
+    CHECK_FALSE(settings_of(variables).size);  // as it was forgotten
+  }
+  CHECK_FALSE(settings_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}).rank);
+  CHECK_FALSE(settings_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}).rank);  // a batch script
+  CHECK(settings_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).size_variable == "PMI_SIZE");
+}
+
 TEST_CASE("bytes may be in powers of 1024") {
   for (const char* text : {"65536", "64K", "64k", "64KiB"}) {
     INFO(text);

@@ -111,3 +111,26 @@ TEST_CASE("who comes when rank 0 has ended is told that the job may be over, and
                     ContainsSubstring("start rank 0, which serves it") &&
                         ContainsSubstring("over: see its last output"));
 }
+
+TEST_CASE(
+    "a store that has ended in good order takes what is noted, knows nothing, and fails nobody") {
+  std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
+  const auto store = connect_tcp_store("127.0.0.1", server->port(), in_seconds(20), 0);
+  store->set("key", "value");
+  server.reset();
+  store->note("key", "another");
+  const auto answer = store->ask("key");
+  for (const auto end = in_seconds(20); !answer->has_come && Clock::now() < end;) store->failure();
+  CHECK(answer->has_come);
+  CHECK_FALSE(store->failure());
+  store->note("key", "another");
+  const auto second = store->ask("key");
+  CHECK(second->has_come);
+  CHECK_FALSE(second->value);
+  CHECK_THROWS_WITH(store->set("key", "value"),
+                    ContainsSubstring("rank 0, which served the store at 127.0.0.1:") &&
+                        ContainsSubstring("has ended") &&
+                        ContainsSubstring("keep rank 0 until all ranks are done"));
+  CHECK_FALSE(store->failure());
+  store->leave();
+}
