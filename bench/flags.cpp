@@ -188,7 +188,9 @@ void add_timing(CLI::App& command, Arguments& result, Typed& typed) {
       ->capture_default_str();
   command.add_option("--passes", result.passes, "How often the libraries take turns")
       ->capture_default_str();
-  command.add_option("--seconds", result.seconds, "Per size and library, where --iterations is 0")
+  command
+      .add_option("--seconds", result.seconds,
+                  "Per size and library, where --iterations is 0; 2000 iterations a pass at most")
       ->capture_default_str();
   command.add_flag("--no-check", typed.is_unchecked, "Do not check the results");
   command.add_option("--json", result.json,

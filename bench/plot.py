@@ -94,6 +94,7 @@ def read_lines(path):
 
 
 def read_rows(paths, least_bytes):
+    """Those to be drawn, and how many others have wrong results."""
     rows = []
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
@@ -108,9 +109,12 @@ def read_rows(paths, least_bytes):
                 refuse(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
             if row["bytes"] >= least_bytes:
                 rows.append(escaped({**row, **UNKNOWN} if is_no_floor(row) else row))
-    if not known(rows):
+    right = [row for row in rows if not row.get("wrong")]
+    have_sizes = {row["collective"] for row in right if row["bytes"] > 0}  # beside which a size of 0 has no place on the axis
+    drawn = [row for row in right if row["bytes"] > 0 or row["collective"] not in have_sizes]
+    if not known(drawn):
         refuse(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size, and no disturbed floors")
-    return rows
+    return drawn, len(rows) - len(right)
 
 
 def say_what_is_unknown(rows):
@@ -462,16 +466,17 @@ def main():
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
     formats = formats_of(arguments.format)
-    rows = read_rows(arguments.files, 0 if arguments.overview else 1)
+    rows, wrong = read_rows(arguments.files, 0 if arguments.overview else 1)
+    os.environ["MPLBACKEND"] = "Agg"  # whatever it was: windows are not wanted here
     try:
-        import matplotlib
+        import matplotlib.pyplot as plt
     except ImportError:
         # Distributions install it for their own Python, which need not be the first in PATH.
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(SYSTEM_PYTHON) != os.path.realpath(sys.executable):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
         fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    if wrong:
+        say(f"left out: {count_text(wrong, 'row')} with wrong results, whose times say nothing")
     if not arguments.overview:  # which has no floors
         say_what_is_unknown(rows)
     folder = Path(arguments.out)

@@ -21,7 +21,9 @@
 // holds no elements may be null. Buffers of reductions are aligned to their elements; what is only
 // moved may lie anywhere. Until an operation is over, what it reads must stay as it is, and what it
 // writes is nobody's. What failed may have written part of it. The destructor ends what is in
-// flight without moving it on: an exception may have taken the buffers already.
+// flight without moving it on: an exception may have taken the buffers already. A progress thread
+// moves it on until then: there, buffers are to be made before the communicator, which so ends
+// before them.
 //
 // Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
 // kolo::Error for the rest.

@@ -18,11 +18,9 @@ import textwrap
 from collections import OrderedDict
 from pathlib import Path
 
+os.environ["MPLBACKEND"] = "Agg"  # whatever it was: windows are not wanted here
 try:
-    import matplotlib
     import matplotlib.colors
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot
 except ImportError:
     sys.exit(3)

@@ -257,7 +257,12 @@ std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variab
     if (end + 1 == variable.size()) continue;  // empty: as good as not set
     if (std::ranges::find(known, name) != known.end()) continue;
     if (std::ranges::find(kReadElsewhere, name) != kReadElsewhere.end()) continue;
-    unknown.push_back({std::string(name), nearest_word(name, known, kPrefix.size())});
+    const std::string beginning = fmt::format("{}_", name);
+    const auto longer = std::ranges::find_if(
+        known, [&](const std::string& one) { return one.starts_with(beginning); });
+    unknown.push_back({std::string(name), longer != known.end()
+                                              ? *longer
+                                              : nearest_word(name, known, kPrefix.size())});
   }
   std::ranges::sort(unknown, {}, &UnknownSetting::name);
   return unknown;

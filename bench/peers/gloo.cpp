@@ -163,6 +163,8 @@ class Gloo : public Library {
         if (reduction(problem.type, problem.op) != nullptr) return {};
         return fmt::format("no {} of {}", to_string(problem.op), to_string(problem.type));
       case Collective::kAllGather:
+        if (problem.count == 0) return "its all-gather of nothing divides by zero";
+        return is_even ? "" : "it takes equal chunks only";
       case Collective::kGather:
       case Collective::kScatter:
         return is_even ? "" : "it takes equal chunks only";

@@ -5,6 +5,7 @@
 // While a thread of the communicator's moves the sum of one buffer, the program prepares the next.
 // Without that thread an operation moves only while the program is inside a call of the
 // communicator, or in wait(), test() or progress().
+#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -13,14 +14,16 @@
 int main() try {
   kolo::CommunicatorOptions options;
   options.progress_thread = true;
+  // Before the communicator, whose thread may still write to them where an exception ends all this.
+  std::vector<float> first(100'000), second(100'000);
   auto communicator = kolo::Communicator::from_environment(options);
   const auto mine = static_cast<float>(communicator.rank() + 1);
 
-  std::vector<float> first(100'000, mine);
+  std::ranges::fill(first, mine);
   kolo::Work work =
       communicator.all_reduce_async(first.data(), first.data(), first.size(),
                                     kolo::ElementType::kFloat32, kolo::ReduceOp::kAverage);
-  std::vector<float> second(100'000, 10 * mine);
+  std::ranges::fill(second, 10 * mine);
   work.wait();
   communicator.all_reduce(std::span<float>(second), kolo::ReduceOp::kMax);
 

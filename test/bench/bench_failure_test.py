@@ -56,6 +56,7 @@ class Mistakes(Complaint):
             "--ranks 0: expected 1 to 1024": ["allreduce", "--ranks", "0"],
             "--ranks 2.5: expected a whole number": ["allreduce", "--ranks", "2.5"],
             "--factor x: expected a whole number": ["allreduce", "--factor", "x"],
+            "--factor: expected 2 to 2^32 - 1": ["allreduce", "--factor", "-1"],
             "--seconds soon: expected a number": ["allreduce", "--seconds", "soon"],
             "--max-bytes needs a value": ["allreduce", "--max-bytes"],
             "--max-bytes: '3x' is no size": ["allreduce", "--max-bytes", "3x"],

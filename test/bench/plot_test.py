@@ -13,6 +13,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
@@ -385,6 +386,23 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
                 self.assertTrue(self.files(rows))
         run = {"machine": "M$a$" * 300, "cores": 2, "kernel": "K\n", "commit": "$c$"}
         self.assertTrue(self.files([row("kolo", "$x$", 0, 5, collective="barrier", busbw_GBps=None, run=run)], "--overview"))
+
+    def test_what_is_wrong_is_left_out_and_said(self):
+        rows = [row("kolo", "shm", 8, 5), row("kolo", "shm", 64, 6, wrong=3), row("gloo", "tcp", 8, 7, wrong=1)]
+        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        self.assertEqual(self.errors, "kolo-bench plot: left out: 2 rows with wrong results, whose times say nothing\n")
+        self.assertIn("<!-- 8 B -->", picture)
+        self.assertNotIn("<!-- 64 B -->", picture)
+        self.assertNotIn("gloo", picture)
+
+    def test_a_size_of_nothing_is_beside_others_none(self):
+        rows = [row("kolo", "shm", size, 5, busbw_GBps=None if size == 0 else 1) for size in (0, 8, 64)]
+        self.assertTrue(self.files(rows, "--overview"))
+        self.assertTrue(self.files(rows[:1], "--overview"))
+
+    def test_a_backend_of_the_users_draws_nothing_else(self):
+        with mock.patch.dict(os.environ, MPLBACKEND="nonsense"):
+            self.assertTrue(self.files([row("kolo", "shm", 8, 5)]))
 
     def test_disturbed_floors_that_are_left_out_are_said(self):
         floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]

@@ -190,6 +190,7 @@ TEST_CASE("a variable that looks like a setting and is none is named, with the o
   const std::string none = " is no setting of kolo's, and nothing reads it";
   for (const auto& [name, meant] :
        std::map<std::string, std::string>{{"KOLO_SEGMENT_BYTE", "KOLO_SEGMENT_BYTES"},
+                                          {"KOLO_TIMEOUT", "KOLO_TIMEOUT_MS"},
                                           {"KOLO_SEGEMENT_BYTES", "KOLO_SEGMENT_BYTES"},
                                           {"KOLO_TCP_PORT", "KOLO_TCP_PORTS"},
                                           {"KOLO_TRANSPROT", "KOLO_TRANSPORT"},
@@ -197,8 +198,8 @@ TEST_CASE("a variable that looks like a setting and is none is named, with the o
                                           {"KOLO_WAITS", "KOLO_WAIT"}}) {
     CHECK(said_of({name + "=4"}) == name + none + "; is " + meant + " meant?\n");
   }
-  CHECK(said_of({"KOLO_TIMEOUT=9", "KOLO_COLOR=red", "KOLO_=1"}) ==
-        "KOLO_" + none + "\nKOLO_COLOR" + none + "\nKOLO_TIMEOUT" + none + "\n");
+  CHECK(said_of({"KOLO_LANGUAGE=9", "KOLO_COLOR=red", "KOLO_=1"}) ==
+        "KOLO_" + none + "\nKOLO_COLOR" + none + "\nKOLO_LANGUAGE" + none + "\n");
   CHECK(said_of({"KOLO_WAITS=", "KOLO_WAITS", "KOLOWAIT=1", "WAIT=1", "RANKS=2", "=", ""}).empty());
 }
 
