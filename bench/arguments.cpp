@@ -271,7 +271,6 @@ void require_sense(const Arguments& arguments) {
   require(problem.servers >= 0 && problem.servers < arguments.ranks,
           fmt::format("--servers {}: at least one of the {} ranks must work", problem.servers,
                       arguments.ranks));
-  require(arguments.factor >> 32 == 0, "--factor: expected 2 to 2^32 - 1");
   require(arguments.passes >= 1 && arguments.passes <= 100,
           fmt::format("--passes {}: expected 1 to 100", arguments.passes));
   require(arguments.iterations >= 0,

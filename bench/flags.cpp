@@ -120,6 +120,7 @@ void add_end_of_help(CLI::App& command, SizesOf sizes) {
 }
 
 void take_sizes(const Typed& typed, Arguments& result) {
+  require(result.factor >> 32 == 0, "--factor: expected 2 to 2^32 - 1");
   result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
   result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
   if (typed.bytes.empty()) return;

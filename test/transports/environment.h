@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace kolo::test {
@@ -35,5 +37,15 @@ class Environment {
  private:
   std::map<std::string, std::optional<std::string>> old_;
 };
+
+// What the call says it will not take.
+inline std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
 
 }  // namespace kolo::test
