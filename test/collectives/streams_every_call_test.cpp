@@ -181,7 +181,8 @@ Played play(const Operation& operation, const std::string& function, int nth) {
 std::vector<int> which_of(int calls) {
   std::vector<int> which;
   if (kIsThreadSanitized && calls > 1) return {1, calls};
-  for (int nth = 1; nth <= calls; nth += nth < (kIsSanitized ? 2 : 12) ? 1 : 1 + nth / 4)
+  for (int nth = 1; nth <= calls;
+       nth += nth < (kIsSanitized ? 2 : 12) ? 1 : 1 + nth / (kIsSanitized ? 1 : 4))
     which.push_back(nth);
   if (calls > 0 && which.back() != calls) which.push_back(calls);
   return which;
