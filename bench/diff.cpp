@@ -60,6 +60,8 @@ bool is_usually_in_place(const Point& point) {
 }
 
 double positive(const nlohmann::json& row, const char* name) {
+  if (!row.at(name).is_number())
+    throw std::invalid_argument(fmt::format("'{}' is no number", name));
   const double value = row.at(name);
   if (!(value > 0)) throw std::invalid_argument(fmt::format("'{}' is not above 0", name));
   return value;
@@ -114,6 +116,13 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   return {point, saved};
 }
 
+// Without the library's own number: "[json.exception.out_of_range.403] key 'ranks' not found".
+std::string words_of(const std::exception& error) {
+  const std::string text = error.what();
+  const auto bracket = text.starts_with("[json.exception") ? text.find("] ") : std::string::npos;
+  return bracket == std::string::npos ? text : text.substr(bracket + 2);
+}
+
 Rows read_rows(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
@@ -136,7 +145,7 @@ Rows read_rows(const std::string& path) {
           "{}:{}: is no JSON: expected lines as kolo-bench's --json writes them", path, number));
     } catch (const std::exception& error) {  // fields that are not there, or are something else
       throw std::invalid_argument(
-          fmt::format("{}:{}: no row of kolo-bench: {}", path, number, error.what()));
+          fmt::format("{}:{}: no row of kolo-bench: {}", path, number, words_of(error)));
     }
   }
   if (rows.empty())

@@ -27,6 +27,7 @@ import re
 import signal
 import sys
 from collections import namedtuple
+from importlib.util import find_spec
 from pathlib import Path
 
 from plot_colors import looks_of
@@ -466,15 +467,17 @@ def main():
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
     formats = formats_of(arguments.format)
-    rows, wrong = read_rows(arguments.files, 0 if arguments.overview else 1)
-    os.environ["MPLBACKEND"] = "Agg"  # whatever it was: windows are not wanted here
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
+    if find_spec("matplotlib") is None:  # before anything is read, which may be a pipe
         # Distributions install it for their own Python, which need not be the first in PATH.
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(SYSTEM_PYTHON) != os.path.realpath(sys.executable):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
         fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
+    rows, wrong = read_rows(arguments.files, 0 if arguments.overview else 1)
+    os.environ["MPLBACKEND"] = "Agg"  # whatever it was: windows are not wanted here
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        fail(f"matplotlib cannot be imported: {error}")
     if wrong:
         say(f"left out: {count_text(wrong, 'row')} with wrong results, whose times say nothing")
     if not arguments.overview:  # which has no floors

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "train/comparability.h"
@@ -118,6 +120,11 @@ std::string why_it_failed(const LaunchResult& result, int workers) {
   // Who pressed Ctrl-C knows what ended the ranks.
   if (result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on"))
     return "interrupted";
+  // Whichever of them ended first: its peers may have kept it waiting.
+  constexpr std::string_view kWithOne = "exited with code 1";
+  if (result.message.ends_with(kWithOne) ||
+      result.message.find(fmt::format("{};", kWithOne)) != std::string::npos)
+    return "its ranks ended, and one has said why";
   const bool is_of_server = result.failed.value_or(0) >= workers;
   return result.message +
          (is_of_server ? fmt::format("; rank {} was a dedicated server", *result.failed) : "");

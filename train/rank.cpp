@@ -11,6 +11,7 @@
 #include "train/progress.h"
 #include "train/publish.h"
 #include "train/trainer.h"
+#include "transports/launch/one_voice.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 
@@ -43,13 +44,6 @@ std::unique_ptr<Observer> observer_of(const Options& options,
   return std::make_unique<OwnTerminal>(options, arguments);
 }
 
-// The cause that all ranks share says whose it is: "rank 2 (node1): ...".
-bool is_told_by_another(const Error& error, int rank) {
-  const std::string text = error.what();
-  return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
-         !text.starts_with(fmt::format("rank {} ", rank));
-}
-
 void check_size(const Options& options, int size) {
   const Arm& arm = options.arms.front();
   if (size == options.ranks + arm.servers) return;
@@ -76,10 +70,10 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   try {
     Trainer trainer(options, communicator, *observer);
     trainer.run();
-    communicator.barrier();  // nobody's end is taken for a death
-  } catch (const Error& error) {
-    if (options.events_fd >= 0 && is_told_by_another(error, rank)) return 1;
-    throw;  // known to all already
+    communicator.barrier();       // nobody's end is taken for a death
+  } catch (const Error& error) {  // all have the same
+    if (options.events_fd < 0) throw;
+    return launch::refuse_with_one_voice(fmt::format("kolo-train: {}", error.what()), 1);
   } catch (const std::exception& error) {
     communicator.abort(error.what());
     throw;

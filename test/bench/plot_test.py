@@ -400,6 +400,16 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertTrue(self.files(rows, "--overview"))
         self.assertTrue(self.files(rows[:1], "--overview"))
 
+    def test_rows_may_come_through_a_pipe(self):
+        line = json.dumps(row("kolo", "shm", 8, 5)) + "\n"
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([BENCH, "plot", "/dev/stdin", "--out", folder + "/plots"], input=line, capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=False)
+            if "matplotlib is missing" in done.stderr:
+                self.skipTest("matplotlib is not installed")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(len(os.listdir(folder + "/plots")), 6)
+
     def test_a_backend_of_the_users_draws_nothing_else(self):
         with mock.patch.dict(os.environ, MPLBACKEND="nonsense"):
             self.assertTrue(self.files([row("kolo", "shm", 8, 5)]))

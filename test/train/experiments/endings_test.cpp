@@ -32,6 +32,8 @@ void check_killed(Program& program, const Folder& folder, const Victim& victim) 
   CHECK_THAT(program.output(),
              ContainsSubstring("kolo-train: " + victim.strategy + ": rank " +
                                std::to_string(victim.rank) + " was killed by signal 9"));
+  const std::string said = program.output();
+  CHECK(said.find(" is gone") == said.rfind(" is gone"));  // by one of those that are left
   const auto says_server = ContainsSubstring("rank 2 was a dedicated server");
   if (victim.strategy == "ps") {
     CHECK_THAT(program.output(), says_server);
