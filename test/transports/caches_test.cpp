@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/temporary_folder.h"
 #include "transports/placement.h"
 #include "transports/posix/streaming_copy.h"
 
@@ -22,21 +23,12 @@ using Sizes = std::vector<std::size_t>;
 // A folder like the kernel's, gone at the end.
 class Machine {
  public:
-  Machine() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kolo-caches-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-  }
-  ~Machine() { std::filesystem::remove_all(folder_); }
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
-
-  const std::string& folder() const { return folder_; }
+  std::string folder() const { return folder_.path().string(); }
 
   void add(int core, int index, const std::string& level, const std::string& type,
            const std::string& size, const std::string& cores) const {
     const std::string cache =
-        folder_ + "/cpu" + std::to_string(core) + "/cache/index" + std::to_string(index);
+        folder() + "/cpu" + std::to_string(core) + "/cache/index" + std::to_string(index);
     std::filesystem::create_directories(cache);
     std::ofstream(cache + "/level") << level << '\n';
     std::ofstream(cache + "/type") << type << '\n';
@@ -45,7 +37,7 @@ class Machine {
   }
 
  private:
-  std::string folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace

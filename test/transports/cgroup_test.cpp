@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/temporary_folder.h"
 #include "transports/error.h"
 
 using namespace kolo;
+using kolo::test::TemporaryFolder;
 
 namespace {
 
@@ -19,24 +21,15 @@ namespace fs = std::filesystem;
 // /sys/fs/cgroup and /proc/self/cgroup as a test wants them.
 class Groups {
  public:
-  Groups() {
-    std::string name = (fs::temp_directory_path() / "kolo-cgroup-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    root_ = name;
-  }
-  ~Groups() { fs::remove_all(root_); }
-  Groups(const Groups&) = delete;
-  Groups& operator=(const Groups&) = delete;
-
   void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
+    fs::create_directories(fs::path(root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
-  std::string path(const std::string& file) const { return (root_ / file).string(); }
-  posix::CgroupPlaces places() const { return {root_.string(), path("membership")}; }
+  std::string path(const std::string& file) const { return root_ / file; }
+  posix::CgroupPlaces places() const { return {root_.path().string(), path("membership")}; }
 
  private:
-  fs::path root_;
+  TemporaryFolder root_;
 };
 
 }  // namespace

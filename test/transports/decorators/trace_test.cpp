@@ -2,7 +2,6 @@
 #include "transports/decorators/trace.h"
 
 #include <unistd.h>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/temporary_folder.h"
 #include "test/transports/decorators/pair.h"
 #include "transports/error.h"
 
@@ -19,26 +19,6 @@ using namespace kolo::test;
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "kolo-trace-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string contents(const std::string& path) {
   std::ifstream file(path);
@@ -72,10 +52,10 @@ void exchange_a_few(const std::string& path) {
 
 TEST_CASE("every segment is in the trace of both its ranks") {
   const TemporaryFolder folder;
-  exchange_a_few(folder.path("run"));
-  const std::string zero = contents(folder.path("run-rank0.json"));
-  const std::string one = contents(folder.path("run-rank1.json"));
-  CHECK(folder.files() == 2);
+  exchange_a_few(folder / "run");
+  const std::string zero = contents(folder / "run-rank0.json");
+  const std::string one = contents(folder / "run-rank1.json");
+  CHECK(folder.entries() == 2);
   CHECK(count(zero, R"("name":"send")") == 3);
   CHECK(count(zero, R"("name":"receive")") == 1);
   CHECK(count(zero, R"("bytes":1234)") == 3);
@@ -88,8 +68,8 @@ TEST_CASE("every segment is in the trace of both its ranks") {
 
 TEST_CASE("a trace is JSON") {
   const TemporaryFolder folder;
-  exchange_a_few(folder.path("run"));
-  const std::string text = contents(folder.path("run-rank0.json"));
+  exchange_a_few(folder / "run");
+  const std::string text = contents(folder / "run-rank0.json");
   CHECK(text.starts_with("[\n{"));
   CHECK(text.ends_with("}\n]\n"));
   CHECK(count(text, ",\n") + 1 == count(text, "\n{"));
@@ -100,17 +80,17 @@ TEST_CASE("a trace is JSON") {
 TEST_CASE("a trace written before the end is there, and is written once") {
   const TemporaryFolder folder;
   const Ends ends = make_pair([&](std::unique_ptr<Transport> inner) {
-    return make_traced(std::move(inner), folder.path("run"));
+    return make_traced(std::move(inner), folder / "run");
   });
   write_trace_of(*ends[0]);
-  CHECK(folder.files() == 1);
+  CHECK(folder.entries() == 1);
   write_trace_of(*ends[0]);
-  CHECK(folder.files() == 1);
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a trace whose folder has gone is an error that names the file") {
   auto folder = std::make_unique<TemporaryFolder>();
-  const std::string path = folder->path("run");
+  const std::string path = *folder / "run";
   const Ends ends = make_pair(
       [&](std::unique_ptr<Transport> inner) { return make_traced(std::move(inner), path); });
   folder.reset();
@@ -128,18 +108,18 @@ TEST_CASE("a trace whose folder has gone is an error that names the file") {
 
 TEST_CASE("a trace never takes the place of another") {
   const TemporaryFolder folder;
-  exchange_a_few(folder.path("run"));
-  const std::string first = contents(folder.path("run-rank0.json"));
-  exchange_a_few(folder.path("run"));
-  CHECK(contents(folder.path("run-rank0.json")) == first);
-  CHECK_THAT(contents(folder.path("run-rank0.2.json")), ContainsSubstring("send"));
-  CHECK(folder.files() == 4);
+  exchange_a_few(folder / "run");
+  const std::string first = contents(folder / "run-rank0.json");
+  exchange_a_few(folder / "run");
+  CHECK(contents(folder / "run-rank0.json") == first);
+  CHECK_THAT(contents(folder / "run-rank0.2.json"), ContainsSubstring("send"));
+  CHECK(folder.entries() == 4);
 }
 
 TEST_CASE("a folder that is not there, or takes no files, is said before the run, not after it") {
   const TemporaryFolder folder;
   const bool is_there = GENERATE(false, true);
-  const std::string path = is_there ? "/proc/run" : folder.path("none/run");
+  const std::string path = is_there ? "/proc/run" : folder / "none/run";
   try {
     exchange_a_few(path);
     FAIL("nothing was thrown");

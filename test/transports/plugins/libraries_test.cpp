@@ -8,31 +8,17 @@
 #include <fstream>
 
 #include "test/support/catch.h"
+#include "test/support/temporary_folder.h"
 #include "transports/plugins.h"
 #include "transports/registry.h"
 
 using namespace kolo;
 using Catch::Matchers::StartsWith;
+using kolo::test::TemporaryFolder;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "kolo-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder for the test");
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 std::string complaint(const std::string& path) {
   try {
@@ -46,7 +32,7 @@ std::string complaint(const std::string& path) {
 }  // namespace
 
 TEST_CASE("what is no library is refused with the path, the reason and what to give") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string missing = folder / "libmissing.so";
   CHECK(complaint(missing) == "the transport " + missing +
                                   ": it cannot be loaded: No such file or directory; give the path "

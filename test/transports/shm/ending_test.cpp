@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/temporary_folder.h"
 #include "test/transports/shm/ranks.h"
 #include "transports/error.h"
 #include "transports/posix/unix_socket.h"
@@ -40,20 +41,6 @@ std::set<std::string> shared_memory_files() {
 }
 
 std::size_t open_descriptors() { return names_in("/proc/self/fd").size(); }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "kolo-shm-XXXXXX") {
-    std::string text = path_;
-    REQUIRE(::mkdtemp(text.data()) != nullptr);
-    path_ = text;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Rank 1 as a process that says "here" and then never says anything again.
 pid_t fork_silent_rank(const std::string& store_path) {
@@ -88,11 +75,11 @@ TEST_CASE("a peer that is killed is named, spinning or asleep") {
   const TemporaryFolder folder;
   const auto before = shared_memory_files();
   const auto descriptors = open_descriptors();
-  const pid_t child = fork_silent_rank(folder.file("store"));
+  const pid_t child = fork_silent_rank(folder / "store");
   REQUIRE(child > 0);
   {
     const auto transport =
-        make_shm(request_for(0, 2, open_file_store(folder.file("store"), 2, soon())));
+        make_shm(request_for(0, 2, open_file_store(folder / "store", 2, soon())));
     wait_for_segment(*transport, 1, wait);
     std::thread killer([child] { ::kill(child, SIGKILL); });
     const Error error = error_of([&] { wait_for_segment(*transport, 1, wait); });
