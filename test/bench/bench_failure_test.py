@@ -178,7 +178,7 @@ class Mistakes(Complaint):
 
 
 class Settings(Complaint):
-    BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64k",
+    BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64KB",
            "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_CONGESTION": "nonesuch"}
 
     # What kolo-run does not know of its program.
