@@ -44,6 +44,13 @@ std::unique_ptr<Observer> observer_of(const Options& options,
   return std::make_unique<OwnTerminal>(options, arguments);
 }
 
+// What another rank has aborted the job for, which it says itself: "rank 2 (node1) aborted: ...".
+bool is_told_by_another(const Error& error, int rank) {
+  const std::string text = error.what();
+  return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
+         !text.starts_with(fmt::format("rank {} ", rank));
+}
+
 void check_size(const Options& options, int size) {
   const Arm& arm = options.arms.front();
   if (size == options.ranks + arm.servers) return;
@@ -70,9 +77,10 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   try {
     Trainer trainer(options, communicator, *observer);
     trainer.run();
-    communicator.barrier();       // nobody's end is taken for a death
-  } catch (const Error& error) {  // all have the same
-    if (options.events_fd < 0) throw;
+    communicator.barrier();  // nobody's end is taken for a death
+  } catch (const Error& error) {
+    if (options.events_fd < 0) throw;  // another launcher's: each says it
+    if (is_told_by_another(error, rank)) return 1;
     return launch::refuse_with_one_voice(fmt::format("kolo-train: {}", error.what()), 1);
   } catch (const std::exception& error) {
     communicator.abort(error.what());

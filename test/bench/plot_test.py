@@ -13,7 +13,6 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
@@ -57,7 +56,9 @@ def height_of(picture, text):
     return float(place.group(2))
 
 
-class Plot(unittest.TestCase):
+class Drawing(unittest.TestCase):
+    """Rows to pictures."""
+
     errors = ""  # of the last plot
 
     def files(self, rows, *more):
@@ -76,6 +77,8 @@ class Plot(unittest.TestCase):
     def plot(self, rows):
         return {name: content.decode() for name, content in self.files(rows, "--format", "svg").items()}
 
+
+class Plot(Drawing):
     def test_pictures_are_in_the_formats_that_are_asked_for(self):
         rows = [row("kolo", "shm", 8, 5)]
         for asked, suffixes in (([], {".png", ".svg"}), (["--format=pdf,png,pdf"], {".pdf", ".png"})):
@@ -386,40 +389,6 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
                 self.assertTrue(self.files(rows))
         run = {"machine": "M$a$" * 300, "cores": 2, "kernel": "K\n", "commit": "$c$"}
         self.assertTrue(self.files([row("kolo", "$x$", 0, 5, collective="barrier", busbw_GBps=None, run=run)], "--overview"))
-
-    def test_what_is_wrong_is_left_out_and_said(self):
-        rows = [row("kolo", "shm", 8, 5), row("kolo", "shm", 64, 6, wrong=3), row("gloo", "tcp", 8, 7, wrong=1)]
-        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
-        self.assertEqual(self.errors, "kolo-bench plot: left out: 2 rows with wrong results, whose times say nothing\n")
-        self.assertIn("<!-- 8 B -->", picture)
-        self.assertNotIn("<!-- 64 B -->", picture)
-        self.assertNotIn("gloo", picture)
-
-    def test_a_size_of_nothing_is_beside_others_none(self):
-        rows = [row("kolo", "shm", size, 5, busbw_GBps=None if size == 0 else 1) for size in (0, 8, 64)]
-        self.assertTrue(self.files(rows, "--overview"))
-        self.assertTrue(self.files(rows[:1], "--overview"))
-
-    def test_rows_may_come_through_a_pipe(self):
-        line = json.dumps(row("kolo", "shm", 8, 5)) + "\n"
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([BENCH, "plot", "/dev/stdin", "--out", folder + "/plots"], input=line, capture_output=True, text=True,
-                                  timeout=PATIENCE_S, check=False)
-            if "matplotlib is missing" in done.stderr:
-                self.skipTest("matplotlib is not installed")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertEqual(len(os.listdir(folder + "/plots")), 6)
-
-    def test_a_backend_of_the_users_draws_nothing_else(self):
-        with mock.patch.dict(os.environ, MPLBACKEND="nonsense"):
-            self.assertTrue(self.files([row("kolo", "shm", 8, 5)]))
-
-    def test_disturbed_floors_that_are_left_out_are_said(self):
-        floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]
-        self.plot(floors)
-        self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)
-        self.plot([*floors, {**floors[1], "regime": "near"}])
-        self.assertEqual(self.errors, "")
 
     def test_what_is_hidden_beyond_the_axis_is_marked_and_said(self):
         rows = [row("kolo", "tcp", 8 << i, 9, form="async", progress="thread", hidden=hidden, alone_us=9, compute_us=9)

@@ -21,7 +21,7 @@ class UnnamedFile {
   bool is_open() const { return file_.is_open(); }
   int get() const { return file_.get(); }
 
-  // Gives it a name, once. Zero, or errno: EEXIST where there is such a file.
+  // Gives it a name. Zero, or errno: EEXIST where there is such a file.
   int link(const std::string& name);
 
   // The same, in place of what has that name.

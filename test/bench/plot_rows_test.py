@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""kolo-bench plot: which rows are drawn, which are not and said to be, and where they may come from.
+
+  plot_rows_test.py KOLO_BENCH [test...]
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import plot_test
+from plot_test import row
+
+
+class PlotRows(plot_test.Drawing):
+    def test_what_is_wrong_is_left_out_and_said(self):
+        rows = [row("kolo", "shm", 8, 5), row("kolo", "shm", 64, 6, wrong=3), row("gloo", "tcp", 8, 7, wrong=1)]
+        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        self.assertEqual(self.errors, "kolo-bench plot: left out: 2 rows with wrong results, whose times say nothing\n")
+        self.assertIn("<!-- 8 B -->", picture)
+        self.assertNotIn("<!-- 64 B -->", picture)
+        self.assertNotIn("gloo", picture)
+
+    def test_a_size_of_nothing_is_beside_others_none(self):
+        rows = [row("kolo", "shm", size, 5, busbw_GBps=None if size == 0 else 1) for size in (0, 8, 64)]
+        self.assertTrue(self.files(rows, "--overview"))
+        self.assertTrue(self.files(rows[:1], "--overview"))
+
+    def test_rows_may_come_through_a_pipe(self):
+        line = json.dumps(row("kolo", "shm", 8, 5)) + "\n"
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([plot_test.BENCH, "plot", "/dev/stdin", "--out", folder + "/plots"], input=line, capture_output=True, text=True,
+                                  timeout=plot_test.PATIENCE_S, check=False)
+            if "matplotlib is missing" in done.stderr:
+                self.skipTest("matplotlib is not installed")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(len(os.listdir(folder + "/plots")), 6)
+
+    def test_a_backend_of_the_users_draws_nothing_else(self):
+        with mock.patch.dict(os.environ, MPLBACKEND="nonsense"):
+            self.assertTrue(self.files([row("kolo", "shm", 8, 5)]))
+
+    def test_disturbed_floors_that_are_left_out_are_said(self):
+        floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]
+        self.plot(floors)
+        self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)
+        self.plot([*floors, {**floors[1], "regime": "near"}])
+        self.assertEqual(self.errors, "")
+
+
+if __name__ == "__main__":
+    plot_test.BENCH = sys.argv.pop(1)
+    unittest.main(verbosity=2)
