@@ -5,8 +5,8 @@
 # kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
 # kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
 #                                          that the users of what is installed never hear of fmt
-# kolo_component(TABLE NAME [LOADS HEADER [FROM PACKAGE] [SINCE VERSION FILE MAJOR MINOR]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
-#                                          one row of a table: adds NAME.cpp and SOURCES to kolo_TABLEs; left out, and said so,
+# kolo_component(TABLE NAME [SOURCE f] [LOADS HEADER [FROM PACKAGE] [SINCE VERSION FILE MAJOR MINOR]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
+#                                          one row of a table: adds SOURCE (NAME.cpp) and SOURCES to kolo_TABLEs; left out, and said so,
 #                                          where the header of a library that it loads when it is first used is missing or, by
 #                                          FILE's macros MAJOR and MINOR, older than VERSION, where a target that it links is
 #                                          missing (WORDS add why), or where KOLO_WITHOUT names it; Debian's PACKAGE has the
@@ -101,7 +101,10 @@ function(kolo_header_version result file major minor)
 endfunction()
 
 function(kolo_component table name)
-  cmake_parse_arguments(arg "" "LOADS;FROM;WHY" "SINCE;NEEDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "SOURCE;LOADS;FROM;WHY" "SINCE;NEEDS;SOURCES" ${ARGN})
+  if(NOT arg_SOURCE)
+    set(arg_SOURCE ${name}.cpp)
+  endif()
   set(install "install what has it")
   set(wants "")
   if(arg_FROM)
@@ -139,7 +142,7 @@ function(kolo_component table name)
     endif()
     target_include_directories(kolo_${table}s SYSTEM PRIVATE ${KOLO_${name}_HEADERS})
   endif()
-  target_sources(kolo_${table}s PRIVATE ${name}.cpp ${arg_SOURCES})
+  target_sources(kolo_${table}s PRIVATE ${arg_SOURCE} ${arg_SOURCES})
   target_link_libraries(kolo_${table}s PRIVATE ${arg_NEEDS})
   set_property(GLOBAL APPEND_STRING PROPERTY KOLO_TABLE_${table} "KOLO_ROW(${name})\n")
 endfunction()

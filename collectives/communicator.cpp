@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "collectives/algorithms/dissemination.h"
-#include "collectives/calls.h"
-#include "collectives/communicator_state.h"
-#include "collectives/issuing.h"
-#include "transports/check.h"
+#include "collectives/engine/checked_call.h"
+#include "collectives/engine/communicator_state.h"
+#include "collectives/engine/submission.h"
+#include "transports/base/check.h"
 #include "transports/error.h"
 
 namespace kolo {

@@ -1,8 +1,8 @@
 #include "collectives/work.h"
 
-#include "collectives/engine.h"
-#include "collectives/operation.h"
-#include "transports/check.h"
+#include "collectives/engine/engine.h"
+#include "collectives/engine/operation.h"
+#include "transports/base/check.h"
 
 namespace kolo {
 

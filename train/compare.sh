@@ -57,7 +57,7 @@ listed() {
   echo $1 | sed 's/ /, /g'
 }
 
-# meant WORD LIST: "; did you mean X?", or nothing; the nearest, by the rule of transports/nearest_word.h.
+# meant WORD LIST: "; did you mean X?", or nothing; the nearest, by the rule of transports/base/suggestion.h.
 meant() {
   # shellcheck disable=SC2086 # words
   printf '%s\n' $2 | awk -v word="$1" '

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "train/data/dataset.h"
-#include "transports/nearest_word.h"
+#include "transports/base/suggestion.h"
 
 namespace kolo::train {
 namespace {

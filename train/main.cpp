@@ -15,13 +15,13 @@
 #include <system_error>
 #include <vector>
 
-#include "train/conductor.h"
 #include "train/data/dataset.h"
+#include "train/experiment/arm_runner.h"
+#include "train/experiment/rank_process.h"
 #include "train/options.h"
-#include "train/publish.h"
-#include "train/rank.h"
-#include "transports/launch.h"
-#include "transports/launch/one_voice.h"
+#include "train/report/publish.h"
+#include "transports/launch/launch.h"
+#include "transports/launch/report_once.h"
 
 namespace {
 

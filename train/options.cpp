@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "tensor/kernels/kernels.h"
-#include "train/buckets.h"
 #include "train/flag_values.h"
+#include "train/loop/buckets.h"
 #include "train/models/model.h"
+#include "transports/base/suggestion.h"
 #include "transports/decorators/shape.h"
-#include "transports/nearest_word.h"
-#include "transports/plugins.h"
+#include "transports/plugin/registration.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
 

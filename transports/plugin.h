@@ -6,11 +6,11 @@
 //     const kolo_plugin* kolo_transport_plugin(void);
 //
 // and is named by its path wherever a transport is named: KOLO_TRANSPORT=/path/libx.so, or
-// --transport ./libx.so. A program that has the table itself registers it (transports/plugins.h).
-// The guide is installed as share/doc/kolo/transports/GUIDE.md, and as share/kolo/example a whole
-// transport in one file of C. What the words mean (channel, segment, slot, view, credit, answer)
-// and what must hold is said in transports/transport.h: this table is that contract, function by
-// function.
+// --transport ./libx.so. A program that has the table itself registers it
+// (transports/plugin/registration.h). The guide is installed as share/doc/kolo/transports/GUIDE.md,
+// and as share/kolo/example a whole transport in one file of C. What the words mean (channel,
+// segment, slot, view, credit, answer) and what must hold is said in transports/transport.h: this
+// table is that contract, function by function.
 //
 // In CMake: find_package(kolo), and target_link_libraries(mine PRIVATE kolo::plugin).
 //

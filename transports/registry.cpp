@@ -9,18 +9,18 @@
 #include <thread>
 #include <utility>
 
-#include "transports/card_text.h"
-#include "transports/check.h"
+#include "transports/base/address_text.h"
+#include "transports/base/check.h"
+#include "transports/base/disabled_transports.h"
+#include "transports/base/staged.h"
+#include "transports/base/topology.h"
+#include "transports/base/transport_kind.h"
 #include "transports/decorators/decorate.h"
 #include "transports/error.h"
-#include "transports/exchange.h"
-#include "transports/left_out.h"
-#include "transports/placement.h"
 #include "transports/plugin/load.h"
 #include "transports/plugin/transport.h"
 #include "transports/settings.h"
-#include "transports/staged.h"
-#include "transports/transport_kind.h"
+#include "transports/store/all_gather.h"
 
 namespace kolo {
 

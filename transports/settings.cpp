@@ -9,9 +9,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "transports/base/suggestion.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
-#include "transports/nearest_word.h"
 
 namespace kolo {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <new>
 
-#include "transports/check.h"
-#include "transports/copy_words.h"
-#include "transports/posix/cgroup.h"
+#include "transports/base/check.h"
+#include "transports/base/copy_words.h"
+#include "transports/posix/host/cgroup.h"
 
 namespace kolo {
 

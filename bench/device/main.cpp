@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/device/contest.h"
-#include "bench/facts.h"
-#include "bench/report.h"
-#include "bench/sizes.h"
+#include "bench/cli/sizes.h"
+#include "bench/device/kernel_bandwidth.h"
+#include "bench/output/report.h"
+#include "bench/output/run_info.h"
 #include "collectives/reduce/device/device.h"
 
 namespace kolo::bench {

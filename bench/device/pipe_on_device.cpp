@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "bench/statistics.h"
+#include "bench/measure/statistics.h"
 
 namespace kolo::bench {
 

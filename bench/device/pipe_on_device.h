@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/buffer.h"
 #include "bench/device/memory.h"
-#include "bench/device/twins.h"
-#include "bench/pipe.h"
+#include "bench/device/mirrored_buffers.h"
+#include "bench/measure/buffer.h"
+#include "bench/p2p/pipe.h"
 
 namespace kolo::bench {
 

@@ -6,10 +6,10 @@
 #include <functional>
 #include <stdexcept>
 
+#include "bench/interpreter/channels.h"
 #include "bench/interpreter/interpreter.h"
-#include "bench/interpreter/rooms.h"
-#include "bench/limits/team.h"
-#include "bench/statistics.h"
+#include "bench/limits/thread_team.h"
+#include "bench/measure/statistics.h"
 #include "collectives/algorithms/ring.h"
 
 namespace kolo::bench {

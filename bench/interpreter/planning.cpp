@@ -11,11 +11,11 @@
 #include <numeric>
 #include <system_error>
 
+#include "bench/interpreter/channels.h"
 #include "bench/interpreter/interpreter.h"
-#include "bench/interpreter/rooms.h"
-#include "bench/statistics.h"
-#include "collectives/algorithm_table.h"
-#include "collectives/plan_cache.h"
+#include "bench/measure/statistics.h"
+#include "collectives/algorithms/algorithm_table.h"
+#include "collectives/executor/plan_cache.h"
 
 namespace kolo::bench {
 namespace {

@@ -8,13 +8,13 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/cores.h"
-#include "bench/interpreter/hand_ring.h"
+#include "bench/cli/sizes.h"
+#include "bench/interpreter/channels.h"
+#include "bench/interpreter/handwritten_ring.h"
 #include "bench/interpreter/interpreter.h"
-#include "bench/interpreter/rooms.h"
-#include "bench/limits/team.h"
-#include "bench/sizes.h"
-#include "bench/statistics.h"
+#include "bench/limits/thread_team.h"
+#include "bench/measure/cores.h"
+#include "bench/measure/statistics.h"
 #include "collectives/algorithms/ring.h"
 
 namespace kolo::bench {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <string>
 
-#include "bench/cache_line.h"
-#include "bench/commands.h"
+#include "bench/cli/commands.h"
 #include "bench/limits/limits.h"
-#include "bench/limits/slots.h"
+#include "bench/limits/shm_slots.h"
+#include "bench/measure/cache_line.h"
 
 namespace kolo::bench {
 namespace {

@@ -7,11 +7,11 @@
 #include <iostream>
 #include <optional>
 
-#include "bench/cache_line.h"
-#include "bench/cores.h"
-#include "bench/facts.h"
-#include "bench/report.h"
-#include "bench/sizes.h"
+#include "bench/cli/sizes.h"
+#include "bench/measure/cache_line.h"
+#include "bench/measure/cores.h"
+#include "bench/output/report.h"
+#include "bench/output/run_info.h"
 
 namespace kolo::bench {
 namespace {

@@ -22,10 +22,10 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/arguments.h"
-#include "bench/game.h"
-#include "bench/limits/team.h"
-#include "bench/measure.h"
+#include "bench/cli/arguments.h"
+#include "bench/limits/thread_team.h"
+#include "bench/measure/measure.h"
+#include "bench/p2p/pass.h"
 
 namespace kolo::bench {
 

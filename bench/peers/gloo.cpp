@@ -21,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/cores.h"
-#include "bench/library.h"
-#include "bench/pipe.h"
+#include "bench/measure/cores.h"
+#include "bench/measure/library.h"
+#include "bench/p2p/pipe.h"
 
 namespace kolo::bench {
 

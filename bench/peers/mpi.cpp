@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
-#include "bench/buffer.h"
-#include "bench/cores.h"
-#include "transports/launch.h"
+#include "bench/measure/buffer.h"
+#include "bench/measure/cores.h"
+#include "transports/launch/launch.h"
 
 namespace kolo::bench {
 namespace {

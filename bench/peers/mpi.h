@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "bench/library.h"
-#include "bench/peers/elsewhere.h"
-#include "bench/pipe.h"
+#include "bench/measure/library.h"
+#include "bench/p2p/pipe.h"
+#include "bench/peers/worker_processes.h"
 
 namespace kolo::bench {
 

@@ -17,13 +17,13 @@
 #include <thread>
 #include <vector>
 
-#include "bench/buffer.h"
-#include "bench/cores.h"
-#include "bench/game.h"
-#include "bench/meeting.h"
-#include "bench/peers/elsewhere.h"
-#include "bench/pipe.h"
-#include "bench/player.h"
+#include "bench/measure/buffer.h"
+#include "bench/measure/cores.h"
+#include "bench/measure/pass_runner.h"
+#include "bench/measure/rank_group.h"
+#include "bench/p2p/pass.h"
+#include "bench/p2p/pipe.h"
+#include "bench/peers/worker_processes.h"
 #include "transports/error.h"
 #include "transports/rendezvous.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "bench/device/memory.h"
-#include "bench/library.h"
-#include "bench/pipe.h"
+#include "bench/measure/library.h"
+#include "bench/p2p/pipe.h"
 #include "transports/error.h"
 
 namespace kolo::bench {

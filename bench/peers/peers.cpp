@@ -7,7 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "transports/nearest_word.h"
+#include "transports/base/suggestion.h"
 
 namespace kolo::bench {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/library.h"
-#include "bench/pipe.h"
+#include "bench/measure/library.h"
+#include "bench/p2p/pipe.h"
 
 namespace kolo::bench {
 

@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "output"))
 from rows import count_text, key_of, name_of, setting_text, size_text  # noqa: E402  # pylint: disable=wrong-import-position
 
 TIME_OF = {"p2p_latency": "Time of one message, one way.", "p2p_bidirectional": "Time of a window of messages each way at once."}

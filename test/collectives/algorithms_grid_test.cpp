@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "collectives/algorithm_table.h"
-#include "test/collectives/ranks.h"
+#include "collectives/algorithms/algorithm_table.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "test/collectives/processes.h"
+#include "test/collectives/support/processes.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "collectives/algorithms/hierarchical.h"
-#include "collectives/call_header.h"
-#include "test/collectives/processes.h"
-#include "test/collectives/ranks.h"
+#include "collectives/executor/call_header.h"
+#include "test/collectives/support/processes.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "test/collectives/ranks.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

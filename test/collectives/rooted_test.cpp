@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "test/collectives/ranks.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithm_table.h"
-#include "test/collectives/ranks.h"
+#include "collectives/algorithms/algorithm_table.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

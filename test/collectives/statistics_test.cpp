@@ -5,7 +5,7 @@
 #include "collectives/algorithms/binomial_tree.h"
 #include "collectives/algorithms/parameter_server.h"
 #include "collectives/algorithms/ring.h"
-#include "test/collectives/ranks.h"
+#include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {

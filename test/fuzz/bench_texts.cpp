@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "bench/game.h"
-#include "bench/peers/order.h"
-#include "bench/turn.h"
+#include "bench/measure/pass.h"
+#include "bench/p2p/pass.h"
+#include "bench/peers/worker_request.h"
 #include "test/fuzz/input.h"
 
 using namespace kolo;

@@ -1,6 +1,6 @@
 // A peer that writes anything into the words that its streams and this rank's hosts share, over a
-// played device (test/transports/cuda/played.h), which calls it a violation where a stream touches
-// what is not there.
+// played device (test/transports/cuda/fake_driver.h), which calls it a violation where a stream
+// touches what is not there.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "test/fuzz/input.h"
-#include "test/transports/cuda/played.h"
-#include "transports/aligned_memory.h"
-#include "transports/cuda/exports.h"
-#include "transports/cuda/meeting.h"
+#include "test/transports/cuda/fake_driver.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/cuda/bootstrap.h"
+#include "transports/cuda/ipc_exports.h"
 #include "transports/cuda/stream_channel.h"
 #include "transports/error.h"
 

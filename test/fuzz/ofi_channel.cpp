@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "test/fuzz/input.h"
-#include "test/transports/ofi/played_libfabric.h"
+#include "test/transports/ofi/fake_libfabric.h"
+#include "transports/base/liveness.h"
+#include "transports/base/preposted_receives.h"
 #include "transports/error.h"
-#include "transports/expecting.h"
-#include "transports/lifeline.h"
-#include "transports/ofi.h"
+#include "transports/ofi/bootstrap.h"
 #include "transports/ofi/channel.h"
-#include "transports/ofi/meeting.h"
 #include "transports/ofi/tag.h"
+#include "transports/ofi/transport.h"
 #include "transports/posix/event.h"
 
 using namespace kolo;

@@ -11,7 +11,7 @@
 #include "test/fuzz/input.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
-#include "transports/store_url.h"
+#include "transports/store/url.h"
 
 using namespace kolo;
 using namespace kolo::fuzz;

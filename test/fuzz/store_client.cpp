@@ -13,7 +13,7 @@
 #include "test/fuzz/store_messages.h"
 #include "transports/error.h"
 #include "transports/posix/socket.h"
-#include "transports/store_tcp.h"
+#include "transports/store/tcp_client.h"
 
 using namespace kolo;
 using namespace kolo::fuzz;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "test/fuzz/input.h"
-#include "transports/store_wire.h"
+#include "transports/store/wire.h"
 
 namespace kolo::fuzz {
 

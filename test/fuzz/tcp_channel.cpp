@@ -12,7 +12,7 @@
 
 #include "test/fuzz/input.h"
 #include "test/fuzz/sockets.h"
-#include "test/fuzz/tcp_door.h"
+#include "test/fuzz/tcp_listener.h"
 #include "transports/error.h"
 #include "transports/posix/socket.h"
 #include "transports/tcp/connection_channel.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "test/fuzz/input.h"
-#include "test/transports/ucx/played_ucx.h"
+#include "test/transports/ucx/fake_ucx.h"
 #include "transports/error.h"
 #include "transports/ucx/channel.h"
 

@@ -12,8 +12,8 @@ include=$(mktemp -d) || exit 1
 trap 'rm -r "$include"' EXIT
 ln -s /usr/include/fmt "$include/fmt"
 failures=0
-for file in collectives/reduce/kernels_baseline.cpp collectives/reduce/choose.cpp collectives/reduce/widths_other.cpp \
-            transports/waiting.cpp transports/inproc.cpp transports/shm.cpp; do
+for file in collectives/reduce/kernels_baseline.cpp collectives/reduce/dispatch.cpp collectives/reduce/cpu_features_other.cpp \
+            transports/base/waiting.cpp transports/inproc/transport.cpp transports/shm/transport.cpp; do
   $compiler -std=c++20 -Wall -Wextra -Werror -fsyntax-only -DFMT_HEADER_ONLY -I. -isystem "$include" $file ||
     failures=$((failures + 1))
 done

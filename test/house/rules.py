@@ -76,11 +76,11 @@ def line_of(text, offset):
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
 # Of transports, what is not for users and yet meant for the floors above: checks, waiting, who is where, a rank's device.
-FOR_THE_FLOORS_ABOVE = {"transports/check.h", "transports/waiting.h", "transports/placement.h", "transports/posix/identity.h",
-                         "transports/copy_words.h", "transports/launch/one_voice.h", "transports/nearest_word.h",
-                         "transports/posix/streaming_copy.h", "transports/posix/whole_file.h",
-                         "transports/cuda/chosen_device.h", "transports/cuda/device.h", "transports/cuda/installed_driver.h",
-                         "transports/cuda/reach.h"}
+FOR_THE_FLOORS_ABOVE = {"transports/base/check.h", "transports/base/waiting.h", "transports/base/topology.h", "transports/posix/host/identity.h",
+                         "transports/base/copy_words.h", "transports/launch/report_once.h", "transports/base/suggestion.h",
+                         "transports/posix/host/streaming_copy.h", "transports/posix/whole_file.h",
+                         "transports/cuda/chosen_device.h", "transports/cuda/device.h", "transports/cuda/library.h",
+                         "transports/cuda/peer_access.h"}
 
 # A library from outside, and the only places that may know of it.
 OUTSIDE = (
@@ -89,7 +89,7 @@ OUTSIDE = (
     (r"(CLI/|nlohmann/)", ("train/", "bench/", "test/"), "command lines and JSON belong to the programs"),
     (r"(oneapi/)?dnnl", ("tensor/kernels/onednn/",), "oneDNN is hidden in its one backend"),
     (r"matio", ("train/data/",), "reading .mat files is a data set's business"),
-    (r"(cuda|cudnn|cublas|nccl)", (".cu", "transports/cuda_ipc", "tensor/arena"), "CUDA stays in .cu files and cuda_ipc.cpp"),
+    (r"(cuda|cudnn|cublas|nccl)", (".cu", "transports/cuda/", "tensor/arena"), "CUDA stays in .cu files and transports/cuda"),
 )
 
 _SYSTEM = re.compile(r"^(sys/(socket|un|epoll|eventfd|poll|select)\.h|netinet/|arpa/|(unistd|fcntl|poll|netdb|ifaddrs)\.h$)")
@@ -119,9 +119,8 @@ def _may_include(tree, path, target):
 
 
 def _is_of(path, name):
-    """Whether the file belongs to the transport of that name: tcp.cpp, tcp_lanes.h, tcp/lane.cpp."""
-    rest = path.removeprefix("transports/")
-    return rest != path and re.match(rf"{name}(_\w+)?[./]", rest) is not None
+    """Whether the file belongs to the transport of that name: it lies in its folder (cuda_ipc lies in cuda/)."""
+    return path.startswith(f"transports/{name.removesuffix('_ipc')}/")
 
 
 def includes(tree):
@@ -225,7 +224,7 @@ HABITS = (
      "tests do not sleep: wait for the thing itself, with a deadline"),
     ("naked-new", r"\bnew\s+[A-Za-z_:][\w:<>, ]*|\bdelete(?:\[\])?\s+[A-Za-z_*]", _EVERYWHERE, (),
      "no naked new or delete: std::make_unique, or a value"),
-    ("assert", r"(?<![\w.>:])assert\s*\(", _EVERYWHERE, (), "checks stay on in release: throw, or use transports/check.h"),
+    ("assert", r"(?<![\w.>:])assert\s*\(", _EVERYWHERE, (), "checks stay on in release: throw, or use transports/base/check.h"),
     ("exit", r"\bstd::(?:exit|quick_exit|abort)\s*\(|(?<![\w.>:\s])\s*exit\s*\(", ("collectives", "transports", "tensor"), (),
      "a library does not end its host program: throw kolo::Error"),
     ("format", r"\bstd::(?:format|print|println|vformat)\b", _EVERYWHERE, (), "g++ 12 has no <format>: use fmt, in a .cpp"),

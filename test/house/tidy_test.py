@@ -16,9 +16,9 @@ CLEAN = {f"{folder}/README.md": "# What and how\n" for folder in rules.FOLDERS} 
     "transports/CMakeLists.txt": "kolo_public_headers(transports transport.h)\n"
                                  "kolo_component(transport tcp)\nkolo_component(transport shm)\n",
     "transports/transport.h": "// The contract.\n#pragma once\n",
-    "transports/adapter.h": "// Private.\n#pragma once\n",
-    "transports/tcp.h": "// TCP.\n#pragma once\n",
-    "transports/shm.h": "// Memory.\n#pragma once\n",
+    "transports/base/adapter.h": "// Private.\n#pragma once\n",
+    "transports/tcp/transport.h": "// TCP.\n#pragma once\n",
+    "transports/shm/transport.h": "// Memory.\n#pragma once\n",
     "collectives/schedule.h": "// The language.\n#pragma once\n",
     "tensor/shape.h": "// Shapes.\n#pragma once\n",
 }
@@ -58,12 +58,12 @@ class Rules(unittest.TestCase):
         self.assert_one(cpp_file(include("collectives/schedule.h"), "transports/x.cpp"), "include", "one way")
         self.assert_one(cpp_file(include("tensor/shape.h")), "include", "one way")
         self.assert_one(cpp_file(include("transports/transport.h"), "tensor/x.cpp"), "include", "one way")
-        self.assert_one(cpp_file(include("transports/adapter.h")), "include", "only public headers")
+        self.assert_one(cpp_file(include("transports/base/adapter.h")), "include", "only public headers")
         self.assert_one(cpp_file(include("transport.h"), "transports/x.cpp"), "include", "root-relative")
-        self.assert_one(cpp_file(include("transports/shm.h"), "transports/tcp_lanes.cpp"), "include", "sibling")
+        self.assert_one(cpp_file(include("transports/shm/transport.h"), "transports/tcp_lanes.cpp"), "include", "sibling")
         self.assert_one(cpp_file(include("transports/transport.h"), "collectives/algorithms/ring.cpp"), "include", "pure")
         self.assert_clean(cpp_file(include("transports/transport.h")))
-        self.assert_clean(cpp_file(include("transports/adapter.h"), "test/x.cpp"))
+        self.assert_clean(cpp_file(include("transports/base/adapter.h"), "test/x.cpp"))
 
     def test_nothing_includes_tests(self):
         files = cpp_file('#include "test/y.h"') | {"test/y.h": "// For tests.\n#pragma once\n"}
@@ -76,11 +76,11 @@ class Rules(unittest.TestCase):
         self.assert_one({"collectives/x.h": "// X.\n#pragma once\n#include <fmt/format.h>\n"}, "include", "fmt")
 
     def test_installed_headers_name_what_is_installed(self):
-        for named in ("README.md", "adapter.h", "transports/adapter.h", "test/x.cpp"):
+        for named in ("README.md", "adapter.h", "transports/base/adapter.h", "test/x.cpp"):
             self.assert_one({"transports/transport.h": f"// See {named}.\n#pragma once\n"}, "installed", named)
         self.assert_clean({"transports/transport.h": "// See transports/transport.h, share/doc/kolo/transports/GUIDE.md, libx.so.\n"
                                                      "#pragma once\n"})
-        self.assert_clean({"transports/adapter.h": "// See README.md.\n#pragma once\n"})
+        self.assert_clean({"transports/base/adapter.h": "// See README.md.\n#pragma once\n"})
 
     def test_own_header_comes_first(self):
         files = cpp_file('#include "collectives/schedule.h"\n#include "collectives/x.h"')

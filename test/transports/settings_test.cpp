@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "test/support/catch.h"
-#include "test/transports/environment.h"
-#include "transports/posix/cores.h"
+#include "test/transports/support/environment.h"
+#include "transports/posix/host/cores.h"
 #include "transports/settings.h"
 
 using namespace kolo;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "train/random.h"
+#include "train/data/random.h"
 
 namespace kolo::train {
 

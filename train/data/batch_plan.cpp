@@ -10,7 +10,7 @@
 
 #include "train/count_text.h"
 #include "train/data/dataset.h"
-#include "train/random.h"
+#include "train/data/random.h"
 
 namespace kolo::train {
 

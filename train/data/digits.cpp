@@ -4,7 +4,7 @@
 
 #include "train/data/digits_paint.h"
 #include "train/data/digits_scene.h"
-#include "train/data/stroke_field.h"
+#include "train/data/stroke_distance_field.h"
 
 namespace kolo::train {
 namespace {

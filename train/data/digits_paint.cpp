@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "train/data/stroke_field.h"
+#include "train/data/stroke_distance_field.h"
 
 namespace kolo::train {
 namespace {

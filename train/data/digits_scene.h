@@ -4,7 +4,7 @@
 #include <array>
 
 #include "train/data/glyphs.h"
-#include "train/random.h"
+#include "train/data/random.h"
 
 namespace kolo::train {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "transports/nearest_word.h"
+#include "transports/base/suggestion.h"
 
 namespace kolo::train {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "collectives/communicator.h"
 #include "tensor/arena.h"
-#include "train/buckets.h"
+#include "train/loop/buckets.h"
 #include "train/optimizers/sgd.h"
 #include "train/strategies/arm.h"
 

@@ -10,10 +10,10 @@
 #include <stdexcept>
 
 #include "transports/conformance/arguments.h"
-#include "transports/conformance/child.h"
+#include "transports/conformance/child_process.h"
 #include "transports/conformance/rank_process.h"
 #include "transports/conformance/results.h"
-#include "transports/launch.h"
+#include "transports/launch/launch.h"
 
 namespace kolo::conformance {
 

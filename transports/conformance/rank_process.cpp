@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <exception>
 
-#include "transports/conformance/child.h"
+#include "transports/conformance/child_process.h"
 #include "transports/conformance/scenarios.h"
 #include "transports/error.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "transports/error.h"
-#include "transports/exchange.h"
+#include "transports/store/all_gather.h"
 
 namespace kolo::conformance {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "transports/base/waiting.h"
 #include "transports/conformance/clauses.h"
 #include "transports/conformance/subject.h"
 #include "transports/error.h"
 #include "transports/registry.h"
-#include "transports/waiting.h"
 
 namespace kolo::conformance {
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "transports/base/waiting.h"
 #include "transports/error.h"
-#include "transports/waiting.h"
 
 namespace kolo::conformance {
 

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 
 namespace kolo::cuda {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "transports/aligned_memory.h"
-#include "transports/check.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/base/check.h"
 #include "transports/error.h"
 
 namespace kolo::cuda {

@@ -34,7 +34,7 @@
 #include <cstdint>
 
 #include "transports/cuda/device.h"
-#include "transports/cuda/exports.h"
+#include "transports/cuda/ipc_exports.h"
 #include "transports/cuda/link.h"
 
 namespace kolo::cuda {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/error.h"
 
 namespace kolo::cuda {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "transports/cuda/driver_values.h"
-#include "transports/cuda/openings.h"
+#include "transports/cuda/ipc_mappings.h"
 
 namespace kolo::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "transports/cuda/driver.h"
-#include "transports/cuda/words.h"
+#include "transports/cuda/shared_block.h"
 #include "transports/transport.h"
 
 namespace kolo::cuda {

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 
 namespace kolo::cuda {
 

@@ -26,8 +26,8 @@
 #include "transports/cuda/copy_stream.h"
 #include "transports/cuda/device.h"
 #include "transports/cuda/pinned_ring.h"
+#include "transports/cuda/shared_block.h"
 #include "transports/cuda/staging.h"
-#include "transports/cuda/words.h"
 #include "transports/error.h"
 #include "transports/transport.h"
 

@@ -4,13 +4,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "transports/base/topology.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
 #include "transports/decorators/trace.h"
-#include "transports/exchange.h"
-#include "transports/placement.h"
-#include "transports/posix/identity.h"
+#include "transports/posix/host/identity.h"
 #include "transports/rendezvous.h"
+#include "transports/store/all_gather.h"
 
 namespace kolo {
 

@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/decorators/forwarding.h"
-#include "transports/decorators/mixed.h"
+#include "transports/decorators/splitmix64.h"
 #include "transports/error.h"
 
 namespace kolo {

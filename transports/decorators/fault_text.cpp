@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "transports/decorators/fault.h"
-#include "transports/decorators/text.h"
+#include "transports/decorators/parsing.h"
 
 namespace kolo {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/expecting.h"
+#include "transports/base/preposted_receives.h"
 #include "transports/transport.h"
 
 namespace kolo::decorators {

@@ -8,7 +8,7 @@
 #include <queue>
 #include <utility>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/decorators/shaped_channel.h"
 #include "transports/posix/epoll.h"
 #include "transports/posix/timer.h"

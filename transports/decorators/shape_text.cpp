@@ -4,8 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "transports/decorators/parsing.h"
 #include "transports/decorators/shape.h"
-#include "transports/decorators/text.h"
 
 namespace kolo {
 

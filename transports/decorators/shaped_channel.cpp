@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "transports/check.h"
-#include "transports/decorators/mixed.h"
+#include "transports/base/check.h"
+#include "transports/decorators/splitmix64.h"
 #include "transports/error.h"
 
 namespace kolo::decorators {

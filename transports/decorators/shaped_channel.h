@@ -16,10 +16,10 @@
 #include <exception>
 #include <vector>
 
-#include "transports/aligned_memory.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/base/preposted_receives.h"
 #include "transports/decorators/shape.h"
 #include "transports/decorators/token_bucket.h"
-#include "transports/expecting.h"
 #include "transports/transport.h"
 
 namespace kolo::decorators {

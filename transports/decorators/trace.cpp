@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/decorators/forwarding.h"
 #include "transports/decorators/trace_file.h"
 #include "transports/error.h"

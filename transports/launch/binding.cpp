@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "transports/posix/cores.h"
+#include "transports/posix/host/cores.h"
 
 namespace kolo::launch {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/launch/guardian.h"
+#include "transports/launch/reaper.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::launch {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/ofi/provider.h"
-#include "transports/posix/streaming_copy.h"
+#include "transports/posix/host/streaming_copy.h"
 
 namespace kolo::ofi {
 

@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "transports/aligned_memory.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/base/liveness.h"
+#include "transports/base/preposted_receives.h"
 #include "transports/error.h"
-#include "transports/expecting.h"
-#include "transports/lifeline.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/tag.h"
 #include "transports/transport.h"

@@ -1,6 +1,6 @@
 #include "transports/plugin/channel.h"
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 
 namespace kolo::plugin {
 

@@ -1,7 +1,7 @@
 // A channel over a whole table.
 #pragma once
 
-#include "transports/plugin/calls.h"
+#include "transports/plugin/status.h"
 #include "transports/transport.h"
 
 namespace kolo::plugin {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "transports/plugins.h"
+#include "transports/plugin/registration.h"
 #include "transports/posix/crash_notice.h"
 #include "transports/posix/hang_notice.h"
 #include "transports/posix/library.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "transports/check.h"
-#include "transports/plugin/calls.h"
+#include "transports/base/check.h"
+#include "transports/plugin/status.h"
 
 namespace kolo::plugin {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "transports/adapter.h"
+#include "transports/base/adapter.h"
 #include "transports/plugin/load.h"
 
 namespace kolo::plugin {

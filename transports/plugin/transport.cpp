@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "transports/adapter.h"
-#include "transports/check.h"
+#include "transports/base/adapter.h"
+#include "transports/base/check.h"
+#include "transports/base/topology.h"
 #include "transports/error.h"
-#include "transports/placement.h"
-#include "transports/plugin/calls.h"
 #include "transports/plugin/channel.h"
 #include "transports/plugin/plain.h"
-#include "transports/plugin/store.h"
+#include "transports/plugin/status.h"
+#include "transports/plugin/store_functions.h"
 
 namespace kolo::plugin {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "transports/error.h"
-#include "transports/posix/cgroup.h"
+#include "transports/posix/host/cgroup.h"
 
 namespace kolo::posix {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "transports/card_text.h"
+#include "transports/base/address_text.h"
 #include "transports/error.h"
 
 namespace kolo::shm {

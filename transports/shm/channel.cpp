@@ -5,12 +5,12 @@
 #include <iterator>
 #include <utility>
 
-#include "transports/check.h"
-#include "transports/copy_words.h"
+#include "transports/base/check.h"
+#include "transports/base/copy_words.h"
 #include "transports/error.h"
-#include "transports/posix/memory_barrier.h"
-#include "transports/posix/prefetch.h"
-#include "transports/posix/streaming_copy.h"
+#include "transports/posix/host/memory_barrier.h"
+#include "transports/posix/host/prefetch.h"
+#include "transports/posix/host/streaming_copy.h"
 #include "transports/posix/unix_socket.h"
 
 namespace kolo::shm {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/aligned_memory.h"
+#include "transports/base/aligned_memory.h"
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 #include "transports/posix/shared_memory.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/error.h"
 
 namespace kolo::tcp {

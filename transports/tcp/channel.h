@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "transports/error.h"
-#include "transports/tcp/door.h"
+#include "transports/tcp/listener.h"
 #include "transports/tcp/segment_memory.h"
 #include "transports/transport.h"
 

@@ -13,7 +13,7 @@
 #include <array>
 #include <cstddef>
 
-#include "transports/aligned_memory.h"
+#include "transports/base/aligned_memory.h"
 #include "transports/transport.h"
 
 namespace kolo::tcp {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <algorithm>
 
-#include "transports/check.h"
+#include "transports/base/check.h"
 #include "transports/error.h"
-#include "transports/ucx/carriers.h"
-#include "transports/ucx/descriptors.h"
+#include "transports/ucx/endpoint_transports.h"
+#include "transports/ucx/reserved_descriptors.h"
 
 namespace kolo::ucx {
 

@@ -12,7 +12,7 @@
 #include "transports/transport.h"
 #include "transports/ucx/inbox.h"
 #include "transports/ucx/outbox.h"
-#include "transports/ucx/station.h"
+#include "transports/ucx/shared_state.h"
 
 namespace kolo::ucx {
 

@@ -11,8 +11,8 @@
 #include <optional>
 #include <span>
 
-#include "transports/aligned_memory.h"
-#include "transports/ucx/lifeline.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/ucx/liveness.h"
 #include "transports/ucx/outbox.h"
 
 namespace kolo::ucx {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "transports/error.h"
-#include "transports/ucx/printed.h"
+#include "transports/ucx/printed_text.h"
 
 namespace kolo::ucx {
 

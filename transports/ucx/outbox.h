@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transports/aligned_memory.h"
+#include "transports/base/aligned_memory.h"
 #include "transports/ucx/worker.h"
 
 namespace kolo::ucx {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "transports/error.h"
-#include "transports/ucx/opening.h"
-#include "transports/ucx/printed.h"
+#include "transports/ucx/open_worker.h"
+#include "transports/ucx/printed_text.h"
 
 namespace kolo::ucx {
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "transports/ucx/header.h"
 #include "transports/ucx/library.h"
+#include "transports/ucx/message_header.h"
 
 namespace kolo::ucx {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "collectives/reduce/device/table.h"
+#include "collectives/reduce/device/kernel_table.h"
 
 namespace kolo::device {
 namespace {

@@ -1,5 +1,5 @@
 // The random numbers against their authors' known answers, and their distributions roughly.
-#include "train/random.h"
+#include "train/data/random.h"
 
 #include <set>
 #include <stdexcept>

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "test/transports/conformance/transport_table.h"
-#include "transports/tcp.h"
+#include "transports/tcp/transport.h"
 
 namespace kolo::test {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "test/transports/conformance/transport_table.h"
-#include "transports/adapter.h"
+#include "transports/base/adapter.h"
 #include "transports/error.h"
-#include "transports/exchange.h"
+#include "transports/store/all_gather.h"
 
 namespace kolo::test {
 

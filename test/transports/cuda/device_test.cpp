@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "test/support/catch.h"
-#include "test/transports/cuda/played.h"
+#include "test/transports/cuda/fake_driver.h"
 #include "transports/cuda/chosen_device.h"
-#include "transports/cuda/installed_driver.h"
+#include "transports/cuda/library.h"
 #include "transports/error.h"
 #include "transports/settings.h"
 

@@ -1,6 +1,6 @@
 // What is staged: the same wire as the host's form, and what that costs in memory, copies and
 // sleep.
-#include "transports/staged.h"
+#include "transports/base/staged.h"
 
 #include <poll.h>
 #include <algorithm>

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "test/transports/cuda/played_ranks.h"
+#include "test/transports/cuda/fake_ranks.h"
+#include "transports/base/staged.h"
 #include "transports/error.h"
-#include "transports/staged.h"
 
 namespace kolo::test {
 

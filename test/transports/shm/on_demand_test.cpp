@@ -17,13 +17,13 @@
 #include "test/support/catch.h"
 #include "test/transports/shm/ranks.h"
 #include "transports/error.h"
-#include "transports/exchange.h"
-#include "transports/posix/identity.h"
+#include "transports/posix/host/identity.h"
 #include "transports/posix/shared_memory.h"
 #include "transports/posix/unix_socket.h"
 #include "transports/shm/address.h"
 #include "transports/shm/hello.h"
 #include "transports/shm/layout.h"
+#include "transports/store/all_gather.h"
 
 using namespace kolo;
 using namespace kolo::test;

@@ -12,7 +12,7 @@
 #include "transports/error.h"
 #include "transports/registry.h"
 #include "transports/rendezvous.h"
-#include "transports/shm.h"
+#include "transports/shm/transport.h"
 
 namespace kolo::test {
 

@@ -6,7 +6,7 @@
 
 #include "test/support/catch.h"
 #include "transports/posix/shared_memory.h"
-#include "transports/ucx.h"
+#include "transports/ucx/transport.h"
 
 using namespace kolo;
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "test/support/catch.h"
-#include "test/transports/ucx/played_station.h"
+#include "test/transports/ucx/fake_shared_state.h"
 #include "transports/ucx/channel.h"
 
 using namespace kolo;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "test/support/catch.h"
-#include "test/transports/ucx/played_ucx.h"
+#include "test/transports/ucx/fake_ucx.h"
 
 using namespace kolo;
 using namespace kolo::test;

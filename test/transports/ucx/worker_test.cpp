@@ -2,7 +2,7 @@
 #include "transports/ucx/worker.h"
 
 #include "test/support/catch.h"
-#include "test/transports/ucx/played_ucx.h"
+#include "test/transports/ucx/fake_ucx.h"
 #include "transports/ucx/outbox.h"
 
 using namespace kolo;

@@ -1,0 +1,179 @@
+// kolo-run: starts the ranks of a job on this host. See transports/launch/launch.h for what it
+// promises.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "transports/base/suggestion.h"
+#include "transports/launch/launch.h"
+#include "transports/registry.h"
+
+namespace {
+
+constexpr const char* kAbout =
+    "Starts a command as the ranks of a job on this host.\n"
+    "Output comes in whole lines behind \"[rank] \"; signals are passed on to all ranks; when one "
+    "rank fails, all end, and\n"
+    "kolo-run says which and how, and exits with its code (128 + the signal; 127 where there is no "
+    "such command).";
+
+const std::map<std::string, kolo::launch::Binding> kBindings{
+    {"none", kolo::launch::Binding::kNone},
+    {"cores", kolo::launch::Binding::kCores},
+    {"nodes", kolo::launch::Binding::kNodes}};
+
+// Where the command begins: behind kolo-run's own options, and behind "--" if there is one. What
+// follows is the command's, even where it looks like an option of ours.
+int find_command(const CLI::App& app, int argc, char** argv) {
+  int i = 1;
+  while (i < argc && argv[i][0] == '-') {
+    const std::string word = argv[i++];
+    if (word == "--") break;
+    const CLI::Option* option = app.get_option_no_throw(word);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return std::min(i, argc);
+}
+
+CLI::Validator number_within(int low, int high) {
+  return {[low, high](const std::string& text) {
+            double value = 0;
+            const bool is_number = CLI::detail::lexical_cast(text, value);
+            if (is_number && value >= low && value <= high) return std::string();
+            return "'" + text + "' is no number from " + std::to_string(low) + " to " +
+                   std::to_string(high);
+          },
+          ""};
+}
+
+// Of --bind.
+CLI::Validator one_of_bindings() {
+  return {[](const std::string& text) {
+            if (kBindings.contains(text)) return std::string();
+            std::vector<std::string> names;
+            std::string list;
+            for (const auto& entry : kBindings) {
+              names.push_back(entry.first);
+              list += (list.empty() ? "" : ", ") + entry.first;
+            }
+            return "there is no '" + text + "'; there are " + list +
+                   kolo::did_you_mean(kolo::meant_word(text, names));
+          },
+          ""};
+}
+
+// "; did you mean --ranks?"; nothing where no option is like it.
+std::string guess(const CLI::App& app, const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  return kolo::did_you_mean(kolo::nearest_word(word.substr(0, word.find('=')), known));
+}
+
+// CLI11's words for what newcomers meet first would be longer and say less.
+std::string explain(const CLI::ParseError& error, const CLI::App& app) {
+  const auto unknown = app.remaining();
+  if (!unknown.empty())
+    return "there is no option '" + unknown.front() + "'" + guess(app, unknown.front());
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    return "how many ranks? -n N says it, before the command";
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return text.substr(0, text.find_first_of(": ")) + " needs a value";
+  constexpr std::string_view kRanks = "--ranks:";  // it is mostly written -n
+  return text.starts_with(kRanks) ? "-n:" + text.substr(kRanks.size()) : text;
+}
+
+// What every rank would say for itself.
+void require_usable_transport(int ranks) {
+  const std::string name = kolo::resolve_transport("auto");
+  const std::string why = ranks > 1 ? kolo::why_unusable(name) : "";
+  if (why.empty()) return;
+  throw std::invalid_argument("KOLO_TRANSPORT: " + name + " cannot be used here: " + why +
+                              "; unset it, or name another");
+}
+
+int usage_error(const std::string& message) {
+  std::cerr << "kolo-run: " << message << "; see kolo-run --help\n";
+  return 2;
+}
+
+// Help, or the version.
+int write_out(const CLI::App& app, const CLI::Success& done) {
+  errno = 0;
+  const int code = app.exit(done);
+  if (std::cout.flush()) return code;
+  const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+  std::cerr << "kolo-run: cannot write to standard output" << why << '\n';
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  kolo::open_standard_descriptors(kolo::LostOutput::kIsAnError);
+  CLI::App app{kAbout, "kolo-run -n N"};
+  app.set_version_flag("--version", "kolo " KOLO_VERSION, "Print the version and end");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  kolo::LaunchRequest request;
+  double grace_s = 5;
+  bool is_plain = false;
+  std::string binding = "none";
+  app.add_option("-n,--ranks", request.ranks, "How many ranks")
+      ->required()
+      ->type_name("N")
+      ->check(number_within(1, 4096));
+  app.add_option("--grace", grace_s, "Seconds from asking a rank to end to killing it")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(number_within(0, 3600));
+  app.add_option(
+         "--bind", binding,
+         "Each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), or "
+         "to none")
+      ->type_name("HOW")
+      ->capture_default_str()
+      ->check(one_of_bindings());
+  app.add_flag("--plain", is_plain,
+               "Rank 0 writes without a prefix, to the terminal itself if there is one");
+  // Only for the help: what is parsed ends before the command.
+  std::vector<std::string> command;
+  app.add_option("command", command, "What each rank runs, and its arguments; -- may stand before");
+  std::string number_of_ranks = "-n";  // mpirun's -np
+  if (argc > 1 && std::string_view(argv[1]) == "-np") argv[1] = number_of_ranks.data();
+  const int begin = find_command(app, argc, argv);
+  try {
+    app.parse(begin, argv);
+  } catch (const CLI::Success& done) {
+    return write_out(app, done);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(explain(error, app));
+  }
+  request.command.assign(argv + begin, argv + argc);
+  if (request.command.empty()) return usage_error("there is no command to run");
+  request.grace = std::chrono::milliseconds(static_cast<int>(grace_s * 1000));
+  request.binding = kBindings.at(binding);
+  request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
+  try {
+    require_usable_transport(request.ranks);
+    const kolo::LaunchResult result = kolo::launch_ranks(request);
+    if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
+    return result.exit_code;
+  } catch (const std::invalid_argument& error) {
+    return usage_error(error.what());
+  } catch (const std::exception& error) {
+    std::cerr << "kolo-run: " << error.what() << '\n';
+    return 1;
+  }
+}

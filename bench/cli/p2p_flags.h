@@ -1,0 +1,18 @@
+// The command line of kolo-bench p2p.
+#pragma once
+
+#include "bench/cli/arguments.h"
+#include "bench/cli/flags.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace kolo::bench {
+
+void add_p2p(CLI::App& app, Arguments& result, Typed& typed);
+
+// Checks what is p2p's own.
+void take_p2p(const Typed& typed, Arguments& result);
+
+}  // namespace kolo::bench

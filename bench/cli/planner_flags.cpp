@@ -1,0 +1,129 @@
+#include "bench/cli/planner_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include "bench/cli/commands.h"
+#include "bench/cli/sizes.h"
+#include "transports/registry.h"
+
+namespace kolo::bench {
+namespace {
+
+// Short passes, often in turn: what disturbs the machine for a moment then disturbs all alike.
+constexpr int kPasses = 10;
+constexpr int kPassesOfTune = 6;  // of long messages, passes are what takes time
+
+void add_out(CLI::App& command, TuneRequest& tune) {
+  command.add_option("--out", tune.out, "The file: a table as KOLO_TUNING takes it");
+  command.add_option(kPointsFlag, tune.points)->group("");  // not for people
+}
+
+int parse_ranks(const std::string& text) {
+  int ranks = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, ranks);
+  require(error == std::errc{} && rest == end && ranks >= 2 && ranks <= 1024,
+          fmt::format("--ranks {}: expected numbers from 2 to 1024, as in 2,4,8", text));
+  return ranks;
+}
+
+// The words of a list, each once.
+std::vector<std::string> each_once(const char* flag, const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& word : split_list(flag, text)) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Arguments& result, Typed& typed) {
+  result.passes = kPasses;
+  result.factor = 16;
+  typed.max_bytes = "4M";
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "What the planner knows, chooses and why; beside it the measured times of all algorithms");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command
+      ->add_option("collective", result.explained,
+                   "allreduce, broadcast, ...: a command that measures")
+      ->required();
+  add_ranks(*command, result);
+  add_sizes(*command, result, typed);
+  add_end_of_help(*command, SizesOf::kElements);
+  add_type(*command, typed);
+  add_operation(*command, typed);
+  add_reproducibility(*command, typed);
+  add_timing(*command, result, typed);
+}
+
+void add_tune(CLI::App& app, Arguments& result, Typed& typed) {
+  result.passes = kPassesOfTune;
+  result.factor = 16;
+  result.seconds = 0.1;
+  typed.max_bytes = "4M";
+  CLI::App* command = app.add_subcommand(
+      "tune", "Measure all algorithms on a grid, and write a table of the fastest for KOLO_TUNING");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command->add_option(
+      "-c,--collectives", typed.collectives,
+      fmt::format("Of {}; else all of them", fmt::join(commands_with_a_choice(), ",")));
+  command->add_option("-n,--ranks", typed.ranks, "Numbers of ranks to start on this host")
+      ->capture_default_str();
+  add_decorators(*command, result);
+  command->add_option("-t,--transport", typed.transports, "Of inproc,shm,tcp,...")
+      ->capture_default_str();
+  add_sizes(*command, result, typed);
+  add_end_of_help(*command, SizesOf::kElements);
+  add_out(*command, result.tune);
+  add_timing(*command, result, typed);
+}
+
+void take_explained(Arguments& result) {
+  result.explained = short_command(result.explained);
+  require_name(result.explained, collective_command_names(), "explain");
+  result.problem.collective = collective_commands().at(result.explained);
+}
+
+void take_explained_sizes(Arguments& result) {
+  result.sizes = asked_sizes(result);
+  result.min_bytes = *std::min_element(result.sizes.begin(), result.sizes.end());
+  result.max_bytes = *std::max_element(result.sizes.begin(), result.sizes.end());
+}
+
+void take_grid(const Typed& typed, Arguments& result) {
+  TuneRequest& tune = result.tune;
+  const auto known = commands_with_a_choice();
+  tune.collectives =
+      typed.collectives.empty() ? known : each_once("--collectives", typed.collectives);
+  for (std::string& name : tune.collectives) {
+    name = short_command(name);
+    require_name(name, collective_command_names(), "--collectives");
+    require(std::find(known.begin(), known.end(), name) != known.end(),
+            fmt::format("--collectives {}: the planner has nothing to choose there", name));
+  }
+  for (const std::string& word : each_once("--ranks", typed.ranks))
+    tune.ranks.push_back(parse_ranks(word));
+  for (const std::string& word : each_once("--transport", typed.transports)) {
+    require(word != "all", "--transport all: tune takes a list, as shm,tcp");
+    require_name(word, transport_names(), "--transport");
+    if (tune.points.empty()) require_usable(word);
+    tune.transports.push_back(word);
+  }
+  require(!tune.out.empty() || !tune.points.empty(),
+          "tune: where shall the table go? --out FILE says it");
+  result.ranks = *std::max_element(tune.ranks.begin(), tune.ranks.end());
+  result.transport = tune.transports.front();
+  // All-to-all has its output apart.
+  result.problem.is_in_place = std::find(tune.collectives.begin(), tune.collectives.end(),
+                                         "alltoall") == tune.collectives.end();
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,65 @@
+// A library measured on a device's memory.
+//
+// The player fills and checks buffers of the host. Here each has a twin on the device: what a rank
+// gives is brought there before the clock starts, and what it got is fetched after it has stopped.
+// In between a library that enqueues is timed with the stream's work, from the call to the moment
+// when the host has seen the stream's end; the call alone is counted apart (enqueue_us). A library
+// that knows the host's memory alone does what its users do: copies down, runs, copies up.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/device/memory.h"
+#include "bench/device/mirrored_buffers.h"
+#include "bench/measure/library.h"
+
+namespace kolo::bench {
+
+class OnDevice final : public Library {
+ public:
+  // `rank` of `size`: whose chunk of a problem is which.
+  OnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
+           int size);
+
+  std::string name() const override { return library_->name(); }
+  std::string transport() const override { return library_->transport(); }
+  std::string carrier() const override { return library_->carrier(); }
+  std::string algorithm(const Problem& problem) const override {
+    return library_->algorithm(problem);
+  }
+  std::string objection(const Problem& problem) const override;
+  std::string version() const override { return library_->version(); }
+  std::string device() const override { return memory_->describe(); }
+  const void* result(const Problem& problem, const void* in, const void* out) const override {
+    return library_->result(problem, in, out);
+  }
+  const Communicator* communicator() const override { return library_->communicator(); }
+  void write_records() override { library_->write_records(); }
+
+  void place(std::span<std::byte> data, std::span<std::byte> input) override;
+  void bring(const Problem& problem) override;
+  void fetch(const Problem& problem) override;
+  void run(const Problem& problem, const void* in, void* out) override;
+  std::optional<double> take_enqueue_us() override;
+
+ private:
+  void run_on_host(const Problem& problem, const void* in, void* out);
+
+  std::shared_ptr<DeviceMemory> memory_;
+  int rank_;
+  int size_;
+  Twins twins_;
+  std::unique_ptr<Library> library_;  // ends first: its peers may have twins open
+  std::vector<double> enqueue_us_;
+};
+
+// What a rank reads of its input, and writes of its output.
+struct Moved {
+  std::size_t in_bytes = 0;
+  std::size_t out_bytes = 0;
+};
+Moved moved_by(const Problem& problem, int rank, int size);
+
+}  // namespace kolo::bench

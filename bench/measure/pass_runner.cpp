@@ -1,0 +1,252 @@
+#include "bench/measure/pass_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include "bench/measure/buffer.h"
+#include "bench/measure/cores.h"
+
+namespace kolo::bench {
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr std::size_t kFewestPerTurn = 2;
+constexpr std::size_t kMostPerTurn = 500;
+constexpr std::size_t kLookEvery = 32;  // iterations
+constexpr double kLongest = 3;  // times what was asked for: then the cores are not ours alone
+constexpr std::uint64_t kBarrierChecks = 20;
+constexpr std::chrono::microseconds kLateness{20};  // of one rank, while a barrier is checked
+
+}  // namespace
+
+TurnResult Library::play(const Turn&, const Buffer&, const Buffer&) {
+  throw std::logic_error(name() + " plays no turns by itself");
+}
+
+Player::Player(Meeting& meeting, std::byte* data, std::byte* input)
+    : meeting_(meeting), data_(data), input_(input) {}
+
+TurnResult Player::play(Library& library, const Turn& turn) {
+  std::optional<Unbound> unbound;  // bound, its threads wait longer for the rank's
+  if (library.has_threads()) unbound.emplace();
+  turn_ = turn;
+  wrong_ = 0;
+  place_buffers(library);
+  TurnResult result;
+  pass(library, warm_up(library, result), result);
+  if (turn_.checks_waiting) wrong_ += count_wrong_barriers(library);
+  result.wrong = meeting_.sum(wrong_);
+  result.iteration = turn_.iteration;
+  return result;
+}
+
+std::size_t Player::chunk_begin_bytes() const {
+  const Problem& problem = turn_.problem;
+  return chunk_begin(problem.count, meeting_.size(), meeting_.rank()) * element_bytes(problem.type);
+}
+
+void Player::place_buffers(const Library& library) {
+  const Problem& problem = turn_.problem;
+  const Collective collective = problem.collective;
+  in_ = problem.is_in_place ? data_ : input_;
+  out_ = data_;
+  const bool gets_chunk = collective == Collective::kReduceScatter ||
+                          collective == Collective::kScatter ||
+                          (collective == Collective::kPush && problem.servers == 0);
+  const bool gives_chunk = collective == Collective::kAllGather ||
+                           collective == Collective::kGather ||
+                           (collective == Collective::kPull && problem.servers == 0);
+  if (problem.is_in_place && gets_chunk) out_ += chunk_begin_bytes();
+  if (problem.is_in_place && gives_chunk) in_ += chunk_begin_bytes();
+  result_ = static_cast<const std::byte*>(library.result(problem, in_, out_));
+}
+
+// Returns how many iterations shall count: those asked for, or what the warm-up says.
+std::size_t Player::warm_up(Library& library, TurnResult& result) {
+  double quickest = std::numeric_limits<double>::max();
+  const int least = turn_.iterations == 0 ? 1 : 0;
+  const int count = std::max(turn_.warmup, least);
+  for (int i = 0; i < count; ++i) {
+    const Timed timed = iterate(library);
+    quickest = std::min(quickest, timed.whole_us);
+    if (i == 0) result.first_us = meeting_.largest(timed.call_us);
+  }
+  if (turn_.iterations > 0) return std::min(turn_.iterations, kMostIterations);
+  const double fitting = turn_.seconds * 1e6 / meeting_.largest(quickest);
+  return std::clamp(static_cast<std::size_t>(fitting), kFewestPerTurn, kMostPerTurn);
+}
+
+void Player::pass(Library& library, std::size_t iterations, TurnResult& result) {
+  std::vector<double> times;
+  times.reserve(iterations);
+  const auto begin = Clock::now();
+  const auto is_over = [&] {
+    const std::chrono::duration<double> so_far = Clock::now() - begin;
+    return meeting_.largest(so_far.count()) > kLongest * turn_.seconds;
+  };
+  for (std::size_t i = 0; i < iterations; ++i) {
+    if (turn_.seconds > 0 && i > 0 && i % kLookEvery == 0 && is_over()) break;
+    times.push_back(iterate(library).call_us);
+  }
+  result.times_us = meeting_.largest(times);
+  if (turn_.warmup == 0 && turn_.iterations > 0) result.first_us = result.times_us.front();
+}
+
+Player::Timed Player::iterate(Library& library) {
+  const auto begin = Clock::now();
+  ++turn_.iteration;
+  give();
+  library.bring(turn_.problem);
+  meeting_.wait();
+  const auto before = Clock::now();
+  library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
+  const auto after = Clock::now();
+  // Who is done first would else check its result on the core of another that is still at work.
+  meeting_.wait();
+  library.fetch(turn_.problem);
+  if (turn_.is_checked) wrong_ += count_wrong();
+  return {Microseconds(after - before).count(), Microseconds(Clock::now() - begin).count()};
+}
+
+bool Player::has_input() const {
+  if (turn_.problem.collective == Collective::kPull) return serves();
+  return !has_servers(turn_.problem.collective) || !is_server();
+}
+
+bool Player::has_output() const {
+  if (turn_.problem.collective == Collective::kPush) return serves();
+  return !has_servers(turn_.problem.collective) || !is_server();
+}
+
+void Player::give() {
+  const int rank = meeting_.rank();
+  const int workers = meeting_.size() - turn_.problem.servers;
+  const Pattern pattern{turn_.problem.type, turn_.problem.op, workers, turn_.iteration};
+  switch (turn_.problem.collective) {
+    case Collective::kAllReduce:
+    case Collective::kReduceScatter:
+    case Collective::kPushPull:
+    case Collective::kPush:
+    case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExclusiveScan:
+    case Collective::kAllToAll:
+      if (!is_server()) fill(in_, 0, turn_.problem.count, rank, pattern);
+      return;
+    case Collective::kScatter:
+      if (rank == kRoot) fill(in_, 0, turn_.problem.count, rank, pattern);
+      return;
+    case Collective::kAllGather:
+    case Collective::kGather:
+      return fill(in_, chunk_begin(turn_.problem.count, meeting_.size(), rank),
+                  chunk_count(turn_.problem.count, meeting_.size(), rank), rank, pattern);
+    case Collective::kPull:
+      if (serves())
+        fill(in_, chunk_begin(turn_.problem.count, servers(), rank),
+             chunk_count(turn_.problem.count, servers(), rank), rank, pattern);
+      return;
+    case Collective::kBroadcast:
+      if (rank == kRoot) fill(out_, 0, turn_.problem.count, rank, pattern);
+      return;
+    case Collective::kMessage:
+    case Collective::kBarrier:
+      return;
+  }
+}
+
+std::uint64_t Player::count_wrong() const {
+  const int rank = meeting_.rank();
+  const int size = meeting_.size();
+  const std::size_t count = turn_.problem.count;
+  const Pattern pattern{turn_.problem.type, turn_.problem.op, size - turn_.problem.servers,
+                        turn_.iteration};
+  switch (turn_.problem.collective) {
+    case Collective::kAllReduce:
+      return count_wrong_reductions(result_, 0, count, 0, pattern);
+    case Collective::kPushPull:
+      return is_server()
+                 ? 0
+                 : count_wrong_reductions(result_, 0, count, turn_.problem.servers, pattern);
+    case Collective::kPush:
+      return serves() ? count_wrong_reductions(result_, chunk_begin(count, servers(), rank),
+                                               chunk_count(count, servers(), rank),
+                                               turn_.problem.servers, pattern)
+                      : 0;
+    case Collective::kPull:
+      return is_server() ? 0 : count_wrong_chunks(servers(), pattern);
+    case Collective::kReduceScatter:
+      return count_wrong_reductions(result_, chunk_begin(count, size, rank),
+                                    chunk_count(count, size, rank), 0, pattern);
+    case Collective::kReduce:
+      return rank == kRoot ? count_wrong_reductions(result_, 0, count, 0, pattern) : 0;
+    case Collective::kScan:
+      return count_wrong_reductions(result_, 0, count, 0, rank + 1, pattern);
+    case Collective::kExclusiveScan:
+      return rank == 0 ? 0 : count_wrong_reductions(result_, 0, count, 0, rank, pattern);
+    case Collective::kAllGather:
+      return count_wrong_chunks(size, pattern);
+    case Collective::kGather:
+      return rank == kRoot ? count_wrong_chunks(size, pattern) : 0;
+    case Collective::kScatter:
+      return count_wrong_copies(result_, chunk_begin(count, size, rank),
+                                chunk_count(count, size, rank), kRoot, pattern);
+    case Collective::kAllToAll:
+      return count_wrong_shares(pattern);
+    case Collective::kBroadcast:
+      return count_wrong_copies(result_, 0, count, kRoot, pattern);
+    case Collective::kMessage:
+    case Collective::kBarrier:
+      return 0;
+  }
+  return 0;
+}
+
+// Of a gather: every owner's chunk in its place.
+std::uint64_t Player::count_wrong_chunks(int owners, const Pattern& pattern) const {
+  std::uint64_t wrong = 0;
+  for (int owner = 0; owner < owners; ++owner) {
+    const std::size_t first = chunk_begin(turn_.problem.count, owners, owner);
+    wrong += count_wrong_copies(result_ + first * element_bytes(turn_.problem.type), first,
+                                chunk_count(turn_.problem.count, owners, owner), owner, pattern);
+  }
+  return wrong;
+}
+
+// Of an all-to-all: from every rank the share that was for this one.
+std::uint64_t Player::count_wrong_shares(const Pattern& pattern) const {
+  const std::size_t share = turn_.problem.count / static_cast<std::size_t>(meeting_.size());
+  std::uint64_t wrong = 0;
+  for (int giver = 0; giver < meeting_.size(); ++giver) {
+    const auto place = share * static_cast<std::size_t>(giver) * element_bytes(turn_.problem.type);
+    wrong += count_wrong_copies(result_ + place, share * static_cast<std::size_t>(meeting_.rank()),
+                                share, giver, pattern);
+  }
+  return wrong;
+}
+
+// A barrier's result is that nobody leaves before everybody has come. In each turn another rank is
+// late.
+std::uint64_t Player::count_wrong_barriers(Library& library) {
+  if (turn_.problem.collective != Collective::kBarrier) return 0;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t turn = 1; turn <= kBarrierChecks; ++turn) {
+    const auto late_until = Clock::now() + kLateness;
+    const bool is_late = turn % static_cast<std::uint64_t>(meeting_.size()) ==
+                         static_cast<std::uint64_t>(meeting_.rank());
+    while (is_late && Clock::now() < late_until) {
+    }
+    const std::uint64_t sequence =
+        std::uint64_t{turn_.iteration} * kBarrierChecks + turn;  // grows from library to library
+    meeting_.come(sequence);
+    library.run(turn_.problem, nullptr, nullptr);
+    wrong += meeting_.ranks_behind(sequence);
+  }
+  meeting_.wait();
+  return wrong;
+}
+
+}  // namespace kolo::bench

@@ -1,0 +1,193 @@
+#include "bench/p2p/pass.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <span>
+#include <stdexcept>
+
+namespace kolo::bench {
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr std::size_t kFewestSamples = 2;
+constexpr std::size_t kMostSamples = 2000;  // of a pass
+constexpr std::size_t kAcknowledgement = 8;
+
+// The messages of one size, and the game that is played with them.
+class Game {
+ public:
+  Game(Meeting& meeting, const GameTurn& turn)
+      : meeting_(meeting),
+        turn_(turn),
+        given_(turn.bytes * turn.window),
+        taken_(turn.bytes * turn.window) {}
+
+  // One sample of `pipe`, in microseconds; 0 at a rank that takes no time.
+  double sample(Pipe& pipe) {
+    ++turn_.salt;
+    switch (turn_.kind) {
+      case P2pKind::kLatency:
+        return rank() == 0 ? there_and_back(pipe) : back(pipe);
+      case P2pKind::kBandwidth:
+      case P2pKind::kMessageRate:
+        return rank() == 0 ? give_window(pipe) : take_window(pipe);
+      case P2pKind::kBidirectional:
+        return both_ways(pipe);
+    }
+    return 0;
+  }
+
+  // Where all messages lie.
+  void place_in(Pipe& pipe) {
+    const std::array<std::span<std::byte>, 3> memory{given_, taken_, acknowledgement_};
+    pipe.place(memory);
+  }
+
+  // Of this rank.
+  std::uint64_t wrong() const { return wrong_; }
+  std::uint32_t salt() const { return turn_.salt; }
+
+ private:
+  int rank() const { return meeting_.rank(); }
+  Messages all(std::vector<std::byte>& memory) const {
+    return {memory.data(), turn_.bytes, turn_.window};
+  }
+  Messages one(std::vector<std::byte>& memory, std::size_t index) const {
+    return {memory.data() + index * turn_.bytes, turn_.bytes, 1};
+  }
+  Pattern pattern() const { return {ElementType::kUint8, ReduceOp::kSum, 1, turn_.salt}; }
+  void fill_given() { fill(given_.data(), 0, given_.size(), rank(), pattern()); }
+  void check_taken(int giver) {
+    if (!turn_.is_checked) return;
+    wrong_ += count_wrong_copies(taken_.data(), 0, taken_.size(), giver, pattern());
+  }
+
+  // What was filled in is where the pipe works, at both ranks.
+  void begin(Pipe& pipe) {
+    pipe.bring();
+    meeting_.wait();
+  }
+
+  // The peer sends back what it got, so that what went wrong on either way shows here.
+  double there_and_back(Pipe& pipe) {
+    fill_given();
+    begin(pipe);
+    const auto before = Clock::now();
+    for (std::size_t i = 0; i < turn_.window; ++i) {
+      pipe.exchange(one(given_, i), {});
+      pipe.exchange({}, one(taken_, i));
+    }
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
+    check_taken(0);
+    return time.count() / 2 / static_cast<double>(turn_.window);
+  }
+
+  double back(Pipe& pipe) {
+    begin(pipe);
+    for (std::size_t i = 0; i < turn_.window; ++i) {
+      pipe.exchange({}, one(taken_, i));
+      pipe.exchange(one(taken_, i), {});
+    }
+    pipe.finish();
+    return 0;
+  }
+
+  double give_window(Pipe& pipe) {
+    fill_given();
+    begin(pipe);
+    const auto before = Clock::now();
+    pipe.exchange(all(given_), {});
+    pipe.exchange({}, {acknowledgement_.data(), kAcknowledgement, 1});
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
+    if (turn_.is_checked)
+      wrong_ += count_wrong_copies(acknowledgement_.data(), 0, kAcknowledgement, 1, pattern());
+    return time.count();
+  }
+
+  double take_window(Pipe& pipe) {
+    fill(acknowledgement_.data(), 0, kAcknowledgement, rank(), pattern());
+    begin(pipe);
+    pipe.exchange({}, all(taken_));
+    pipe.exchange({acknowledgement_.data(), kAcknowledgement, 1}, {});
+    pipe.finish();
+    pipe.fetch();
+    check_taken(0);
+    return 0;
+  }
+
+  double both_ways(Pipe& pipe) {
+    fill_given();
+    begin(pipe);
+    const auto before = Clock::now();
+    pipe.exchange(all(given_), all(taken_));
+    pipe.finish();
+    const Microseconds time = Clock::now() - before;
+    pipe.fetch();
+    check_taken(1 - rank());
+    return time.count();
+  }
+
+  Meeting& meeting_;
+  GameTurn turn_;
+  std::vector<std::byte> given_;
+  std::vector<std::byte> taken_;
+  std::array<std::byte, kAcknowledgement> acknowledgement_{};
+  std::uint64_t wrong_ = 0;
+};
+
+// While it lives, whoever waits in the meeting lets the pipe get on, where that needs it.
+class Meanwhile {
+ public:
+  Meanwhile(Pipe& pipe, Meeting& meeting) : meeting_(meeting), is_set_(pipe.needs_calls()) {
+    if (is_set_) meeting_.set_meanwhile([&pipe] { pipe.get_on(); });
+  }
+  ~Meanwhile() {
+    if (is_set_) meeting_.set_meanwhile({});
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  Meeting& meeting_;
+  const bool is_set_;
+};
+
+// Returns how many samples shall count: those asked for, or what the warm-up says.
+std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pipe) {
+  double quickest = std::numeric_limits<double>::max();
+  const int least = turn.samples == 0 ? 1 : 0;
+  for (int i = 0; i < std::max(turn.warmup, least); ++i) {
+    const auto begin = Clock::now();
+    game.sample(pipe);
+    quickest = std::min(quickest, Microseconds(Clock::now() - begin).count());
+  }
+  if (turn.samples > 0) return std::min(turn.samples, kMostIterations);
+  const double fitting = turn.seconds * 1e6 / meeting.largest(quickest);
+  return std::clamp(static_cast<std::size_t>(fitting), kFewestSamples, kMostSamples);
+}
+
+}  // namespace
+
+GameResult Pipe::play(const GameTurn&) {
+  throw std::logic_error(library() + " plays no games by itself");
+}
+
+GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting) {
+  const Meanwhile meanwhile(pipe, meeting);
+  Game game(meeting, turn);
+  game.place_in(pipe);
+  const std::size_t samples = warm_up(game, meeting, turn, pipe);
+  std::vector<double> times;
+  times.reserve(samples);
+  for (std::size_t i = 0; i < samples; ++i) times.push_back(game.sample(pipe));
+  return {meeting.largest(times), meeting.sum(game.wrong()), game.salt()};
+}
+
+}  // namespace kolo::bench

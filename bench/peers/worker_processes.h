@@ -1,0 +1,71 @@
+// Processes of a peer that wants its own launcher, as every MPI does: one beside each rank of
+// kolo-bench, asleep but for the peer's turns.
+//
+//   rank 0       serves a store, starts the launcher, and says so where it ends too early
+//   rank r       puts a turn into the store, sleeps, and finds the result there
+//   process r    maps the buffers of rank r, plays the turn by player.h, and sleeps again
+//
+// So whoever has to wait is blocked in a system call, and the cores belong to those whose turn it
+// is. When a rank or a process dies, the store tells the others, and all end.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/measure/library.h"
+#include "bench/measure/pass.h"
+#include "bench/p2p/pass.h"
+#include "bench/peers/worker_request.h"
+#include "transports/posix/descriptor.h"
+
+namespace kolo::bench {
+
+struct StartCommand {
+  std::vector<std::string> words;  // the launcher, the program, its arguments
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+class Elsewhere {
+ public:
+  // Collective over the request's ranks: `command` is started by rank 0, with the store's host and
+  // port, the number of ranks and the timeout in milliseconds after its last word. `name` is the
+  // peer's, for messages. Error kDeadline, kAborted with the launcher's last words.
+  Elsewhere(std::string name, const LibraryRequest& request, StartCommand command);
+  // Ends the processes, by force where they do not end by themselves.
+  ~Elsewhere();
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+
+  // What the process of this rank says that it is.
+  const std::string& version() const { return version_; }
+  // Collective. Error kDeadline and kAborted.
+  TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
+  GameResult play(const GameTurn& turn);
+
+ private:
+  std::string ask(const Order& order, std::chrono::milliseconds patience);
+  void start(StartCommand command);
+  void watch();
+  void end_launcher();
+  std::string last_words() const;
+
+  std::string name_;
+  int rank_;
+  int size_;
+  std::chrono::milliseconds timeout_;
+  std::unique_ptr<TcpStoreServer> server_;  // of rank 0
+  std::shared_ptr<Store> store_;
+  std::string version_;
+  int turns_ = 0;
+  posix::Descriptor output_;  // of the launcher
+  int launcher_ = -1;         // its process
+  std::thread watcher_;       // waits for its end
+  struct Ending;
+  std::unique_ptr<Ending> ending_;
+};
+
+}  // namespace kolo::bench

@@ -1,0 +1,141 @@
+// A call of the communicator before it is issued: the arguments, validated.
+//
+// Each function takes what the caller gives and returns the Call, or throws std::invalid_argument
+// that names the collective, the argument and what is wrong with it. Nothing is sent.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/user_reduce_op.h"
+
+namespace kolo {
+
+// In the place of an algorithm's row: the planner says, once the call is issued.
+inline constexpr std::uint8_t kToBeChosen = 0xff;
+
+// How far a call's buffers reach, in bytes.
+struct Extents {
+  std::size_t in_bytes = 0;
+  std::size_t out_bytes = 0;
+  // Byte in_begin of `in` is byte out_begin of `out` where they are one: in place.
+  std::size_t in_begin = 0;
+  std::size_t out_begin = 0;
+  std::size_t alignment = 1;  // of both, a power of 2: an element's, where elements are combined
+
+  bool are_aligned(const void* in, const void* out) const {
+    const auto ins = in_bytes == 0 ? 0 : reinterpret_cast<std::uintptr_t>(in);
+    const auto outs = out_bytes == 0 ? 0 : reinterpret_cast<std::uintptr_t>(out);
+    return ((ins | outs) & (alignment - 1)) == 0;
+  }
+
+  // In place, or apart.
+  bool keep_apart(const void* in, const void* out) const {
+    const auto ins = reinterpret_cast<std::uintptr_t>(in);
+    const auto outs = reinterpret_cast<std::uintptr_t>(out);
+    if (ins == 0 || outs == 0 || in_bytes == 0 || out_bytes == 0) return true;
+    return ins + in_begin == outs + out_begin || ins + in_bytes <= outs || outs + out_bytes <= ins;
+  }
+
+  // Whether these buffers will do, if they are as long.
+  bool fit(const void* in, const void* out) const {
+    if ((in == nullptr && in_bytes > 0) || (out == nullptr && out_bytes > 0)) return false;
+    return are_aligned(in, out) && keep_apart(in, out);
+  }
+};
+
+struct Call {
+  Collective collective = Collective::kBarrier;
+  std::uint8_t algorithm = kToBeChosen;  // a row of algorithms()
+  ElementType type = ElementType::kInt32;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  int peer = 0;           // of a message: who receives it; root is who sends it
+  std::size_t count = 0;  // elements that all ranks agree on
+  const void* in = nullptr;
+  void* out = nullptr;
+  Extents extents;
+  const ServerPlan* servers = nullptr;
+  std::vector<std::size_t> lengths;  // of chunks; empty: count, split evenly
+  bool has_own_lengths = false;      // ranks know different lengths, and no common count
+  std::size_t segment_bytes = 0;     // 0: as the communicator chooses
+  bool is_persistent = false;
+  const Reducer* reducer = nullptr;  // of a user function; borrowed
+  std::size_t element_bytes = 4;
+  double scale = 1;                      // of a scaled sum
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's
+  std::optional<DeviceStream> stream;    // where it is enqueued; none: it runs on the host
+  bool is_captured = false;              // into a graph, as the stream is found to be
+};
+
+namespace calls {
+
+// Who calls.
+struct Caller {
+  int rank;
+  int size;
+};
+
+// What every call ends with.
+struct Elements {
+  ElementType type;
+  const CallOptions& options;
+  const Reducer* reducer = nullptr;  // instead of a type, with kUser
+};
+
+Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op);
+Call reduce_scatter(Caller who, const void* in, void* out, std::size_t count, Elements of,
+                    ReduceOp op);
+Call all_gather(Caller who, const void* in, void* out, std::size_t count, Elements of);
+Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root);
+Call barrier(const CallOptions& options);
+Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+               const ServerPlan& plan);
+Call push(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+          const ServerPlan& plan);
+Call pull(Caller who, const void* in, void* out, std::size_t count, Elements of,
+          const ServerPlan& plan);
+Call reduce(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
+            int root);
+Call gather(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
+Call scatter(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
+Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elements of);
+Call scan(Collective which, Caller who, const void* in, void* out, std::size_t count, Elements of,
+          ReduceOp op);
+
+Call reduce_scatter_v(Caller who, const void* in, void* out, Counts counts, Elements of,
+                      ReduceOp op);
+Call all_gather_v(Caller who, const void* in, void* out, Counts counts, Elements of);
+Call gather_v(Caller who, const void* in, std::size_t count, void* out, Counts counts, Elements of,
+              int root);
+Call scatter_v(Caller who, const void* in, Counts counts, void* out, std::size_t count, Elements of,
+               int root);
+Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts gets, Elements of);
+Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
+             int to);
+
+// A message each way, at once; where this rank is both the receiver and the sender, a copy from
+// send.in to send.out.
+struct Exchange {
+  bool is_copy = false;
+  Call send;
+  Call receive;
+};
+struct Sent {
+  const void* data;
+  std::size_t count;
+  int to;
+};
+struct Received {
+  void* data;
+  std::size_t count;
+  int from;
+};
+Exchange exchange(Caller who, Sent sent, Received received, Elements of);
+
+}  // namespace calls
+}  // namespace kolo

@@ -1,0 +1,314 @@
+// Driving: what a thread does that has the role, from taking the queue's head to giving the role
+// back.
+//
+// A round lets what runs go as far as it can: the collective at the head of the queue, or, where
+// there are messages, the first of every direction. A round in which nothing moved ends in a pause.
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "collectives/engine/engine.h"
+#include "collectives/engine/wait_graph.h"
+
+namespace kolo {
+namespace {
+
+// Blocked rounds after which headers are looked at that have come but are not yet needed.
+constexpr std::uint64_t kRoundsBeforeLook = 64;
+
+// Between two looks of the progress thread whether replays wait for a rank that is lost.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
+
+// By no more is a deadline noticed too late where somebody waits.
+constexpr auto kAway = std::chrono::milliseconds(500);
+
+constexpr auto kNever = Deadline::max();
+
+bool is_message(const Operation& operation) { return operation.direction != kNoDirection; }
+
+}  // namespace
+
+void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
+  driver_ = std::this_thread::get_id();
+  try {
+    Operation* head = first_in_queue();
+    while (head != nullptr || is_following(awaited, until)) {
+      failure_->check();
+      has_moved_ = false;
+      if (streams_ != nullptr && follow_streams(awaited)) break;
+      if (head == nullptr) head = first_in_queue();
+      const bool has_messages = head != nullptr && is_message(*head);
+      if (head != nullptr) {
+        Operation* const next =
+            has_messages ? advance_messages(*head, awaited) : advance(*head, awaited);
+        const bool is_next_due = next == nullptr || (next != head && !has_messages);
+        head = next;
+        if (is_next_due) continue;
+      }
+      transport_->progress();
+      if (has_moved_) {
+        idle_rounds_ = 0;
+        policy_->moved();
+        continue;
+      }
+      if (until == Until::kWanted && is_wanted()) break;
+      const auto running = has_messages
+                               ? std::span<Operation* const>(running_)
+                               : std::span<Operation* const>(&head, head == nullptr ? 0 : 1);
+      const bool goes_on = until != Until::kBlocked;
+      if (!look_after(running, limit, goes_on) || !goes_on) break;
+    }
+    if (is_driving()) release_role();
+  } catch (...) {
+    const std::exception_ptr thrown = std::current_exception();
+    fail(explain(at_hand_, thrown));
+    if (thrown == nullptr) throw;  // pthread_cancel() unwinds the thread's stack
+  }
+  if (closer_ != std::this_thread::get_id()) [[likely]]
+    return;
+  closer_ = std::thread::id();
+  finish_closing();
+}
+
+Operation* Engine::first_in_queue() {
+  const std::lock_guard lock(mutex_);
+  return head_;
+}
+
+void Engine::start(const Operation& operation) {
+  const Binding& binding = operation.binding;
+  Executor& executor = *operation.executor;
+  const bool is_started_again =
+      operation.is_repeat &&
+      executor.start_again(binding.header, binding.header.sequence, binding.in, binding.out);
+  if (!is_started_again) executor.start(binding);
+}
+
+// As far as it goes; true once it is done.
+bool Engine::run_at_hand(Operation& operation) {
+  at_hand_ = &operation;
+  if (streams_ != nullptr) {
+    if (operation.on_stream != nullptr) return give(operation);
+    if (!operation.is_started && streams_->holds_up(*operation.executor)) return false;
+  }
+  if (!operation.is_started) {
+    start(operation);
+    operation.is_started = true;
+    idle_rounds_ = 0;
+    policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it
+  }
+  const std::uint64_t moves = operation.executor->moves();
+  const bool is_done = operation.executor->advance();
+  failure_->check();  // a function of the caller's may have aborted
+  if (is_done || operation.executor->moves() != moves) has_moved_ = true;
+  return is_done;
+}
+
+// A collective. The head of the queue afterwards, as retire() has it.
+Operation* Engine::advance(Operation& operation, const Operation* awaited) {
+  if (!run_at_hand(operation)) return &operation;
+  if (operation.has_spoken) {
+    asked_calls_.clear();
+    say_who_is_awaited({});
+  }
+  if (operation.on_stream != nullptr) return hand_over(operation, awaited);
+  look_for_stray(*operation.executor, operation.binding.header);
+  return retire(operation, awaited);
+}
+
+// A round of the messages at the head of the queue. The head afterwards, as retire() has it.
+Operation* Engine::advance_messages(Operation& head, const Operation* awaited) {
+  Operation* first = &head;
+  admit_messages(head);
+  for (std::size_t i = 0; i < running_.size();) {
+    Operation& operation = *running_[i];
+    if (!run_at_hand(operation)) {
+      ++i;
+      continue;
+    }
+    finish_message(i);
+    if (operation.has_spoken) say_who_is_awaited(running_);
+    first = retire(operation, awaited);
+    if (first == nullptr) break;
+  }
+  return first;
+}
+
+// Takes over what was issued since: messages up to the first collective.
+void Engine::admit_messages(Operation& head) {
+  Operation* next =
+      last_seen_ == nullptr ? &head : last_seen_->next.load(std::memory_order_acquire);
+  for (; next != nullptr && is_message(*next); next = next->next.load(std::memory_order_acquire)) {
+    Operation*& last = last_messages_[next->direction];
+    if (last == nullptr) {
+      running_.push_back(next);
+    } else {
+      last->behind = next;
+    }
+    last = last_seen_ = next;
+  }
+}
+
+// running_[index] is done: the next in its direction takes its place.
+void Engine::finish_message(std::size_t index) {
+  Operation& done = *running_[index];
+  if (done.behind != nullptr) {
+    running_[index] = done.behind;
+    return;
+  }
+  last_messages_[done.direction] = nullptr;
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// Needs the lock, and the role.
+void Engine::unlink(Operation& operation) {
+  --(operation.direction == kNoDirection ? queued_collectives_
+                                         : queued_messages_[operation.direction]);
+  Operation* const next = operation.next.load(std::memory_order_relaxed);
+  Operation* const previous = operation.previous;
+  if (previous == nullptr) {
+    head_ = next;
+  } else {
+    previous->next.store(next, std::memory_order_relaxed);
+  }
+  (next == nullptr ? tail_ : next->previous) = previous;
+  if (last_seen_ == &operation) last_seen_ = previous;
+}
+
+// Needs the lock, and the role. What keeps an asynchronous one alive until it has ended is the
+// caller's then.
+std::shared_ptr<Operation> Engine::take_out(Operation& operation) {
+  unlink(operation);
+  at_hand_ = nullptr;
+  ++finished_;
+  return std::move(operation.self);
+}
+
+// Ends the operation; the head of the queue, or null where the role was given back as the awaited
+// one is done.
+Operation* Engine::retire(Operation& operation, const Operation* awaited) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Operation> keep = take_out(operation);
+  const bool is_awaited = &operation == awaited;
+  if (is_awaited) {
+    has_driver_ = false;
+    driver_ = std::thread::id();
+  }
+  end(operation, lock);
+  return is_awaited ? nullptr : head_;
+}
+
+// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done;
+// one with callbacks is asynchronous, and kept by who calls this.
+void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
+  const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
+  operation.is_done = true;
+  changed_.notify_all();
+  if (callbacks.empty()) return;
+  lock.unlock();
+  const auto call_all = [&]() noexcept {
+    for (const WorkCallback& callback : callbacks) callback(failure ? &*failure : nullptr);
+  };
+  call_all();
+  lock.lock();
+}
+
+void Engine::release_role() {
+  const std::lock_guard lock(mutex_);
+  has_driver_ = false;
+  driver_ = std::thread::id();
+  changed_.notify_all();
+}
+
+// Needs the lock. A driver that sleeps does not know of what another thread has just issued.
+void Engine::wake_for(const Operation& operation) {
+  if (has_driver_ && is_message(operation) && !is_driving()) policy_->wake();
+}
+
+// Of a round in which nothing moved: a pause, or, for who only asks, a look at the clock and the
+// store. False once `limit` has passed; throws where the deadline of one of `running` has, or
+// another rank has failed.
+bool Engine::look_after(std::span<Operation* const> running, Deadline limit, bool pauses) {
+  const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
+  Deadline until = limit;
+  if (!asked_calls_.empty() && !running.empty()) hear_calls(running.front()->binding.header);
+  for (Operation* operation : running) {
+    if (operation->deadline == Deadline{}) operation->deadline = Clock::now() + operation->timeout;
+    if (operation->next_words == Deadline{}) {
+      operation->next_words = operation->deadline - operation->timeout + kWorthSaying;
+    }
+    until = std::min({until, operation->deadline, operation->next_words});
+    if (!looks) continue;
+    if (operation->executor != nullptr && operation->is_started)
+      operation->executor->check_arrivals();
+    look_for_strays_before(*operation);
+  }
+  const auto due = streams_ == nullptr ? std::nullopt : streams_->next_due();
+  if (due) until = std::min(until, due->deadline);
+  if (pauses && streams_ != nullptr && streams_->has_unfinished()) {
+    if (wait_beside_streams(until)) return true;
+  } else if (pauses) {
+    policy_->count_into(waits_for(running.empty() ? kNobody : awaited_peer(*running.front())));
+    if (policy_->pause(*transport_, *store_, until)) return true;
+  } else {
+    // Who asks in a loop must not keep the core from those it waits for.
+    if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
+    if (policy_->is_in_time(*store_, until)) return true;
+  }
+  for (Operation* operation : running) {
+    if (until == operation->next_words) {
+      const bool has_spoken = std::exchange(operation->has_spoken, true);
+      say_who_is_awaited(running);
+      if (!has_spoken) compare_calls(*operation);
+      operation->next_words = Clock::now() + kWorthSaying;
+      return true;
+    }
+    if (until == operation->deadline) {
+      if (has_been_away(*operation)) return true;
+      throw timed_out(*operation);
+    }
+  }
+  if (due && until == due->deadline) throw timed_out(*due);
+  return false;
+}
+
+// A deadline that was passed long ago: this rank computed meanwhile, or was stopped, and nobody
+// waited. The peers have their time anew.
+bool Engine::has_been_away(Operation& operation) {
+  const auto now = Clock::now();
+  if (now - operation.deadline < kAway) return false;
+  operation.deadline = now + operation.timeout;
+  operation.next_words = now + kWorthSaying;
+  return true;
+}
+
+// What is counted of this wait.
+WaitStatistics& Engine::waits_for(int awaited) {
+  return awaited == kNobody ? waits_.back() : waits_[static_cast<std::size_t>(awaited)];
+}
+
+// The progress thread. Of replays nobody tells it: it looks now and then, once each time.
+void Engine::serve() {
+  std::unique_lock lock(mutex_);
+  while (!is_closing_) {
+    const bool has_nothing = head_ == nullptr && !has_given_;
+    const bool looks = has_nothing && may_replay_ && !has_driver_ && waiters_ == 0;
+    if (looks) {
+      const bool is_quiet = changed_.wait_for(lock, kBetweenLooks) == std::cv_status::timeout;
+      // What has changed meanwhile, be it said or not, is seen to first.
+      if (!is_quiet || is_closing_ || has_driver_ || waiters_ > 0 || !may_replay_) continue;
+    } else if (has_nothing || has_driver_ || waiters_ > 0) {
+      changed_.wait(lock);
+      continue;
+    }
+    has_driver_ = true;
+    lock.unlock();
+    drive(nullptr, kNever, looks ? Until::kBlocked : Until::kWanted);
+    lock.lock();
+  }
+}
+
+bool Engine::is_wanted() const { return waiters_.load(std::memory_order_relaxed) > 0; }
+
+}  // namespace kolo

@@ -1,0 +1,451 @@
+#include "collectives/engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "collectives/algorithms/algorithm_table.h"
+#include "transports/base/check.h"
+#include "transports/base/topology.h"
+#include "transports/posix/host/identity.h"
+#include "transports/registry.h"
+#include "transports/settings.h"
+
+namespace kolo {
+namespace {
+
+constexpr auto kNever = Deadline::max();
+
+// Keeps a communicator's keys apart from those of others and of earlier ones with its name.
+std::string key_prefix(Store& store, const std::string& name, int rank) {
+  const auto use = store.add(fmt::format("{}/uses/{}", name, rank), 1);
+  return fmt::format("{}/{}/", name, use);
+}
+
+// The longest chunk, as all ranks know it: what the length of segments follows from. Where they
+// know no common length, chunks are taken to be long.
+std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
+  if (call.has_own_lengths) return kLongestCount / call.element_bytes;
+  if (!call.lengths.empty()) return *std::ranges::max_element(call.lengths);
+  return chunk_count(call.count, schedule.chunks / schedule.spans, 0);
+}
+
+// What the header says of a user function: see there. A segment has one element at least.
+void describe_user(CallHeader& header, const Reducer& reducer, std::uint64_t plan) {
+  const std::size_t least = (reducer.element_bytes + kSegmentAlignment - 1) / kSegmentAlignment;
+  const std::size_t units = std::max<std::size_t>(header.segment_units, least);
+  header.type = ElementType::kUint8;
+  header.op = ReduceOp::kUser;
+  header.segment_units = static_cast<std::uint32_t>(reducer.element_bytes << 16 |
+                                                    std::min<std::size_t>(units, 0xffff));
+  header.count_and_plan = header.count() << 16 | reducer.tag;
+  if (!has_root(header.collective)) header.root = static_cast<std::uint16_t>(plan);
+}
+
+// Of which a deadline can be made: "for ever" is a century.
+std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::hours kCentury(24 * 36'525);
+  return std::min<std::chrono::milliseconds>(timeout, kCentury);
+}
+
+}  // namespace
+
+CommunicatorOptions sensible(CommunicatorOptions options) {
+  if (options.timeout.count() == 0) options.timeout = read_settings().timeout;
+  check(options.timeout.count() > 0,
+        fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
+  check(options.reproducibility <= Reproducibility::kInvariant,
+        fmt::format("{} is the number of no mode of reproducibility",
+                    static_cast<int>(options.reproducibility)));
+  options.timeout = bounded(options.timeout);
+  return options;
+}
+
+Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options)
+    : rank_(rank),
+      size_(size),
+      options_(options),
+      host_(posix::host_name()),
+      failure_(std::make_shared<JobFailure>()) {
+  check(store != nullptr, "a communicator needs a store");
+  store_ = joined_once(store);
+  begin([&] {
+    options_ = sensible(options);
+    check(size >= 1 && rank >= 0 && rank < size,
+          fmt::format("a communicator of {} ranks has none of number {}", size, rank));
+    check(options.host_id.empty() || is_host_id(options.host_id),
+          fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
+                      "without blanks",
+                      options.host_id));
+    tell_unknown_settings(*store);
+    meet(*store);
+    agree_on_planner(*store, Clock::now() + options_.timeout);
+  });
+}
+
+Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
+               std::vector<int> members)
+    : rank_(rank),
+      size_(static_cast<int>(members.size())),
+      options_(options),
+      host_(posix::host_name()),
+      members_(std::move(members)),
+      store_(joined_once(parent.store_)),
+      failure_(parent.failure_) {
+  begin([&] {
+    meet(*parent.store_);
+    planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table());
+    if (parent.stream_planner_) plan_streams(parent.stream_planner_->costs());
+  });
+}
+
+// Takes all steps to the first operation; where one fails, whatever it throws, the job hears of it.
+void Engine::begin(const std::function<void()>& steps) {
+  try {
+    steps();
+    start_progress_thread();
+  } catch (const Error& error) {
+    const bool is_of_rank = error.code() == ErrorCode::kSystem;
+    const Error cause =
+        settle({error.code(), error.peer(),
+                is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())});
+    leave();
+    throw cause;
+  } catch (...) {
+    settle_what_was_thrown();
+    leave();
+    throw;
+  }
+}
+
+// What is no Error is this rank's own; the job is told, where memory is left to say it.
+void Engine::settle_what_was_thrown() noexcept {
+  try {
+    settle(explain(nullptr, std::current_exception()));
+  } catch (...) {
+    // The store sees this rank leave.
+  }
+}
+
+void Engine::start_progress_thread() {
+  const bool streams_need_progress = streams_ && size_ > 1 && streams_->is_one_with_host();
+  if (!options_.progress_thread && !streams_need_progress) return;
+  thread_ = std::thread([this] {
+    serve();
+    keep_.reset();  // the last of it, where a callback closed it
+  });
+}
+
+// Joins the job under keys of its own, and connects.
+void Engine::meet(Store& store) {
+  key_prefix_ = key_prefix(store, options_.name, rank_);
+  store_ = prefixed(store_, key_prefix_);
+  make_recorder();
+  connect(Clock::now() + options_.timeout);
+}
+
+void Engine::connect(Deadline deadline) {
+  // One rank alone meets nobody: who else is there in the store is no other rank of its job.
+  store_->join(rank_, size_ > 1 ? options_.name : "");
+  if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
+  const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
+  make_streams();
+  placement_ = find_placement(*store_, rank_, size_, deadline, host_id,
+                              streams_ ? streams_->describe_reach() : "");
+  TransportRequest request;
+  request.rank = rank_;
+  request.size = size_;
+  request.store = prefixed(store_, "transport/");
+  request.deadline = deadline;
+  request.local_ranks = placement_.local_ranks;
+  request.host_id = host_id;
+  request.devices = placement_.devices;
+  if (streams_) request.device = streams_->request();
+  transport_ = make_transport(options_.transport, request);
+  try {
+    policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
+  } catch (const Error& error) {  // no descriptor is left
+    throw Error(
+        error.code(), rank_,
+        fmt::format("rank {} ({}): cannot wait for others: {}", rank_, host_, error.what()));
+  }
+  for (int peer = 0; peer < size_; ++peer) {
+    channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
+  }
+  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
+  join_devices();
+  messages_.resize(2 * channels_.size());
+  last_messages_.resize(messages_.size());
+  queued_messages_.resize(messages_.size());
+  running_.reserve(messages_.size());
+  waits_.resize(channels_.size() + 1);
+}
+
+Engine::~Engine() { close(); }
+
+// --- the queue ---
+
+std::size_t Engine::direction_of(const Call& call) const {
+  if (call.collective != Collective::kMessage) return kNoDirection;
+  const bool sends = call.root == rank_;
+  return 2 * static_cast<std::size_t>(sends ? call.peer : call.root) + (sends ? 0 : 1);
+}
+
+// Needs the lock. Messages have numbers of their own: who has no part in one does not count it.
+CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
+  CallHeader header;
+  header.collective = call.collective;
+  header.algorithm = call.algorithm;
+  header.type = call.type;
+  header.op = call.op;
+  header.root = static_cast<std::uint16_t>(call.root);
+  header.sequence = next_sequence(direction_of(call));
+  const std::size_t asked = call.segment_bytes != 0 ? call.segment_bytes : options_.segment_bytes;
+  header.segment_units = static_cast<std::uint32_t>(
+      plans_->segments().bytes(schedule, longest_chunk(call, schedule) * call.element_bytes, asked,
+                               call.op == ReduceOp::kScaledSum) /
+      kSegmentAlignment);
+  const std::uint64_t plan = call.servers != nullptr                        ? hash(*call.servers)
+                             : call.has_own_lengths || call.lengths.empty() ? 0
+                                                                            : hash(call.lengths);
+  header.count_and_plan = static_cast<std::uint64_t>(call.count) << 16 | plan;
+  if (call.reducer != nullptr) describe_user(header, *call.reducer, plan);
+  if (call.stream && !streams_->is_one_with_host()) header.segment_units |= CallHeader::kOnStream;
+  if (call.is_captured) header.segment_units |= CallHeader::kCaptured;
+  return header;
+}
+
+// Needs the lock.
+void Engine::find_executor(const Call& call, Operation& operation) {
+  if (call.reducer != nullptr) plans_->require_carried(call.element_bytes);
+  const bool has_update = static_cast<bool>(operation.update);
+  const PlanCache::Key key{call.algorithm, call.root,    call.peer,
+                           has_update,     call.servers, call.count * call.element_bytes};
+  if (!call.stream) {
+    operation.executor = &plans_->find(key);
+  } else {
+    operation.on_stream = &streams_->find(key, call.is_captured, *plans_);
+    operation.stream = call.stream->handle;
+    operation.is_captured = call.is_captured;
+  }
+}
+
+// Needs the lock, as link() does, which comes next.
+void Engine::prepare(Call& call, Operation& operation) {
+  failure_->check();
+  check(!is_closing_, "an operation was issued while its communicator is being destroyed");
+  if (streams_ != nullptr || call.stream) require_places(call);
+  choose(call);
+  find_executor(call, operation);
+  operation.timeout = call.timeout.count() > 0 ? bounded(call.timeout) : options_.timeout;
+  operation.lengths = call.lengths;
+  operation.direction = call.stream ? kNoDirection : direction_of(call);
+  const Schedule& schedule =
+      call.stream ? operation.on_stream->schedule() : operation.executor->schedule();
+  const CallHeader header = header_of(call, schedule);
+  operation.binding = {call.in,           call.out,          header,
+                       &operation.update, operation.lengths, call.has_own_lengths,
+                       call.reducer,      call.scale,        recorder_.get()};
+}
+
+// From here on the driver may run it, where it is a message: whoever drives reads `next` without
+// the lock.
+void Engine::link(Operation& operation) {
+  ++(operation.direction == kNoDirection ? queued_collectives_
+                                         : queued_messages_[operation.direction]);
+  operation.previous = head_ == nullptr ? nullptr : tail_;
+  if (head_ == nullptr) {
+    head_ = &operation;
+  } else {
+    tail_->next.store(&operation, std::memory_order_release);
+  }
+  tail_ = &operation;
+}
+
+void Engine::run(Call& call, Operation& operation) {
+  require_not_driving("a blocking call");
+  require_alive();
+  const bool names_algorithm = call.algorithm != kToBeChosen;
+  std::unique_lock lock(mutex_);
+  prepare(call, operation);
+  if (!names_algorithm) keep_for_repeats(call, operation);
+  if (has_driver_ || head_ != nullptr) {
+    operation.deadline = Clock::now() + operation.timeout;
+    link(operation);
+    wake_for(operation);
+    lock.unlock();
+    wait(operation, kNever);
+    return;
+  }
+  link(operation);
+  has_driver_ = true;
+  lock.unlock();
+  drive(&operation, kNever, Until::kDone);
+  if (operation.failure) throw Error(*operation.failure);
+}
+
+void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
+  require_alive();
+  const bool names_algorithm = call.algorithm != kToBeChosen;
+  const std::lock_guard lock(mutex_);
+  prepare(call, *operation);
+  if (!names_algorithm && !call.is_persistent) keep_for_repeats(call, *operation);
+  put_in_queue(operation);
+}
+
+// Needs the lock.
+void Engine::put_in_queue(const std::shared_ptr<Operation>& operation) {
+  operation->deadline = Clock::now() + operation->timeout;
+  operation->self = operation;
+  link(*operation);
+  wake_for(*operation);
+  changed_.notify_all();
+}
+
+void Engine::plan(const Call& call, Operation& operation) {
+  operation.plan = std::make_unique<Plan>();
+  operation.plan->call = call;
+  if (call.servers != nullptr) {
+    operation.plan->servers = *call.servers;
+    operation.plan->call.servers = &operation.plan->servers;
+  }
+  operation.is_done = true;
+  require_alive();
+  const std::lock_guard lock(mutex_);
+  if (streams_ != nullptr || call.stream) require_places(operation.plan->call);
+  choose(operation.plan->call);
+  find_executor(operation.plan->call, operation);
+}
+
+void Engine::restart(const std::shared_ptr<Operation>& operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    check(operation->is_done, "start() on an operation that is in flight; wait for it first");
+    operation->is_done = operation->is_started = operation->has_spoken = false;
+    operation->next_words = {};
+    operation->failure.reset();
+    operation->next = operation->behind = nullptr;
+  }
+  try {
+    issue(operation->plan->call, operation);
+  } catch (...) {
+    operation->is_done = true;
+    throw;
+  }
+}
+
+bool Engine::call_when_done(Operation& operation, const WorkCallback& callback) {
+  const std::lock_guard lock(mutex_);
+  if (operation.is_done) return false;
+  operation.callbacks.push_back(callback);
+  return true;
+}
+
+void Engine::wait(Operation& operation, Deadline limit) {
+  if (!operation.is_done) require_not_driving("a wait");
+  std::unique_lock lock(mutex_);
+  while (!operation.is_done) {
+    if (!has_driver_) {
+      if (finish_at_head(operation, lock)) break;
+      has_driver_ = true;
+      lock.unlock();
+      drive(&operation, limit, Until::kDone);
+      lock.lock();
+    } else {
+      ++waiters_;
+      changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
+      --waiters_;
+      changed_.notify_all();  // the progress thread steps aside for waiters only
+    }
+    if (!operation.is_done && Clock::now() >= limit) {
+      throw Error(ErrorCode::kDeadline, kNoPeer,
+                  fmt::format("rank {} ({}): {} is still in flight at the deadline given to wait()",
+                              rank_, host_, describe(operation.binding.header)));
+    }
+  }
+  if (operation.failure) throw Error(*operation.failure);
+}
+
+bool Engine::progress() {
+  std::unique_lock lock(mutex_);
+  const bool has_nothing = head_ == nullptr && !has_given_ && !may_replay_;
+  if (has_nothing || has_driver_) return head_ != nullptr || has_given_;
+  has_driver_ = true;
+  lock.unlock();
+  drive(nullptr, kNever, Until::kBlocked);
+  lock.lock();
+  return head_ != nullptr || has_given_;
+}
+
+bool Engine::is_in_flight() {
+  const std::lock_guard lock(mutex_);
+  return head_ != nullptr;
+}
+
+// --- the end ---
+
+void Engine::close(std::shared_ptr<Engine> engine) noexcept {
+  Engine& closing = *engine;
+  if (closing.thread_.get_id() == std::this_thread::get_id()) {
+    closing.thread_.detach();
+    closing.keep_ = std::move(engine);
+  }
+  closing.close();
+}
+
+void Engine::close() noexcept {
+  if (is_closed_) return;
+  is_closed_ = true;
+  say_goodbye();
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  if (is_driving()) {
+    closer_ = std::this_thread::get_id();
+  } else {
+    finish_closing();
+  }
+}
+
+// What is in flight is not moved any more: an exception may have taken its memory already.
+void Engine::say_goodbye() noexcept {
+  try {
+    if (!is_in_flight()) progress();
+    if (!failure_->is_known() && head_ == nullptr && sequence_ > 0) {
+      for (Channel* channel : channels_) {
+        if (channel != nullptr) check_stray(*channel, last_done_);
+      }
+    }
+    abort_what_is_left();
+  } catch (const Error& error) {
+    settle(error);  // the others shall hear of it
+  } catch (...) {
+    // Whatever is wrong now has nobody left to hear it.
+  }
+}
+
+void Engine::finish_closing() noexcept {
+  try {
+    write_timeline();
+  } catch (const std::exception& error) {  // nobody is left to catch: it is said where people look
+    std::fprintf(stderr, "kolo: %s\n", error.what());
+  }
+  leave();
+  transport_.reset();
+  streams_.reset();
+}
+
+void Engine::leave() noexcept {
+  try {
+    store_->leave();
+  } catch (...) {
+    // The store is gone already.
+  }
+}
+
+}  // namespace kolo

@@ -1,0 +1,301 @@
+// The engine of a communicator: its transport, its plans, its queue of operations, and how they
+// end.
+//
+// Collectives run one at a time, in the order of issue. Messages that follow each other in the
+// queue run at the same time, one per *direction* (to a peer, or from it), in the order of issue
+// there; a collective waits for all that is before it, and what is behind it waits for it.
+//
+// Who needs an operation to be done *drives*: a single thread at a time has that role, and only it
+// touches transport, channels and executors. Others leave their operation in the queue and wait for
+// it, or for the role. A progress thread, if asked for, drives while nobody else wants to.
+//
+// Failure. The first cause that reaches the store is the job's; everybody throws its text. Whoever
+// drives and meets an error asks the store for an earlier cause, posts its own where there is none,
+// makes the transport let go of all memory, and ends every operation in the queue with it. From the
+// moment that the cause is settled every call throws it, of this engine and of all that are made
+// from one another (job_failure.h); each of these ends its own queue when it is next called or
+// driven.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/engine/call_cache.h"
+#include "collectives/engine/checked_call.h"
+#include "collectives/engine/job_failure.h"
+#include "collectives/engine/operation.h"
+#include "collectives/executor/plan_cache.h"
+#include "collectives/executor/recorder.h"
+#include "collectives/planner/planner.h"
+#include "collectives/stream/stream_queue.h"
+#include "transports/base/topology.h"
+#include "transports/base/waiting.h"
+#include "transports/error.h"
+#include "transports/rendezvous.h"
+#include "transports/transport.h"
+
+namespace kolo {
+
+// The same, its timeout known and bounded; std::invalid_argument for what makes no sense.
+CommunicatorOptions sensible(CommunicatorOptions options);
+
+class Engine {
+ public:
+  Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options);
+  // Of a group of `parent`'s ranks; `members`: the ranks of the job that they are. It plans with
+  // what the parent knows of costs.
+  Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> members);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const Transport& transport() const { return *transport_; }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return transport_->allocate(bytes); }
+  std::span<const int> hosts() const { return placement_.hosts; }
+  const CommunicatorOptions& options() const { return options_; }
+  // The device of this rank's calls on streams, by its number; null: none.
+  std::shared_ptr<const RankDevice> device() const {
+    return streams_ ? streams_->device() : nullptr;
+  }
+  // What a group of these ranks meets over.
+  const std::shared_ptr<Store>& store() const { return store_; }
+  int job_rank(int rank) const {
+    return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
+  }
+
+  // What a call of so many bytes runs that names no algorithm, and what else it could.
+  std::uint8_t choose(Collective collective, std::size_t bytes, ElementType type, ReduceOp op);
+  std::vector<Prediction> predict(Collective collective, std::size_t bytes, ElementType type,
+                                  ReduceOp op);
+  const Costs& costs() const { return planner_.costs(); }
+
+  // Issues and waits. `operation` may hold an update.
+  void run(Call& call, Operation& operation);
+  // The same for a call with default options that is like one before: true once it has run. False,
+  // and nothing done, where run() has to see to it, be it to say what is wrong. engine_repeat.cpp.
+  bool repeat(CallKey key, const void* in, void* out);
+  // Issues one, as issue() would, where it is like a call before; else null, and nothing is done.
+  static std::shared_ptr<Operation> reissue(const std::shared_ptr<Engine>& self, CallKey key,
+                                            const void* in, void* out);
+  void issue(Call& call, const std::shared_ptr<Operation>& operation);
+  // Both messages, or the copy, on the stream that they name.
+  void exchange_on_stream(const calls::Exchange& both);
+
+  // Readies one that restart() will issue.
+  void plan(const Call& call, Operation& operation);
+  void restart(const std::shared_ptr<Operation>& operation);
+
+  // False, and nothing kept, where it has ended.
+  bool call_when_done(Operation& operation, const WorkCallback& callback);
+
+  // Waits for one that was issued; Error kDeadline where `limit` comes before its end, which ends
+  // nothing.
+  void wait(Operation& operation, Deadline limit);
+
+  // As far as it goes without blocking; true if anything is still in the queue.
+  bool progress();
+
+  void abort(std::string_view reason);
+  // The job's, as far as the store tells at once; from then on this rank knows of it.
+  std::optional<Error> failure();
+  // Throws the job's failure where this rank knows of one, with which all in flight here has then
+  // ended; or is about to, where another thread, or the caller of a callback, drives.
+  void require_alive() {
+    if (failure_->is_known()) [[unlikely]]
+      fail_with_job();
+  }
+
+  // Ends what is in flight, says goodbye, closes the transport. Never throws, never waits for a
+  // peer.
+  void close() noexcept;
+  // The same for its last holder. Inside a callback, who drives sees to the end once it is back;
+  // the progress thread, which nobody can wait for then, keeps the engine until its own end.
+  static void close(std::shared_ptr<Engine> engine) noexcept;
+
+  // Of the one who drives: each waits until it may look. engine_profile.cpp.
+  CommunicatorStatistics statistics();
+  PeerStatistics peer_statistics(int peer);
+  std::vector<StepProfile> step_profile();
+  void write_records();
+
+ private:
+  enum class Until { kDone, kBlocked, kWanted };
+  struct AskedCall {
+    int peer;
+    std::shared_ptr<const Store::Answer> answer;
+  };
+
+  void begin(const std::function<void()>& steps);
+  void settle_what_was_thrown() noexcept;
+  void start_progress_thread();
+  void meet(Store& store);
+  void connect(Deadline deadline);
+  Situation situation() const;
+  void plan_streams(const Costs& costs);
+  void agree_on_planner(Store& job, Deadline deadline);
+  std::string publish_plan(Store& job);
+  std::string hear_plan(Deadline deadline);
+  Costs probe(Deadline deadline);
+  void count_bytes(CommunicatorStatistics& sum) const;
+  void look(const std::function<void()>& at);
+  void make_recorder();
+  void write_timeline();
+  void choose(Call& call);
+  RankOrder order_of(const Call& call) const;
+  RankOrder order_of(Collective collective, ElementType type, ReduceOp op) const;
+  void find_executor(const Call& call, Operation& operation);
+  std::size_t direction_of(const Call& call) const;
+  void prepare(Call& call, Operation& operation);
+  void link(Operation& operation);
+  void unlink(Operation& operation);
+  void wake_for(const Operation& operation);
+  CallHeader header_of(const Call& call, const Schedule& schedule);
+  std::shared_ptr<Operation> take_out(Operation& operation);
+  Operation* retire(Operation& operation, const Operation* awaited);
+  void end(Operation& operation, std::unique_lock<std::mutex>& lock);
+  void release_role();
+
+  void keep_for_repeats(const Call& call, const Operation& operation);
+  bool advance_soon(Executor& executor);
+  std::uint32_t next_sequence(std::size_t direction);
+  void put_in_queue(const std::shared_ptr<Operation>& operation);
+  bool is_next(std::size_t direction) const;
+  bool is_apart_from_streams(const void* in, const void* out) const;
+  bool start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
+                     const void* in, void* out);
+  bool finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock);
+  static bool may_end_under_lock(const Operation& operation);
+  void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
+                     std::unique_lock<std::mutex>& lock);
+  void go_on_in_queue(const Repeat& known, std::uint32_t sequence, const void* in, void* out,
+                      const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
+  void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
+                       std::unique_lock<std::mutex>& lock);
+  WaitStatistics& waits_for(int awaited);
+
+  // Operations on streams: engine_streams.cpp.
+  void make_streams();
+  void join_devices();
+  void require_places(Call& call);
+  bool give(Operation& operation);
+  Operation* hand_over(Operation& operation, const Operation* awaited);
+  bool is_following(const Operation* awaited, Until until) const;
+  bool follow_streams(const Operation* awaited);
+  bool wait_beside_streams(Deadline until);
+  int awaited_peer(const Operation& operation) const;
+  std::string describe_wait(const Operation& operation) const;
+  std::string describe_place(const Operation& operation) const;
+  Error timed_out(const Streams::Pending& pending) const;
+  void fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock);
+
+  Operation* first_in_queue();
+  void look_for_stray(const Executor& executor, const CallHeader& done);
+  void look_for_strays_before(const Operation& blocked);
+  void check_stray(Channel& channel, const CallHeader& done) const;
+  bool is_driving() const { return driver_ == std::this_thread::get_id(); }
+  void require_not_driving(std::string_view what) const;
+
+  void drive(const Operation* awaited, Deadline limit, Until until);
+  Operation* advance(Operation& operation, const Operation* awaited);
+  Operation* advance_messages(Operation& head, const Operation* awaited);
+  void admit_messages(Operation& head);
+  void finish_message(std::size_t index);
+  static void start(const Operation& operation);
+  bool run_at_hand(Operation& operation);
+  bool is_wanted() const;
+  bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
+  static bool has_been_away(Operation& operation);
+  void say_who_is_awaited(std::span<Operation* const> running);
+  void compare_calls(const Operation& operation);
+  void hear_calls(const CallHeader& mine);
+  void compare(const CallHeader& mine, int peer, std::string_view said) const;
+  void serve();
+
+  std::vector<int> circle_of_receives(int peer, Deadline until) const;
+  std::string ask_after(const Operation& operation, int last, Deadline until) const;
+  Error timed_out(const Operation& operation) const;
+  Error explain(const Operation* operation, const std::exception_ptr& exception) const;
+  Error settle(Error own);
+  Error in_group(const Error& error) const;
+  void fail(const Error& own);
+  [[noreturn]] void fail_with_job();
+  void abort_what_is_left();
+  bool is_in_flight();
+  void say_goodbye() noexcept;
+  void finish_closing() noexcept;
+  void leave() noexcept;
+
+  const int rank_;
+  const int size_;
+  CommunicatorOptions options_;  // from the beginning on as they are
+  const std::string host_;
+  const std::vector<int> members_;
+  std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own
+  std::shared_ptr<Store> store_;
+  Placement placement_;
+  const std::shared_ptr<JobFailure> failure_;
+
+  // Of the one who drives.
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<WaitPolicy> policy_;
+  std::vector<Channel*> channels_;      // by rank, null for this one
+  std::vector<WaitStatistics> waits_;   // by rank, at last those for nobody
+  std::unique_ptr<Streams> streams_;    // null: this rank has no device
+  std::unique_ptr<Recorder> recorder_;  // null: nobody wants to know
+  bool is_timeline_written_ = false;
+  std::size_t next_looked_at_ = 0;  // of channels_, for strays
+  CallHeader last_done_;
+  std::atomic<std::thread::id> closer_{};  // who drives, and has closed it from a callback
+  std::vector<AskedCall> asked_calls_;     // of the collective that is blocked
+  Operation* at_hand_ = nullptr;           // that a failure is of
+  bool has_moved_ = false;                 // anything, since the last pause
+  std::uint64_t idle_rounds_ = 0;
+  // The messages of the queue before its first collective, as far as the driver has seen them.
+  std::vector<Operation*> running_;        // the first of each direction; never more than reserved
+  std::vector<Operation*> last_messages_;  // by direction; null: none
+  Operation* last_seen_ = nullptr;         // in the order of the queue
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable changed_;
+  std::unique_ptr<PlanCache> plans_;
+  Repeats repeats_;
+  std::shared_ptr<Operation> spare_;  // for the next one that is issued again
+  Planner planner_;
+  std::optional<Planner> stream_planner_;  // none: calls on streams go by the other
+  CommunicatorStatistics probed_;          // what the probe moved
+  Operation* head_ = nullptr;
+  Operation* tail_ = nullptr;
+  bool has_driver_ = false;
+  std::atomic<std::thread::id> driver_{};  // whose thread that is
+  bool is_closing_ = false;
+  bool is_closed_ = false;
+  std::atomic<int> waiters_{0};
+  std::uint32_t sequence_ = 0;  // collectives so far
+  std::vector<std::uint32_t>
+      messages_;  // so far, by direction: to rank p at 2 p, from it at 2 p + 1
+  // In the queue: collectives, and messages by direction.
+  std::uint32_t queued_collectives_ = 0;
+  std::vector<std::uint32_t> queued_messages_;
+  std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
+  std::uint64_t finished_ = 0;
+  bool has_given_ = false;    // operations to streams that are not over
+  bool may_replay_ = false;   // operations that were captured
+  bool is_poisoned_ = false;  // has failed: nothing is in the queue, nor will be
+  std::thread thread_;
+  std::shared_ptr<Engine> keep_;  // by the progress thread, once nobody else does
+};
+
+}  // namespace kolo

@@ -1,0 +1,347 @@
+// How an engine fails: what went wrong here, what the job says went wrong first, and the end of all
+// that is in flight.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "collectives/engine/engine.h"
+#include "collectives/engine/failure_text.h"
+#include "collectives/engine/wait_graph.h"
+
+namespace kolo {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long an earlier cause may take to reach us before we post our own, which may be no more than
+// its consequence.
+constexpr auto kGrace = 200ms;
+
+// Directions are numbered so: Engine::direction_of.
+bool receives_message(const Operation& operation) {
+  return operation.direction != kNoDirection && operation.direction % 2 == 1;
+}
+
+std::string seconds(std::chrono::milliseconds timeout) {
+  if (timeout < 100ms) return fmt::format("{} ms", timeout.count());
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(timeout).count());
+}
+
+std::string_view as_text(const CallHeader& header) {
+  return {reinterpret_cast<const char*>(&header), sizeof(header)};
+}
+
+}  // namespace
+
+// `peer` and those after it, of which each waits to receive a message from the next, and the last
+// one from this rank; none where there is no such circle.
+std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
+  std::vector<std::vector<int>> ways = {{peer}};
+  std::vector<int> asked = {peer};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const std::vector<int> way = ways[i];
+    const auto said = whom_awaits(*store_, way.back(), until);
+    for (const auto& [next, is_to_send] : awaited_from(said.value_or(""), size_)) {
+      if (is_to_send && next == rank_) return way;
+      if (!is_to_send || std::ranges::find(asked, next) != asked.end()) continue;
+      asked.push_back(next);
+      ways.push_back(way);
+      ways.back().push_back(next);
+    }
+  }
+  return {};
+}
+
+// What to look at when `operation` has timed out, as `last` holds it up, as far as is known: a
+// store that is silent does not say who waits for whom, and its own process may be what holds up
+// all. Receives that face each other are no error before that: a thread may still issue the send.
+std::string Engine::ask_after(const Operation& operation, int last, Deadline until) const {
+  const auto circle =
+      receives_message(operation) ? circle_of_receives(last, until) : std::vector<int>();
+  if (circle.empty()) {
+    const std::string silence = store_->silence();
+    return fmt::format("is rank {} alive, and does it call the same operations?{}", last,
+                       silence.empty() ? "" : " Note that " + silence);
+  }
+  std::string text = fmt::format("rank {} itself waits to receive from", last);
+  for (std::size_t i = 1; i < circle.size(); ++i)
+    text += fmt::format(" rank {}, rank {} from", circle[i], circle[i]);
+  return text + fmt::format(" rank {}: which of them is to send first?", rank_);
+}
+
+Error Engine::timed_out(const Operation& operation) const {
+  const CallHeader& header = operation.binding.header;
+  const int awaited = awaited_peer(operation);
+  const Deadline until = end_of_questions(*store_);
+  const int last = end_of_waiting(*store_, rank_, size_, awaited, until);
+  std::string channel;
+  if (awaited != kNobody) {
+    const Channel& to = *channels_[static_cast<std::size_t>(awaited)];
+    channel = to.why_unconnected();
+    if (channel.empty()) channel = to.under_way();
+  }
+  return {ErrorCode::kDeadline, last,
+          fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_,
+                      host_, describe_wait(operation), transport_->name(),
+                      seconds(operation.timeout), to_string(header.collective), header.sequence,
+                      describe_place(operation), in_its_turn(awaited, last), channel,
+                      channel.empty() ? "" : "; ", ask_after(operation, last, until))};
+}
+
+// What was thrown while `operation` ran, in the words of this rank.
+Error Engine::explain(const Operation* operation, const std::exception_ptr& exception) const {
+  const auto where = [&] {
+    return operation == nullptr
+               ? ""
+               : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
+                             operation->binding.header.sequence, describe_place(*operation));
+  };
+  if (exception == nullptr) {
+    return {
+        ErrorCode::kAborted, rank_,
+        fmt::format("rank {} ({}): the thread that called was cancelled{}", rank_, host_, where())};
+  }
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    for (const Operation* message : running_) {
+      if (message->executor->awaited_peer() == error.peer()) operation = message;
+    }
+    switch (error.code()) {
+      case ErrorCode::kPeerLost:
+      case ErrorCode::kProtocol:
+        return {error.code(), error.peer(), error.what() + where()};
+      case ErrorCode::kSystem:
+      case ErrorCode::kUnavailable:  // the other ranks read it, too, and have devices of that
+                                     // number
+        return {error.code(), error.peer(), by_rank(rank_, error.what()) + where()};
+      case ErrorCode::kDeadline:
+      case ErrorCode::kMismatch:
+      case ErrorCode::kAborted:
+        return error;
+    }
+    return error;
+  } catch (const std::exception& error) {
+    return {ErrorCode::kAborted, rank_,
+            fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};
+  } catch (...) {  // an update's
+    return {
+        ErrorCode::kAborted, rank_,
+        fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where())};
+  }
+}
+
+// A group's ranks have numbers of their own, but its failure is the whole job's.
+Error Engine::in_group(const Error& error) const {
+  if (members_.empty()) return error;
+  const bool is_member = error.peer() >= 0 && error.peer() < size_;
+  return {error.code(), is_member ? job_rank(error.peer()) : error.peer(),
+          fmt::format("{} (in a group, whose ranks 0 to {} are the job's ranks {})", error.what(),
+                      size_ - 1, fmt::join(members_, ", "))};
+}
+
+// The job's first cause, which is `own` where there is no earlier one.
+Error Engine::settle(Error own) {
+  if (failure_->is_known()) return failure_->cause();
+  own = in_group(own);
+  try {
+    if (own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem) {
+      for (const auto end = Clock::now() + kGrace; Clock::now() < end && !store_->failure();) {
+        std::this_thread::sleep_for(1ms);
+      }
+    }
+    const auto earlier = store_->failure();
+    if (own.code() == ErrorCode::kPeerLost && !earlier) {  // why was to be heard there
+      if (const std::string silence = store_->silence(); !silence.empty())
+        own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+    }
+    const std::string mine = to_text(own);
+    const std::string first = earlier ? *earlier : store_->post_failure(mine);
+    return failure_->learn(first == mine ? own : failure_from(first));
+  } catch (const std::exception&) {
+    return failure_->learn(own);  // the store is gone as well
+  }
+}
+
+// Ends everything with the job's first cause. Needs the role, and gives it back.
+void Engine::fail(const Error& own) {
+  const Error cause = settle(own);
+  transport_->quiesce();
+  std::unique_lock lock(mutex_);
+  is_poisoned_ = true;
+  at_hand_ = last_seen_ = nullptr;
+  running_.clear();
+  asked_calls_.clear();
+  while (head_ != nullptr) {
+    Operation& operation = *head_;
+    const std::shared_ptr<Operation> keep = std::move(operation.self);
+    unlink(operation);
+    operation.failure = cause;
+    end(operation, lock);
+  }
+  if (streams_ != nullptr) fail_on_streams(cause, lock);
+  has_driver_ = false;
+  driver_ = std::thread::id();
+  changed_.notify_all();
+}
+
+// A rank that only sends, as the root of a broadcast does, learns from no opening that a peer has
+// called something else. So one channel is looked at after each operation: what is unread there
+// must belong to a later one; as it surely does where the operation itself has read an opening.
+void Engine::look_for_stray(const Executor& executor, const CallHeader& done) {
+  if (done.collective == Collective::kMessage) return;
+  last_done_ = done;
+  if (++next_looked_at_ == channels_.size()) next_looked_at_ = 0;
+  Channel* const channel = channels_[next_looked_at_];
+  if (channel != nullptr && !executor.receives_on(*channel)) check_stray(*channel, done);
+}
+
+// The same while an operation is blocked, on the channels that it does not receive on: nothing of
+// it, and of no operation before it, may lie there.
+void Engine::look_for_strays_before(const Operation& blocked) {
+  const CallHeader& mine = blocked.binding.header;
+  if (mine.collective == Collective::kMessage) return;
+  for (Channel* channel : channels_) {
+    if (channel == nullptr) continue;
+    if (blocked.executor != nullptr && blocked.executor->receives_on(*channel)) continue;
+    check_stray(*channel, mine);
+  }
+}
+
+void Engine::check_stray(Channel& channel, const CallHeader& done) const {
+  if (!channel.is_connected()) return;  // nothing can lie there, and a look would connect
+  // What lies there may be an earlier operation's on a stream, or for the stream to take.
+  if (streams_ && (streams_->is_one_with_host() || streams_->is_expecting(channel))) return;
+  const std::byte* opening = nullptr;
+  try {
+    opening = channel.view(kOpeningBytes);
+  } catch (const Error&) {
+    return;  // a peer that has ended has done so after all that this rank needed of it
+  }
+  if (opening == nullptr) return;
+  CallHeader theirs;
+  std::memcpy(&theirs, opening, sizeof(theirs));
+  const bool is_known = theirs.magic == done.magic;
+  if (!is_known || theirs.collective == Collective::kMessage) return;  // for who reads it to say
+  // Numbers wrap, after days of small operations.
+  const auto later = static_cast<std::int32_t>(theirs.sequence - done.sequence);
+  if (later > 0) return;
+  throw Error(ErrorCode::kMismatch, channel.peer(),
+              describe_mismatch(channel.peer(), theirs, rank_, done));
+}
+
+// Inside a ServerUpdate or a callback, who waits would wait for itself.
+void Engine::require_not_driving(std::string_view what) const {
+  if (!is_driving()) return;
+  throw std::invalid_argument(
+      fmt::format("{} inside an update or a callback would wait for itself; issue an asynchronous "
+                  "operation instead",
+                  what));
+}
+
+void Engine::abort(std::string_view reason) {
+  const Error own(ErrorCode::kAborted, rank_,
+                  fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
+  const Error cause = settle(own);
+  if (is_driving()) return;  // from an update or a callback: who called that ends everything
+  std::unique_lock lock(mutex_);
+  if (is_poisoned_) return;
+  // Whoever drives is woken by the store, and fails.
+  ++waiters_;
+  changed_.wait(lock, [this] { return !has_driver_ || is_poisoned_; });
+  --waiters_;
+  if (is_poisoned_) return;
+  has_driver_ = true;
+  lock.unlock();
+  fail(cause);
+}
+
+std::optional<Error> Engine::failure() {
+  if (failure_->is_known()) return failure_->cause();
+  const auto said = store_->failure();
+  return said ? std::optional(failure_->learn(failure_from(*said))) : std::nullopt;
+}
+
+// Who drives sees to the end of what is in flight; nobody waits for that here.
+void Engine::fail_with_job() {
+  std::unique_lock lock(mutex_);
+  if (!has_driver_ && !is_poisoned_ && !is_closing_) {
+    has_driver_ = true;
+    lock.unlock();
+    fail(failure_->cause());
+  }
+  throw failure_->cause();
+}
+
+void Engine::abort_what_is_left() {
+  std::string what;
+  bool may_be_at_work = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_poisoned_) return;
+    if (head_ != nullptr) what = describe(head_->binding.header);
+    may_be_at_work = head_ == nullptr && has_given_;
+  }
+  if (may_be_at_work) {
+    look([&] {
+      const CallHeader* const header = streams_->first_at_work();
+      if (header != nullptr && !is_poisoned_) what = describe(*header) + " on a stream";
+    });
+  }
+  if (!what.empty()) abort(fmt::format("its communicator was destroyed with {} in flight", what));
+}
+
+// For whom those of `running` wait that have lost their patience.
+void Engine::say_who_is_awaited(std::span<Operation* const> running) {
+  std::vector<Awaited> awaited;
+  for (const Operation* operation : running) {
+    if (!operation->has_spoken) continue;
+    awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
+  }
+  say_awaited(*store_, rank_, awaited);
+}
+
+// Two ranks can wait for each other without a header on the way between them: both expect to
+// receive. So who has waited for long writes into the store what it called, now and just before,
+// and reads what others wrote, as the answers come: a store that hangs holds up nobody.
+void Engine::compare_calls(const Operation& operation) {
+  const CallHeader& mine = operation.binding.header;
+  if (mine.collective == Collective::kMessage)
+    return;  // numbered by pairs: there is no order to hold
+  std::string calls(as_text(mine));
+  if (last_done_.sequence + 1 == mine.sequence) calls += as_text(last_done_);
+  store_->note(fmt::format("call/{}", rank_), calls);
+  asked_calls_.clear();
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) asked_calls_.push_back({peer, store_->ask(fmt::format("call/{}", peer))});
+  }
+}
+
+// The answers that have come since.
+void Engine::hear_calls(const CallHeader& mine) {
+  if (mine.collective == Collective::kMessage) return asked_calls_.clear();
+  if (const auto failure = store_->failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  std::erase_if(asked_calls_, [&](const AskedCall& asked) {
+    if (!asked.answer->has_come) return false;
+    const std::string said = asked.answer->value.value_or("");
+    compare(mine, asked.peer, said);
+    if (last_done_.sequence + 1 == mine.sequence) compare(last_done_, asked.peer, said);
+    return true;
+  });
+}
+
+// With what a peer called under the same number.
+void Engine::compare(const CallHeader& mine, int peer, std::string_view said) const {
+  for (; said.size() >= sizeof(CallHeader); said.remove_prefix(sizeof(CallHeader))) {
+    CallHeader theirs;
+    std::memcpy(&theirs, said.data(), sizeof(theirs));
+    if (theirs.sequence != mine.sequence || theirs == mine) continue;
+    throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, rank_, mine));
+  }
+}
+
+}  // namespace kolo

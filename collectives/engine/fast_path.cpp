@@ -1,0 +1,252 @@
+// The short way of a call that is like one before (repeats.h): small operations spend their time on
+// the way, not on their bytes.
+//
+// Where nothing in the queue comes before it and nobody drives, the caller's thread runs the
+// operation under the engine's lock, without an entry in the queue, and without the role that this
+// would need: as others see it, the operation was issued and had ended before they came. An
+// asynchronous one has gone as far as it could when it comes into the queue. That lasts for as long
+// as its peers are no later than some tens of looks (WaitPolicy::spin: a microsecond or two in
+// shared memory). An operation that takes longer goes into the queue as it stands, and its caller
+// drives it from there on: whatever takes a clock, a deadline or other threads is there. So is
+// every failure.
+#include <algorithm>
+#include <utility>
+
+#include "collectives/engine/engine.h"
+
+namespace kolo {
+namespace {
+
+// Others may have to wait for the lock while so much is moved, some 10 us.
+constexpr std::size_t kLongestUnderLock = 64 * 1024;
+
+// Of a collective whose caller waits for it, which others would run behind anyhow: some 40 us, over
+// tcp 200. From there on the way is nothing beside the bytes.
+constexpr std::size_t kLongestCollectiveUnderLock = 512 * 1024;
+
+// Messages that end on the short way do nothing for what waits in the queue in other directions: of
+// so many, one takes the long way, where all are driven.
+constexpr std::uint32_t kBesideOthers = 16;
+
+// Messages that one who waits ends under the lock.
+constexpr int kMostInRow = 16;
+
+Binding binding_of(const CallHeader& header, const void* in, void* out) {
+  Binding binding;
+  binding.in = in;
+  binding.out = out;
+  binding.header = header;
+  return binding;
+}
+
+std::size_t bytes_of(const CallHeader& header) {
+  return header.count() * header.bytes_of_element();
+}
+
+CallKey key_of(const Call& call, int rank) {
+  if (call.collective != Collective::kMessage)
+    return {call.collective, call.type, call.op, call.root, call.count};
+  const bool receives = call.root != rank;
+  return CallKey::of_message(call.type, receives ? call.root : call.peer, receives, call.count);
+}
+
+}  // namespace
+
+// Needs the lock.
+void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
+  const bool has_usual_servers = call.servers == nullptr || is_repeatable(*call.servers);
+  const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
+                          !call.has_own_lengths && call.segment_bytes == 0 && call.scale == 1 &&
+                          call.timeout.count() == 0;
+  const std::size_t longest =
+      call.collective == Collective::kMessage ? kLongestUnderLock : kLongestCollectiveUnderLock;
+  if (!is_default || operation.update || call.stream || recorder_ != nullptr ||
+      call.count * call.element_bytes > longest) {
+    return;
+  }
+  repeats_.keep({key_of(call, rank_), operation.executor, operation.binding.header, call.extents,
+                 operation.direction});
+}
+
+bool Engine::repeat(CallKey key, const void* in, void* out) {
+  std::unique_lock lock(mutex_);
+  const Repeat* known = repeats_.find(key);
+  if (known == nullptr || has_driver_ || failure_->is_known() || is_closing_ ||
+      !known->extents.fit(in, out) || !is_apart_from_streams(in, out) ||
+      !is_next(known->direction)) {
+    return false;
+  }
+  if (head_ != nullptr && ++ran_beside_others_ % kBesideOthers == 0) return false;
+  Executor& executor = *known->executor;
+  const std::uint32_t sequence = next_sequence(known->direction);
+  try {
+    if (start_at_once(executor, known->header, sequence, in, out) || advance_soon(executor)) {
+      look_for_stray(executor, known->header.with(sequence));
+      ++finished_;
+      return true;
+    }
+  } catch (...) {
+    go_on_in_queue(*known, sequence, in, out, std::current_exception(), lock);
+    return true;
+  }
+  go_on_in_queue(*known, sequence, in, out, nullptr, lock);
+  return true;
+}
+
+// A repeat that was begun, and has failed or has to be waited for in earnest. Apart from it, whose
+// frame is short then.
+[[gnu::noinline]] void Engine::go_on_in_queue(const Repeat& known, std::uint32_t sequence,
+                                              const void* in, void* out,
+                                              const std::exception_ptr& failure,
+                                              std::unique_lock<std::mutex>& lock) {
+  Operation operation;
+  operation.executor = known.executor;
+  operation.binding = binding_of(known.header.with(sequence), in, out);
+  operation.timeout = options_.timeout;
+  operation.is_started = true;
+  operation.direction = known.direction;
+  finish_in_queue(operation, failure, lock);
+}
+
+// What it sends leaves here, where nothing before it is still to be done; who waits for all of many
+// messages finds most of them done. Those need no operation of their own.
+std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, CallKey key,
+                                           const void* in, void* out) {
+  Engine& engine = *self;
+  std::unique_lock lock(engine.mutex_);
+  const Repeat* known = engine.repeats_.find(key);
+  if (known == nullptr || engine.failure_->is_known() || engine.is_closing_ ||
+      !known->extents.fit(in, out) || !engine.is_apart_from_streams(in, out)) {
+    return nullptr;
+  }
+  Executor& executor = *known->executor;
+  // Before anything is done that a lack of memory would leave half done.
+  if (engine.spare_ == nullptr) engine.spare_ = Operation::make();
+  const bool is_first = bytes_of(known->header) <= kLongestUnderLock && !engine.has_driver_ &&
+                        engine.is_next(known->direction);
+  const std::uint32_t sequence = engine.next_sequence(known->direction);
+  std::exception_ptr failure;
+  if (is_first) {
+    try {
+      if (engine.start_at_once(executor, known->header, sequence, in, out)) {
+        if (known->direction == kNoDirection)
+          engine.look_for_stray(executor, known->header.with(sequence));
+        ++engine.finished_;
+        return Operation::done();
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  std::shared_ptr<Operation> operation = std::move(engine.spare_);
+  operation->engine = self;
+  operation->executor = &executor;
+  operation->direction = known->direction;
+  operation->binding.in = in;
+  operation->binding.out = out;
+  operation->binding.header = known->header;
+  operation->binding.header.set_sequence(sequence);
+  operation->timeout = engine.options_.timeout;
+  operation->is_started = is_first;
+  operation->is_repeat = true;
+  engine.put_in_queue(operation);
+  if (failure) engine.fail_in_queue(*operation, failure, lock);
+  return operation;
+}
+
+// Needs the lock. What was given to streams has to be looked after, openings among it that come
+// before this call's; and where a device's driver knows of the memory, what it is has to be seen
+// to: neither is for the short way.
+bool Engine::is_apart_from_streams(const void* in, const void* out) const {
+  if (streams_ == nullptr) [[likely]]
+    return true;
+  return !has_given_ && streams_->is_plain(in) && (out == in || streams_->is_plain(out));
+}
+
+// Needs the lock; nobody drives. Small messages at the head of the queue that have come end here,
+// as far as the one that is waited for and a few beyond it: who waits for many of them, one by one,
+// takes the role for none, and finds most of them done. True once that one has ended; not well,
+// where it says so, and the lock is given back.
+bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
+  for (int ended = 0; ended < kMostInRow; ++ended) {
+    if (head_ == nullptr || failure_->is_known() || !may_end_under_lock(*head_)) break;
+    Operation& head = *head_;
+    admit_messages(head);
+    try {
+      if (!run_at_hand(head)) break;
+    } catch (...) {
+      fail_in_queue(head, std::current_exception(), lock);
+      return true;
+    }
+    const auto place = std::ranges::find(running_, &head);
+    finish_message(static_cast<std::size_t>(place - running_.begin()));
+    const std::shared_ptr<Operation> keep = take_out(head);
+    end(head, lock);
+  }
+  return operation.is_done;
+}
+
+// Whom nobody hears of, and that moves little.
+bool Engine::may_end_under_lock(const Operation& operation) {
+  return operation.direction != kNoDirection && !operation.has_spoken &&
+         operation.callbacks.empty() && bytes_of(operation.binding.header) <= kLongestUnderLock;
+}
+
+// Nothing in the queue is to run before an operation of that direction.
+bool Engine::is_next(std::size_t direction) const {
+  if (head_ == nullptr) return true;
+  return direction != kNoDirection && queued_collectives_ == 0 && queued_messages_[direction] == 0;
+}
+
+// `header` but for its sequence. True once it is done; else it has gone as far as it can now.
+bool Engine::start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
+                           const void* in, void* out) {
+  if (!executor.start_again(header, sequence, in, out))
+    executor.start(binding_of(header.with(sequence), in, out));
+  idle_rounds_ = 0;
+  policy_->moved();
+  return executor.advance();
+}
+
+std::uint32_t Engine::next_sequence(std::size_t direction) {
+  return direction == kNoDirection ? sequence_++ : messages_[direction]++;
+}
+
+// False where it has to be waited for in earnest.
+bool Engine::advance_soon(Executor& executor) {
+  std::uint64_t moves = 0;
+  do {
+    if (executor.moves() != moves) policy_->moved();
+    moves = executor.moves();
+    transport_->progress();
+    policy_->count_into(waits_for(executor.awaited_peer()));
+    if (!policy_->spin()) return false;
+  } while (!executor.advance());
+  return true;
+}
+
+// Needs the lock, and gives it back. `failure`: what has been thrown already, or null.
+void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& failure,
+                             std::unique_lock<std::mutex>& lock) {
+  link(operation);
+  if (failure) {
+    fail_in_queue(operation, failure, lock);
+  } else {
+    has_driver_ = true;
+    lock.unlock();
+    drive(&operation, Deadline::max(), Until::kDone);
+  }
+  if (operation.failure) throw Error(*operation.failure);
+}
+
+// Needs the lock, and gives it back. The operation is in the queue, and nobody drives.
+void Engine::fail_in_queue(Operation& operation, const std::exception_ptr& failure,
+                           std::unique_lock<std::mutex>& lock) {
+  has_driver_ = true;
+  lock.unlock();
+  driver_ = std::this_thread::get_id();
+  at_hand_ = &operation;
+  fail(explain(at_hand_, failure));
+}
+
+}  // namespace kolo

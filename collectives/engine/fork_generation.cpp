@@ -1,0 +1,21 @@
+#include "collectives/engine/fork_generation.h"
+
+#include <pthread.h>
+#include <atomic>
+
+namespace kolo {
+namespace {
+
+std::atomic<std::uint64_t> generation{0};
+
+void count() { generation.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+std::uint64_t fork_generation() {
+  // Where there is no memory for it, children are not told apart.
+  [[maybe_unused]] static const int registered = ::pthread_atfork(nullptr, nullptr, count);
+  return generation.load(std::memory_order_relaxed);
+}
+
+}  // namespace kolo

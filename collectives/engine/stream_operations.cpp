@@ -1,0 +1,205 @@
+// What an engine does of operations on its device's streams: they pass through its queue like all
+// others, until they are given; what is given is followed beside the queue, so that nothing behind
+// it waits for the device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "collectives/engine/engine.h"
+
+namespace kolo {
+namespace {
+
+// No bell rings when a device is done: whoever waits for that looks again and again, at first
+// without a pause, then every so often.
+constexpr std::uint64_t kRoundsWithoutPause = 2000;
+constexpr auto kPause = std::chrono::microseconds(20);
+
+}  // namespace
+
+// Before ranks meet, as they tell each other.
+void Engine::make_streams() {
+  if (options_.device == nullptr) return;
+  try {
+    streams_ = std::make_unique<Streams>(*options_.device, rank_);
+  } catch (const Error& error) {
+    throw Error(error.code(), rank_,
+                fmt::format("rank {} ({}): its device: {}", rank_, host_, error.what()));
+  }
+}
+
+// Ranks without a device, too, run schedules that streams can.
+void Engine::join_devices() {
+  const bool has_devices = std::ranges::any_of(
+      placement_.devices, [](const std::string& device) { return !device.empty(); });
+  if (!has_devices) return;
+  bool is_one_with_host = true;
+  for (Channel* const channel : channels_) {
+    if (channel == nullptr || channel->stream() == nullptr) continue;
+    is_one_with_host = channel->stream()->is_one_with_host();
+  }
+  plans_->suit_devices(is_one_with_host);
+  if (streams_ != nullptr) streams_->meet(channels_);
+}
+
+// Needs the lock.
+void Engine::require_places(Call& call) {
+  if (streams_ == nullptr) {
+    throw std::invalid_argument(
+        fmt::format("{}: the call is on a device's stream, and this rank's communicator has no "
+                    "device: CommunicatorOptions::device gives it one",
+                    to_string(call.collective)));
+  }
+  streams_->require_places(call);
+}
+
+// What is sent goes first: a stream that waited to receive would send nothing meanwhile.
+void Engine::exchange_on_stream(const calls::Exchange& both) {
+  Call send = both.send;
+  Call receive = both.receive;
+  if (both.is_copy) {
+    look([&] {
+      failure_->check();
+      require_places(send);
+      streams_->copy(send);
+    });
+    return;
+  }
+  const std::size_t held = streams_ == nullptr ? 0 : streams_->held_bytes();
+  if (streams_ != nullptr && send.extents.in_bytes + kOpeningBytes > held) {
+    throw std::invalid_argument(
+        fmt::format("send_receive: {} bytes on a stream are more than the {} that may be under way "
+                    "before any are received, and ranks would wait for each other; use all_to_all",
+                    send.extents.in_bytes, held));
+  }
+  Operation first;
+  run(send, first);
+  Operation second;
+  run(receive, second);
+}
+
+// As far as it goes; true once all of it is in the stream.
+bool Engine::give(Operation& operation) {
+  const auto entered = streams_->enter();
+  const std::uint64_t moves = streams_->moves();
+  if (operation.deadline == Deadline{}) operation.deadline = Clock::now() + operation.timeout;
+  if (!operation.is_started) {
+    streams_->start(operation);
+    operation.is_started = true;
+    idle_rounds_ = 0;
+    policy_->moved();
+  }
+  const bool is_given = streams_->advance(operation);
+  if (is_given || streams_->moves() != moves) has_moved_ = true;
+  return is_given;
+}
+
+// It is given: who called the blocking form goes on, who has a Work waits for the device. The head
+// of the queue afterwards, as retire() has it.
+Operation* Engine::hand_over(Operation& operation, const Operation* awaited) {
+  last_done_ = operation.binding.header;
+  {
+    const std::lock_guard lock(mutex_);
+    has_given_ = true;
+    may_replay_ |= operation.is_captured;
+    changed_.notify_all();
+    if (operation.self != nullptr) {
+      streams_->hand_over(operation, take_out(operation));
+      return head_;
+    }
+  }
+  streams_->hand_over(operation, nullptr);
+  return retire(operation, awaited);
+}
+
+// Beyond the queue's end: for the awaited operation, or for who drives for all.
+bool Engine::is_following(const Operation* awaited, Until until) const {
+  if (streams_ == nullptr) return false;
+  if (awaited != nullptr) return is_driving();
+  return streams_->has_unfinished() || (until == Until::kBlocked && streams_->has_captured());
+}
+
+// Ends what is over. True where that was the awaited one, and the role was given back.
+bool Engine::follow_streams(const Operation* awaited) {
+  if (!streams_->has_unfinished()) return false;
+  const std::uint64_t moves = streams_->moves();
+  streams_->read_openings();
+  if (streams_->moves() != moves) has_moved_ = true;
+  std::shared_ptr<Operation> ended = streams_->take_over();
+  for (; ended != nullptr; ended = streams_->take_over()) {
+    has_moved_ = true;
+    std::unique_lock lock(mutex_);
+    has_given_ = streams_->has_unfinished();
+    const bool is_awaited = ended.get() == awaited;
+    if (is_awaited) {
+      has_driver_ = false;
+      driver_ = std::thread::id();
+    }
+    end(*ended, lock);
+    if (is_awaited) return true;
+  }
+  if (!streams_->has_unfinished()) {
+    const std::lock_guard lock(mutex_);
+    has_given_ = false;
+  }
+  return false;
+}
+
+// False once the time has come.
+bool Engine::wait_beside_streams(Deadline until) {
+  if (idle_rounds_ > kRoundsWithoutPause) {
+    std::this_thread::sleep_for(kPause);
+  } else if (policy_->kind() != WaitKind::kSpin) {
+    std::this_thread::yield();
+  }
+  return policy_->is_in_time(*store_, until);
+}
+
+int Engine::awaited_peer(const Operation& operation) const {
+  const bool is_held_up = streams_ != nullptr && !operation.is_started;
+  if (operation.on_stream != nullptr || is_held_up) return streams_->awaited_peer();
+  return operation.executor->awaited_peer();
+}
+
+std::string Engine::describe_wait(const Operation& operation) const {
+  const bool is_held_up = streams_ != nullptr && !operation.is_started;
+  if (operation.on_stream != nullptr || is_held_up) return streams_->describe_wait();
+  return operation.executor->describe_wait();
+}
+
+std::string Engine::describe_place(const Operation& operation) const {
+  if (operation.on_stream != nullptr) return operation.on_stream->describe_place() + " on a stream";
+  return operation.executor->describe_place();
+}
+
+Error Engine::timed_out(const Streams::Pending& pending) const {
+  const std::chrono::duration<double> timeout = pending.timeout;
+  const std::string what = describe(*pending.header);
+  const int late = pending.peer == kNobody ? streams_->unheard_peer(*pending.header) : pending.peer;
+  if (late == kNobody) {
+    return {
+        ErrorCode::kDeadline, kNoPeer,
+        fmt::format("rank {} ({}): {} on a stream ({}) timed out after {:.1f} s: every rank has "
+                    "called it, and the device has not come to its end; what else is in these "
+                    "streams, before it?",
+                    rank_, host_, what, transport_->name(), timeout.count())};
+  }
+  return {ErrorCode::kDeadline, late,
+          fmt::format("rank {} ({}): {} on a stream ({}) timed out after {:.1f} s: rank {} has not "
+                      "called it; is rank {} alive, and does it call the same operations?",
+                      rank_, host_, what, transport_->name(), timeout.count(), late, late)};
+}
+
+// Needs the lock, and has it again at the end.
+void Engine::fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock) {
+  has_given_ = may_replay_ = false;
+  for (const std::shared_ptr<Operation>& operation : streams_->take_all()) {
+    operation->failure = cause;
+    end(*operation, lock);
+  }
+}
+
+}  // namespace kolo

@@ -1,0 +1,26 @@
+// From a call that was validated, or is like one before, to its operation: what the communicator's
+// methods have in common.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "collectives/engine/checked_call.h"
+#include "collectives/engine/engine.h"
+#include "collectives/work.h"
+
+namespace kolo::issuing {
+
+// Blocking. std::invalid_argument for a persistent call.
+void run(Engine& engine, Call call, Update update = {});
+
+Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {});
+
+// A call with default options that is like one before has run by the short way.
+bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call);
+
+// The same of an asynchronous one; none where it is not like one before.
+std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
+                             void* out, const CallOptions& call);
+
+}  // namespace kolo::issuing

@@ -1,0 +1,49 @@
+#include "collectives/engine/wait_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kolo {
+namespace {
+
+constexpr std::chrono::milliseconds kLastQuestions{500};
+
+std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
+
+}  // namespace
+
+void say_awaited(Store& store, int rank, std::span<const Awaited> awaited) {
+  store.note(awaited_key(rank), to_text(awaited));
+}
+
+std::optional<std::string> whom_awaits(Store& store, int peer, Deadline until) {
+  const auto answer = store.ask(awaited_key(peer));
+  return wait_for_answers(store, {&answer, 1}, until) ? answer->value : std::nullopt;
+}
+
+Deadline end_of_questions(Store& store) {
+  const Deadline now = Clock::now();
+  return store.silence().empty() ? now + kLastQuestions : now;
+}
+
+int end_of_waiting(Store& store, int rank, int size, int peer, Deadline until) {
+  std::vector<int> asked = {peer};
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto said = whom_awaits(store, asked[i], until);
+    if (!said || said->empty()) return asked[i];
+    for (const auto& [next, is_to_send] : awaited_from(*said, size)) {
+      if (next == rank) continue;  // which waits
+      if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
+    }
+  }
+  return peer;
+}
+
+std::string in_its_turn(int awaited, int last) {
+  if (last == awaited) return "";
+  return fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
+}
+
+}  // namespace kolo

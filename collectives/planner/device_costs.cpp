@@ -1,0 +1,35 @@
+#include "collectives/planner/device_costs.h"
+
+#include <algorithm>
+
+namespace kolo {
+namespace {
+
+constexpr double kLaunchUs = 2;
+constexpr double kWordUs = 1;
+constexpr double kSeenUs = 1.5;
+constexpr double kUnknownGBps = 1000;
+constexpr double kReached = 0.9;  // of what memory does at best
+
+}  // namespace
+
+// To send is to write a word; to receive, to wait for one and to write another. On streams no
+// segment goes with the next.
+Costs device_costs(const DeviceSpeed& speed) {
+  const double memory = kReached * (speed.memory_GBps > 0 ? speed.memory_GBps : kUnknownGBps);
+  Costs costs;
+  costs.overhead_us = kLaunchUs;
+  costs.copy_us_per_byte = 2e-3 / memory;    // read and written
+  costs.reduce_us_per_byte = 3e-3 / memory;  // two are read
+  costs.local.latency_us = kSeenUs;
+  costs.local.send_us = kWordUs;
+  costs.local.receive_us = 2 * kWordUs;
+  costs.local.next_us = (costs.local.send_us + costs.local.receive_us) / 2;
+  if (!speed.is_one_device && speed.link_GBps > 0)
+    costs.local.send_us_per_byte = std::max(0.0, 1e-3 / speed.link_GBps - costs.copy_us_per_byte);
+  costs.remote = costs.local;
+  costs.cores = speed.is_one_device ? 1 : 0;
+  return costs;
+}
+
+}  // namespace kolo

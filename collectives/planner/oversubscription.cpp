@@ -1,0 +1,108 @@
+#include "collectives/planner/oversubscription.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule/simulator.h"
+
+namespace kolo {
+namespace {
+
+constexpr double kMostBusier = 4;
+
+Step send_to(int peer) {
+  Step step;
+  step.kind = StepKind::kSend;
+  step.to = static_cast<std::int16_t>(peer);
+  step.in = {Place::kScratch, 0};
+  return step;
+}
+
+Step receive_from(int peer) {
+  Step step;
+  step.kind = StepKind::kReceive;
+  step.from = static_cast<std::int16_t>(peer);
+  step.chunk = 1;
+  step.out = {Place::kScratch, 1};
+  return step;
+}
+
+// The schedules of all ranks.
+std::vector<Schedule> program_of(const CrowdRound& round, int size) {
+  std::vector<Schedule> program;
+  for (int rank = 0; rank < size; ++rank) {
+    const int right = (rank + 1) % size;
+    const int left = (rank + size - 1) % size;
+    Schedule schedule;
+    schedule.rank = rank;
+    schedule.size = size;
+    schedule.chunks = 2;
+    for (int i = 0; i < kCrowdRounds; ++i) {
+      for (const CrowdMove move : round) {
+        const bool is_right = move == CrowdMove::kSayRight || move == CrowdMove::kHearRight;
+        const bool is_said = move == CrowdMove::kSayRight || move == CrowdMove::kSayLeft;
+        const int peer = is_right ? right : left;
+        schedule.steps.push_back(is_said ? send_to(peer) : receive_from(peer));
+      }
+    }
+    program.push_back(std::move(schedule));
+  }
+  return program;
+}
+
+double takes(std::span<const Schedule> program, const Costs& costs, std::span<const int> hosts) {
+  SimulationOptions options;
+  options.count = 2;
+  options.keeps_events = false;
+  options.hosts = hosts;
+  return simulate(program, costs, options).total_us / kCrowdRounds;
+}
+
+// Where between the two `takes`, which grows, gives `us`; the nearer end, where it nowhere does.
+template <typename Takes>
+double solved(double low, double high, double us, const Takes& takes) {
+  constexpr int kHalvings = 10;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (takes(middle) < us ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+Link busier(Link link, double factor) {
+  const double more = (factor - 1) * (link.send_us + link.receive_us);
+  link.send_us *= factor;
+  link.receive_us *= factor;
+  link.next_us *= factor;
+  link.latency_us = std::max(0.0, link.latency_us - more);
+  return link;
+}
+
+}  // namespace
+
+Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts) {
+  const auto size = static_cast<int>(hosts.size());
+  return {takes(program_of(kInTurn, size), costs, hosts),
+          takes(program_of(kAtOnce, size), costs, hosts)};
+}
+
+Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int> hosts) {
+  const auto in_turn = program_of(kInTurn, static_cast<int>(hosts.size()));
+  const auto at_once = program_of(kAtOnce, static_cast<int>(hosts.size()));
+  const auto with_factor = [&](double factor) {
+    Costs costs = of_a_pair;
+    costs.local = busier(of_a_pair.local, factor);
+    costs.remote = busier(of_a_pair.remote, factor);
+    costs.switch_us = solved(0, measured.in_turn_us, measured.in_turn_us, [&](double switch_us) {
+      costs.switch_us = switch_us;
+      return takes(in_turn, costs, hosts);
+    });
+    return costs;
+  };
+  return with_factor(solved(1, kMostBusier, measured.at_once_us, [&](double factor) {
+    return takes(at_once, with_factor(factor), hosts);
+  }));
+}
+
+}  // namespace kolo

@@ -1,0 +1,371 @@
+#include "collectives/planner/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "collectives/element.h"
+#include "collectives/engine/wait_graph.h"
+#include "collectives/executor/call_header.h"
+#include "collectives/planner/costs_text.h"
+#include "collectives/planner/oversubscription.h"
+#include "transports/error.h"
+
+namespace kolo {
+namespace {
+
+constexpr int kBatches = 3;         // of which the shortest counts: what disturbs only adds
+constexpr int kRoundsPerBatch = 8;  // of ping-pong
+constexpr int kSegmentsPerBatch = 12;
+constexpr int kTogether = 3;  // segments that go with one another, and fit into any credit
+static_assert(kTogether <= kMinimumCredit);
+constexpr double kMostBusy = 0.4;  // of a message's way, its sender; as much its receiver
+constexpr std::size_t kShortSegment = 4 * 1024;
+constexpr std::size_t kLongSegment = 64 * 1024;
+
+// A transport's buffers may go round, and the first message through each costs page faults, which
+// are more than the message. UCX has 256 of 16 KiB between two ranks in shared memory.
+constexpr std::size_t kBuffered = 288 * 16 * 1024;
+constexpr int kWarmingRound = 4;  // segments, before the second is told whether there are more
+constexpr auto kWarmingTime = std::chrono::milliseconds(3);  // on slow networks it is no matter
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+// The shortest of some runs of `work`, after one that warms up.
+template <typename Work>
+double shortest(const Work& work) {
+  work();
+  double best = 1e300;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = Clock::now();
+    work();
+    best = std::min(best, microseconds_since(begin));
+  }
+  return best;
+}
+
+// A request, and what this rank has said of its waits.
+struct Probing : ProbeRequest {
+  explicit Probing(const ProbeRequest& request) : ProbeRequest(request) {}
+
+  Deadline next_words = Clock::now() + kWorthSaying;
+  bool has_spoken = false;
+};
+
+// Two ranks that measure their channel; both call the same functions.
+class Pair {
+ public:
+  Pair(Probing& request, int peer)
+      : request_(request),
+        channel_(*request.channels[static_cast<std::size_t>(peer)]),
+        is_first_(request.rank < peer) {}
+
+  Link measure() {
+    const std::size_t longest =
+        std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
+    const std::size_t shorter = std::min(kShortSegment, longest / 2);
+    ping_pong(1);  // so that both meet, and who has no means to says so
+    warm_up(longest);
+    const double way_us = shortest([&] { ping_pong(1); }) / kRoundsPerBatch / 2;
+    const double together_us = shortest([&] { ping_pong(kTogether); }) / kRoundsPerBatch / 2;
+    const double short_us = streamed(shorter);
+    const double long_us = streamed(longest);
+    Link link;
+    link.send_us_per_byte = link.receive_us_per_byte =
+        std::max(0.0, (long_us - short_us) / static_cast<double>(longest - shorter));
+    // What keeps a sender busy keeps a receiver as long, and a message cannot keep both for longer
+    // than it takes.
+    const double busy_us = std::min(send_one(), kMostBusy * way_us);
+    link.send_us = link.receive_us = busy_us;
+    link.latency_us = way_us - 2 * busy_us;
+    link.next_us = std::clamp((together_us - way_us) / (kTogether - 1) / 2, 0.0, busy_us);
+    return link;
+  }
+
+ private:
+  // Each time so many segments there, as one, and as many back.
+  void ping_pong(int together) {
+    for (int i = 0; i < kRoundsPerBatch; ++i) {
+      for (int k = together; is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
+      for (int k = 0; k < together; ++k) hear();
+      for (int k = together; !is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
+    }
+  }
+
+  // Through all buffers, as far as the time allows: the first says after each round whether there
+  // is another.
+  void warm_up(std::size_t bytes) {
+    const auto end = Clock::now() + kWarmingTime;
+    memory_.resize(bytes);
+    std::size_t sent = 0;
+    do {
+      for (int i = 0; i < kWarmingRound; ++i) stream_one(bytes);
+      sent += kWarmingRound * bytes;
+    } while (agreed(sent < kBuffered && Clock::now() < end));
+    until([&] { return channel_.is_drained(); });
+  }
+
+  // What the first says to the second.
+  bool agreed(bool what) {
+    if (is_first_) say(kPlain, what ? 1 : 0);
+    return is_first_ ? what : hear() != 0;
+  }
+
+  void stream_one(std::size_t bytes) {
+    if (is_first_) {
+      until([&] { return channel_.send({memory_.data(), bytes}); });
+    } else {
+      until([&] { return channel_.receive({memory_.data(), bytes}); });
+    }
+  }
+
+  // What one message takes of its sender, who has nothing else to do. (A stream of many would not
+  // say it: it waits for credit, and a system call may take several of its segments.)
+  double send_one() {
+    double least = 1e300;
+    for (int i = 0; i < 2 * kRoundsPerBatch; ++i) {
+      if (!is_first_) say();
+      hear();
+      const auto begin = Clock::now();
+      if (is_first_) say();
+      least = std::min(least, microseconds_since(begin));
+    }
+    return least;
+  }
+
+  // Microseconds per segment, of a stream to the second that ends with a word back.
+  double streamed(std::size_t bytes) {
+    memory_.resize(std::max(memory_.size(), bytes));
+    return shortest([&] {
+             for (int i = 0; i < kSegmentsPerBatch; ++i) stream_one(bytes);
+             if (!is_first_) say();
+             if (is_first_) hear();
+             until([&] { return channel_.is_drained(); });
+           }) /
+           kSegmentsPerBatch;
+  }
+
+  void say(unsigned flags = kPlain, int first_byte = 0);
+  int hear();
+  template <typename Attempt>
+  void until(const Attempt& attempt);
+
+  Probing& request_;
+  Channel& channel_;
+  bool is_first_;
+  std::vector<std::byte> memory_;
+};
+
+// For whom this rank waits, once that has taken long; or that it waits for nobody any more.
+void say_of_wait(Probing& request, std::span<const Awaited> awaited) {
+  say_awaited(*request.store, request.rank, awaited);
+  request.has_spoken = !awaited.empty();
+  request.next_words = Clock::now() + kWorthSaying;
+}
+
+Error timed_out(Probing& request, int peer) {
+  const int last = end_of_waiting(*request.store, request.rank, request.size, peer,
+                                  end_of_questions(*request.store));
+  return {
+      ErrorCode::kDeadline, last,
+      fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}is "
+                  "rank {} alive? Busy or slow machines need a longer timeout",
+                  request.rank, peer, request.transport->name(),
+                  std::chrono::duration<double>(Clock::now() - request.begin).count(),
+                  in_its_turn(peer, last), last)};
+}
+
+// Tries until it works, letting the transport make progress.
+template <typename Attempt>
+void wait_until(Probing& request, int peer, const Attempt& attempt) {
+  while (!attempt()) {
+    request.transport->progress();
+    if (attempt()) break;
+    const Deadline until = std::min(request.deadline, request.next_words);
+    if (request.policy->pause(*request.transport, *request.store, until)) continue;
+    if (Clock::now() >= request.deadline) throw timed_out(request, peer);
+    const Awaited awaited{peer};
+    say_of_wait(request, {&awaited, 1});
+  }
+  if (request.has_spoken) [[unlikely]]
+    say_of_wait(request, {});
+  request.policy->moved();
+}
+
+// One small segment, as long as what opens an operation.
+void say_to(Probing& request, int peer, unsigned flags = kPlain, int first_byte = 0) {
+  Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
+  wait_until(request, peer, [&] {
+    std::byte* slot = channel.reserve(kOpeningBytes);
+    if (slot == nullptr) return false;
+    std::memset(slot, 0, kOpeningBytes);
+    slot[0] = static_cast<std::byte>(first_byte);
+    channel.commit(flags);
+    return true;
+  });
+}
+
+// Its first byte.
+int hear_from(Probing& request, int peer) {
+  Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
+  int first_byte = 0;
+  wait_until(request, peer, [&] {
+    const std::byte* const segment = channel.view(kOpeningBytes);
+    if (segment == nullptr) return false;
+    first_byte = static_cast<int>(segment[0]);
+    channel.release();
+    return true;
+  });
+  return first_byte;
+}
+
+void Pair::say(unsigned flags, int first_byte) {
+  say_to(request_, channel_.peer(), flags, first_byte);
+}
+int Pair::hear() { return hear_from(request_, channel_.peer()); }
+template <typename Attempt>
+void Pair::until(const Attempt& attempt) {
+  wait_until(request_, channel_.peer(), attempt);
+}
+
+// The first two ranks of which `is_pair` holds.
+struct Two {
+  int first = kNoPeer;
+  int second = kNoPeer;
+};
+template <typename IsPair>
+Two find_pair(std::span<const int> hosts, const IsPair& is_pair) {
+  for (std::size_t one = 0; one < hosts.size(); ++one) {
+    for (std::size_t other = one + 1; other < hosts.size(); ++other) {
+      if (is_pair(hosts[one], hosts[other]))
+        return {static_cast<int>(one), static_cast<int>(other)};
+    }
+  }
+  return {};
+}
+
+// Those two measure; the first tells the others.
+void measure_pair(Probing& request, Two pair, std::string_view key) {
+  if (request.rank != pair.first && request.rank != pair.second) return;
+  const int peer = request.rank == pair.first ? pair.second : pair.first;
+  Costs costs;
+  costs.local = Pair(request, peer).measure();
+  if (request.rank == pair.first) request.store->set(key, to_text(costs));
+}
+
+// Passes over memory that a cache holds, per byte.
+void measure_passes(Costs& costs) {
+  std::vector<float> one(kLongSegment / sizeof(float), 1.0F);
+  std::vector<float> other(one.size(), 2.0F);
+  const auto bytes = static_cast<double>(kLongSegment);
+  costs.copy_us_per_byte =
+      shortest([&] { std::memcpy(one.data(), other.data(), kLongSegment); }) / bytes;
+  const ReduceKernel sum = reduce_kernel(ElementType::kFloat32, ReduceOp::kSum);
+  costs.reduce_us_per_byte =
+      shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
+}
+
+// Microseconds of a round.
+double measure_rounds(Probing& request, const CrowdRound& round) {
+  const int right = (request.rank + 1) % request.size;
+  const int left = (request.rank + request.size - 1) % request.size;
+  const auto play = [&](CrowdMove move) {
+    switch (move) {
+      case CrowdMove::kSayRight:
+        return say_to(request, right);
+      case CrowdMove::kSayLeft:
+        return say_to(request, left);
+      case CrowdMove::kHearRight:
+        hear_from(request, right);
+        return;
+      case CrowdMove::kHearLeft:
+        hear_from(request, left);
+        return;
+    }
+  };
+  const double rounds_us = shortest([&] {
+    for (int i = 0; i < kCrowdRounds; ++i) std::ranges::for_each(round, play);
+  });
+  for (const int peer : {right, left}) {  // who waits at the store sends nothing more
+    Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
+    wait_until(request, peer, [&] { return channel.is_drained(); });
+  }
+  return rounds_us / kCrowdRounds;
+}
+
+int most_ranks_of_a_host(std::span<const int> hosts) {
+  std::vector<int> ranks(hosts.size());
+  for (const int host : hosts) ++ranks[static_cast<std::size_t>(host)];
+  return *std::ranges::max_element(ranks);
+}
+
+// The pair's costs, less the pass that sender and receiver make over memory anyway.
+Link beside_passes(Link link, double copy_us_per_byte) {
+  link.send_us_per_byte = std::max(0.0, link.send_us_per_byte - copy_us_per_byte);
+  link.receive_us_per_byte = std::max(0.0, link.receive_us_per_byte - copy_us_per_byte);
+  return link;
+}
+
+// What rank 0 says to all.
+std::string hear_of(Probing& request, std::string_view key, std::string_view what) {
+  try {
+    return request.store->get(key, request.deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeadline) throw;
+    const int last = end_of_waiting(*request.store, request.rank, request.size, 0,
+                                    end_of_questions(*request.store));
+    const std::string why =
+        last == 0 ? "it, or one of the ranks that measure, has stopped as the job began"
+                  : fmt::format("{}is rank {} alive?", in_its_turn(0, last), last);
+    throw Error(ErrorCode::kDeadline, last,
+                fmt::format("rank {}: rank 0 has not said {}: {}; {}", request.rank, what, why,
+                            error.what()));
+  }
+}
+
+// On rank 0, from what the pairs said.
+Costs put_together(Probing& request, Two local, Two remote) {
+  Costs costs;
+  measure_passes(costs);
+  costs.overhead_us = 0.02;  // the interpreter's own, per segment: see kolo-bench interpreter
+  const auto link_of = [&](std::string_view key) {
+    return beside_passes(costs_from(request.store->get(key, request.deadline)).local,
+                         costs.copy_us_per_byte);
+  };
+  if (local.first != kNoPeer) costs.local = link_of("probe/local");
+  if (remote.first != kNoPeer) costs.remote = link_of("probe/remote");
+  if (local.first == kNoPeer) costs.local = costs.remote;
+  if (remote.first == kNoPeer) costs.remote = costs.local;
+  costs.cores = request.cores;
+  return costs;
+}
+
+}  // namespace
+
+Costs measure_costs(const ProbeRequest& asked) {
+  if (asked.size == 1) return {};
+  Probing request(asked);
+  const Two local = find_pair(request.hosts, [](int one, int other) { return one == other; });
+  const Two remote = find_pair(request.hosts, [](int one, int other) { return one != other; });
+  if (local.first != kNoPeer) measure_pair(request, local, "probe/local");
+  if (remote.first != kNoPeer) measure_pair(request, remote, "probe/remote");
+  Costs costs;
+  if (request.rank == 0) {
+    costs = put_together(request, local, remote);
+    const bool has_crowd = most_ranks_of_a_host(request.hosts) > costs.cores;
+    request.store->set("probe/crowd", has_crowd ? "yes" : "no");
+  }
+  if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
+    const Crowd crowd{measure_rounds(request, kInTurn), measure_rounds(request, kAtOnce)};
+    if (request.rank == 0) costs = fitted(costs, crowd, request.hosts);
+  }
+  if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
+  return costs_from(hear_of(request, "probe/costs", "what channels cost"));
+}
+
+}  // namespace kolo

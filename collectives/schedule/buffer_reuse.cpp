@@ -1,0 +1,88 @@
+#include "collectives/schedule/buffer_reuse.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kolo {
+namespace {
+
+bool is_plain_receive(StepKind kind) {
+  return kind == StepKind::kReceive || kind == StepKind::kReceiveSend ||
+         kind == StepKind::kReceiveAnswer;
+}
+
+const Operand& sent_operand(const Step& step) {
+  return step.kind == StepKind::kSend ? step.in : step.out;
+}
+
+// When a step runs, among all that work on the same segments: its stage, then its place.
+using Moment = std::pair<int, std::size_t>;
+
+// What becomes of a slice of a chunk in the caller's memory.
+struct Fate {
+  Moment received{-1, 0};  // when it is last overwritten with what a peer sends
+  Moment reduced{-1, 0};   // when it is last overwritten with anything else
+  int ways_out = 0;        // how often it is sent before it is received
+};
+
+std::size_t slice_of(const Schedule& schedule, const Step& step) {
+  return static_cast<std::size_t>(step.chunk * schedule.slices + step.slice);
+}
+
+std::vector<Fate> fates_of(const Schedule& schedule) {
+  std::vector<Fate> fates(static_cast<std::size_t>(schedule.chunks * schedule.slices));
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    if (step.out.place == Place::kNone || step.out.place == Place::kScratch) continue;
+    if (step.kind == StepKind::kCopy) continue;  // of the same data: in place it changes nothing
+    Fate& fate = fates[slice_of(schedule, step)];
+    Moment& last = is_plain_receive(step.kind) ? fate.received : fate.reduced;
+    last = std::max(last, {step.stage, i});
+  }
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    Fate& fate = fates[slice_of(schedule, step)];
+    if (step.kind == StepKind::kSend && Moment{step.stage, i} < fate.received) ++fate.ways_out;
+  }
+  return fates;
+}
+
+// True where memory that step `index` sends may be overwritten before it has left. What comes after
+// a sum need not descend from it.
+bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
+  if (sending.is_copied) return true;
+  if (!sends_from_memory(sending)) return false;
+  if (sent_operand(sending).place == Place::kScratch) return true;
+  const Moment sent{sending.stage, index};
+  const bool is_sum = sending.kind == StepKind::kReceiveReduceCopySend;
+  return fate.reduced > sent || (fate.received > sent && (is_sum || fate.ways_out > 1));
+}
+
+}  // namespace
+
+bool sends_from_memory(const Step& step) {
+  return step.kind == StepKind::kSend || step.kind == StepKind::kReceiveReduceCopySend ||
+         (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone);
+}
+
+std::vector<bool> sends_of_copies(const Schedule& schedule) {
+  const std::vector<Fate> fates = fates_of(schedule);
+  std::vector<bool> copies;
+  copies.reserve(schedule.steps.size());
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    copies.push_back(must_copy(step, i, fates[slice_of(schedule, step)]));
+  }
+  return copies;
+}
+
+bool leaves_from_memory(const Schedule& schedule) {
+  const std::vector<bool> copies = sends_of_copies(schedule);
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    if (sends_segment(step.kind) && (!sends_from_memory(step) || copies[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace kolo

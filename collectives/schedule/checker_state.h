@@ -1,0 +1,133 @@
+// What the checker knows: symbolic values, the memory of a rank, and the queues between ranks.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/schedule.h"
+#include "collectives/schedule/checker.h"
+#include "collectives/schedule/layout.h"
+
+namespace kolo::checking {
+
+inline constexpr int kMostRanks = 256;
+using Contributions = std::bitset<kMostRanks>;
+
+// Which element of the operation a value belongs to: the same name on every rank.
+struct Element {
+  int chunk = 0;
+  std::size_t offset = 0;
+  friend bool operator==(const Element&, const Element&) = default;
+};
+std::string to_string(const Element& element);
+
+// The order of a rank's own contribution, and of `left op right`. Never 0.
+std::uint64_t order_of(int rank);
+std::uint64_t order_of(std::uint64_t left, std::uint64_t right);
+
+struct Value {
+  Contributions from;
+  std::uint64_t order = 0;  // a hash of who was combined with whom, left and right told apart
+  int first_rank = 0;       // of the contributions, which is what an order of ranks asks
+  int last_rank = 0;
+  Element element;
+  bool is_defined = false;
+  bool is_final = false;
+  bool is_updated = false;
+  bool is_scaled = false;  // a contribution that was read of the caller's input
+};
+
+// A send that reads a cell: the cell must not change before the receiver has the segment.
+struct Reader {
+  int receiver;
+  std::size_t segment;  // index on the channel to the receiver
+};
+
+struct Cell {
+  Value value;
+  std::vector<Reader> readers;
+};
+
+struct Segment {
+  std::vector<Value> values;
+  std::vector<std::uint32_t> clock;  // the sender's at the send; after an answer, the answerer's
+  std::size_t receipt_time = 0;      // on the receiver's clock; 0: not received
+  bool wants_answer = false;
+  bool is_header = false;
+  bool is_answered = false;
+  bool is_free = false;  // gives its credit back, once all before it have
+};
+
+struct Queue {
+  std::vector<Segment> segments;
+  std::size_t next_receive = 0;
+  std::size_t next_answer = 0;  // the oldest answered segment not read back
+  std::size_t freed = 0;
+  std::size_t held =
+      0;  // the segment that the receiver keeps open; 0: none (the first is a header)
+};
+
+// A fault of the schedule: ends the check, becomes the report.
+struct Fault {
+  std::string text;
+};
+
+// One rank's memory and its place in its program.
+struct Rank {
+  const Schedule* schedule = nullptr;
+  Layout layout;
+  std::vector<Cell> cells;      // input, then output; output lies on the input where in place
+  std::size_t output_base = 0;  // what to add, modulo 2^64, to the place of an output's element
+  std::map<std::pair<int, int>, std::vector<Cell>> scratch;  // by (chunk, slice)
+  std::vector<std::uint32_t> clock;
+  Contributions arrived;  // barrier: who is known to have come
+  std::size_t turn = 0;
+  std::size_t turns = 0;
+  std::size_t step = 0;
+};
+
+// All queues of the job: the one from rank a to rank b is at a * size + b.
+class Queues {
+ public:
+  explicit Queues(std::size_t size) : size_(size), queues_(size * size) {}
+
+  Queue& between(int from, int to) {
+    return queues_[static_cast<std::size_t>(from) * size_ + static_cast<std::size_t>(to)];
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<Queue> queues_;
+};
+
+// Fills a rank's memory with its own contributions, and counts its turns.
+Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options);
+
+bool is_server(const CheckOptions& options, int rank);
+
+std::size_t segments_of(const Rank& self, int chunk, const CheckOptions& options);
+
+// Elements of a step's segment.
+std::size_t length_of(const Rank& self, const Step& step, std::size_t segment,
+                      const CheckOptions& options);
+
+// The cells of an operand for segment `segment` of the step's chunk.
+std::vector<Cell*> cells_of(Rank& self, const Step& step, Operand operand, std::size_t segment,
+                            const CheckOptions& options);
+
+std::vector<Value> read(Rank& self, const Step& step, std::size_t segment,
+                        const CheckOptions& options);
+
+void write(Rank& self, const Step& step, std::size_t segment, const std::vector<Value>& values,
+           const CheckOptions& options, Queues& queues);
+
+// What is wrong, and where in whose program.
+Fault fault(const Rank& self, const Step& step, std::string_view what);
+
+}  // namespace kolo::checking

@@ -1,0 +1,409 @@
+#include "collectives/schedule/simulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "collectives/schedule/coalesced_order.h"
+
+namespace kolo {
+namespace {
+
+// A segment under way.
+struct Parcel {
+  double arrived_us = 0;
+  bool is_next = false;  // it came with the one before
+};
+
+// First in, first out; without memory until it is used, as most lanes never are.
+template <typename T>
+class Queue {
+ public:
+  bool empty() const { return first_ == items_.size(); }
+  const T& front() const { return items_[first_]; }
+  void push_back(const T& item) { items_.push_back(item); }
+  void pop_front() {
+    if (++first_ < items_.size()) return;
+    items_.clear();
+    first_ = 0;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t first_ = 0;
+};
+
+// One direction of a channel.
+struct Lane {
+  Queue<Parcel> parcels;           // sent, not yet taken
+  Queue<double> credits;           // when the credit of each segment in flight is back
+  Queue<double> answers;           // when each answer is there
+  int unreturned = 0;              // segments whose receiver has not let them go
+  std::vector<Passage> held_back;  // they go with the next
+};
+
+struct Player {
+  const Schedule* schedule = nullptr;
+  std::vector<std::size_t> order;  // of the steps of a brief operation
+  std::size_t turns = 0;
+  std::size_t turn = 0;
+  std::size_t step = 0;
+  int host = 0;
+  double now_us = 0;
+  double busy_us = 0;
+};
+
+// Of a host that has more ranks than cores. Its ranks have it in turn: one that cannot go on yields
+// to the next, who may have to yield as well; one that is done has other work, or waits for what
+// comes next.
+struct Core {
+  double now_us = 0;
+  std::vector<Player*> ranks;
+  std::size_t holder = 0;  // among these: who had it last
+};
+
+// A step about to be played.
+struct Turn {
+  Core* core = nullptr;
+  std::size_t place = 0;
+  double begin_us = 0;
+};
+
+bool reduces(StepKind kind) {
+  return kind == StepKind::kReceiveReduce || kind == StepKind::kReceiveReduceSend ||
+         kind == StepKind::kReceiveReduceCopySend || kind == StepKind::kReceiveReduceAnswer ||
+         kind == StepKind::kReduce || kind == StepKind::kReduceSend;
+}
+
+// The core of a host's rank `place`: every row of as many ranks as cores has all cores, each row in
+// another order (the sum of the place's digits; of two cores, the Thue-Morse sequence). By halves,
+// or by turns, all inner nodes of some tree would be on one core.
+std::size_t core_of(std::size_t place, std::size_t cores) {
+  if (cores == 1) return 0;
+  std::size_t sum = 0;
+  for (; place > 0; place /= cores) sum += place % cores;
+  return sum % cores;
+}
+
+class Stage {
+ public:
+  Stage(std::span<const Schedule> program, const Costs& costs, const SimulationOptions& options)
+      : costs_(costs), options_(options), lanes_(program.size() * program.size()) {
+    for (const Schedule& schedule : program) {
+      Player player;
+      player.schedule = &schedule;
+      if (!options.hosts.empty()) {
+        player.host = options.hosts[static_cast<std::size_t>(schedule.rank)];
+      }
+      players_.push_back(player);
+    }
+    if (program.empty()) return;
+    share_cores();
+    layout_.split(options.count, program[0].chunks, program[0].spans);
+    count_segments();
+    is_brief_ = std::ranges::all_of(segments_, [](std::size_t count) { return count <= 1; });
+    for (Player& player : players_) {
+      player.turns = turns_of(*player.schedule);
+      if (!is_brief_) continue;
+      player.order = brief_order(*player.schedule, options.credit);
+      std::erase_if(player.order, [&](std::size_t step) {
+        return segments_of(player.schedule->steps[step].chunk) == 0;
+      });
+      player.turns = 1;
+    }
+  }
+
+  Simulation play() {
+    if (cores_.empty()) {
+      play_freely();
+    } else {
+      play_on_cores();
+    }
+    for (const Player& player : players_) {
+      if (player.turn < player.turns) {
+        throw std::invalid_argument(fmt::format("rank {} never ends: {}", player.schedule->rank,
+                                                describe(*player.schedule)));
+      }
+      result_.rank_us.push_back(player.now_us);
+      result_.busy_us.push_back(player.busy_us);
+      result_.total_us = std::max(result_.total_us, player.now_us);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Cores, where a host has fewer than ranks; none where nobody needs to wait for one.
+  void share_cores() {
+    if (costs_.cores <= 0) return;
+    std::vector<int> ranks;
+    for (const Player& player : players_) {
+      ranks.resize(std::max(ranks.size(), static_cast<std::size_t>(player.host) + 1));
+      ++ranks[static_cast<std::size_t>(player.host)];
+    }
+    if (*std::ranges::max_element(ranks) <= costs_.cores) return;
+    const auto cores = static_cast<std::size_t>(costs_.cores);
+    cores_.resize(ranks.size() * cores);
+    std::vector<std::size_t> seated(ranks.size());
+    for (Player& player : players_) {
+      const auto host = static_cast<std::size_t>(player.host);
+      cores_[host * cores + core_of(seated[host]++, cores)].ranks.push_back(&player);
+    }
+  }
+
+  void play_freely() {
+    bool is_moving = true;
+    while (is_moving) {
+      is_moving = false;
+      for (Player& player : players_) {
+        while (player.turn < player.turns && skip_to_work(player)) {
+          const double begin = ready_at(player);
+          if (begin < 0) break;
+          perform(player, begin);
+          is_moving = true;
+        }
+      }
+    }
+  }
+
+  // Always the step that begins first: what a later one brings about is later still.
+  void play_on_cores() {
+    while (true) {
+      Turn first;
+      for (Core& core : cores_) consider(core, first);
+      if (first.core == nullptr) return;
+      Player& player = *first.core->ranks[first.place];
+      perform(player, first.begin_us);
+      first.core->now_us = player.now_us;
+      first.core->holder = first.place;
+    }
+  }
+
+  void consider(Core& core, Turn& first) {
+    for (std::size_t place = 0; place < core.ranks.size(); ++place) {
+      Player& player = *core.ranks[place];
+      if (player.turn == player.turns || !skip_to_work(player)) continue;
+      const double ready = ready_at(player);
+      if (ready < 0) continue;
+      const double begin = turn_at(core, place, ready);
+      if (first.core == nullptr || begin < first.begin_us) first = {&core, place, begin};
+    }
+  }
+
+  // When the one at that place, ready by then, has its turn.
+  double turn_at(const Core& core, std::size_t place, double ready) const {
+    const std::size_t ranks = core.ranks.size();
+    const bool has_core = place == core.holder;
+    if (costs_.switch_us <= 0 || (has_core && (ready <= core.now_us || ranks == 1))) {
+      return std::max(core.now_us, ready);
+    }
+    const double cycle = static_cast<double>(ranks) * costs_.switch_us;
+    const std::size_t before_it = (place + ranks - core.holder - 1) % ranks;
+    const double next = core.now_us + static_cast<double>(before_it + 1) * costs_.switch_us;
+    return ready <= next ? next : next + std::ceil((ready - next) / cycle) * cycle;
+  }
+
+  const Link& link(const Player& player, int peer) const {
+    const int host = players_[static_cast<std::size_t>(peer)].host;
+    return host == player.host ? costs_.local : costs_.remote;
+  }
+
+  Lane& lane(int from, int to) {
+    return lanes_[static_cast<std::size_t>(from) * players_.size() + static_cast<std::size_t>(to)];
+  }
+
+  std::size_t bytes_of(int chunk) const { return layout_.length(chunk) * options_.element_bytes; }
+
+  std::size_t segments_of(int chunk) const { return segments_[static_cast<std::size_t>(chunk)]; }
+
+  void count_segments() {
+    for (int chunk = 0; chunk < layout_.chunks(); ++chunk) {
+      segments_.push_back((bytes_of(chunk) + options_.segment_bytes - 1) / options_.segment_bytes);
+    }
+  }
+
+  std::size_t turns_of(const Schedule& schedule) const {
+    const auto slices = static_cast<std::size_t>(schedule.slices);
+    std::size_t turns = 0;
+    for (const Step& step : schedule.steps) {
+      const std::size_t segments = segments_of(step.chunk);
+      if (segments > step.slice) {
+        turns = std::max(turns, step.stage + (segments - step.slice + slices - 1) / slices);
+      }
+    }
+    return turns;
+  }
+
+  const Step& step_of(const Player& player) const {
+    return player.schedule->steps[is_brief_ ? player.order[player.step] : player.step];
+  }
+
+  // The step's segment goes with the one that the player sends next, for which there is credit.
+  bool goes_with_next(const Player& player) {
+    if (!is_brief_ || player.step + 1 == player.order.size()) return false;
+    const Step& step = step_of(player);
+    return is_followed(step, player.schedule->steps[player.order[player.step + 1]]) &&
+           lane(player.schedule->rank, step.to).unreturned + 1 < options_.credit;
+  }
+
+  // To the next step that has a segment to work on; false at the end.
+  bool skip_to_work(Player& player) const {
+    if (is_brief_) {
+      if (player.step == player.order.size()) player.turn = player.turns;
+      return player.turn < player.turns;
+    }
+    for (; player.turn < player.turns; ++player.turn, player.step = 0) {
+      for (; player.step < player.schedule->steps.size(); ++player.step) {
+        const Step& step = player.schedule->steps[player.step];
+        if (player.turn >= step.stage && segment_of(player, step) < segments_of(step.chunk)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  std::size_t segment_of(const Player& player, const Step& step) const {
+    if (is_brief_) return 0;
+    return (player.turn - step.stage) * static_cast<std::size_t>(player.schedule->slices) +
+           step.slice;
+  }
+
+  // When the credit for one more segment is there; below 0: nobody can say yet.
+  double credit_at(Lane& out) const {
+    if (out.unreturned < options_.credit) return 0;
+    return out.credits.empty() ? -1 : out.credits.front();
+  }
+
+  // When all is there that the step at hand needs; below 0: nobody can say yet.
+  double ready_at(const Player& player) {
+    const Step& step = step_of(player);
+    const int rank = player.schedule->rank;
+    double ready = player.now_us;
+    if (receives_segment(step.kind)) {
+      const Lane& in = lane(step.from, rank);
+      if (in.parcels.empty()) return -1;
+      ready = std::max(ready, in.parcels.front().arrived_us);
+    }
+    if (step.kind == StepKind::kReceiveAnswer) {
+      const Lane& asked = lane(rank, step.to);
+      if (asked.answers.empty()) return -1;
+      ready = std::max(ready, asked.answers.front());
+    }
+    if (sends_segment(step.kind)) {
+      const double credit = credit_at(lane(rank, step.to));
+      if (credit < 0) return -1;
+      ready = std::max(ready, credit);
+    }
+    return ready;
+  }
+
+  double duration(const Player& player, const Step& step, std::size_t bytes, bool goes_along) {
+    const bool takes = receives_segment(step.kind) || step.kind == StepKind::kReceiveAnswer;
+    double fixed = costs_.overhead_us;
+    double per_byte = reduces(step.kind) ? costs_.reduce_us_per_byte : costs_.copy_us_per_byte;
+    if (takes) {
+      const Link& in = link(player, step.kind == StepKind::kReceiveAnswer ? step.to : step.from);
+      const bool is_next = receives_segment(step.kind) &&
+                           lane(step.from, player.schedule->rank).parcels.front().is_next;
+      fixed += is_next ? in.next_us : in.receive_us;
+      per_byte += in.receive_us_per_byte;
+    }
+    if (sends_segment(step.kind)) {
+      const Link& out = link(player, step.to);
+      fixed += goes_along ? out.next_us : out.send_us;
+      per_byte += out.send_us_per_byte;
+    }
+    return fixed + per_byte * static_cast<double>(bytes);
+  }
+
+  // The step at hand.
+  void perform(Player& player, double begin) {
+    const Step& step = step_of(player);
+    const std::size_t segment = segment_of(player, step);
+    const std::size_t bytes =
+        std::min(options_.segment_bytes, bytes_of(step.chunk) - segment * options_.segment_bytes);
+    const bool goes_along = goes_with_next(player);
+    const double end = begin + duration(player, step, bytes, goes_along);
+    const int rank = player.schedule->rank;
+    player.busy_us += end - begin;
+    player.now_us = end;
+    if (receives_segment(step.kind)) take(player, step, end);
+    if (sends_segment(step.kind)) give(player, step, end, goes_along);
+    if (step.kind == StepKind::kAnswer) answer(player, step, end);
+    if (step.kind == StepKind::kReceiveAnswer) take_answer(lane(rank, step.to), end);
+    if (options_.keeps_events) {
+      const std::size_t number = is_brief_ ? player.order[player.step] : player.step;
+      result_.events.push_back({rank, static_cast<int>(number), segment, bytes, begin, end});
+    }
+    ++player.step;
+  }
+
+  void take(const Player& player, const Step& step, double now) {
+    Lane& in = lane(step.from, player.schedule->rank);
+    in.parcels.pop_front();
+    if (step.kind == StepKind::kReceiveReduceAnswer) {
+      answer(player, step, now);
+    } else if (!step.is_held) {
+      in.credits.push_back(now + link(player, step.from).latency_us);
+    }
+  }
+
+  void give(const Player& player, const Step& step, double now, bool goes_along) {
+    const int rank = player.schedule->rank;
+    Lane& out = lane(rank, step.to);
+    if (out.unreturned >= options_.credit) {
+      out.credits.pop_front();
+      --out.unreturned;
+    }
+    ++out.unreturned;
+    out.held_back.push_back({rank, step.to, step.chunk, now, 0, false});
+    if (goes_along) return;
+    const double arrived = now + link(player, step.to).latency_us;
+    bool is_next = false;
+    for (Passage& passage : out.held_back) {
+      passage.arrived_us = arrived;
+      out.parcels.push_back({arrived, is_next});
+      note(passage);
+      is_next = true;
+    }
+    out.held_back.clear();
+  }
+
+  // The segment goes back whence it came.
+  void answer(const Player& player, const Step& step, double now) {
+    const int rank = player.schedule->rank;
+    const double arrived = now + link(player, step.from).latency_us;
+    lane(step.from, rank).answers.push_back(arrived);
+    note({rank, step.from, step.chunk, now, arrived, true});
+  }
+
+  void take_answer(Lane& asked, double now) {
+    asked.answers.pop_front();
+    asked.credits.push_back(now);
+  }
+
+  void note(const Passage& passage) {
+    if (options_.keeps_events) result_.passages.push_back(passage);
+  }
+
+  const Costs& costs_;
+  const SimulationOptions& options_;
+  Layout layout_;
+  std::vector<std::size_t> segments_;  // by chunk
+  bool is_brief_ = false;              // no chunk has more than one
+  std::vector<Lane> lanes_;
+  std::vector<Player> players_;
+  std::vector<Core> cores_;  // of all hosts; empty: nobody waits for one
+  Simulation result_;
+};
+
+}  // namespace
+
+Simulation simulate(std::span<const Schedule> program, const Costs& costs,
+                    const SimulationOptions& options) {
+  return Stage(program, costs, options).play();
+}
+
+}  // namespace kolo

@@ -1,0 +1,429 @@
+#include "collectives/stream/stream_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "transports/base/check.h"
+
+namespace kolo {
+namespace {
+
+bool has_answer(StepKind kind) {
+  return kind == StepKind::kSendForAnswer || kind == StepKind::kReceiveReduceAnswer ||
+         kind == StepKind::kAnswer || kind == StepKind::kReceiveAnswer;
+}
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+}
+
+void add_once(std::vector<int>& peers, int peer) {
+  if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
+}
+
+}  // namespace
+
+StreamExecutor::StreamExecutor(Schedule schedule, std::span<StreamChannel* const> channels,
+                               DeviceMath& math)
+    : schedule_(std::move(schedule)), math_(math) {
+  compile(channels);
+}
+
+StreamExecutor::~StreamExecutor() {
+  for (std::byte* const scratch : scratches_made_) math_.free(scratch);
+}
+
+void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
+  parts_.resize(static_cast<std::size_t>(schedule_.chunks));
+  scratch_index_.assign(parts_.size(), 0);
+  for (const Step& step : schedule_.steps) {
+    check(!has_answer(step.kind) && !step.is_held,
+          fmt::format("{}: a device's stream has no answers; a schedule without them is needed",
+                      schedule_.algorithm));
+    check(step.kind != StepKind::kUpdate,
+          fmt::format("{}: a server's update runs on the host, and not on a device's stream",
+                      schedule_.algorithm));
+    for (const Operand& operand : {step.in, step.out}) {
+      if (operand.place != Place::kScratch || scratch_index_[operand.chunk] != 0) continue;
+      scratch_index_[operand.chunk] = 1 + scratches_;
+      scratches_ += static_cast<std::size_t>(schedule_.slices);
+    }
+    Line line;
+    line.step = step;
+    if (step.to != kNobody) line.to = channels[static_cast<std::size_t>(step.to)];
+    if (step.from != kNobody) line.from = channels[static_cast<std::size_t>(step.from)];
+    for (StreamChannel* const channel : {line.to, line.from}) {
+      if (channel != nullptr && std::ranges::find(used_, channel) == used_.end())
+        used_.push_back(channel);
+    }
+    if (sends_segment(step.kind)) add_once(sends_to_, step.to);
+    if (receives_segment(step.kind)) add_once(receives_from_, step.from);
+    lines_.push_back(line);
+  }
+  slot_bytes_ = straight_bytes_ = std::numeric_limits<std::size_t>::max();
+  for (const StreamChannel* const channel : used_) {
+    const Capabilities& can = channel->capabilities();
+    slot_bytes_ = std::min(slot_bytes_, can.segment_bytes);
+    straight_bytes_ = std::min(straight_bytes_,
+                               channel->can_send() ? can.straight_segment_bytes : std::size_t{0});
+  }
+}
+
+// All ranks must come to the same.
+std::size_t StreamExecutor::choose_segment_bytes() const {
+  if (binding_.segment_bytes != 0) return binding_.segment_bytes;
+  const bool is_scaled = binding_.op == ReduceOp::kScaledSum;
+  const bool is_straight = schedule_.leaves_from_memory && !is_scaled;
+  const std::size_t most = is_straight ? std::max(slot_bytes_, straight_bytes_) : slot_bytes_;
+  return most / kSegmentAlignment * kSegmentAlignment;
+}
+
+void StreamExecutor::start(const StreamBinding& binding) {
+  check(!is_begun_, "an operation on a stream begins before the one before was given whole");
+  binding_ = binding;
+  element_bytes_ = element_bytes(binding.type);
+  if (binding.lengths.empty()) {
+    layout_.split(binding.count, schedule_.chunks, schedule_.spans);
+  } else {
+    layout_.assign(binding.lengths);
+  }
+  measure();
+  have_scratch();
+  places_[static_cast<std::size_t>(Place::kInput)] =
+      static_cast<std::byte*>(const_cast<void*>(binding.in));
+  places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
+  places_[static_cast<std::size_t>(Place::kScratch)] =
+      scratches_made_.empty() ? nullptr : scratches_made_.back();
+  turn_ = step_ = 0;
+  is_half_done_ = false;
+  awaited_peer_ = kNobody;
+  is_begun_ = true;
+  first_tried_ = {};
+  unheard_.clear();
+  if (binding.before_receiving) unheard_ = receives_from_;
+  for (StreamChannel* const channel : used_) channel->begin(binding.stream);
+}
+
+void StreamExecutor::measure() {
+  segment_bytes_ = choose_segment_bytes();
+  for (std::size_t c = 0; c < parts_.size(); ++c) {
+    const int chunk = static_cast<int>(c);
+    Part& part = parts_[c];
+    part.begin = layout_.begin(chunk) * element_bytes_;
+    part.bytes = layout_.length(chunk) * element_bytes_;
+    part.segments = part.bytes / segment_bytes_ + (part.bytes % segment_bytes_ != 0 ? 1 : 0);
+  }
+  const auto slices = static_cast<std::size_t>(schedule_.slices);
+  turns_ = 0;
+  for (Line& line : lines_) {
+    line.in_begin = begin_of(line, line.step.in);
+    line.out_begin = begin_of(line, line.step.out);
+    const std::size_t segments = parts_[line.step.chunk].segments;
+    if (segments > 0) turns_ = std::max(turns_, line.step.stage + (segments + slices - 1) / slices);
+  }
+}
+
+// As long as segments are here. To free what the operation before used would wait for the device;
+// each is twice as long as the one before at least.
+void StreamExecutor::have_scratch() {
+  const std::size_t needed = scratches_ * aligned(longest_segment());
+  if (needed <= scratch_bytes_) return;
+  const std::size_t bytes = std::max(needed, 2 * scratch_bytes_);
+  scratches_made_.push_back(math_.allocate(bytes));
+  scratch_bytes_ = bytes;
+}
+
+std::size_t StreamExecutor::longest_segment() const {
+  std::size_t longest = 0;
+  for (const Part& part : parts_) longest = std::max(longest, std::min(part.bytes, segment_bytes_));
+  return longest;
+}
+
+std::size_t StreamExecutor::begin_of(const ChunkRange& held) const {
+  return layout_.begin(held.first) * element_bytes_;
+}
+
+std::size_t StreamExecutor::begin_of(const Line& line, const Operand& operand) const {
+  switch (operand.place) {
+    case Place::kNone:
+      return 0;
+    case Place::kInput:
+      return parts_[operand.chunk].begin - begin_of(schedule_.input);
+    case Place::kOutput:
+      return parts_[operand.chunk].begin - begin_of(schedule_.output);
+    case Place::kScratch:
+      return (scratch_index_[operand.chunk] - 1 + line.step.slice) * aligned(longest_segment());
+  }
+  return 0;
+}
+
+std::byte* StreamExecutor::address(const Operand& operand, std::size_t begin,
+                                   std::size_t segment) const {
+  std::byte* const place = places_[static_cast<std::size_t>(operand.place)];
+  if (place == nullptr) return nullptr;
+  return place + begin + (operand.place == Place::kScratch ? 0 : segment * segment_bytes_);
+}
+
+// --- running ---
+
+bool StreamExecutor::advance() {
+  check(is_begun_, "advance() before an operation was begun");
+  if (binding_.recorder != nullptr) [[unlikely]]
+    return advance_recorded();
+  for (; turn_ < turns_; ++turn_, step_ = 0) {
+    for (; step_ < lines_.size(); ++step_) {
+      const Line& line = lines_[step_];
+      Piece piece;
+      if (find_piece(line, turn_, piece) && !give(line, piece)) return false;
+    }
+  }
+  return finish();
+}
+
+// True once what comes before the segments from this peer has been seen to.
+bool StreamExecutor::may_receive(int peer) {
+  const auto at = std::ranges::find(unheard_, peer);
+  if (at == unheard_.end()) return true;
+  if (!binding_.before_receiving(peer)) return wait_for(peer);
+  unheard_.erase(at);
+  return true;
+}
+
+// Memory that was lent is the caller's again for what the stream does next. All are drained before
+// any ends, which captured work needs.
+bool StreamExecutor::finish() {
+  while (!unheard_.empty()) {
+    if (!may_receive(unheard_.back())) return false;
+  }
+  for (StreamChannel* const channel : used_) channel->drain(binding_.stream);
+  for (StreamChannel* const channel : used_) channel->end(binding_.stream);
+  is_begun_ = false;
+  return true;
+}
+
+// What `line` has in this turn; false where that is nothing.
+bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece) const {
+  const Step& step = line.step;
+  if (turn < step.stage) return false;
+  const std::size_t segment =
+      (turn - step.stage) * static_cast<std::size_t>(schedule_.slices) + step.slice;
+  const Part& part = parts_[step.chunk];
+  if (segment >= part.segments) return false;
+  piece.bytes = std::min(segment_bytes_, part.bytes - segment * segment_bytes_);
+  piece.count = piece.bytes / element_bytes_;
+  piece.in = address(step.in, line.in_begin, segment);
+  piece.out = address(step.out, line.out_begin, segment);
+  piece.is_straight = piece.bytes > slot_bytes_;
+  return true;
+}
+
+bool StreamExecutor::give(const Line& line, const Piece& piece) {
+  if (!unheard_.empty() && line.from != nullptr && !may_receive(line.step.from)) return false;
+  if (!run(line, piece)) return false;
+  if (!binding_.counts.empty()) count(line, piece);
+  ++moves_;
+  return true;
+}
+
+void StreamExecutor::count(const Line& line, const Piece& piece) {
+  if (sends_segment(line.step.kind)) {
+    ChannelStatistics& to = binding_.counts[static_cast<std::size_t>(line.step.to)];
+    to.bytes_sent += piece.bytes;
+    ++to.segments_sent;
+  }
+  if (receives_segment(line.step.kind)) {
+    ChannelStatistics& from = binding_.counts[static_cast<std::size_t>(line.step.from)];
+    from.bytes_received += piece.bytes;
+    ++from.segments_received;
+  }
+}
+
+bool StreamExecutor::run(const Line& line, const Piece& piece) {
+  switch (line.step.kind) {
+    case StepKind::kSend:
+      return send(line, piece);
+    case StepKind::kReceive:
+      return receive(line, piece);
+    case StepKind::kReceiveSend:
+      return receive_send(line, piece);
+    case StepKind::kReceiveReduce:
+      return receive_reduce(line, piece);
+    case StepKind::kReceiveReduceSend:
+    case StepKind::kReceiveReduceCopySend:
+      return receive_reduce_send(line, piece);
+    case StepKind::kCopy:
+      take(line, piece, piece.out);
+      return true;
+    case StepKind::kReduce:
+      reduce(line, piece, piece.out, nullptr, piece.out);
+      return true;
+    case StepKind::kReduceSend:
+      return reduce_send(line, piece);
+    case StepKind::kSendForAnswer:
+    case StepKind::kReceiveReduceAnswer:
+    case StepKind::kAnswer:
+    case StepKind::kReceiveAnswer:
+    case StepKind::kUpdate:
+      break;  // refused when the table was made
+  }
+  return true;
+}
+
+bool StreamExecutor::send(const Line& line, const Piece& piece) {
+  if (piece.is_straight)
+    return line.to->send(binding_.stream, {piece.in, piece.bytes}, kPlain) ||
+           wait_for(line.step.to);
+  std::byte* const slot = reserve(line, piece);
+  if (slot == nullptr) return false;
+  take(line, piece, slot);
+  line.to->commit(binding_.stream, kPlain);
+  return true;
+}
+
+bool StreamExecutor::receive(const Line& line, const Piece& piece) {
+  if (piece.is_straight)
+    return line.from->receive(binding_.stream, {piece.out, piece.bytes}, kPlain) ||
+           wait_for(line.step.from);
+  const std::byte* const from = view(line, piece);
+  if (from == nullptr) return false;
+  math_.copy(piece.out, from, piece.bytes, binding_.stream);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_send(const Line& line, const Piece& piece) {
+  if (piece.is_straight) {
+    if (!is_half_done_ && !receive(line, piece)) return false;
+    return send_kept(line, piece);
+  }
+  const std::byte* const from = view(line, piece);
+  std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
+  if (slot == nullptr) return false;
+  math_.copy(slot, from, piece.bytes, binding_.stream);
+  line.to->commit(binding_.stream, kPlain);
+  if (piece.out != nullptr) math_.copy(piece.out, from, piece.bytes, binding_.stream);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_reduce(const Line& line, const Piece& piece) {
+  const std::byte* const from = view(line, piece);
+  if (from == nullptr) return false;
+  reduce(line, piece, piece.out, nullptr, from);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
+  if (piece.is_straight) {
+    if (!is_half_done_ && !receive_reduce(line, piece)) return false;
+    return send_kept(line, piece);
+  }
+  const std::byte* const from = view(line, piece);
+  std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
+  if (slot == nullptr) return false;
+  reduce(line, piece, slot, piece.out, from);
+  line.to->commit(binding_.stream, kPlain);
+  line.from->release(binding_.stream);
+  return true;
+}
+
+// The second half of what a line has received into memory.
+bool StreamExecutor::send_kept(const Line& line, const Piece& piece) {
+  is_half_done_ = true;
+  if (!line.to->send(binding_.stream, {piece.out, piece.bytes}, kPlain))
+    return wait_for(line.step.to);
+  is_half_done_ = false;
+  return true;
+}
+
+bool StreamExecutor::reduce_send(const Line& line, const Piece& piece) {
+  std::byte* const slot = reserve(line, piece);
+  if (slot == nullptr) return false;
+  reduce(line, piece, slot, nullptr, piece.out);
+  line.to->commit(binding_.stream, kPlain);
+  return true;
+}
+
+std::byte* StreamExecutor::reserve(const Line& line, const Piece& piece) {
+  std::byte* const slot = line.to->reserve(binding_.stream, piece.bytes);
+  if (slot == nullptr) wait_for(line.step.to);
+  return slot;
+}
+
+// A segment where its sum can be made of it; null while its host has not given it.
+const std::byte* StreamExecutor::view(const Line& line, const Piece& piece) {
+  const std::byte* const from = piece.is_straight
+                                    ? line.from->view_sent(binding_.stream, piece.bytes)
+                                    : line.from->view(binding_.stream, piece.bytes);
+  if (from == nullptr) wait_for(line.step.from);
+  return from;
+}
+
+// out = in, scaled where that is to be done.
+void StreamExecutor::take(const Line& line, const Piece& piece, std::byte* out) {
+  if (scales(line)) {
+    DeviceMath::Pass pass;
+    pass.out = out;
+    pass.left = piece.in;
+    pass.count = piece.count;
+    return math_.multiply(binding_.type, pass, binding_.scale, binding_.stream);
+  }
+  if (out != piece.in) math_.copy(out, piece.in, piece.bytes, binding_.stream);
+}
+
+// A sum does not depend on the order of its two operands: the one that is scaled comes first.
+void StreamExecutor::reduce(const Line& line, const Piece& piece, void* out, void* copy,
+                            const std::byte* incoming) {
+  DeviceMath::Scaling scaling;
+  if (scales(line)) scaling.factor = binding_.scale;
+  if (line.step.is_final && binding_.op == ReduceOp::kAverage)
+    scaling.divisor = schedule_.contributions;
+  const bool is_in_last = line.step.is_in_last && !scales(line);
+  DeviceMath::Pass pass;
+  pass.out = out;
+  pass.copy = copy;
+  pass.left = is_in_last ? incoming : piece.in;
+  pass.right = is_in_last ? piece.in : incoming;
+  pass.count = piece.count;
+  math_.reduce(binding_.type, binding_.op, pass, scaling, binding_.stream);
+}
+
+bool StreamExecutor::wait_for(int peer) {
+  awaited_peer_ = peer;
+  return false;
+}
+
+std::string StreamExecutor::describe_wait() const {
+  return fmt::format("rank {} to give its part of {} to its stream", awaited_peer_,
+                     describe_place());
+}
+
+std::string StreamExecutor::describe_place() const {
+  return fmt::format("{} step {} of {}", schedule_.algorithm, std::min(step_ + 1, lines_.size()),
+                     lines_.size());
+}
+
+std::size_t StreamExecutor::elements_to(int peer) const {
+  std::size_t elements = 0;
+  for (const Line& line : lines_) {
+    if (line.step.to == peer && sends_segment(line.step.kind))
+      elements += layout_.length(line.step.chunk);
+  }
+  return elements;
+}
+
+std::size_t StreamExecutor::elements_from(int peer) const {
+  std::size_t elements = 0;
+  for (const Line& line : lines_) {
+    if (line.step.from == peer && receives_segment(line.step.kind))
+      elements += layout_.length(line.step.chunk);
+  }
+  return elements;
+}
+
+}  // namespace kolo

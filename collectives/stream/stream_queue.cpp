@@ -1,0 +1,315 @@
+#include "collectives/stream/stream_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "collectives/executor/recorder.h"
+#include "collectives/planner/device_costs.h"
+#include "transports/base/check.h"
+#include "transports/cuda/chosen_device.h"
+#include "transports/cuda/library.h"
+#include "transports/cuda/peer_access.h"
+#include "transports/error.h"
+
+namespace kolo {
+namespace {
+
+using Kind = cuda::Pointer::Kind;
+
+// How long the end waits for streams.
+constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::microseconds kLookEvery{50};
+
+// Allocations on the device that are known to be there; more are asked for anew.
+constexpr std::size_t kKnownBuffers = 16;
+
+bool is_same(const ServerPlan& one, const ServerPlan& other) {
+  return one.everywhere == other.everywhere && one.servers == other.servers;
+}
+
+}  // namespace
+
+Streams::Own::~Own() {
+  plans.clear();  // their scratch is freed by the mathematics
+  math.reset();
+  for (std::byte* const memory : pinned) at->free_host(memory);
+}
+
+Streams::Streams(const RankDevice& wanted, int rank) : rank_(rank), own_(std::make_unique<Own>()) {
+  check(wanted.make_math != nullptr, "a device without kernels: RankDevice::make_math is empty");
+  own_->driver = wanted.driver ? wanted.driver : cuda::installed_driver();
+  cuda::DriverSettings needed;
+  needed.runtime_version = wanted.runtime_version;
+  if (const auto why = cuda::why_unusable(*own_->driver, needed); !why.empty())
+    throw Error(ErrorCode::kUnavailable, kNoPeer, why);
+  auto device = std::make_shared<RankDevice>(wanted);
+  device->driver = own_->driver;
+  device->number = cuda::choose_device(*own_->driver, wanted.number, rank);
+  own_->at = std::make_unique<cuda::Device>(own_->driver, device->number);
+  own_->math = wanted.make_math(device->number);
+  own_->device = std::move(device);
+}
+
+// The transport has let go of all streams: what is in them ends soon, if nothing else is in its
+// way.
+Streams::~Streams() {
+  const auto until = Clock::now() + kPatience;
+  for (auto at = given_.begin(); at != given_.end();) {
+    if (has_left(at->second)) {
+      forget(at->second);
+      at = given_.erase(at);
+    } else if (Clock::now() < until) {
+      std::this_thread::sleep_for(kLookEvery);
+    } else {
+      break;
+    }
+  }
+  for (cuda::Event const event : idle_events_) own_->at->destroy_event(event);
+  if (!given_.empty()) keep(std::move(own_));
+}
+
+// Whether its stream has done what it was given, be it all of the operation or not.
+bool Streams::has_left(Given& given) noexcept {
+  try {
+    if (given.is_captured) return true;  // nothing of it is in any stream
+    if (given.event == nullptr) {
+      given.event = own_->at->make_event();
+      own_->at->record(given.event, given.stream);
+    }
+    return own_->at->is_done(given.event);
+  } catch (const std::exception&) {
+    return false;  // a stream that is no more: nobody knows
+  }
+}
+
+// In a list, so that it is known where it is.
+void Streams::keep(std::unique_ptr<Own> stuck) noexcept {
+  static std::atomic<Own*> kept{nullptr};
+  Own* const first = stuck.release();
+  first->next = kept.load();
+  while (!kept.compare_exchange_weak(first->next, first)) {
+  }
+}
+
+DeviceRequest Streams::request() const {
+  return {own_->device->number, own_->driver, own_->device->process};
+}
+
+std::string Streams::describe_reach() const {
+  return cuda::describe_reach(*own_->driver, *own_->at);
+}
+
+void Streams::meet(std::span<Channel* const> channels) {
+  channels_ = channels;
+  expected_.resize(channels.size());
+  counts_.resize(channels.size());
+  slot_bytes_ = std::numeric_limits<std::size_t>::max();
+  for (Channel* const channel : channels) {
+    streams_.push_back(channel == nullptr ? nullptr : channel->stream());
+    if (channel == nullptr) continue;
+    if (streams_.back() == nullptr) {
+      throw Error(
+          ErrorCode::kUnavailable, channel->peer(),
+          fmt::format("rank {}: its calls on streams cannot reach rank {}: {}; ask for transport "
+                      "auto",
+                      rank_, channel->peer(), channel->why_no_stream()));
+    }
+    is_one_with_host_ = streams_.back()->is_one_with_host();
+    slot_bytes_ = std::min(slot_bytes_, streams_.back()->capabilities().segment_bytes);
+  }
+}
+
+Costs Streams::costs(std::span<const std::string> devices) const {
+  const auto uuid = [](const std::string& device) { return device.substr(0, device.find(' ')); };
+  DeviceSpeed speed;
+  speed.memory_GBps = own_->at->memory_GBps();
+  speed.is_one_device = std::ranges::all_of(
+      devices, [&](const std::string& device) { return uuid(device) == uuid(devices.front()); });
+  for (const StreamChannel* const channel : streams_) {
+    if (channel != nullptr) speed.link_GBps = channel->capabilities().bandwidth_GBps;
+  }
+  return device_costs(speed);
+}
+
+void Streams::suit(Situation& situation) const {
+  situation.is_on_streams = true;
+  situation.can_answer = false;
+  situation.segments.longest = situation.segments.straight = slot_bytes_;
+  for (const StreamChannel* const channel : streams_) {
+    if (channel == nullptr) continue;
+    const Capabilities& can = channel->capabilities();
+    situation.credit = can.credit_segments;
+    situation.segments.straight = channel->can_send() ? can.straight_segment_bytes : slot_bytes_;
+  }
+}
+
+// --- before anything is sent ---
+
+void Streams::require_places(Call& call) {
+  std::optional<cuda::Device::Entered> entered;
+  if (call.stream) entered.emplace(*own_->at);
+  call.is_captured = call.stream && own_->at->capture_of(call.stream->handle) != 0;
+  if (call.is_captured) require_replays(call);
+  require_place(call, "in", call.in, call.extents.in_bytes);
+  if (call.out != call.in || call.extents.in_bytes == 0)
+    require_place(call, "out", call.out, call.extents.out_bytes);
+}
+
+// A graph is launched again without any host's knowing.
+void Streams::require_replays(const Call& call) const {
+  const auto refuse = [&call](const std::string& why) {
+    throw std::invalid_argument(
+        fmt::format("{}: the stream is being captured into a graph, and {}; call it outside of the "
+                    "capture",
+                    to_string(call.collective), why));
+  };
+  if (call.collective == Collective::kMessage)
+    refuse("a message has no part in replays: its two ranks alone cannot keep them apart");
+  for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
+    if (streams_[peer] == nullptr) continue;
+    const std::string why = streams_[peer]->why_not_captured();
+    if (!why.empty()) refuse(fmt::format("the channel to rank {} cannot: {}", peer, why));
+  }
+}
+
+void Streams::require_place(const Call& call, const char* name, const void* data,
+                            std::size_t bytes) {
+  if (data == nullptr || bytes == 0) return;
+  const cuda::Device& device = *own_->at;
+  const std::uint64_t buffer = call.stream ? device.number_at(data) : device.buffer_at(data);
+  if (buffer == 0 && !call.stream) return;  // no memory that the driver knows
+  const bool is_known =
+      buffer != 0 && std::ranges::find(known_buffers_, buffer) != known_buffers_.end();
+  if (call.stream && is_known) return;
+  const cuda::Pointer at = device.look_at(data);
+  const bool is_on_device = at.kind == Kind::kDevice || at.kind == Kind::kManaged;
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: '{}' {}", to_string(call.collective), name, what));
+  };
+  if (!call.stream) {
+    if (at.kind == Kind::kDevice)
+      refuse("is device memory, and the call names no stream: give CallOptions::stream");
+    return;
+  }
+  if (!is_on_device)
+    refuse(
+        "is host memory, and the call is on a device's stream: give device memory, or no stream");
+  if (at.kind == Kind::kDevice && at.device != device.number()) {
+    refuse(fmt::format("is memory of device {}, and this communicator is on {}", at.device,
+                       device.describe()));
+  }
+  if (known_buffers_.size() < kKnownBuffers) known_buffers_.resize(kKnownBuffers);
+  known_buffers_[next_known_++ % kKnownBuffers] = buffer;
+}
+
+std::size_t Streams::held_bytes() const {
+  std::size_t bytes = std::numeric_limits<std::size_t>::max();
+  for (const StreamChannel* const channel : streams_) {
+    if (channel == nullptr) continue;
+    const Capabilities& can = channel->capabilities();
+    bytes = std::min(bytes, can.segment_bytes * static_cast<std::size_t>(can.credit_segments));
+  }
+  return bytes;
+}
+
+void Streams::copy(const Call& call) {
+  const std::size_t bytes = call.extents.in_bytes;
+  if (bytes > 0) own_->math->copy(call.out, call.in, bytes, call.stream->handle);
+}
+
+StreamExecutor& Streams::find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans) {
+  static const ServerPlan kNoServers;
+  const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
+  for (const Plan& plan : own_->plans) {
+    if (plan.key.algorithm == key.algorithm && plan.key.root == key.root &&
+        plan.key.peer == key.peer && plan.is_captured == is_captured &&
+        is_same(plan.servers, servers)) {
+      return *plan.executor;
+    }
+  }
+  auto executor = std::make_unique<StreamExecutor>(plans.write(key), streams_, *own_->math);
+  own_->plans.push_back({key, is_captured, servers, std::move(executor)});
+  return *own_->plans.back().executor;
+}
+
+// --- giving ---
+
+void Streams::start(const Operation& operation) {
+  const Binding& said = operation.binding;
+  StreamExecutor& executor = *operation.on_stream;
+  StreamBinding binding;
+  binding.stream = operation.stream;
+  binding.in = said.in;
+  binding.out = said.out;
+  binding.count = said.header.count();
+  binding.type = said.header.type;
+  binding.op = said.header.op;
+  binding.lengths = said.lengths;
+  binding.scale = said.scale;
+  binding.counts = counts_;
+  binding.recorder = said.recorder;
+  if (is_one_with_host_) {
+    binding.segment_bytes = said.header.segment_bytes();
+    binding.before_receiving = [this](int peer) { return hear_through_stream(peer); };
+  } else if (operation.is_captured || said.header.collective == Collective::kMessage) {
+    // Through slots, so that ranks that all send before they receive do not wait for each other,
+    // and that no replay reads memory of a peer's that is gone.
+    binding.segment_bytes = slot_bytes_;
+  }
+  executor.start(binding);
+  recorder_ = said.recorder;
+  opening_tried_ = {};
+  Given& given = given_[++number_];
+  given.header = said.header;
+  given.has_own_lengths = said.has_own_lengths;
+  given.executor = &executor;
+  given.deadline = operation.deadline;
+  given.timeout = operation.timeout;
+  given.stream = operation.stream;
+  given.is_captured = operation.is_captured;
+  has_captured_ |= operation.is_captured;
+  is_leaving_ |= is_one_with_host_;
+  if (said.recorder != nullptr) {
+    given.recorded =
+        said.recorder->begin_operation(said.header, executor.schedule().algorithm, kStreamTrack);
+  }
+  to_open_.assign(executor.sends_to().begin(), executor.sends_to().end());
+  if (!is_one_with_host_) expect_openings();
+}
+
+bool Streams::advance(const Operation& operation) {
+  const bool is_opened =
+      is_one_with_host_ ? open_through_stream(operation.stream) : open_through_host();
+  if (!is_opened) return false;
+  StreamExecutor& executor = *operation.on_stream;
+  const std::uint64_t moves = executor.moves();
+  const bool is_given = executor.advance();
+  moves_ += executor.moves() - moves;
+  if (!is_given) return wait_for(executor.awaited_peer(), executor.describe_wait());
+  Given& given = current();
+  if (!given.is_captured) {
+    if (idle_events_.empty()) idle_events_.push_back(own_->at->make_event());
+    own_->at->record(idle_events_.back(), operation.stream);
+    given.event = idle_events_.back();
+    idle_events_.pop_back();
+  }
+  given.is_given = true;
+  if (Recorder* const recorder = operation.binding.recorder)
+    recorder->end_operation(given.recorded);
+  ++moves_;
+  return true;
+}
+
+bool Streams::wait_for(int peer, std::string what) {
+  awaited_peer_ = peer;
+  awaited_ = "wait for " + std::move(what);
+  return false;
+}
+
+}  // namespace kolo

@@ -1,0 +1,304 @@
+// What is yet to come of operations that were given to streams: the openings of other ranks, and
+// the device's end of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "collectives/executor/recorder.h"
+#include "collectives/stream/stream_queue.h"
+#include "transports/error.h"
+
+namespace kolo {
+namespace {
+
+constexpr std::size_t kCellBytes = kSegmentAlignment;
+constexpr std::size_t kCellsAtOnce = 64;
+static_assert(kOpeningBytes <= kCellBytes);
+
+void write_opening(std::byte* to, const CallHeader& header) {
+  std::memset(to, 0, kOpeningBytes);
+  std::memcpy(to, &header, sizeof(header));
+}
+
+}  // namespace
+
+CallHeader Streams::header_for(const Given& given, std::size_t elements) const {
+  CallHeader header = given.header;
+  if (given.has_own_lengths) header.count_and_plan = static_cast<std::uint64_t>(elements) << 16;
+  return header;
+}
+
+// An opening was tried: from now on its time counts, or its wait.
+void Streams::try_opening() {
+  if (recorder_ == nullptr) [[likely]]
+    return;
+  opening_worked_ = Clock::now();
+  if (opening_tried_ == Clock::time_point{}) opening_tried_ = opening_worked_;
+}
+
+// It was given, or heard.
+void Streams::leave_word(int to, int from) {
+  if (recorder_ == nullptr) [[likely]]
+    return;
+  StepRecord record;
+  record.kind = StepRecord::kOpening;
+  record.track = kStreamTrack;
+  record.to = static_cast<std::int16_t>(to);
+  record.from = static_cast<std::int16_t>(from);
+  record.bytes = kOpeningBytes;
+  record.begin = opening_tried_;
+  record.worked = opening_worked_;
+  record.end = Clock::now();
+  recorder_->add(record);
+  opening_tried_ = {};
+}
+
+// --- openings over the host's channels ---
+
+// As many as the peer can say without this rank's reading, which may call nothing more, and wait
+// for its stream alone.
+std::size_t Streams::most_unheard(int peer) const {
+  const Capabilities& can = channels_[static_cast<std::size_t>(peer)]->capabilities();
+  return std::min(kMostAhead, static_cast<std::size_t>(can.credit_segments));
+}
+
+bool Streams::open_through_host() {
+  Given& given = current();
+  for (; !to_open_.empty(); to_open_.pop_back()) {
+    try_opening();
+    const int peer = to_open_.back();
+    Channel& channel = *channels_[static_cast<std::size_t>(peer)];
+    std::byte* const opening = channel.reserve(kOpeningBytes);
+    if (opening == nullptr)
+      return wait_for(peer, fmt::format("rank {} to read what was said of operations", peer));
+    write_opening(opening, header_for(given, given.executor->elements_to(peer)));
+    channel.commit();
+    leave_word(peer, kNobody);
+    header_bytes_sent_ += kOpeningBytes;
+    ++moves_;
+  }
+  for (const int peer : given.executor->receives_from()) {
+    const auto& expected = expected_[static_cast<std::size_t>(peer)];
+    if (expected.size() > most_unheard(peer))
+      return wait_for(peer, fmt::format("rank {} to call {}", peer, describe(expected[0].header)));
+  }
+  return true;
+}
+
+// From its start on: what comes is no stray.
+void Streams::expect_openings() {
+  Given& given = current();
+  for (const int peer : given.executor->receives_from()) {
+    expected_[static_cast<std::size_t>(peer)].push_back(
+        {number_, header_for(given, given.executor->elements_from(peer))});
+    ++given.unread;
+  }
+}
+
+void Streams::read_openings() {
+  for (std::size_t peer = 0; peer < expected_.size(); ++peer) {
+    auto& expected = expected_[peer];
+    while (!expected.empty()) {
+      Channel& channel = *channels_[peer];
+      const std::byte* const opening = channel.view(kOpeningBytes);
+      if (opening == nullptr) break;
+      const auto tried = std::exchange(opening_tried_, {});  // of one to be given, maybe
+      try_opening();
+      compare(static_cast<int>(peer), opening, expected.front().header);
+      channel.release();
+      leave_word(kNobody, static_cast<int>(peer));
+      opening_tried_ = tried;
+      header_bytes_received_ += kOpeningBytes;
+      --given_.at(expected.front().number).unread;
+      expected.pop_front();
+      ++moves_;
+    }
+  }
+}
+
+void Streams::compare(int peer, const std::byte* opening, const CallHeader& mine) const {
+  CallHeader theirs;
+  std::memcpy(&theirs, opening, sizeof(theirs));
+  if (theirs == mine) return;
+  if (theirs.magic == mine.magic)
+    throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, rank_, mine));
+  throw Error(ErrorCode::kProtocol, peer,
+              fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do "
+                          "all ranks run the same build?",
+                          rank_, peer));
+}
+
+bool Streams::is_expecting(const Channel& channel) const {
+  return !expected_[static_cast<std::size_t>(channel.peer())].empty();
+}
+
+bool Streams::holds_up(const Executor& executor) {
+  for (Channel* const channel : channels_) {
+    if (channel == nullptr || !is_expecting(*channel) || !executor.receives_on(*channel)) continue;
+    const auto& expected = expected_[static_cast<std::size_t>(channel->peer())];
+    wait_for(channel->peer(),
+             fmt::format("rank {} to call {}", channel->peer(), describe(expected.front().header)));
+    return true;
+  }
+  return false;
+}
+
+// --- openings through streams ---
+
+// For an opening of `given`; nothing is in it.
+Streams::Cell& Streams::make_cell(Given& given) {
+  if (idle_cells_.empty()) {
+    std::byte* const memory = own_->at->allocate_host(kCellsAtOnce * kCellBytes);
+    own_->pinned.push_back(memory);
+    std::byte* const seen = own_->at->seen_by_device(memory);
+    for (std::size_t i = 0; i < kCellsAtOnce * kCellBytes; i += kCellBytes)
+      idle_cells_.push_back({memory + i, seen + i, kNobody, {}});
+  }
+  given.cells.push_back(idle_cells_.back());
+  idle_cells_.pop_back();
+  std::memset(given.cells.back().bytes, 0, kOpeningBytes);
+  return given.cells.back();
+}
+
+bool Streams::open_through_stream(void* stream) {
+  Given& given = current();
+  for (; !to_open_.empty(); to_open_.pop_back()) {
+    try_opening();
+    const int peer = to_open_.back();
+    StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
+    std::byte* const slot = channel.reserve(stream, kOpeningBytes);
+    if (slot == nullptr) return wait_for(peer, "this rank's streams to get on");
+    const Cell& cell = make_cell(given);
+    write_opening(cell.bytes, header_for(given, given.executor->elements_to(peer)));
+    own_->math->copy(slot, cell.seen, kOpeningBytes, stream);
+    channel.commit(stream, kPlain);
+    leave_word(peer, kNobody);
+    header_bytes_sent_ += kOpeningBytes;
+    ++moves_;
+  }
+  return true;
+}
+
+// Before the first segment from this peer, who may send it late.
+bool Streams::hear_through_stream(int peer) {
+  Given& given = current();
+  StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
+  try_opening();
+  const std::byte* const opening = channel.view(given.stream, kOpeningBytes);
+  if (opening == nullptr) return false;
+  Cell& cell = make_cell(given);
+  cell.from = peer;
+  cell.expected = header_for(given, given.executor->elements_from(peer));
+  own_->math->copy(cell.seen, opening, kOpeningBytes, given.stream);
+  channel.release(given.stream);
+  leave_word(kNobody, peer);
+  header_bytes_received_ += kOpeningBytes;
+  ++moves_;
+  return true;
+}
+
+// --- the end of operations ---
+
+void Streams::hand_over(const Operation& operation, std::shared_ptr<Operation> waited_for) {
+  Given& given = current();
+  given.deadline = operation.deadline;
+  given.waited_for = std::move(waited_for);
+  if (given.waited_for) ++waited_for_;
+}
+
+bool Streams::is_over(const Given& given) const {
+  if (!given.is_given || given.unread > 0) return false;
+  if (given.event == nullptr) return true;
+  if (!own_->at->has_come(given.event)) return false;
+  for (StreamChannel* const channel : streams_) {
+    if (channel != nullptr) channel->require_whole();
+  }
+  for (const Cell& cell : given.cells) {
+    if (cell.from != kNobody) compare(cell.from, cell.bytes, cell.expected);
+  }
+  return true;
+}
+
+void Streams::forget(Given& given) noexcept {
+  for (Cell& cell : given.cells) {
+    cell.from = kNobody;
+    idle_cells_.push_back(cell);
+  }
+  if (given.event != nullptr) idle_events_.push_back(given.event);
+  if (given.waited_for) --waited_for_;
+}
+
+std::shared_ptr<Operation> Streams::take_over() {
+  for (auto at = given_.begin(); at != given_.end();) {
+    Given& given = at->second;
+    if (!is_over(given)) {
+      if (waited_for_ == 0) break;  // what is behind it is not asked for
+      ++at;
+      continue;
+    }
+    forget(given);
+    const std::shared_ptr<Operation> waited_for = std::move(given.waited_for);
+    at = given_.erase(at);
+    if (waited_for) return waited_for;
+  }
+  if (is_leaving_ && given_.empty()) is_leaving_ = !has_all_left();
+  return nullptr;
+}
+
+bool Streams::has_all_left() const {
+  return std::ranges::all_of(channels_, [](Channel* const channel) {
+    return channel == nullptr || channel->is_drained();
+  });
+}
+
+std::vector<std::shared_ptr<Operation>> Streams::take_all() {
+  std::vector<std::shared_ptr<Operation>> all;
+  for (auto& [number, given] : given_) {
+    if (given.waited_for) all.push_back(std::exchange(given.waited_for, nullptr));
+  }
+  waited_for_ = 0;
+  return all;
+}
+
+std::optional<Streams::Pending> Streams::next_due() const {
+  std::optional<Pending> next;
+  const auto consider = [&next](const Pending& pending) {
+    if (!next || pending.deadline < next->deadline) next = pending;
+  };
+  for (std::size_t peer = 0; peer < expected_.size(); ++peer) {
+    if (expected_[peer].empty()) continue;
+    const Expected& first = expected_[peer].front();
+    const Given& given = given_.at(first.number);
+    consider({&first.header, static_cast<int>(peer), given.deadline, given.timeout});
+  }
+  for (const auto& [number, given] : given_) {
+    if (given.waited_for && given.unread == 0)
+      consider({&given.header, kNobody, given.deadline, given.timeout});
+  }
+  return next;
+}
+
+int Streams::unheard_peer(const CallHeader& header) const {
+  for (const auto& [number, given] : given_) {
+    if (&given.header != &header) continue;
+    for (const Cell& cell : given.cells) {
+      std::uint16_t magic = 0;
+      std::memcpy(&magic, cell.bytes, sizeof(magic));
+      if (cell.from != kNobody && magic != given.header.magic) return cell.from;
+    }
+  }
+  return kNobody;
+}
+
+const CallHeader* Streams::first_at_work() const {
+  for (const auto& [number, given] : given_) {
+    const bool has_left =
+        given.is_given && (given.event == nullptr || own_->at->is_done(given.event));
+    if (!has_left) return &given.header;
+  }
+  return nullptr;
+}
+
+}  // namespace kolo

@@ -1,0 +1,93 @@
+// Operations beside a computation: is all done, is it checked, and is the share right?
+#include "bench/commands/overlap.h"
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench/commands/computation.h"
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+TEST_CASE("what is hidden is the share of the shorter that costs no time") {
+  CHECK(hidden(10, 10, 10) == Approx(1));
+  CHECK(hidden(10, 10, 20) == Approx(0));
+  CHECK(hidden(10, 10, 15) == Approx(0.5));
+  CHECK(hidden(10, 30, 30) == Approx(1));
+  CHECK(hidden(30, 10, 35) == Approx(0.5));
+  CHECK(hidden(10, 10, 25) == Approx(-0.5));  // slower than one after the other
+  CHECK(hidden(10, 10, 5) == Approx(1.5));    // noise
+  CHECK(hidden(0, 10, 10) == 0);
+}
+
+TEST_CASE("wrong elements of an operation alone are counted once, however many rows show it") {
+  OverlapRow row;
+  row.alone.wrong = 7;
+  row.together.wrong = 1;
+  CHECK(count_wrong({row, row, row}) == 10);
+  row.alone.wrong.reset();
+  row.together.wrong.reset();
+  CHECK(count_wrong({row}) == 0);
+}
+
+TEST_CASE("the computation's closed form is what its steps come to") {
+  std::uint32_t value = 12345;
+  for (std::uint64_t rounds = 0; rounds < 1000; ++rounds) {
+    REQUIRE(Computation::iterate(12345, rounds) == value);
+    value = value * 1664525 + 1013904223;
+  }
+}
+
+TEST_CASE("a computation does all its rounds, and lets others in between") {
+  Computation computation;
+  int calls = 0;
+  computation.run(10'000, [&calls] { ++calls; });  // throws where the result is not the known one
+  CHECK(calls >= 1);
+  computation.run(1);
+  computation.run(0);
+  CHECK(computation.rounds_in(100) >= computation.rounds_in(1));
+}
+
+TEST_CASE("an operation is right with nobody, a poll or a thread to move it meanwhile") {
+  Arguments arguments;
+  arguments.command = "allreduce";
+  arguments.ranks = 2;
+  arguments.max_bytes = 256 * 1024;
+  arguments.iterations = 4;
+  arguments.warmup = 1;
+  arguments.passes = 2;
+  for (const Form form : {Form::kBlocking, Form::kPersistent}) {
+    const auto store = make_local_store();
+    std::vector<OverlapRow> rows;
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.emplace_back([&, rank] {
+        Meeting meeting(rank, 2, *store, arguments.timeout);
+        LibraryRequest request;
+        request.rank = rank;
+        request.size = 2;
+        request.store = store;
+        request.transport = "inproc";
+        request.form = form;
+        const auto libraries = make_overlapped(request);
+        Bench bench(meeting, arguments);
+        const auto found = measure_overlap(meeting, bench, libraries, 256 * 1024);
+        meeting.wait();
+        if (rank == 0) rows = found;
+      });
+    }
+    for (auto& rank : ranks) rank.join();
+    REQUIRE(rows.size() == 3);
+    for (const OverlapRow& row : rows) {
+      INFO(to_string(row.progress));
+      CHECK(row.alone.wrong == 0U);
+      CHECK(row.together.wrong == 0U);
+      CHECK(row.compute_us > 0);
+      const auto line = nlohmann::json::parse(json_line(row));
+      CHECK(line["progress"] == to_string(row.progress));
+      CHECK(line["hidden"].get<double>() ==
+            Approx(hidden(line["alone_us"], line["compute_us"], line["median_us"])));
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// The table and the JSON of profiles, where calls went to streams and where none did.
+#include "bench/measure/profile.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+constexpr const char* kLongest = "enqueue receive-reduce-copy-send";
+
+Profile on_streams(std::size_t size) {
+  Profile profile;
+  profile.steps = {{"send", 1, 56, 2, 0}, {kLongest, 7, 7000, 14, 3}};
+  profile.peers.resize(size);
+  profile.peers[1].channel.bytes_sent = 9056;
+  profile.peers[1].channel.segments_sent = 10;
+  profile.peers[1].on_streams.bytes_sent = 7000;
+  profile.peers[1].on_streams.segments_sent = 7;
+  profile.peers[1].on_streams.bytes_received = 11;
+  profile.peers[1].on_streams.segments_received = 2;
+  return profile;
+}
+
+std::string line_with(const std::vector<std::string>& lines, std::string_view part) {
+  for (const std::string& line : lines) {
+    if (line.find(part) != std::string::npos) return line;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a profile's table tells the time to enqueue from work, and has no bandwidth for it") {
+  const auto lines = profile_lines({on_streams(2)});
+  const std::string head = line_with(lines, "of rank");
+  const std::string step = line_with(lines, kLongest);
+  CHECK(step.ends_with(" -"));
+  CHECK(step.size() == head.size());
+  CHECK(line_with(lines, " send").size() == head.size());
+  CHECK_FALSE(line_with(lines, " send").ends_with(" -"));
+}
+
+TEST_CASE("below a channel stands what of it was given to streams, if anything was") {
+  const auto lines = profile_lines({on_streams(2)});
+  const auto channel = std::ranges::find_if(
+      lines, [](const std::string& line) { return line.find("rank 0 to 1") != std::string::npos; });
+  REQUIRE(channel != lines.end());
+  REQUIRE(channel + 1 != lines.end());
+  CHECK_THAT(channel[1], ContainsSubstring("on streams") && ContainsSubstring("7000") &&
+                             ContainsSubstring("11"));
+  Profile host = on_streams(2);
+  host.peers[1].on_streams = {};
+  CHECK(line_with(profile_lines({host}), "on streams").empty());
+}
+
+TEST_CASE("profiles with streams and without come to all ranks whole") {
+  const auto store = make_local_store();
+  Profile host = on_streams(2);
+  host.peers[1].on_streams = {};
+  std::vector<Profile> seen;
+  std::thread other(
+      [&] { gather_profiles(*store, 1, "key", host, Clock::now() + std::chrono::minutes(1)); });
+  seen = gather_profiles(*store, 0, "key", on_streams(2), Clock::now() + std::chrono::minutes(1));
+  other.join();
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0].peers[1].on_streams.bytes_sent == 7000);
+  CHECK(seen[0].peers[1].on_streams.segments_received == 2);
+  CHECK(seen[1].peers[1].on_streams.bytes_sent == 0);
+  CHECK(seen[1].peers[1].channel.bytes_sent == 9056);
+  const auto json = profile_json(seen);
+  CHECK(json[0]["channels"][0]["bytes_enqueued_to"] == 7000);
+  CHECK(json[0]["channels"][0]["segments_enqueued_from"] == 2);
+  CHECK_FALSE(json[1]["channels"][0].contains("bytes_enqueued_to"));
+}
+
+TEST_CASE("of what was given to streams, a row has what came since the row before") {
+  Profile after = on_streams(2);
+  after.peers[1].on_streams.bytes_sent += 500;
+  after.steps[1].segments += 4;
+  const Profile since = between(on_streams(2), after);
+  CHECK(since.peers[1].on_streams.bytes_sent == 500);
+  CHECK(since.peers[1].on_streams.bytes_received == 0);
+  REQUIRE(since.steps.size() == 1);
+  CHECK(since.steps[0].kind == kLongest);
+}

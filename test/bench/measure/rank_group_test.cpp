@@ -1,0 +1,117 @@
+// Where the ranks of a benchmark meet, when one of them does not come; and how they say so
+// together.
+#include "bench/measure/rank_group.h"
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/cli/failure.h"
+#include "bench/measure/cache_line.h"
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+namespace {
+
+constexpr std::chrono::milliseconds kSoon{50};
+
+// What each of `size` ranks, as threads, throws in `body`; "" where it throws nothing.
+std::vector<std::string> failures_of(int size, const std::function<void(int, Store&)>& body) {
+  const auto store = make_local_store();
+  std::vector<std::string> texts(static_cast<std::size_t>(size));
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      try {
+        body(rank, *store);
+      } catch (const std::exception& error) {
+        texts[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("who does not come to a meeting is named by those who wait") {
+  const auto texts = failures_of(3, [](int rank, Store& store) {
+    Meeting meeting(rank, 3, store, kSoon);
+    if (rank != 2) meeting.wait();
+  });
+  for (const int rank : {0, 1}) {
+    INFO(texts[static_cast<std::size_t>(rank)]);
+    CHECK(texts[static_cast<std::size_t>(rank)].find("s for rank 2 before") != std::string::npos);
+  }
+}
+
+TEST_CASE("who waits at a meeting hears of a failure that the store knows") {
+  const auto texts = failures_of(2, [](int rank, Store& store) {
+    Meeting meeting(rank, 2, store, std::chrono::minutes(10));
+    if (rank == 1) store.post_failure("rank 1 has had enough");
+    if (rank == 0) meeting.wait();
+  });
+  CHECK(texts[0] == "rank 1 has had enough");
+}
+
+TEST_CASE("both sides of a game know when there are no more, and leave their lines as they were") {
+  constexpr int kTimes = 20;
+  Line lines[2];
+  // Whoever waits on busy cores is asked for patience; here the second side then takes its time.
+  const Patience slow = [] {
+    const auto end = Clock::now() + std::chrono::milliseconds(2);
+    while (Clock::now() < end) {
+    }
+  };
+  double took[2] = {0, 0};
+  const auto play = [&](int side) {
+    for (int i = 0; i < kTimes; ++i) {
+      const bool is_slow = side == 1 && i % 2 == 1;
+      took[side] = quickest_ping_pong(lines[0], lines[1], side, is_slow ? slow : Patience{});
+    }
+  };
+  std::thread second(play, 1);
+  play(0);
+  second.join();
+  CHECK(took[0] > 0);
+  CHECK(took[1] > 0);
+  CHECK(lines[0].value.load() == 0U);
+  CHECK(lines[1].value.load() == 0U);
+}
+
+TEST_CASE("a game whose other side is gone lasts as long as patience does") {
+  Line lines[2];
+  int looks = 0;
+  const auto patience = [&looks] {
+    if (++looks == 3) throw std::runtime_error("enough");
+  };
+  REQUIRE_THROWS_AS(quickest_ping_pong(lines[0], lines[1], 0, patience), std::runtime_error);
+}
+
+TEST_CASE("of ranks with one audience one says the first cause, without its code") {
+  const auto store = make_local_store();
+  store->post_failure("rank 2 is gone [peer lost]");
+  const std::runtime_error own("a connection was closed");
+  const auto said = [&](Audience audience) {
+    try {
+      fail_together(*store, 0, audience, own);
+    } catch (const std::exception& failure) {
+      return std::string(failure.what());
+    }
+  };
+  CHECK(said(Audience::kOneForAll) == "rank 2 is gone");
+  CHECK(said(Audience::kOneForAll) == SaidByAnotherRank().what());
+  CHECK(said(Audience::kOneEachRank) == "rank 2 is gone");
+}
+
+TEST_CASE("a cause that says which rank it is of does not say it twice") {
+  const auto store = make_local_store();
+  const std::runtime_error own("rank 0: a connection was closed");
+  CHECK_THROWS_WITH(fail_together(*store, 0, Audience::kOneEachRank, own),
+                    "rank 0: a connection was closed");
+}

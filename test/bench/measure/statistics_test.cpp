@@ -1,0 +1,47 @@
+// Quantiles against NumPy's, and the factors between algbw and busbw against nccl-tests'.
+#include "bench/measure/statistics.h"
+
+#include <cmath>
+
+#include "test/support/catch.h"
+
+using namespace kolo;
+using namespace kolo::bench;
+
+TEST_CASE("quantiles lie between their neighbours, as NumPy's do") {
+  REQUIRE(quantile({3, 1, 2}, 0.5) == Approx(2));
+  REQUIRE(quantile({4, 1, 2, 3}, 0.5) == Approx(2.5));
+  REQUIRE(quantile({10, 20, 30, 40, 50}, 0.1) == Approx(14));
+  REQUIRE(quantile({10, 20, 30, 40, 50}, 0.9) == Approx(46));
+  REQUIRE(quantile({7}, 0.9) == Approx(7));
+  REQUIRE(std::isnan(quantile({}, 0.5)));
+}
+
+TEST_CASE("one slow iteration moves no median") {
+  const Quantiles found = quantiles({1, 1, 1, 1, 1, 1, 1, 1, 1, 1000});
+  REQUIRE(found.median == Approx(1));
+  REQUIRE(found.p10 == Approx(1));
+}
+
+TEST_CASE("bus factors are those of nccl-tests") {
+  REQUIRE(bus_factor(Collective::kAllReduce, 2, 0) == Approx(1.0));
+  REQUIRE(bus_factor(Collective::kAllReduce, 4, 0) == Approx(1.5));
+  REQUIRE(bus_factor(Collective::kReduceScatter, 4, 0) == Approx(0.75));
+  REQUIRE(bus_factor(Collective::kAllGather, 4, 0) == Approx(0.75));
+  REQUIRE(bus_factor(Collective::kBroadcast, 4, 0) == Approx(1.0));
+}
+
+TEST_CASE("a parameter server's bus factor follows its busiest link") {
+  REQUIRE(bus_factor(Collective::kPushPull, 4, 0) ==
+          Approx(1.5));  // servers everywhere: as an all-reduce
+  REQUIRE(bus_factor(Collective::kPushPull, 4, 1) ==
+          Approx(3.0));  // one server answers three workers
+  REQUIRE(bus_factor(Collective::kPushPull, 4, 2) ==
+          Approx(1.0));  // two workers, half of each to either server
+  REQUIRE(bus_factor(Collective::kPushPull, 4, 3) == Approx(1.0));  // the only worker pushes all
+}
+
+TEST_CASE("bandwidth is bytes per nanosecond, and nothing where no time passed") {
+  REQUIRE(gigabytes_per_second(1'000'000, 1000) == Approx(1));
+  REQUIRE(gigabytes_per_second(8, 0) == Approx(0));
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""bench/scripts/unwanted_connections.py and bench/scripts/plugin_overhead.py: one short round of each makes its table.
+
+  beside_test.py KOLO_BENCH [test...]
+"""
+
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+BENCH = None
+PATIENCE_S = 600
+FOLDER = Path(__file__).resolve().parents[3] / "bench/scripts"
+
+
+def table_of(*words):
+    """The cells of each row that the script prints below its heading."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{words} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[2:]]
+
+
+class Beside(unittest.TestCase):
+    def test_a_job_goes_on_while_strangers_of_every_kind_are_at_its_doors(self):
+        rows = table_of(FOLDER / "unwanted_connections.py", "--bin", BENCH.parent, "--rounds", "1", "--seconds", "0.3")
+        self.assertEqual([row[:2] for row in rows], [[kind, size] for kind in ("scan", "garbage", "slow", "crowd")
+                                                     for size in ("4096", "1048576")])
+        for row in rows:
+            self.assertEqual(len(row), 8)
+            self.assertGreater(int(row[-1]), 0, row)
+        self.assertGreaterEqual(min(int(row[-1]) for row in rows if row[0] == "crowd"), 1000)
+
+    def test_a_transport_is_measured_beside_itself_through_the_table(self):
+        rows = table_of(FOLDER / "plugin_overhead.py", "--build", BENCH.parent.parent, "--rounds", "1", "--seconds", "0.02")
+        self.assertEqual([row[0] for row in rows], ["shm"] * 5 + ["tcp"] * 5)
+        for row in rows:
+            self.assertGreater(float(row[3]), 0, row)
+            self.assertGreater(float(row[4]), 0, row)
+
+
+if __name__ == "__main__":
+    BENCH = Path(sys.argv.pop(1)).resolve()
+    unittest.main()

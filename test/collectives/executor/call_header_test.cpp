@@ -1,0 +1,23 @@
+// The words for what a peer has called, whatever it says that is.
+#include "collectives/executor/call_header.h"
+
+#include <string>
+
+#include "test/support/catch.h"
+
+using namespace kolo;
+
+TEST_CASE("a mismatch is described even where the other header makes no sense") {
+  CallHeader mine;
+  mine.collective = Collective::kBarrier;
+  CallHeader theirs = mine;
+  theirs.op = ReduceOp::kUser;  // of elements of no bytes
+  theirs.segment_units = 7;
+  CHECK(theirs.segment_bytes() == 7 * kSegmentAlignment);
+  const std::string text = describe_mismatch(1, theirs, 0, mine);
+  CHECK(text.find("rank 1 called barrier #0 in segments of") != std::string::npos);
+  theirs.collective = static_cast<Collective>(200);
+  theirs.type = static_cast<ElementType>(201);
+  theirs.op = static_cast<ReduceOp>(202);
+  CHECK_FALSE(describe_mismatch(1, theirs, 0, mine).empty());
+}

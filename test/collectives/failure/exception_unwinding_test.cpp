@@ -1,0 +1,65 @@
+// Operations in flight whose memory an exception takes away before their communicator.
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<RankOutcome> run_two(const std::string& transport, const CommunicatorBody& body) {
+  return run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    options.timeout = 20s;
+    Communicator communicator(rank, 2, store, options);
+    body(communicator);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("who is destroyed with work in flight moves no memory any more") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  constexpr float kGone = -777;
+  std::promise<void> sent;
+  std::promise<void> destroyed;
+  auto is_sent = sent.get_future();
+  auto is_destroyed = destroyed.get_future();
+  std::vector<float> given(50'000, 1);
+  std::vector<float> wanted(1'000, 1);
+  std::vector<float> taken(given.size());
+  const auto outcomes = run_two(transport, [&](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 0) {
+      Work receive = communicator.receive_async(std::span<float>(wanted), 1);
+      Work send = communicator.send_async(std::span<const float>(given), 1);
+      is_sent.wait();
+      // As where an exception unwinds what was declared after the communicator, before it.
+      std::ranges::fill(wanted, kGone);
+      std::ranges::fill(given, kGone);
+      { const Communicator dying = std::move(communicator); }
+      destroyed.set_value();
+    } else {
+      const std::vector<float> sum(wanted.size(), 2);
+      communicator.send_async(std::span<const float>(sum), 0).wait();
+      sent.set_value();
+      is_destroyed.wait();
+      communicator.receive(std::span<float>(taken), 0);
+      communicator.barrier();
+    }
+  });
+  INFO(outcomes[1].text);
+  CHECK(outcomes[1].text.find("was destroyed with message") != std::string::npos);
+  CHECK(std::ranges::count(wanted, kGone) == std::ssize(wanted));
+  CHECK(std::ranges::count(taken, kGone) == 0);
+}
+
+}  // namespace kolo::test

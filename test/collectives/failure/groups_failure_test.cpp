@@ -1,0 +1,167 @@
+// A failure is the job's: a rank that has heard of one, by whichever communicator, has heard of it
+// in all that were made from one another.
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kType = ElementType::kInt32;
+
+CommunicatorOptions options_over(const std::string& transport) {
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.timeout = 20s;
+  return options;
+}
+
+void expect_failure(const std::function<void()>& call, const std::string& what,
+                    const std::string& cause) {
+  const RankOutcome outcome = outcome_of(call);
+  const std::string said = outcome.text.empty() ? "nothing" : outcome.text;
+  expect(outcome.code == ErrorCode::kAborted && said.find(cause) != std::string::npos,
+         what + " said " + said);
+}
+
+// A small message from rank 0 to rank 1, which needs nobody else as long as there is credit.
+void pass_word(Communicator& pair) {
+  std::int32_t word = 7;
+  if (pair.rank() == 0) pair.send(&word, 1, kType, 1);
+  if (pair.rank() == 1) pair.receive(&word, 1, kType, 0);
+}
+
+CallOptions with_persistence() {
+  CallOptions call;
+  call.is_persistent = true;
+  return call;
+}
+
+// None of these calls needs a peer that is there.
+void expect_no_call_passes(Communicator& pair, const std::string& which, const std::string& cause) {
+  std::array<std::int32_t, 3> data{};
+  const int other = 1 - pair.rank();
+  const auto expect_refused = [&](const std::string& what, const std::function<void()>& call) {
+    expect_failure(call, what + " of " + which, cause);
+  };
+  expect_refused("a send as before", [&] { pair.send(data.data(), 1, kType, other); });
+  expect_refused("an asynchronous send as before",
+                 [&] { pair.send_async(data.data(), 1, kType, other).wait(); });
+  expect_refused("another send", [&] { pair.send(data.data(), 3, kType, other); });
+  expect_refused("a message to itself", [&] {
+    pair.send_receive(data.data(), 1, pair.rank(), data.data() + 1, 1, pair.rank(), kType);
+  });
+  expect_refused("a plan",
+                 [&] { pair.send_async(data.data(), 1, kType, other, with_persistence()); });
+  expect_refused("a group of one", [&] { pair.subset(std::array{pair.rank()}); });
+  expect_refused("a barrier", [&] { pair.barrier(); });
+}
+
+}  // namespace
+
+TEST_CASE("a rank that has heard of a failure hears of it in every communicator, at once") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const std::size_t culprit = GENERATE(0U, 1U, 2U);
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, options_over(transport));
+    Communicator group = world.duplicate();
+    Communicator inner = group.duplicate();
+    const std::array<Communicator*, 3> all{&world, &group, &inner};
+    std::int32_t received = 0;
+    std::vector<Work> in_flight, planned;
+    for (Communicator* const each : all) {
+      for (int time = 0; time < 3; ++time) pass_word(*each);
+      if (rank == 0) {
+        in_flight.push_back(each->receive_async(&received, 1, kType, 1));
+        planned.push_back(each->send_async(&received, 1, kType, 1, with_persistence()));
+      }
+    }
+    Communicator apart = world.duplicate();
+    for (Communicator* const each : all) {
+      if (rank == 1) each->send(&received, 1, kType, 0);
+    }
+    apart.barrier();  // what is in flight has come, where a transport brings it so soon
+    if (rank == 1) return;
+    all[culprit]->abort("enough");
+    const std::string cause = "aborted: enough";
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string which = "communicator " + std::to_string(i);
+      expect_failure([&] { planned[i].start(); }, "a start of " + which, cause);
+      expect_no_call_passes(*all[i], which, cause);
+      expect_failure([&] { in_flight[i].wait(); }, "what was in flight of " + which, cause);
+      expect_no_call_passes(*all[i], which, cause);
+    }
+    expect_no_call_passes(apart, "a sibling", cause);
+  });
+  CHECK(outcomes[0].text == "");  // rank 1 may be told before its last call has ended
+}
+
+TEST_CASE("who aborts in a group's callback has failed all of the job there") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, options_over("inproc"));
+    Communicator group = *world.split(0, -rank);
+    for (int time = 0; time < 3; ++time) pass_word(world);
+    Work work = group.barrier_async();
+    RankOutcome inside;
+    work.when_done([&](const Error*) {
+      if (rank == 1) return;
+      std::int32_t word = 0;
+      group.abort("enough");
+      inside = outcome_of([&] { world.send(&word, 1, kType, 1); });
+    });
+    work.wait();
+    if (rank == 1) return;
+    expect(inside.text.find("rank 1 (") == 0 &&
+               inside.text.find("aborted: enough (in a group, whose ranks 0 to 1 are the job's "
+                                "ranks 1, 0)") != std::string::npos,
+           "in the callback: " + inside.text);
+  });
+  CHECK(outcomes[0].text == "");  // rank 1 may be told before its last call has ended
+}
+
+TEST_CASE("who asks for a failure hears of it without a call, and lets none pass from then on") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, options_over("inproc"));
+    Communicator group = *world.split(0, -rank);
+    for (int time = 0; time < 3; ++time) pass_word(world);
+    if (rank == 1) {
+      store->get("rank 0 has sent all", Clock::now() + 20s);
+      return world.abort("enough");
+    }
+    expect(!group.failure().has_value(), "all is well");
+    store->set("rank 0 has sent all", "");
+    const Deadline patience = Clock::now() + 20s;
+    while (!group.failure()) expect(Clock::now() < patience, "no failure is heard of");
+    const Error heard = *world.failure();
+    expect(heard.code() == ErrorCode::kAborted && heard.peer() == 1, "rank 1 aborted");
+    expect_no_call_passes(world, "the world", "aborted: enough");
+    expect(std::string(world.failure()->what()) == heard.what(), "it stays the same");
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
+}
+
+TEST_CASE("a group that could not be made fails those it would have come from") {
+  const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 2, store, options_over("inproc"));
+    Communicator twin = world.duplicate();
+    for (int time = 0; time < 3; ++time) pass_word(world);
+    if (rank == 1) {
+      store->get("rank 0 has sent all", Clock::now() + 20s);
+      return world.abort("enough");
+    }
+    store->set("rank 0 has sent all", "");
+    expect_failure([&] { twin.duplicate(); }, "a duplicate", "aborted: enough");
+    expect_no_call_passes(world, "the world", "aborted: enough");
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
+}
+
+}  // namespace kolo::test

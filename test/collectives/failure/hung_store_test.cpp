@@ -1,0 +1,186 @@
+// A store that hangs (rank 0 was stopped, which serves it) keeps no rank from its deadlines, and
+// from its end.
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+#include "test/transports/store/hanging_server.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// For connecting, so for whatever waits for the store without a deadline of its own.
+constexpr auto kPatience = 25s;
+// Far from what is wanted, a second or less, and from kPatience.
+constexpr auto kSoon = 8s;
+
+// `data` outlives what is in flight.
+using Rank1 = std::function<void(Communicator& communicator, std::vector<float>& data)>;
+
+// Rank 0 and the store's server hang; what comes of rank 1, and how long its longest step takes.
+RankOutcome outcome_beside_hung_rank(const std::string& transport, const Rank1& body) {
+  HangingServer server;
+  std::promise<void> is_over;
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>&) {
+    const auto store = connect_tcp_store("127.0.0.1", server.port(), Clock::now() + kPatience, 0);
+    CommunicatorOptions options;
+    options.transport = transport;
+    options.timeout = 60s;
+    std::optional<Communicator> communicator(std::in_place, rank, 2, store, options);
+    communicator->barrier();
+    if (rank == 0) {
+      is_over.get_future().wait_for(kPatience);
+      return;
+    }
+    server.hang();
+    std::vector<float> data(1000);
+    const RankOutcome outcome = outcome_of([&] { body(*communicator, data); });
+    const auto start = Clock::now();
+    communicator.reset();
+    const bool is_soon = Clock::now() - start < kSoon;
+    is_over.set_value();
+    expect(is_soon, "the end is held up");
+    if (outcome.code) throw Error(*outcome.code, kNoPeer, outcome.text);
+    expect(outcome.text.empty(), outcome.text);
+  });
+  return outcomes[1];
+}
+
+Work sum_async(Communicator& communicator, std::vector<float>& data, CallOptions options) {
+  options.algorithm = "ring";
+  return communicator.all_reduce_async(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                                       ReduceOp::kSum, options);
+}
+
+template <typename Body>
+void expect_soon(const std::string& what, Body body) {
+  const auto start = Clock::now();
+  body();
+  const std::chrono::duration<double> took = Clock::now() - start;
+  expect(took < kSoon, [&] { return what + " took " + std::to_string(took.count()) + " s"; });
+}
+
+}  // namespace
+
+TEST_CASE("a call keeps its timeout though the store hangs, and names the rank it waits for") {
+  const auto transport = GENERATE("inproc", "tcp");
+  const auto outcome =
+      outcome_beside_hung_rank(transport, [](Communicator& communicator, std::vector<float>& data) {
+        expect_soon("the call", [&] {
+          const auto failed = outcome_of([&] {
+            communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                                    ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
+          });
+          expect(failed.text.find("timed out after 2.0 s") != std::string::npos, failed.text);
+          expect(failed.text.find("is rank 0 alive") != std::string::npos, failed.text);
+          expect(failed.text.find("Note that rank 0, which serves the store at 127.0.0.1:") !=
+                         std::string::npos &&
+                     failed.text.find(", has not answered for ") != std::string::npos,
+                 failed.text);
+        });
+      });
+  CHECK(outcome.text.empty());
+}
+
+TEST_CASE("a wait keeps its deadline though the store hangs, and the end is not held up") {
+  const auto outcome =
+      outcome_beside_hung_rank("inproc", [](Communicator& communicator, std::vector<float>& data) {
+        Work work = sum_async(communicator, data, {});
+        expect_soon("the wait", [&] { work.wait(Clock::now() + 2s); });
+      });
+  CHECK(outcome.code == ErrorCode::kDeadline);
+  CHECK_THAT(outcome.text, ContainsSubstring("still in flight at the deadline given to wait()"));
+}
+
+TEST_CASE("who only asks whether it is done is not held up by a store that hangs") {
+  const auto transport = GENERATE("inproc", "tcp");
+  const auto outcome =
+      outcome_beside_hung_rank(transport, [](Communicator& communicator, std::vector<float>& data) {
+        Work work = sum_async(communicator, data, {.timeout = 3s});
+        const Deadline patience = Clock::now() + 60s;
+        for (bool is_done = false; !is_done;) {
+          expect_soon("test()", [&] { is_done = work.test(); });
+          expect_soon("progress()", [&] { communicator.progress(); });
+          expect(Clock::now() < patience, "test() is false for ever");
+        }
+        work.wait();
+      });
+  CHECK(outcome.code == ErrorCode::kDeadline);
+  CHECK_THAT(outcome.text, ContainsSubstring("timed out after 3.0 s"));
+}
+
+// Who has waited for a second has told the store for whom. A machine that rests for half a second
+// just then would be taken for a wait: hence the tries.
+TEST_CASE("who only asks is not held up at its deadline by a store that is known to be silent") {
+  const auto longest_call = [] {
+    Clock::duration longest{};
+    const auto outcome = outcome_beside_hung_rank(
+        "inproc", [&](Communicator& communicator, std::vector<float>& data) {
+          Work work = sum_async(communicator, data, {.timeout = 1500ms});
+          const Deadline patience = Clock::now() + 60s;
+          for (bool is_done = false; !is_done;) {
+            const auto start = Clock::now();
+            is_done = work.test();
+            longest = std::max(longest, Clock::now() - start);
+            expect(start < patience, "test() is false for ever");
+          }
+          work.wait();
+        });
+    CHECK(outcome.code == ErrorCode::kDeadline);
+    return longest;
+  };
+  bool is_any_soon = false;
+  for (int i = 0; i < 5 && !is_any_soon; ++i) is_any_soon = longest_call() < 400ms;
+  CHECK(is_any_soon);
+}
+
+TEST_CASE("abort and the destructor are not held up by a store that hangs") {
+  const bool aborts = GENERATE(false, true);
+  const auto outcome =
+      outcome_beside_hung_rank("inproc", [&](Communicator& communicator, std::vector<float>& data) {
+        Work work = sum_async(communicator, data, {});
+        if (!aborts) return;
+        expect_soon("abort()", [&] { communicator.abort("enough"); });
+        work.wait();
+      });
+  const bool says_enough = outcome.text.find("enough") != std::string::npos;
+  CHECK(says_enough == aborts);
+}
+
+// As where rank 0 has served it, and returned from main.
+TEST_CASE("who waits goes on though the store has ended in good order") {
+  std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
+  std::promise<void> is_over;
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>&) {
+    const auto store = connect_tcp_store("127.0.0.1", server->port(), Clock::now() + kPatience, 0);
+    CommunicatorOptions options;
+    options.transport = "inproc";
+    Communicator communicator(rank, 2, store, options);
+    std::vector<float> data(1000);
+    communicator.barrier();
+    if (rank == 0) server.reset();
+    communicator.barrier();
+    if (rank == 0) {
+      is_over.get_future().wait_for(kPatience);
+    } else {  // long enough to ask the store about the other
+      const auto failed = outcome_of([&] {
+        communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
+                                ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
+      });
+      is_over.set_value();
+      expect(failed.code == ErrorCode::kDeadline && failed.peer == 0, failed.text);
+      expect(failed.text.find("timed out after 2.0 s") != std::string::npos, failed.text);
+    }
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
+}  // namespace kolo::test

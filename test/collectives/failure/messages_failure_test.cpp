@@ -1,0 +1,239 @@
+// What goes wrong while several messages are in flight: each ends, on every rank, for one cause.
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kInt = ElementType::kInt32;
+constexpr std::size_t kLarge = 1 << 20;
+using Ints = std::vector<std::int32_t>;
+using Outcomes = std::vector<RankOutcome>;
+
+using Body = std::function<void(Communicator& communicator, Store& store)>;
+
+Outcomes run_with(int size, const std::string& transport, const Body& body) {
+  return run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = transport;
+    options.timeout = 60s;
+    Communicator communicator(rank, size, store, options);
+    communicator.barrier();
+    body(communicator, *store);
+  });
+}
+
+void require_same_cause(const Outcomes& outcomes, ErrorCode code, const std::string& fragment) {
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == code);
+    REQUIRE(outcome.text.find(fragment) != std::string::npos);
+    REQUIRE(outcome.text == outcomes.front().text);
+  }
+}
+
+// Does nothing until the job has failed, and then throws why.
+void await_failure(Communicator& communicator, Store& store) {
+  while (!store.failure()) std::this_thread::yield();
+  communicator.barrier();
+}
+
+// A receive from every other rank and a large send to each, all in flight.
+struct Exchange {
+  explicit Exchange(Communicator& communicator)
+      : sent(kLarge), received(static_cast<std::size_t>(communicator.size()), Ints(kLarge)) {
+    for (int peer = 0; peer < communicator.size(); ++peer) {
+      if (peer == communicator.rank()) continue;
+      Ints& into = received[static_cast<std::size_t>(peer)];
+      works.push_back(communicator.receive_async(into.data(), kLarge, kInt, peer));
+      works.push_back(communicator.send_async(sent.data(), kLarge, kInt, peer));
+    }
+  }
+
+  Ints sent;
+  std::vector<Ints> received;
+  std::vector<Work> works;
+};
+
+}  // namespace
+
+TEST_CASE("an abort ends all messages in flight, with one cause") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto polls = GENERATE(0, 5);
+  const auto outcomes = run_with(4, transport, [&](Communicator& communicator, Store& store) {
+    Exchange exchange(communicator);
+    if (communicator.rank() == 2) {
+      for (int i = 0; i < polls; ++i) communicator.progress();
+      communicator.abort("for a test");
+    } else if (communicator.rank() == 3) {
+      await_failure(communicator, store);
+    }
+    std::string last;
+    for (auto work = exchange.works.rbegin(); work != exchange.works.rend(); ++work) {
+      const std::string text = outcome_of([&] { work->wait(); }).text;
+      if (!text.empty()) last = text;
+    }
+    expect(last.find("for a test") != std::string::npos, "no work was told: " + last);
+    communicator.barrier();
+  });
+  require_same_cause(outcomes, ErrorCode::kAborted, "for a test");
+}
+
+TEST_CASE("a communicator that is destroyed with messages in flight ends them everywhere") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
+    if (communicator.rank() == 0) {
+      Exchange exchange(communicator);
+      const Communicator gone = std::move(communicator);
+      return;
+    }
+    // So that rank 0 cannot be done with all of them as it goes.
+    if (communicator.rank() == 1) await_failure(communicator, store);
+    Exchange exchange(communicator);
+    for (Work& work : exchange.works) work.wait();
+    communicator.barrier();
+  });
+  CHECK(outcomes[0].text.empty());
+  for (std::size_t rank = 1; rank < 3; ++rank) {
+    INFO(outcomes[rank].text);
+    CHECK(outcomes[rank].text.find("was destroyed with message") != std::string::npos);
+  }
+}
+
+TEST_CASE("messages on whose length two ranks differ are an error that names both") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
+    const int rank = communicator.rank();
+    Ints data(kLarge);
+    Ints other(kLarge);
+    if (rank == 0) {
+      Work never = communicator.receive_async(data.data(), 5, kInt, 2);
+      Work differs = communicator.receive_async(other.data(), 7, kInt, 1);
+      never.wait();
+    } else if (rank == 1) {
+      communicator.send(data.data(), 8, kInt, 0);
+    }
+    await_failure(communicator, store);
+  });
+  require_same_cause(outcomes, ErrorCode::kMismatch, "rank 1 called message #0 of 8 int32");
+}
+
+TEST_CASE("a collective where the peer sends a message is an error, with others in flight") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
+    Ints data(8);
+    if (communicator.rank() == 0) {
+      Work send = communicator.send_async(data.data(), 8, kInt, 1);
+      Work receive = communicator.receive_async(data.data(), 8, kInt, 1);
+      receive.wait();
+    } else {
+      communicator.all_reduce(data.data(), data.data(), 8, kInt, ReduceOp::kSum);
+    }
+    await_failure(communicator, store);
+  });
+  require_same_cause(outcomes, ErrorCode::kMismatch, "message #0 of 8 int32");
+}
+
+TEST_CASE("a timeout names the message whose time is over, and its peer") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(4, transport, [](Communicator& communicator, Store& store) {
+    const int rank = communicator.rank();
+    Ints data(kLarge);
+    Ints large(kLarge);
+    if (rank == 0) {
+      CallOptions call;
+      call.timeout = 300ms;
+      Work first = communicator.receive_async(data.data(), 1, kInt, 1);
+      Work second = communicator.receive_async(data.data() + 1, 1, kInt, 2, call);
+      Work third = communicator.send_async(large.data(), kLarge, kInt, 3);
+      third.wait();
+      first.wait();
+    }
+    if (rank == 3) communicator.receive(large.data(), kLarge, kInt, 0);
+    await_failure(communicator, store);
+  });
+  INFO(outcomes[0].text);
+  require_same_cause(outcomes, ErrorCode::kDeadline,
+                     "receive of the operation's opening from rank 2 (" + transport +
+                         ") timed out after 0.3 s in message #0, direct step 1 of 1");
+  REQUIRE(outcomes[0].text.find("is rank 2 alive") != std::string::npos);
+}
+
+TEST_CASE("receives that wait for each other are named when their time is over") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(2, 3);
+  const auto outcomes = run_with(size, transport, [&](Communicator& communicator, Store& store) {
+    Ints data(1);
+    const int rank = communicator.rank();
+    CallOptions call;
+    if (rank == 0) {
+      call.timeout = 300ms;
+      // The others have said whom they wait for, as they do after a second.
+      for (int peer = 1; peer < size; ++peer)
+        store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
+    }
+    communicator.receive(data.data(), 1, kInt, (rank + 1) % size, call);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline,
+                     size == 2 ? "; rank 1 itself waits to receive from rank 0: which of them is to"
+                               : "; rank 1 itself waits to receive from rank 2, rank 2 from rank 0:"
+                                 " which of them is to send first?");
+}
+
+TEST_CASE("receives that face each other end well where a send comes late") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
+    Ints data(2);
+    const int peer = 1 - communicator.rank();
+    std::thread receiver([&] { communicator.receive(data.data(), 1, kInt, peer); });
+    store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
+    communicator.send(data.data() + 1, 1, kInt, peer);
+    receiver.join();
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
+TEST_CASE("a send that nobody receives times out with its own name") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
+    Ints data(1);
+    Ints large(16 * kLarge);  // more than the buffers of a socket
+    if (communicator.rank() == 0) {
+      CallOptions call;
+      call.timeout = 300ms;
+      Work receive = communicator.receive_async(data.data(), 1, kInt, 1);
+      communicator.send(large.data(), large.size(), kInt, 2, call);
+      receive.wait();
+    }
+    await_failure(communicator, store);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline, "to rank 2 (" + transport + ") timed out");
+}
+
+TEST_CASE("a wait with a limit of its own leaves the messages in flight") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store&) {
+    Ints data(2);
+    if (communicator.rank() == 1) {
+      communicator.receive(data.data(), 1, kInt, 0);
+      communicator.send(data.data(), 1, kInt, 0);
+      return;
+    }
+    Work work = communicator.receive_async(data.data(), 1, kInt, 1);
+    const RankOutcome outcome = outcome_of([&] { work.wait(Clock::now() + 1ms); });
+    expect(outcome.code == ErrorCode::kDeadline, outcome.text);
+    communicator.send(data.data() + 1, 1, kInt, 1);
+    work.wait();
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,67 @@
+// What ranks publish, read where there is no memory: that is what is said, not that it cannot be
+// read. This program has an allocator of its own, which fails when a test says so.
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/planner/costs_text.h"
+#include "collectives/planner/tuning.h"
+#include "test/support/catch.h"
+#include "transports/base/topology.h"
+
+namespace {
+
+// Until one fails, and others do not any more: memory is short where much is wanted. Below 0: none
+// does.
+thread_local int allocations_left = -1;
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t bytes, const std::nothrow_t& /*says null*/) noexcept {
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
+
+namespace kolo::test {
+namespace {
+
+// Reads again and again, and each time another allocation fails, until none does; what is thrown
+// before that must be std::bad_alloc. How often it was.
+int times_without_memory(const std::function<void()>& read) {
+  for (int times = 0;; ++times) {
+    allocations_left = times;
+    try {
+      read();
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
+    const bool has_failed = std::exchange(allocations_left, -1) < 0;
+    if (!has_failed) return times;
+    FAIL("it has been read all the same, or a part of it");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank without memory does not take what others publish for unreadable") {
+  const std::string machine(100, 'm');
+  const std::vector<std::string> places = {machine + "\n" + machine + "1\n0 1\n1.5\nred\n\n",
+                                           machine + "\n" + machine + "2\n2 3\n-\nblue\n\n"};
+  CHECK(times_without_memory([&] { placement_from(places, 0); }) > 0);
+  const std::string costs = to_text(Costs{});
+  CHECK(times_without_memory([&] { costs_from(costs); }) > 0);
+  const std::string table = "all_reduce 3 inproc 1024 double_tree\n";
+  CHECK(times_without_memory([&] { TuningTable::parse(table, "a table"); }) > 0);
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,98 @@
+// Who is named where channels are not measured in time.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/engine/wait_graph.h"
+#include "collectives/planner/probe.h"
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+#include "transports/inproc/transport.h"
+#include "transports/settings.h"
+
+namespace kolo::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLong = 60s;
+constexpr auto kShort = 50ms;  // what is to be said is known before
+
+// Ranks of one host that are connected; each measures when a test says so.
+class Ranks {
+ public:
+  Ranks(int size, int cores) : hosts_(static_cast<std::size_t>(size), 0), cores_(cores) {
+    std::vector<std::future<std::unique_ptr<Transport>>> made;
+    for (int rank = 0; rank < size; ++rank) {
+      made.push_back(std::async(std::launch::async, [this, size, rank] {
+        return make_inproc({rank, size, prefixed(store_, "transport/"), Clock::now() + kLong}, {});
+      }));
+    }
+    for (auto& each : made) transports_.push_back(each.get());
+  }
+
+  Store& store() { return *store_; }
+
+  void measure(int rank, std::chrono::milliseconds timeout) {
+    const auto size = static_cast<int>(hosts_.size());
+    Transport& transport = *transports_[static_cast<std::size_t>(rank)];
+    std::vector<Channel*> channels;
+    for (int peer = 0; peer < size; ++peer)
+      channels.push_back(peer == rank ? nullptr : &transport.channel(peer));
+    WaitPolicy policy(size, cores_);
+    ProbeRequest request;
+    request.rank = rank;
+    request.size = size;
+    request.channels = channels;
+    request.hosts = hosts_;
+    request.cores = cores_;
+    request.transport = &transport;
+    request.policy = &policy;
+    request.store = store_.get();
+    request.deadline = Clock::now() + timeout;
+    measure_costs(request);
+  }
+
+  void say_for(int rank, int awaited) {
+    const Awaited one{awaited};
+    say_awaited(*store_, rank, {&one, 1});
+  }
+
+ private:
+  const std::shared_ptr<Store> store_ = make_local_store();
+  const std::vector<int> hosts_;
+  const int cores_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+};
+
+void require_named(int rank, const RankOutcome& outcome) {
+  INFO(outcome.text);
+  CHECK(outcome.code == ErrorCode::kDeadline);
+  CHECK_THAT(outcome.text,
+             ContainsSubstring("waits in its turn, in the end for rank " + std::to_string(rank) +
+                               "; is rank " + std::to_string(rank) + " alive?"));
+}
+
+}  // namespace
+
+TEST_CASE("a channel that is not measured in time names the rank that holds up all others") {
+  Ranks ranks(5, 16);
+  ranks.say_for(1, 4);
+  ranks.say_for(4, 3);
+  require_named(3, outcome_of([&] { ranks.measure(0, kShort); }));
+  ranks.say_for(0, 1);
+  require_named(3, outcome_of([&] { ranks.measure(2, kShort); }));  // who only hears of it
+}
+
+TEST_CASE("who measures says for whom it waits, once that takes long, and when it is over") {
+  Ranks ranks(2, 16);
+  auto first = std::async(std::launch::async, [&] { ranks.measure(0, kLong); });
+  CHECK(ranks.store().get("awaited/0", Clock::now() + kLong) == "1");
+  ranks.measure(1, kLong);
+  first.get();
+  CHECK(ranks.store().try_get("awaited/0") == "");
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,249 @@
+// Every algorithm, for every size from 1 to 64: right result, no deadlock at the smallest credit,
+// exact byte counts.
+#include "collectives/schedule/checker.h"
+
+#include <stdexcept>
+#include <vector>
+
+#include "collectives/algorithms/binomial_tree.h"
+#include "collectives/algorithms/chain.h"
+#include "collectives/algorithms/direct.h"
+#include "collectives/algorithms/dissemination.h"
+#include "collectives/algorithms/pairwise.h"
+#include "collectives/algorithms/parameter_server.h"
+#include "collectives/algorithms/ring.h"
+#include "test/collectives/algorithms/proof.h"
+#include "test/support/catch.h"
+
+namespace kolo {
+namespace {
+
+using namespace test;
+
+TEST_CASE("ring all-reduce is proved for 1 to 64 ranks") {
+  for (const bool can_answer : {false, true}) {
+    prove_all_sizes(can_answer, ring_all_reduce, ring_all_reduce_sent);
+  }
+}
+
+TEST_CASE("ring reduce-scatter is proved for 1 to 64 ranks") {
+  prove_all_sizes(false, ring_reduce_scatter, ring_reduce_scatter_sent);
+}
+
+TEST_CASE("ring all-gather is proved for 1 to 64 ranks") {
+  prove_all_sizes(false, ring_all_gather, ring_all_gather_sent);
+}
+
+TEST_CASE("binomial-tree broadcast is proved for 1 to 64 ranks and every kind of root") {
+  for (int size = 1; size <= kLargestSize; ++size) {
+    for (const int root : {0, size / 3, size - 1}) {
+      const auto program = program_of(size, root, false, binomial_tree_broadcast);
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}}) {
+        prove(program, counting(count, root), [&](int rank, int n, std::size_t elements) {
+          return binomial_tree_broadcast_sent(rank, n, root, elements);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("binomial-tree reduce is proved for 1 to 64 ranks and every kind of root") {
+  prove_all_roots(binomial_tree_reduce, [](int rank, int, int root, std::size_t count) {
+    return binomial_tree_reduce_sent(rank, root, count);
+  });
+}
+
+TEST_CASE("binomial-tree gather and scatter are proved for 1 to 64 ranks") {
+  prove_all_roots(binomial_tree_gather, binomial_tree_gather_sent);
+  prove_all_roots(binomial_tree_scatter, binomial_tree_scatter_sent);
+}
+
+TEST_CASE("direct gather and scatter are proved for 1 to 64 ranks") {
+  prove_all_roots(direct_gather, [](int rank, int size, int root, std::size_t count) {
+    return direct_gather_sent(rank, root, chunk_count(count, size, rank));
+  });
+  prove_all_roots(direct_scatter, [](int rank, int size, int root, std::size_t count) {
+    return direct_scatter_sent(rank, root, chunk_count(count, size, root), count);
+  });
+}
+
+TEST_CASE("scans along a chain are proved for 1 to 64 ranks") {
+  prove_all_sizes(false, chain_scan, chain_scan_sent);
+  prove_all_sizes(false, chain_exclusive_scan, chain_scan_sent);
+}
+
+// Lengths that differ from rank to rank and from chunk to chunk, some of them 0.
+std::size_t uneven(int a, int b) { return static_cast<std::size_t>((a * 7 + b * 3 + a * b) % 5); }
+
+// What each rank knows of an all_to_all: what it gives, then what it gets.
+std::vector<std::vector<std::size_t>> uneven_exchange(int size) {
+  std::vector<std::vector<std::size_t>> lengths;
+  for (int rank = 0; rank < size; ++rank) {
+    auto& mine = lengths.emplace_back();
+    for (int peer = 0; peer < size; ++peer) mine.push_back(uneven(rank, peer));
+    for (int peer = 0; peer < size; ++peer) mine.push_back(uneven(peer, rank));
+  }
+  return lengths;
+}
+
+TEST_CASE("straight all-to-all is proved for 1 to 64 ranks, even and uneven") {
+  const auto write = GENERATE(pairwise_all_to_all, direct_all_to_all);
+  for (int size = 1; size <= kLargestSize; ++size) {
+    const auto program = program_of(size, 0, false, write);
+    for (const std::size_t share : kShares) {
+      CheckOptions options = counting(share * static_cast<std::size_t>(size));
+      const CheckReport report = check(program, options);
+      INFO("size " << size << ", share " << share);
+      REQUIRE(report.fault == "");
+      for (const std::size_t sent : report.sent) {
+        REQUIRE(sent == pairwise_all_to_all_sent(options.count, share));
+      }
+    }
+    CheckOptions options;
+    options.lengths = uneven_exchange(size);
+    const CheckReport report = check(program, options);
+    INFO("size " << size << ", uneven");
+    REQUIRE(report.fault == "");
+    for (int rank = 0; rank < size; ++rank) {
+      std::size_t gives = 0;
+      for (int peer = 0; peer < size; ++peer) gives += uneven(rank, peer);
+      REQUIRE(report.sent[static_cast<std::size_t>(rank)] ==
+              pairwise_all_to_all_sent(gives, uneven(rank, rank)));
+    }
+  }
+}
+
+TEST_CASE("chunks of any lengths are proved for 1 to 64 ranks") {
+  for (int size = 1; size <= kLargestSize; ++size) {
+    std::vector<std::size_t> lengths;
+    for (int chunk = 0; chunk < size; ++chunk) lengths.push_back(uneven(chunk, size));
+    CheckOptions options;
+    options.root = size / 2;
+    options.lengths.assign(static_cast<std::size_t>(size), lengths);
+    for (const Write& write : {Write(ring_reduce_scatter), Write(ring_all_gather),
+                               Write(direct_gather), Write(direct_scatter)}) {
+      for (const bool is_in_place : {false, true}) {
+        options.is_in_place = is_in_place;
+        INFO("size " << size << ", in place " << is_in_place);
+        REQUIRE(check(program_of(size, options.root, false, write), options).fault == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("dissemination barrier is proved for 1 to 64 ranks") {
+  for (int size = 1; size <= kLargestSize; ++size) {
+    const auto program = program_of(size, 0, false, dissemination_barrier);
+    const CheckReport report = check(program, counting(kBarrierCount));
+    INFO("size " << size);
+    REQUIRE(report.fault == "");
+    for (const std::size_t sent : report.sent) {
+      REQUIRE(sent == static_cast<std::size_t>(dissemination_barrier_sent(size)));
+    }
+  }
+}
+
+std::vector<Schedule> servers_and_workers(ParameterServerRequest request) {
+  std::vector<Schedule> program;
+  for (request.rank = 0; request.rank < request.size; ++request.rank) {
+    program.push_back(parameter_server_push_pull(request));
+  }
+  return program;
+}
+
+void prove_parameter_server(ParameterServerRequest request) {
+  const std::vector<Schedule> program = servers_and_workers(request);
+  CheckOptions options;
+  options.has_update = request.has_update;
+  if (!request.servers_work) options.servers = request.servers;
+  for (const std::size_t count : awkward_counts(static_cast<int>(request.servers.size()))) {
+    options.count = count;
+    prove(program, options, [&](int rank, int, std::size_t elements) {
+      request.rank = rank;
+      return parameter_server_sent(request, elements);
+    });
+  }
+}
+
+std::vector<int> first_ranks(int n) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < n; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+TEST_CASE("a dedicated parameter server is proved for 1 to 64 workers") {
+  for (int workers = 1; workers <= kLargestSize; ++workers) {
+    for (const bool can_answer : {false, true}) {
+      for (const bool has_update : {false, true}) {
+        prove_parameter_server({.size = workers + 1,
+                                .can_answer = can_answer,
+                                .has_update = has_update,
+                                .servers = {workers / 2}});
+      }
+    }
+  }
+}
+
+TEST_CASE("sharded parameter servers are proved for 2 to 64 ranks") {
+  for (int size = 3; size <= kLargestSize; ++size) {
+    for (const int servers : {2, size / 2, size - 1}) {
+      for (const bool can_answer : {false, true}) {
+        prove_parameter_server({.size = size,
+                                .can_answer = can_answer,
+                                .has_update = true,
+                                .servers = first_ranks(servers)});
+      }
+    }
+  }
+}
+
+TEST_CASE("a parameter server in every rank is proved for 1 to 64 ranks") {
+  for (int size = 1; size <= kLargestSize; ++size) {
+    for (const bool can_answer : {false, true}) {
+      for (const bool has_update : {false, true}) {
+        prove_parameter_server({.size = size,
+                                .can_answer = can_answer,
+                                .has_update = has_update,
+                                .servers = first_ranks(size),
+                                .servers_work = true});
+      }
+    }
+  }
+}
+
+TEST_CASE("servers keep the order of the ranks where they are told to, for 1 to 64 ranks") {
+  for (int size = 1; size <= kLargestSize; ++size) {
+    for (const bool can_answer : {false, true}) {
+      const ParameterServerRequest request{.size = size,
+                                           .can_answer = can_answer,
+                                           .has_update = can_answer && size % 2 == 0,
+                                           .servers = first_ranks(size),
+                                           .servers_work = true,
+                                           .in_rank_order = true};
+      prove_parameter_server(request);
+      CheckOptions options = counting(static_cast<std::size_t>(size));
+      options.has_update = request.has_update;
+      REQUIRE(check(servers_and_workers(request), options).is_rank_ordered());
+    }
+  }
+  // A dedicated server need not be told.
+  CheckOptions options = counting(5);
+  options.servers = {1};
+  REQUIRE(check(servers_and_workers({.size = 5, .servers = {1}}), options).is_rank_ordered());
+}
+
+TEST_CASE("impossible server plans are refused") {
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {}}), std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {0, 0}}),
+                    std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {2}}), std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {-1}}),
+                    std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {0, 1}}),
+                    std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {0}, .servers_work = true}),
+                    std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace kolo

@@ -1,0 +1,171 @@
+// One rank of a job on streams in which another dies: a program for killed_stream_rank_test.cpp.
+//
+//   mortal_stream_rank TRANSPORT VICTIM OPERATION STATE WORKS
+//
+// Each rank plays a device of its own process. It issues one collective on a stream after the
+// other, and waits. The victim dies in number OPERATION, by its own hand: "uncalled", before it
+// has called it; "in_part", once it has made WORKS tries to give it to its stream; "given", when
+// all of it is in the stream, of which so many pieces of work have run.
+//
+// The others print what they were told, and exit with 3; with 4 where something is left on their
+// machine or a stream still waits, which they print. 0: nothing went wrong.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "test/collectives/support/stream_ranks.h"
+#include "test/support/sanitizers.h"
+
+namespace {
+
+using kolo::test::PlayedDriver;
+using kolo::test::PlayedMachine;
+
+constexpr int kOperations = 8;
+constexpr std::size_t kShort = 9'000;   // elements; one segment and less
+constexpr std::size_t kLong = 400'000;  // more than a slot: from memory to memory where that goes
+// Four times what the test waits for: under a sanitizer, ranks may take seconds to start.
+constexpr std::chrono::seconds kPatience{kolo::test::kIsSanitized ? 120 : 40};
+
+struct Death {
+  int victim = -1;
+  int operation = 0;
+  std::string state;
+  int works = 0;
+};
+
+struct Memory {
+  std::byte* in = nullptr;
+  std::byte* out = nullptr;
+};
+
+kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& memory,
+                 kolo::cuda::Stream stream) {
+  const auto type = kolo::ElementType::kFloat32;
+  const auto sum = kolo::ReduceOp::kSum;
+  kolo::CallOptions on;
+  on.stream = kolo::DeviceStream{stream};
+  switch (number % 6) {
+    case 0:
+      return communicator.all_reduce_async(memory.in, memory.out, kShort, type, sum, on);
+    case 1:
+      return communicator.all_reduce_async(memory.in, memory.out, kLong, type, sum, on);
+    case 2:
+      return communicator.broadcast_async(memory.in, kLong, type, 0, on);
+    case 3:
+      return communicator.all_gather_async(memory.in, memory.out, kLong, type, on);
+    case 4:
+      return communicator.all_to_all_async(memory.in, memory.out, kShort, type, on);
+    default:
+      return communicator.reduce_scatter_async(memory.in, memory.out, kShort, type, sum, on);
+  }
+}
+
+// The victim's last call.
+[[noreturn]] void die(kolo::Communicator& communicator, PlayedMachine& machine, const Death& death,
+                      const Memory& memory, kolo::cuda::Stream stream) {
+  machine.run_when_told();
+  const auto before = communicator.statistics().operations;
+  if (death.state != "uncalled") {
+    const kolo::Work work = issue(communicator, death.operation, memory, stream);
+    if (death.state == "in_part") {
+      for (int i = 0; i < death.works; ++i) communicator.progress();
+    } else {
+      while (communicator.statistics().operations == before) communicator.progress();
+      for (int i = 0; i < death.works; ++i) {
+        communicator.progress();
+        machine.run_some(1);
+      }
+    }
+    std::raise(SIGKILL);
+  }
+  std::raise(SIGKILL);
+  std::abort();
+}
+
+void run(kolo::Communicator& communicator, PlayedMachine& machine, const Death& death,
+         const Memory& memory, kolo::cuda::Stream stream) {
+  communicator.barrier();  // nobody dies before all have one
+  for (int number = 0; number < kOperations; ++number) {
+    if (communicator.rank() == death.victim && number == death.operation)
+      die(communicator, machine, death, memory, stream);
+    issue(communicator, number, memory, stream).wait();
+  }
+}
+
+// Whether the stream has done all that it was given, or been freed from waiting for it.
+bool comes_to_its_end(PlayedDriver& driver, kolo::cuda::Stream stream) {
+  kolo::cuda::Event event = nullptr;
+  driver.create_event(&event, 0);
+  driver.record_event(event, stream);
+  const kolo::Deadline until = kolo::Clock::now() + kPatience;
+  while (driver.query_event(event) == kolo::cuda::kNotReady) {
+    if (kolo::Clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  driver.destroy_event(event);
+  return true;
+}
+
+// What a rank leaves that has heard of the other's end.
+std::string left_of(PlayedMachine& machine) {
+  std::string left = machine.left_over();
+  for (const std::string& violation : machine.violations()) left += violation + "; ";
+  return left;
+}
+
+int run(const std::string& transport, const Death& death) {
+  PlayedMachine machine;
+  const auto driver = machine.process();
+  auto device = std::make_shared<kolo::RankDevice>(*kolo::test::played_device(machine, driver));
+  device->process.clear();  // it is this process that ranks are told by
+  const kolo::cuda::Stream stream = driver->make_stream();
+  std::string told;
+  bool is_stuck = false;
+  {
+    Memory memory;
+    const auto allocate = [&driver](std::size_t count) {
+      return driver->make_memory(count * sizeof(float), PlayedDriver::Kind::kDevice);
+    };
+    kolo::CommunicatorOptions options;
+    options.transport = transport;
+    options.timeout = kPatience;
+    options.device = device;
+    auto communicator = kolo::Communicator::from_environment(options);
+    memory.in = allocate(kLong);
+    memory.out = allocate(kLong * static_cast<std::size_t>(communicator.size()));
+    try {
+      run(communicator, machine, death, memory, stream);
+      communicator.barrier();
+    } catch (const std::exception& error) {
+      told = error.what();
+    }
+    is_stuck = !comes_to_its_end(*driver, stream);
+    for (std::byte* const each : {memory.in, memory.out})
+      driver->free(reinterpret_cast<kolo::cuda::Address>(each));
+  }
+  // A sanitizer's ranks may be late to close what the others had mapped, who are patient for half a
+  // second.
+  const std::string left = kolo::test::kIsSanitized ? "" : left_of(machine);
+  std::printf("%s\n", told.c_str());
+  if (is_stuck) std::printf("the stream still waits\n");
+  if (!left.empty()) std::printf("left on the machine: %s\n", left.c_str());
+  if (is_stuck || !left.empty()) return 4;
+  return told.empty() ? 0 : 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  try {
+    return run(argv[1], {std::atoi(argv[2]), std::atoi(argv[3]), argv[4], std::atoi(argv[5])});
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,87 @@
+// Ranks that are processes and share a device or have one each: they map each other's memory, or it
+// is staged.
+#include <csignal>
+#include <string>
+
+#include "collectives/reduce/device/device.h"
+#include "test/collectives/support/processes.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+bool has_device() {
+  if (device::why_unusable().empty()) return true;
+  WARN("skipped: " << device::why_unusable());
+  return false;
+}
+
+bool has_several_devices() {
+  if (!has_device()) return false;
+  if (device::count() > 1) return true;
+  WARN("skipped: one device here");
+  return false;
+}
+
+void expect_right(int size, const std::string& what, const std::string& memory,
+                  const std::string& transport = "cuda_ipc", int devices = 1) {
+  INFO(size << " ranks, " << what << ", " << memory << " memory, " << transport << ", " << devices
+            << " devices");
+  for (const ProcessOutcome& rank :
+       run_processes(size, {KOLO_DEVICE_RANK, what, memory, transport, std::to_string(devices)})) {
+    INFO(rank.output);
+    CHECK(rank.exit_code == 0);
+  }
+}
+
+void kill_last(int size, const std::string& transport) {
+  INFO(size << " ranks, " << transport);
+  const auto ranks = run_processes(size, {KOLO_DEVICE_RANK, "killed", "device", transport, "1"});
+  CHECK(ranks.back().exit_code == 128 + SIGKILL);
+  for (int rank = 0; rank + 1 < size; ++rank) {
+    const ProcessOutcome& told = ranks[static_cast<std::size_t>(rank)];
+    INFO(told.output);
+    CHECK(told.exit_code == 3);
+    CHECK(told.output.find("rank " + std::to_string(size - 1)) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks that share a device as processes call every collective") {
+  if (!has_device()) return;
+  for (const int size : {2, 3}) expect_right(size, "collectives", "device");
+  // What cannot be mapped by others goes another way.
+  for (const char* const memory : {"managed", "pooled"}) expect_right(2, "collectives", memory);
+}
+
+TEST_CASE("processes on one device stage every collective") {
+  if (!has_device()) return;
+  for (const char* const transport : {"shm", "tcp"})
+    expect_right(2, "collectives", "device", transport);
+}
+
+TEST_CASE("processes on one device call every collective with virtual memory") {
+  if (!has_device()) return;
+  expect_right(2, "collectives", "virtual");
+}
+
+TEST_CASE("ranks with a device each as processes call every collective") {
+  if (!has_several_devices()) return;
+  for (const char* const transport : {"auto", "tcp"})
+    expect_right(device::count(), "collectives", "device", transport, device::count());
+}
+
+TEST_CASE("ranks that share a device as processes launch what they have captured") {
+  if (!has_device()) return;
+  for (const int size : {2, 3}) expect_right(size, "captured", "device");
+  expect_right(2, "captured", "managed");
+}
+
+TEST_CASE("a killed rank of those that share a device is told to the others") {
+  if (!has_device()) return;
+  for (const int size : {2, 3}) kill_last(size, "cuda_ipc");
+  kill_last(2, "tcp");
+}
+
+}  // namespace kolo::test

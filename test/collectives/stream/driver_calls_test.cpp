@@ -1,0 +1,41 @@
+// What a call on a stream asks of the driver: the host's time to enqueue is made of that.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "test/collectives/support/stream_ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+
+TEST_CASE("what the smallest all-reduce asks of the driver until it is in the stream") {
+  run_stream_ranks({}, [](const StreamRank& rank) {
+    std::byte* const memory = rank.upload(std::vector<std::byte>(2 * sizeof(float)));
+    CallOptions options;
+    options.stream = DeviceStream{rank.stream};
+    const auto call = [&] {
+      rank.communicator.all_reduce(memory, memory, 2, ElementType::kFloat32, ReduceOp::kSum,
+                                   options);
+    };
+    for (int i = 0; i < 3; ++i) call();  // what is made once, and what it takes to know the memory
+    rank.synchronize();
+    rank.communicator.barrier();
+    std::map<std::string, int> calls = rank.driver.all_calls();
+    call();
+    std::map<std::string, int> asked;
+    for (const auto& [function, count] : rank.driver.all_calls()) {
+      if (count != calls[function]) asked[function] = count - calls[function];
+    }
+    std::string text;
+    for (const auto& [function, count] : asked)
+      text += function + " " + std::to_string(count) + ", ";
+    const std::string expected =
+        "capture_of 2, cudaLaunchKernel 1, cudaMemcpyAsync 1, exchange_capture_mode 4, "
+        "pointer_attribute 1, pop_context 2, push_context 2, record_event 2, wait_value 1, "
+        "write_value 2, ";
+    expect(text == expected, text);
+    rank.synchronize();
+  });
+}
+
+}  // namespace kolo::test

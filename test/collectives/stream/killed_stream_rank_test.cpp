@@ -1,0 +1,118 @@
+// A rank that is killed while operations are on streams, in whatever state: the others end within
+// moments with one cause that names it, their streams go on, and nothing of it stays mapped.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "test/collectives/support/processes.h"
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+#include "test/support/sanitizers.h"
+#include "test/transports/store/store_table.h"
+
+namespace kolo::test {
+namespace {
+
+constexpr int kSize = 3;
+constexpr int kOperations = 6;  // different ones
+
+struct State {
+  const char* name;
+  int works;
+};
+
+// `store`: empty for that of the test's server.
+void kill_one(const std::string& transport, int victim, int operation, const State& state,
+              const std::string& store = "") {
+  INFO(transport << ": rank " << victim << " dies in operation " << operation << ", " << state.name
+                 << ' ' << state.works);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string in_store = store.empty() ? "" : "KOLO_STORE=" + store + " ";
+  const auto outcomes =
+      run_processes(kSize, {"/bin/sh", "-c", in_store + "exec \"$0\" \"$@\"",
+                            KOLO_MORTAL_STREAM_RANK, transport, std::to_string(victim),
+                            std::to_string(operation), state.name, std::to_string(state.works)});
+  // Far less than the time after which they would give up by themselves.
+  const std::chrono::seconds moments{kIsSanitized ? 30 : 10};
+  CHECK(std::chrono::steady_clock::now() - start < moments);
+  std::string cause;
+  for (int rank = 0; rank < kSize; ++rank) {
+    const ProcessOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    INFO("rank " << rank << ": " << outcome.output);
+    if (rank == victim) {
+      CHECK(outcome.exit_code == 128 + 9);
+      continue;
+    }
+    CHECK(outcome.exit_code == 3);
+    if (cause.empty()) cause = outcome.output;
+    CHECK(outcome.output == cause);
+    CHECK(cause.find("rank " + std::to_string(victim)) != std::string::npos);
+  }
+}
+
+// Without those that serve devices; over these, device memory is staged.
+std::vector<std::string> transports_between_processes() {
+  auto names = transports_under_test();
+  std::erase_if(names,
+                [](const std::string& name) { return name == "inproc" || name == "cuda_ipc"; });
+  return names;
+}
+
+void kill_in_every_operation(const State& state) {
+  const std::string transport = GENERATE("auto", "shm", "tcp");
+  for (int operation = 0; operation < kOperations; ++operation)
+    kill_one(transport, operation % kSize, operation, state);
+}
+
+}  // namespace
+
+TEST_CASE("ranks whose streams wait for one that is killed before it calls are told its name") {
+  kill_in_every_operation({"uncalled", 0});
+}
+
+TEST_CASE("a rank that is killed while it gives an operation to its stream is named") {
+  kill_in_every_operation({"in_part", 1});
+}
+
+TEST_CASE("a rank that is killed when all is enqueued, and nothing has run, is named") {
+  kill_in_every_operation({"given", 0});
+}
+
+TEST_CASE("a rank that is killed when some of an operation has run is named") {
+  kill_in_every_operation({"given", 4});
+}
+
+TEST_CASE("a rank that is killed when its part is done is named by the next operation") {
+  kill_in_every_operation({"given", 10'000});
+}
+
+TEST_CASE("a rank that is killed while streams are at work is named by a store in a file, too") {
+  const std::string transport = GENERATE("auto", "shm", "tcp");
+  const State state = GENERATE(State{"uncalled", 0}, State{"given", 0}, State{"given", 4});
+  for (int operation = 0; operation < kOperations; ++operation) {
+    const TemporaryFile file;
+    kill_one(transport, operation % kSize, operation, state, "file:" + file.path());
+  }
+}
+
+TEST_CASE("a rank that is killed while its data are staged is named, by every transport") {
+  const std::string transport = GENERATE(from_range(transports_between_processes()));
+  // Where segments are short, not all of a long operation can be given to streams that stand still.
+  for (const State& state : {State{"uncalled", 0}, State{"in_part", 1}, State{"in_part", 20}})
+    kill_one(transport, 1, 1, state);
+}
+
+TEST_CASE("ranks with devices in processes of their own all end well where nobody dies") {
+  auto transports = transports_between_processes();
+  transports.emplace_back("auto");
+  for (const std::string& transport : transports) {
+    INFO(transport);
+    for (const auto& outcome :
+         run_processes(kSize, {KOLO_MORTAL_STREAM_RANK, transport, "-1", "0", "given", "0"})) {
+      INFO(outcome.output);
+      CHECK(outcome.exit_code == 0);
+    }
+  }
+}
+
+}  // namespace kolo::test

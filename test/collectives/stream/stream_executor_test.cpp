@@ -1,0 +1,409 @@
+// Schedules on device streams, over a played machine: every algorithm gives what it gives on the
+// host, and no host waits for a stream.
+#include "collectives/stream/stream_executor.h"
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/algorithms/algorithm_table.h"
+#include "collectives/executor/executor.h"
+#include "collectives/schedule/buffer_reuse.h"
+#include "test/collectives/support/fake_device_math.h"
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+#include "test/transports/cuda/fake_ranks.h"
+#include "transports/error.h"
+#include "transports/inproc/transport.h"
+
+namespace kolo::test {
+namespace {
+
+constexpr std::size_t kCount = 5003;  // elements; a prime
+constexpr std::size_t kBytes = kCount * sizeof(float);
+constexpr std::size_t kSlot = 576;  // bytes, so that there are several turns
+constexpr std::chrono::seconds kPatience{120};
+
+enum class Where { kApart, kTogether };
+using Buffer = std::vector<float>;
+
+// A small integer each, other ones on every rank: sums are exact.
+Buffer numbers(int seed) {
+  Buffer floats(kCount);
+  for (std::size_t i = 0; i < kCount; ++i)
+    floats[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(seed) * 31) % 101);
+  return floats;
+}
+
+struct Buffers {
+  explicit Buffers(int rank) : in(numbers(rank)), out(numbers(500 + rank)) {}
+  bool operator==(const Buffers& other) const { return in == other.in && out == other.out; }
+
+  Buffer in;
+  Buffer out;
+};
+
+// Where the chunks of a range lie, which in place are where they are in the whole.
+std::size_t begin_of(const Schedule& schedule, const ChunkRange& held) {
+  const int parts = schedule.chunks / schedule.spans;
+  return chunk_begin(kCount, parts, held.count == 0 ? 0 : held.first % parts) * sizeof(float);
+}
+
+struct Places {
+  const std::byte* in;
+  std::byte* out;
+};
+Places places(const Schedule& schedule, std::byte* in, std::byte* out, Where where) {
+  if (where == Where::kApart) return {in, out};
+  return {in + begin_of(schedule, schedule.input), in + begin_of(schedule, schedule.output)};
+}
+
+Schedule written(const Algorithm& algorithm, int rank, int size) {
+  PlanRequest request;
+  request.ranks = {rank, size, 0, 1, false, {}};
+  request.servers.rank = rank;
+  request.servers.size = size;
+  request.servers.servers.resize(static_cast<std::size_t>(size));
+  std::iota(request.servers.servers.begin(), request.servers.servers.end(), 0);
+  request.servers.servers_work = true;
+  return algorithm.write(request);
+}
+
+bool takes_part(const Algorithm& algorithm, int rank, int size) {
+  return algorithm.collective != Collective::kMessage || (size > 1 && rank < 2);
+}
+
+struct Task {
+  ReduceOp op = ReduceOp::kSum;
+  Where where = Where::kApart;
+};
+double scale_of(const Task& task, int rank) {
+  return task.op == ReduceOp::kScaledSum ? 1 + rank : 1;
+}
+
+// What all ranks have afterwards, by the host's executor over threads.
+std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& task) {
+  std::vector<Buffers> results;
+  for (int rank = 0; rank < size; ++rank) results.emplace_back(rank);
+  const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    const auto transport = make_inproc({rank, size, store, Clock::now() + kPatience}, {});
+    if (!takes_part(algorithm, rank, size)) return;
+    std::vector<Channel*> channels;
+    for (int peer = 0; peer < size; ++peer)
+      channels.push_back(peer == rank ? nullptr : &transport->channel(peer));
+    Executor executor(written(algorithm, rank, size), channels);
+    Buffers& mine = results[static_cast<std::size_t>(rank)];
+    const auto at = places(executor.schedule(), reinterpret_cast<std::byte*>(mine.in.data()),
+                           reinterpret_cast<std::byte*>(mine.out.data()), task.where);
+    Binding binding;
+    binding.in = at.in;
+    binding.out = at.out;
+    binding.header.collective = algorithm.collective;
+    binding.header.op = task.op;
+    binding.header.segment_units = kSlot / kSegmentAlignment;
+    binding.header.count_and_plan = std::uint64_t{kCount} << 16;
+    binding.scale = scale_of(task, rank);
+    executor.start(binding);
+    const Deadline deadline = Clock::now() + kPatience;
+    while (!executor.advance()) {
+      transport->progress();
+      std::this_thread::yield();
+      expect(Clock::now() < deadline, [&] { return "waits for " + executor.describe_wait(); });
+    }
+  });
+  for (const RankOutcome& outcome : outcomes) REQUIRE(outcome.text.empty());
+  return results;
+}
+
+// Ranks with a stream each, whose hosts one thread plays in turn.
+class Streams {
+ public:
+  explicit Streams(int size, PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce)
+      : machine_(1, runs),
+        ranks_(make_played_ranks(machine_, size, [](int, PlayedDriver&, CudaIpcSettings& settings) {
+          settings.segment_bytes = kSlot;
+        })) {
+    for (PlayedRank& rank : ranks_) {
+      streams_.push_back(rank.driver->make_stream());
+      math_.push_back(std::make_unique<PlayedMath>(machine_, rank.driver));
+    }
+  }
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  PlayedMachine& machine() { return machine_; }
+  PlayedRank& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
+  cuda::Stream stream(int number) { return streams_[static_cast<std::size_t>(number)]; }
+  PlayedMath& math(int number) { return *math_[static_cast<std::size_t>(number)]; }
+
+  std::vector<StreamChannel*> channels(int number) {
+    std::vector<StreamChannel*> channels;
+    for (int peer = 0; peer < size(); ++peer)
+      channels.push_back(peer == number ? nullptr : &rank(number).stream_to(peer));
+    return channels;
+  }
+
+  // Device memory with these floats.
+  std::byte* upload(int number, const Buffer& floats) {
+    std::byte* const memory = rank(number).driver->make_memory(kBytes, PlayedDriver::Kind::kDevice);
+    std::memcpy(memory, floats.data(), kBytes);
+    return memory;
+  }
+
+  // The hosts give all that they can, in turn, until all is given. False where they wait for each
+  // other for ever.
+  static bool give(std::vector<std::unique_ptr<StreamExecutor>>& executors) {
+    std::vector<bool> is_given(executors.size());
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (std::size_t i = 0; i < executors.size(); ++i) {
+        if (is_given[i] || executors[i] == nullptr) continue;
+        const auto moves = executors[i]->moves();
+        is_given[i] = executors[i]->advance();
+        has_moved |= is_given[i] || executors[i]->moves() != moves;
+      }
+    }
+    for (std::size_t i = 0; i < executors.size(); ++i) {
+      if (!is_given[i] && executors[i] != nullptr) return false;
+    }
+    return true;
+  }
+
+  void close() { close_together(ranks_); }
+
+ private:
+  PlayedMachine machine_;
+  std::vector<PlayedRank> ranks_;
+  std::vector<cuda::Stream> streams_;
+  std::vector<std::unique_ptr<PlayedMath>> math_;
+};
+
+// The same on streams.
+std::vector<Buffers> on_streams(Streams& streams, const Algorithm& algorithm, const Task& task) {
+  const int size = streams.size();
+  std::vector<Buffers> results;
+  std::vector<std::unique_ptr<StreamExecutor>> executors(static_cast<std::size_t>(size));
+  std::vector<std::byte*> ins;
+  std::vector<std::byte*> outs;
+  for (int rank = 0; rank < size; ++rank) {
+    results.emplace_back(rank);
+    ins.push_back(streams.upload(rank, results.back().in));
+    outs.push_back(streams.upload(rank, results.back().out));
+    if (!takes_part(algorithm, rank, size)) continue;
+    auto& executor = executors[static_cast<std::size_t>(rank)];
+    executor = std::make_unique<StreamExecutor>(written(algorithm, rank, size),
+                                                streams.channels(rank), streams.math(rank));
+    const auto at = places(executor->schedule(), ins.back(), outs.back(), task.where);
+    StreamBinding binding;
+    binding.stream = streams.stream(rank);
+    binding.in = at.in;
+    binding.out = at.out;
+    binding.count = kCount;
+    binding.op = task.op;
+    binding.scale = scale_of(task, rank);
+    executor->start(binding);
+  }
+  REQUIRE(Streams::give(executors));
+  REQUIRE(streams.machine().run());
+  for (std::size_t rank = 0; rank < ins.size(); ++rank) {
+    std::memcpy(results[rank].in.data(), ins[rank], kBytes);
+    std::memcpy(results[rank].out.data(), outs[rank], kBytes);
+  }
+  executors.clear();
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm gives on streams what it gives on the host, apart and in place") {
+  for (const int size : {1, 2, 3, 5}) {
+    Streams streams(size);
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const Where where : {Where::kApart, Where::kTogether}) {
+        INFO(size << " ranks: " << to_string(algorithm.collective) << " by " << algorithm.name
+                  << (where == Where::kApart ? ", apart" : ", in place"));
+        const Task task{ReduceOp::kSum, where};
+        REQUIRE(on_streams(streams, algorithm, task) == on_hosts(algorithm, size, task));
+      }
+    }
+    streams.close();
+    CHECK(streams.machine().violations().empty());
+  }
+}
+
+TEST_CASE("averages and scaled sums of every reduction are the host's, on streams") {
+  for (const int size : {2, 3}) {
+    Streams streams(size);
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!is_reduction(algorithm.collective)) continue;
+      const bool is_scan = algorithm.collective == Collective::kScan ||
+                           algorithm.collective == Collective::kExclusiveScan;
+      for (const ReduceOp op : {ReduceOp::kAverage, ReduceOp::kScaledSum, ReduceOp::kMax}) {
+        if (is_scan && op == ReduceOp::kAverage) continue;
+        for (const Where where : {Where::kApart, Where::kTogether}) {
+          INFO(size << " ranks: " << to_string(op) << ", " << to_string(algorithm.collective)
+                    << " by " << algorithm.name);
+          const Task task{op, where};
+          REQUIRE(on_streams(streams, algorithm, task) == on_hosts(algorithm, size, task));
+        }
+      }
+    }
+    streams.close();
+    CHECK(streams.machine().violations().empty());
+  }
+}
+
+TEST_CASE("all of an operation is given before anything of it runs") {
+  Streams streams(3, PlayedMachine::Runs::kWhenTold);
+  for (const char* const name : {"ring", "two_shot", "recursive_doubling", "double_tree"}) {
+    INFO(name);
+    const Algorithm& algorithm = algorithms()[find_algorithm(Collective::kAllReduce, name)];
+    const Task task;
+    CHECK(on_streams(streams, algorithm, task) == on_hosts(algorithm, 3, task));
+  }
+  streams.close();
+  CHECK(streams.machine().violations().empty());
+}
+
+TEST_CASE("a schedule that says so sends from memory on every rank") {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const int size : {1, 2, 3, 4, 7, 8}) {
+      bool is_said = false;
+      bool is_so = true;
+      for (int rank = 0; rank < size; ++rank) {
+        if (!takes_part(algorithm, rank, size)) continue;
+        const Schedule schedule = written(algorithm, rank, size);
+        if (rank == 0) is_said = schedule.leaves_from_memory;
+        INFO(to_string(algorithm.collective)
+             << " by " << algorithm.name << ", rank " << rank << " of " << size);
+        CHECK(schedule.leaves_from_memory == is_said);
+        is_so = is_so && leaves_from_memory(schedule);
+      }
+      INFO(to_string(algorithm.collective) << " by " << algorithm.name << ", " << size);
+      CHECK((!is_said || is_so));
+    }
+  }
+}
+
+TEST_CASE("long segments go on from rank to rank as they lie, before anything runs") {
+  Streams streams(4, PlayedMachine::Runs::kWhenTold);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!written(algorithm, 0, 4).leaves_from_memory) continue;
+    INFO(to_string(algorithm.collective) << " by " << algorithm.name);
+    for (const Where where : {Where::kApart, Where::kTogether}) {
+      const Task task{ReduceOp::kSum, where};
+      CHECK(on_streams(streams, algorithm, task) == on_hosts(algorithm, 4, task));
+    }
+  }
+  streams.close();
+  CHECK(streams.machine().violations().empty());
+}
+
+TEST_CASE("long segments of two ranks go straight: each sum is written once, and read once") {
+  Streams streams(2);
+  const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+  const Task task{ReduceOp::kSum, Where::kTogether};
+  CHECK(on_streams(streams, ring, task) == on_hosts(ring, 2, task));
+  // Its half of the sums; the other half is copied by the channel.
+  CHECK(streams.math(0).written_bytes() == chunk_count(kCount, 2, 0) * sizeof(float));
+  CHECK(streams.math(1).written_bytes() == chunk_count(kCount, 2, 1) * sizeof(float));
+  streams.close();
+}
+
+TEST_CASE("who must know where a long segment lies waits for the host that gives it") {
+  Streams streams(2);
+  const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+  std::vector<std::unique_ptr<StreamExecutor>> executors;
+  for (int rank = 0; rank < 2; ++rank) {
+    executors.push_back(std::make_unique<StreamExecutor>(
+        written(ring, rank, 2), streams.channels(rank), streams.math(rank)));
+    StreamBinding binding;
+    binding.stream = streams.stream(rank);
+    binding.in = binding.out = streams.upload(rank, numbers(rank));
+    binding.count = kCount;
+    executors.back()->start(binding);
+  }
+  CHECK_FALSE(executors[0]->advance());
+  CHECK(executors[0]->awaited_peer() == 1);
+  CHECK(executors[0]->describe_wait() ==
+        "rank 1 to give its part of ring step 2 of 3 to its stream");
+  CHECK(Streams::give(executors));
+  CHECK(streams.machine().run());
+  executors.clear();
+  streams.close();
+}
+
+TEST_CASE("what a stream does after an operation finds its memory its own") {
+  Streams streams(2, PlayedMachine::Runs::kWhenTold);
+  const Algorithm& chain = algorithms()[find_algorithm(Collective::kBroadcast, "chain")];
+  std::vector<std::unique_ptr<StreamExecutor>> executors;
+  std::vector<std::byte*> memory;
+  for (int rank = 0; rank < 2; ++rank) {
+    executors.push_back(std::make_unique<StreamExecutor>(
+        written(chain, rank, 2), streams.channels(rank), streams.math(rank)));
+    memory.push_back(streams.upload(rank, numbers(rank)));
+    StreamBinding binding;
+    binding.stream = streams.stream(rank);
+    binding.in = binding.out = memory.back();
+    binding.count = kCount;
+    executors.back()->start(binding);
+  }
+  CHECK(Streams::give(executors));
+  std::byte* const other = streams.upload(0, numbers(7));
+  streams.math(0).copy(memory[0], other, kBytes, streams.stream(0));
+  CHECK(streams.machine().run());
+  Buffer found(kCount);
+  std::memcpy(found.data(), memory[1], kBytes);
+  CHECK(found == numbers(0));
+  executors.clear();
+  streams.close();
+}
+
+TEST_CASE("what streams cannot do is refused when the table is made") {
+  Streams streams(2);
+  Schedule answers;
+  answers.algorithm = "asks";
+  answers.size = 2;
+  answers.steps.resize(1);
+  answers.steps[0].kind = StepKind::kSendForAnswer;
+  answers.steps[0].to = 1;
+  CHECK_THROWS_WITH(StreamExecutor(answers, streams.channels(0), streams.math(0)),
+                    "asks: a device's stream has no answers; a schedule without them is needed");
+  Schedule updates;
+  updates.algorithm = "serves";
+  updates.steps.resize(1);
+  updates.steps[0].kind = StepKind::kUpdate;
+  CHECK_THROWS_WITH(StreamExecutor(updates, streams.channels(0), streams.math(0)),
+                    "serves: a server's update runs on the host, and not on a device's stream");
+  streams.close();
+}
+
+TEST_CASE("a peer that is gone ends the giving with its name") {
+  Streams streams(2);
+  const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+  StreamExecutor executor(written(ring, 0, 2), streams.channels(0), streams.math(0));
+  StreamBinding binding;
+  binding.stream = streams.stream(0);
+  binding.in = binding.out = streams.upload(0, numbers(0));
+  binding.count = kCount;
+  executor.start(binding);
+  CHECK_FALSE(executor.advance());
+  std::thread closing([&] { streams.rank(1).transport.reset(); });
+  const Deadline deadline = Clock::now() + kPatience;
+  std::string text;
+  while (text.empty() && Clock::now() < deadline) {
+    try {
+      executor.advance();
+    } catch (const Error& error) {
+      text = error.what();
+      CHECK(error.code() == ErrorCode::kPeerLost);
+    }
+  }
+  CHECK(text.find("cannot receive from rank 1 on a stream (cuda_ipc)") != std::string::npos);
+  streams.rank(0).transport.reset();
+  closing.join();
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,65 @@
+#include "test/collectives/support/fake_device_math.h"
+
+#include <cstring>
+#include <vector>
+
+#include "transports/error.h"
+
+namespace kolo::test {
+
+void PlayedMath::begin(const std::string& function) {
+  const int code = driver_->call_other(function);
+  if (code == 0) return;
+  throw Error(ErrorCode::kSystem, kNoPeer,
+              function + " on device 0 (Played 0): the driver's error " + std::to_string(code));
+}
+
+void PlayedMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  begin("cudaMemcpyAsync");
+  written_bytes_ += bytes;
+  driver_->launch(stream, {{to, bytes}, {from, bytes}},
+                  [bytes](const auto& operands) { std::memmove(operands[0], operands[1], bytes); });
+}
+
+void PlayedMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
+                        void* stream) {
+  begin("cudaLaunchKernel");
+  const std::size_t bytes = pass.count * element_bytes(type);
+  written_bytes_ += bytes * (pass.copy == nullptr ? 1 : 2);
+  driver_->launch(stream,
+                  {{pass.out, bytes}, {pass.copy, bytes}, {pass.left, bytes}, {pass.right, bytes}},
+                  [=, count = pass.count](const auto& operands) {
+                    std::vector<std::byte> scaled;
+                    const std::byte* left = operands[2];
+                    if (scaling.factor != 1) {
+                      scaled.resize(bytes);
+                      multiply_kernel(type)(scaled.data(), left, count, scaling.factor);
+                      left = scaled.data();
+                    }
+                    reduce_kernel(type, op)(operands[0], operands[1], left, operands[3], count,
+                                            scaling.divisor);
+                  });
+}
+
+void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
+  begin("cudaLaunchKernel");
+  const std::size_t bytes = pass.count * element_bytes(type);
+  written_bytes_ += bytes;
+  driver_->launch(stream, {{pass.out, bytes}, {pass.left, bytes}},
+                  [=, count = pass.count](const auto& operands) {
+                    multiply_kernel(type)(operands[0], operands[1], count, factor);
+                  });
+}
+
+std::byte* PlayedMath::allocate(std::size_t bytes) {
+  driver_->require_beside_capture("cudaMalloc");
+  begin("cudaMalloc");
+  return driver_->make_memory(bytes, PlayedDriver::Kind::kDevice);
+}
+
+void PlayedMath::free(std::byte* memory) noexcept {
+  machine_.run();
+  driver_->free(reinterpret_cast<cuda::Address>(memory));
+}
+
+}  // namespace kolo::test

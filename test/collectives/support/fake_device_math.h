@@ -1,0 +1,37 @@
+// A device's mathematics, played: the host's kernels, in the order of a played stream.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/device_math.h"
+#include "test/transports/cuda/fake_driver.h"
+
+namespace kolo::test {
+
+class PlayedMath final : public DeviceMath {
+ public:
+  // `machine` is the driver's; it runs before memory is freed, as a device does.
+  PlayedMath(PlayedMachine& machine, std::shared_ptr<PlayedDriver> driver)
+      : machine_(machine), driver_(std::move(driver)) {}
+
+  void copy(void* to, const void* from, std::size_t bytes, void* stream) override;
+  void reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
+              void* stream) override;
+  void multiply(ElementType type, const Pass& pass, double factor, void* stream) override;
+  std::byte* allocate(std::size_t bytes) override;
+  void free(std::byte* memory) noexcept override;
+
+  // Counts a function of CUDA's runtime, which may be told to fail. Error kSystem where it does.
+  void begin(const std::string& function);
+
+  // Bytes that kernels and copies of this rank have written.
+  std::size_t written_bytes() const { return written_bytes_; }
+
+ private:
+  PlayedMachine& machine_;
+  std::shared_ptr<PlayedDriver> driver_;
+  std::size_t written_bytes_ = 0;
+};
+
+}  // namespace kolo::test

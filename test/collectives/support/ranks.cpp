@@ -1,0 +1,87 @@
+#include "test/collectives/support/ranks.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "test/support/sanitizers.h"
+#include "transports/registry.h"
+
+namespace kolo::test {
+
+namespace {
+
+// Over libraries that are not ours.
+bool is_borrowed(std::string_view transport) { return transport == "ucx" || transport == "ofi"; }
+
+}  // namespace
+
+RankOutcome outcome_of(const std::function<void()>& body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return {error.what(), error.code(), false, error.peer()};
+  } catch (const std::invalid_argument& error) {
+    return {error.what(), std::nullopt, true, kNoPeer};
+  } catch (const std::exception& error) {
+    return {error.what(), std::nullopt, false, kNoPeer};
+  }
+}
+
+std::vector<RankOutcome> run_threads(int size, const RankBody& body) {
+  const std::shared_ptr<Store> store = make_local_store();
+  std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&outcomes, &body, &store, rank] {
+      outcomes[static_cast<std::size_t>(rank)] = outcome_of([&] { body(rank, store); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+void run_ranks(int size, const std::string& transport, const CommunicatorBody& body,
+               CommunicatorOptions options) {
+  options.transport = transport;
+  const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, size, store, options);
+    body(communicator);
+  });
+  // What is no kolo::Error comes first: the others may have failed for its sake.
+  for (const bool is_fate : {false, true}) {
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      if (outcomes[rank].text.empty() || outcomes[rank].code.has_value() != is_fate) continue;
+      throw std::runtime_error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                               " over " + transport + ": " + outcomes[rank].text);
+    }
+  }
+}
+
+void expect(bool holds, std::string_view what) {
+  if (!holds) throw std::runtime_error(std::string(what));
+}
+
+// Under a sanitizer the conformance suite goes over borrowed libraries as well, and most tests of
+// the collectives, which know no transport, do not: most of the time would be theirs, and they are
+// not instrumented. Those that do say so (CMakeLists.txt).
+std::vector<std::string> transports_under_test() {
+  const char* const set = std::getenv("TEST_BORROWED");
+  const bool are_borrowed_alone = set != nullptr && std::string_view(set) == "alone";
+  std::vector<std::string> names;
+  for (const std::string_view name : transport_names()) {
+    if (!why_unusable(name).empty()) continue;  // a device that is not there
+    const bool is_wanted =
+        are_borrowed_alone ? is_borrowed(name) : !is_borrowed(name) || !kIsSanitized;
+    if (is_wanted) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::vector<int> sizes_over(const std::string& transport, std::vector<int> all,
+                            std::vector<int> few) {
+  return is_borrowed(transport) ? few : all;
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,286 @@
+// Reductions by functions of the caller's own: elements of any length, functions that commute and
+// that do not, over every transport and by every algorithm that may.
+#include "collectives/user_reduce_op.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithm_table.h"
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+
+namespace kolo::test {
+namespace {
+
+constexpr std::size_t kSegmentBytes = 1024;
+
+// x -> a x + b, in numbers that wrap; of 3, 6, 12 or 24 bytes. One after the other is such a
+// function again: associative, and not commutative.
+template <typename Number>
+struct Affine {
+  Number a = 0;
+  Number b = 0;
+  Number contributions = 0;
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+template <typename Number>
+Affine<Number> one_after_the_other(const Affine<Number>& first, const Affine<Number>& then) {
+  return {static_cast<Number>(1U * first.a * then.a),
+          static_cast<Number>(1U * first.b * then.a + then.b),
+          static_cast<Number>(first.contributions + then.contributions)};
+}
+
+template <typename Number>
+Affine<Number> sum_and_greatest(const Affine<Number>& one, const Affine<Number>& other) {
+  return {static_cast<Number>(one.a + other.a), std::max(one.b, other.b),
+          static_cast<Number>(one.contributions + other.contributions)};
+}
+
+template <typename Number>
+Affine<Number> given(int rank, std::size_t index) {
+  const auto r = static_cast<std::size_t>(rank);
+  return {static_cast<Number>(2 * ((r * 7 + index) % 50) + 1),
+          static_cast<Number>(r * 31 + index * 3 + 1), 1};
+}
+
+struct Case {
+  Collective collective = Collective::kAllReduce;
+  std::size_t count = 0;
+  bool is_in_place = false;
+  bool is_commutative = true;
+  std::string_view algorithm = {};
+  int root = 0;
+};
+
+template <typename Number>
+Affine<Number> combined(bool is_commutative, const Affine<Number>& one,
+                        const Affine<Number>& other) {
+  return is_commutative ? sum_and_greatest(one, other) : one_after_the_other(one, other);
+}
+
+template <typename Number>
+Reducer reducer_of(const Case& c) {
+  return make_reducer<Affine<Number>>(
+      [is_commutative = c.is_commutative](const auto& one, const auto& other) {
+        return combined<Number>(is_commutative, one, other);
+      },
+      c.is_commutative);
+}
+
+void call(Communicator& communicator, const Case& c, const void* in, void* out,
+          const Reducer& reducer) {
+  const CallOptions options{.algorithm = c.algorithm};
+  switch (c.collective) {
+    case Collective::kAllReduce:
+      return communicator.all_reduce(in, out, c.count, reducer, options);
+    case Collective::kReduceScatter:
+      return communicator.reduce_scatter(in, out, c.count, reducer, options);
+    case Collective::kReduce:
+      return communicator.reduce(in, out, c.count, reducer, c.root, options);
+    case Collective::kScan:
+      return communicator.scan(in, out, c.count, reducer, options);
+    case Collective::kExclusiveScan:
+      return communicator.exclusive_scan(in, out, c.count, reducer, options);
+    case Collective::kPush:
+      return communicator.push(in, out, c.count, reducer, {.everywhere = true, .servers = {}}, {},
+                               options);
+    default:
+      return communicator.push_pull(in, out, c.count, reducer, {.everywhere = true, .servers = {}},
+                                    {}, options);
+  }
+}
+
+constexpr Collective kReductions[] = {
+    Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kScan,
+    Collective::kPushPull,  Collective::kExclusiveScan, Collective::kPush};
+
+// What this rank gets: the reduction over the first `ranks` ranks of elements from `begin` on.
+struct Share {
+  int ranks = 0;
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+Share share_of(const Communicator& communicator, const Case& c) {
+  const int rank = communicator.rank();
+  const int size = communicator.size();
+  switch (c.collective) {
+    case Collective::kReduceScatter:
+    case Collective::kPush:
+      return {size, chunk_begin(c.count, size, rank), chunk_count(c.count, size, rank)};
+    case Collective::kReduce:
+      return {size, 0, rank == c.root ? c.count : 0};
+    case Collective::kScan:
+      return {rank + 1, 0, c.count};
+    case Collective::kExclusiveScan:
+      return {rank, 0, rank == 0 ? 0 : c.count};
+    default:
+      return {size, 0, c.count};
+  }
+}
+
+template <typename Number>
+void run(Communicator& communicator, const Case& c) {
+  using Element = Affine<Number>;
+  std::vector<Element> in;
+  for (std::size_t i = 0; i < c.count; ++i) in.push_back(given<Number>(communicator.rank(), i));
+  const Share share = share_of(communicator, c);
+  std::vector<Element> apart(share.count);
+  Element* out = c.is_in_place ? in.data() + share.begin : apart.data();
+  call(communicator, c, in.data(), share.count == 0 ? nullptr : out, reducer_of<Number>(c));
+  for (std::size_t i = 0; i < share.count; ++i) {
+    Element expected = given<Number>(0, share.begin + i);
+    for (int rank = 1; rank < share.ranks; ++rank) {
+      expected = combined(c.is_commutative, expected, given<Number>(rank, share.begin + i));
+    }
+    if (out[i] == expected) continue;
+    expect(false, std::string(to_string(c.collective)) + " " + std::string(c.algorithm) + " of " +
+                      std::to_string(c.count) + " elements of " + std::to_string(sizeof(Element)) +
+                      " bytes" + (c.is_in_place ? " in place" : "") +
+                      (c.is_commutative ? "" : ", not commutative") + ": element " +
+                      std::to_string(i));
+  }
+}
+
+template <typename Number>
+void run_counts(Communicator& communicator, Case c) {
+  const auto n = static_cast<std::size_t>(communicator.size());
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, n + 1, std::size_t{331}, 3 * n * 43 + 5}) {
+    for (const bool is_in_place : {false, true}) {
+      c.count = count;
+      c.is_in_place = is_in_place;
+      run<Number>(communicator, c);
+    }
+  }
+}
+
+void run_rows(Communicator& communicator) {
+  for (const Algorithm& row : algorithms()) {
+    if (!is_reduction(row.collective)) continue;
+    for (const bool is_commutative : {true, false}) {
+      if (!is_commutative && !row.is_in_order) continue;
+      Case c{row.collective, 0, false, is_commutative, row.name, communicator.size() / 2};
+      run_counts<std::uint8_t>(communicator, c);
+      run_counts<std::uint32_t>(communicator, c);
+      run_counts<std::uint64_t>(communicator, c);
+    }
+  }
+}
+
+CommunicatorOptions short_segments() {
+  CommunicatorOptions options;
+  options.segment_bytes = kSegmentBytes;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a function of the caller's reduces in every collective, by every algorithm that may") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto size = GENERATE(1, 2, 3, 5, 8);
+  run_ranks(size, transport, run_rows, short_segments());
+}
+
+TEST_CASE(
+    "what does not commute runs by an algorithm that keeps the order, unless told otherwise") {
+  const auto size = GENERATE(1, 3, 4);
+  run_ranks(size, "inproc", [](Communicator& communicator) {
+    for (const Collective collective : kReductions) {
+      run_counts<std::uint32_t>(communicator, {collective, 0, false, false, {}, 0});
+    }
+  });
+}
+
+TEST_CASE("uneven shares are reduced by a function of the caller's") {
+  run_ranks(3, "inproc", [](Communicator& communicator) {
+    const std::size_t counts[] = {5, 0, 200};
+    std::vector<Affine<std::uint32_t>> in, out(200);
+    for (std::size_t i = 0; i < 205; ++i)
+      in.push_back(given<std::uint32_t>(communicator.rank(), i));
+    const Reducer reducer = reducer_of<std::uint32_t>({.is_commutative = false});
+    communicator.reduce_scatter_v(in.data(), out.data(), counts, reducer);
+    if (communicator.rank() != 2) return;
+    Affine<std::uint32_t> expected = given<std::uint32_t>(0, 204);
+    for (int rank = 1; rank < 3; ++rank) {
+      expected = one_after_the_other(expected, given<std::uint32_t>(rank, 204));
+    }
+    expect(out[199] == expected, "the last element");
+  });
+}
+
+TEST_CASE("a server's update sees elements of a function's length") {
+  run_ranks(3, "inproc", [](Communicator& communicator) {
+    std::vector<Affine<std::uint32_t>> data(100, {1, 2, 1});
+    const bool serves = communicator.rank() == 1;
+    auto* mine = serves ? nullptr : data.data();
+    std::size_t seen = 0;
+    communicator.push_pull(
+        mine, mine, data.size(), reducer_of<std::uint32_t>({}),
+        {.everywhere = false, .servers = {1}}, [&](std::size_t first, std::span<std::byte> sums) {
+          expect(first == seen && sums.size() % 12 == 0, "whole elements, in a row");
+          seen += sums.size() / 12;
+        });
+    expect(seen == (serves ? 100U : 0U), "every element once");
+    if (!serves) expect(data[99] == Affine<std::uint32_t>{2, 2, 2}, "the sum");
+  });
+}
+
+TEST_CASE("elements lie where their alignment, up to 8 bytes, wants them") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  run_ranks(3, transport, [](Communicator& communicator) {
+    Reducer reducer;
+    reducer.element_bytes = 8;
+    reducer.combine = [](void* out, const void* left, const void* right, std::size_t count) {
+      for (const void* at : {static_cast<const void*>(out), left, right}) {
+        if (reinterpret_cast<std::uintptr_t>(at) % 8 != 0) throw std::runtime_error("misaligned");
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<std::uint64_t*>(out)[i] = static_cast<const std::uint64_t*>(left)[i] +
+                                              static_cast<const std::uint64_t*>(right)[i];
+      }
+    };
+    for (const std::size_t count : std::initializer_list<std::size_t>{1, 3, 100, 20'000}) {
+      for (const std::string_view algorithm : algorithm_names(Collective::kAllReduce)) {
+        std::vector<std::uint64_t> data(count, 1);
+        communicator.all_reduce(data.data(), data.data(), count, reducer, {.algorithm = algorithm});
+        expect(data.back() == 3, "the sum");
+      }
+    }
+  });
+}
+
+TEST_CASE("an asynchronous and a persistent operation keep their reducer") {
+  const auto has_thread = GENERATE(false, true);
+  CommunicatorOptions options;
+  options.progress_thread = has_thread;
+  run_ranks(
+      2, "inproc",
+      [](Communicator& communicator) {
+        const auto sum = [](int one, int other) { return one + other; };
+        int now = 1, later = 1, again = 1;
+        auto reducer = std::make_unique<Reducer>(make_reducer<int>(sum));
+        Work work = communicator.all_reduce_async(&now, &now, 1, *reducer);
+        Work planned = communicator.scan_async(&again, &later, 1, *reducer,
+                                               {.algorithm = {}, .is_persistent = true});
+        reducer.reset();
+        work.wait();
+        expect(now == 2, "asynchronous");
+        for (again = 1; again < 4; ++again) {
+          planned.start();
+          planned.wait();
+          expect(later == again * (communicator.rank() + 1), "persistent");
+        }
+      },
+      options);
+}
+
+}  // namespace kolo::test

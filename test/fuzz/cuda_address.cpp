@@ -1,0 +1,74 @@
+// What a rank of cuda_ipc publishes: any text, any text with its sum, and cards of which something
+// was lost or changed.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "test/fuzz/input.h"
+#include "transports/base/address_text.h"
+#include "transports/cuda/address.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+bool is_same(const cuda::Card& a, const cuda::Card& b) {
+  return a.why == b.why && a.process == b.process && a.uuid == b.uuid && a.socket == b.socket &&
+         a.token == b.token && a.segment_bytes == b.segment_bytes && a.slots == b.slots &&
+         a.device == b.device && a.ring == b.ring && a.handle.bytes == b.handle.bytes;
+}
+
+void take_text(const std::string& text) {
+  const cuda::Card card = cuda::card_from_text(text, 1);
+  require(cuda::to_text(card) == text, "a card says the same again");
+}
+
+std::string line(Input& input) {
+  const std::string taken = input.short_text();
+  return taken.substr(0, taken.find('\n'));
+}
+
+cuda::Card card_of(Input& input) {
+  cuda::Card card;
+  for (std::string* words : {&card.why, &card.process, &card.uuid, &card.socket})
+    *words = line(input);
+  card.token = input.number<std::uint64_t>();
+  card.segment_bytes = input.number<std::uint64_t>();
+  card.slots = input.number<std::int32_t>();
+  card.device = input.number<std::int32_t>();
+  card.ring = input.number<std::uint64_t>();
+  std::ranges::copy(input.take(card.handle.bytes.size()), card.handle.bytes.begin());
+  return card;
+}
+
+void take_torn(Input& input) {
+  const auto place = input.number<std::uint16_t>();
+  const char change = input.number<char>();
+  const cuda::Card card = card_of(input);
+  const std::string text = cuda::to_text(card);
+  require(is_same(cuda::card_from_text(text, 1), card), "a whole card is what it was");
+  take_text(torn(text, place, change));
+  require(false, "a torn card is refused");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  try {
+    const char kind = input.number<char>();
+    if (kind == 't') {
+      take_torn(input);
+    } else if (kind == 's') {
+      take_text(with_sum(std::string(input.take_all())));
+    } else {
+      take_text(std::string(input.take_all()));
+    }
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");
+    require(error.peer() == 1, "the error names whose card it was");
+  }
+  return 0;
+}

@@ -1,0 +1,162 @@
+// What ranks tell one another through the store, and at the opening of an operation: cards,
+// addresses, places, sizes, costs, what each has called, whom it waits for, why the job has failed;
+// and the table of KOLO_TUNING.
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "collectives/algorithms/algorithm_table.h"
+#include "collectives/engine/failure_text.h"
+#include "collectives/executor/call_header.h"
+#include "collectives/planner/costs_text.h"
+#include "collectives/planner/tuning.h"
+#include "test/fuzz/input.h"
+#include "transports/base/liveness.h"
+#include "transports/base/topology.h"
+#include "transports/error.h"
+#include "transports/shm/address.h"
+#include "transports/tcp/address.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+void take_card(const std::string& text) {
+  const tcp::Card card = tcp::card_from_text(text, 1);
+  const tcp::Card again = tcp::card_from_text(tcp::to_text(card), 1);
+  require(again.token == card.token && again.host == card.host && again.port == card.port,
+          "a card says the same again");
+  require(!card.address().empty(), "a card has an address");
+}
+
+void take_address(const std::string& text) {
+  const shm::Address address = shm::address_from_text(text, 1);
+  const shm::Address again = shm::address_from_text(shm::to_text(address), 1);
+  require(again.socket == address.socket && again.ticket[1] == address.ticket[1],
+          "an address says the same again");
+}
+
+void take_lifeline(const std::string& text) {
+  const auto address = lifeline_address_from_text(text);
+  if (!address) return;
+  const auto again = lifeline_address_from_text(to_text(*address));
+  require(again && again->unix_name == address->unix_name && again->tcp_host == address->tcp_host &&
+              again->tcp_port == address->tcp_port && again->ticket == address->ticket,
+          "a lifeline's address says the same again");
+}
+
+void take_places(const std::string& text) {
+  static const std::string own = describe_place("");
+  const Placement placement = placement_from({own, text, own}, 0);
+  require(placement.hosts.size() == 3 && placement.local_cores >= 1 && placement.local_ranks >= 2 &&
+              placement.local_index < placement.local_ranks,
+          "a placement is of all ranks");
+}
+
+// Of the first rank, of a job that is of two as this one has it.
+void take_size(const std::string& text) {
+  const auto store = make_local_store();
+  store->add("sizes said", 1);
+  store->set("size", text);
+  try {
+    require_one_size(*store, 1, 2, Clock::now());
+    require(text.find('2') != std::string::npos, "the same size is said");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kMismatch) throw;
+    require(error.peer() >= 0, "who says another size is a rank");
+  }
+}
+
+void take_costs(const std::string& text) {
+  const Costs costs = costs_from(text);
+  require(costs_from(to_text(costs)) == costs, "costs come back the same to the bit");
+}
+
+void take_tuning(const std::string& text) {
+  const TuningTable table = TuningTable::parse(text, "the table");
+  require(TuningTable::parse(table.format(), "its text").points() == table.points(),
+          "a table says the same again");
+  for (const TuningPoint& point : table.points())
+    require(table.find(point.collective, point.ranks, point.transport, point.bytes).has_value(),
+            "a point speaks for its own size");
+}
+
+void take_failure(const std::string& text) {
+  const Error failure = failure_from(text);
+  require(failure.peer() >= kNoPeer, "a failure is a rank's, or nobody's");
+  const Error again = failure_from(to_text(failure));
+  require(again.code() == failure.code() && again.peer() == failure.peer() &&
+              std::string_view(again.what()) == failure.what(),
+          "a failure says the same again");
+}
+
+void take_awaited(Input& input) {
+  const int size = input.number<std::uint8_t>();
+  const auto awaited = awaited_from(input.take_all(), size);
+  for (const Awaited& one : awaited)
+    require(one.rank >= 0 && one.rank < size, "who is waited for is a rank of the job");
+  const std::string text = to_text(awaited);
+  require(to_text(awaited_from(text, size)) == text, "who is waited for is said the same again");
+}
+
+// Two, of which the first is this rank's: a collective and an algorithm that there are.
+void take_headers(Input& input) {
+  CallHeader mine = input.number<CallHeader>();
+  const std::array known = {Collective::kAllReduce, Collective::kBroadcast, Collective::kBarrier};
+  mine.collective = known[input.below(known.size())];
+  mine.op = ReduceOp::kSum;
+  mine.type = ElementType::kFloat32;
+  CallHeader theirs = input.number<CallHeader>();
+  require(!describe(theirs).empty(), "a call has a description");
+  require(!describe_mismatch(1, theirs, 0, mine).empty(), "so has a mismatch");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  const char kind = input.number<char>();
+  try {
+    switch (kind) {
+      case 'c':
+        take_card(std::string(input.take_all()));
+        break;
+      case 'a':
+        take_address(std::string(input.take_all()));
+        break;
+      case 'l':
+        take_lifeline(std::string(input.take_all()));
+        break;
+      case 'p':
+        take_places(std::string(input.take_all()));
+        break;
+      case 's':
+        take_size(std::string(input.take_all()));
+        break;
+      case 'k':
+        take_costs(std::string(input.take_all()));
+        break;
+      case 'f':
+        take_failure(std::string(input.take_all()));
+        break;
+      case 'w':
+        take_awaited(input);
+        break;
+      case 't':
+        take_tuning(std::string(input.take_all()));
+        break;
+      default:
+        take_headers(input);
+    }
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");
+  } catch (const std::invalid_argument& error) {
+    require(kind == 't', "a table is refused in its own words");
+  }
+  return 0;
+}

@@ -1,0 +1,59 @@
+// What a rank of ucx publishes: any text, and cards of which something was lost or changed.
+#include <cstdint>
+#include <string>
+
+#include "test/fuzz/input.h"
+#include "transports/error.h"
+#include "transports/ucx/address.h"
+
+using namespace kolo;
+using namespace kolo::fuzz;
+
+namespace {
+
+bool is_same(const ucx::Card& a, const ucx::Card& b) {
+  return a.identity == b.identity && a.lifeline == b.lifeline && a.address == b.address &&
+         a.token == b.token && a.segment_bytes == b.segment_bytes && a.host_bytes == b.host_bytes;
+}
+
+void take_text(const std::string& text) {
+  const ucx::Card card = ucx::card_from_text(text, 1);
+  require(ucx::to_text(card) == text, "a card says the same again");
+}
+
+std::string line(Input& input) {
+  const std::string taken(input.take(input.number<std::uint8_t>()));
+  return taken.substr(0, taken.find('\n'));
+}
+
+void take_torn(Input& input) {
+  ucx::Card card{line(input),
+                 line(input),
+                 "",
+                 input.number<std::uint32_t>(),
+                 input.number<std::uint32_t>(),
+                 input.number<std::uint32_t>()};
+  card.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
+  const std::string text = ucx::to_text(card);
+  require(is_same(ucx::card_from_text(text, 1), card), "a whole card is what it was");
+  const auto place = input.number<std::uint16_t>();
+  const char change = input.number<char>();
+  take_text(torn(text, place, change));
+  require(false, "a torn card is refused");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  try {
+    if (input.number<char>() == 't') {
+      take_torn(input);
+    } else {
+      take_text(std::string(input.take_all()));
+    }
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");
+  }
+  return 0;
+}

@@ -1,0 +1,159 @@
+// A run that ends before its time: ranks that are killed or stopped, at whatever point, and a
+// launcher that is told to end. Nothing is left, and whoever was the cause is named.
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/train/program/program.h"
+#include "test/train/program/small_run.h"
+#include "test/train/program/started_ranks.h"
+
+namespace {
+
+using namespace kolo::test;
+
+struct Victim {
+  std::string strategy;
+  int rank;
+};
+
+// Of a ring the rank that tells the launcher how far it is, and one that does not; the server.
+Victim any_victim() { return GENERATE(Victim{"ring", 0}, Victim{"ring", 1}, Victim{"ps", 2}); }
+
+Words compare(const std::string& strategy) {
+  return {"compare", "--report", "out", "--strategies", strategy};
+}
+
+void check_killed(Program& program, const Folder& folder, const Victim& victim) {
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + SIGKILL);
+  CHECK_THAT(program.output(),
+             ContainsSubstring("kolo-train: " + victim.strategy + ": rank " +
+                               std::to_string(victim.rank) + " was killed by signal 9"));
+  const std::string said = program.output();
+  CHECK(said.find(" is gone") == said.rfind(" is gone"));  // by one of those that are left
+  const auto says_server = ContainsSubstring("rank 2 was a dedicated server");
+  if (victim.strategy == "ps") {
+    CHECK_THAT(program.output(), says_server);
+  } else {
+    CHECK_THAT(program.output(), !says_server);
+  }
+  CHECK(names_in(folder.path / "out").empty());
+  check_nothing_is_left(program, folder);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that is killed as soon as it is there ends all and is named") {
+  const Victim victim = any_victim();
+  const Folder folder;
+  Program program(folder.start(endless_training(compare(victim.strategy))));
+  kill(program.wait_for_rank(victim.rank), SIGKILL);
+  check_killed(program, folder, victim);
+}
+
+TEST_CASE("a rank that is killed in training ends all and is named") {
+  const Victim victim = any_victim();
+  const Folder folder;
+  Program program(folder.start(endless_training(compare(victim.strategy))));
+  program.wait_for(kTraining);
+  kill(program.rank_process(victim.rank), SIGKILL);
+  check_killed(program, folder, victim);
+}
+
+TEST_CASE("a rank that is killed in evaluation ends all others, and each names it") {
+  const int victim = GENERATE(0, 1, 2);  // two workers and a server
+  const Folder folder;
+  StartedRanks ranks(folder, endless_evaluation({"train", "--strategies=ps"}), 3);
+  ranks.wait_for_event(kEvaluating);
+  ranks[victim].signal(SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) {
+    const int code = ranks[rank].wait();
+    INFO("rank " << rank << ": " << ranks[rank].output());
+    CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
+    if (rank == victim) continue;
+    CHECK_THAT(ranks[rank].output(), ContainsSubstring("rank " + std::to_string(victim)));
+    CHECK_THAT(ranks[rank].output(), ContainsSubstring("is gone"));
+  }
+  for (int rank = 0; rank < 3; ++rank) check_nothing_is_left(ranks[rank], folder);
+}
+
+TEST_CASE("a rank that stops in training is named by all others once the timeout has passed") {
+  const Folder folder;
+  Words words = endless_training({"train", "--ranks=3"});
+  words.push_back("--timeout=3");
+  StartedRanks ranks(folder, words, 3);
+  ranks.wait_for_event("\"activity\":\"training\"");
+  ranks[1].signal(SIGSTOP);
+  for (const int rank : {0, 2}) {
+    const int code = ranks[rank].wait();
+    INFO("rank " << rank << ": " << ranks[rank].output());
+    CHECK(code == 1);
+    CHECK_THAT(ranks[rank].output(), ContainsSubstring("timed out after 3.0 s"));
+    CHECK_THAT(ranks[rank].output(), ContainsSubstring("is rank 1 alive"));
+  }
+  ranks[1].signal(SIGCONT);
+  const int code = ranks[1].wait();
+  INFO("rank 1: " << ranks[1].output());
+  CHECK(code == 1);
+  CHECK_THAT(ranks[1].output(), ContainsSubstring("timed out after 3.0 s"));
+  for (int rank = 0; rank < 3; ++rank) check_nothing_is_left(ranks[rank], folder);
+}
+
+TEST_CASE("a rank that stops, and with it the store that it serves, is named by all others") {
+  const Folder folder;
+  Words words = endless_training({"train", "--ranks=3"});
+  words.push_back("--timeout=3");
+  StartedRanks ranks(folder, words, 3);
+  ranks.wait_for_event("\"activity\":\"training\"");
+  ranks[0].signal(SIGSTOP);
+  std::string all;
+  for (const int rank : {1, 2}) {
+    const int code = ranks[rank].wait();
+    INFO("rank " << rank << ": " << ranks[rank].output());
+    CHECK(code == 1);
+    CHECK_THAT(ranks[rank].output(), ContainsSubstring("rank 0"));
+    all += ranks[rank].output();
+  }
+  // The first one's end may be what the second one sees: no store tells it why.
+  CHECK_THAT(all, ContainsSubstring("timed out after 3.0 s"));
+  ranks[0].signal(SIGCONT);
+  CHECK(ranks[0].wait() == 1);
+  for (int rank = 0; rank < 3; ++rank) check_nothing_is_left(ranks[rank], folder);
+}
+
+TEST_CASE("a rank that stops is ended with the others") {
+  const Folder folder;
+  Words words = endless_training(compare("ring"));
+  words.push_back("--timeout=3");
+  Program program(folder.start(words));
+  program.wait_for(kTraining);
+  kill(program.rank_process(1), SIGSTOP);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 1);
+  CHECK_THAT(program.output(), ContainsSubstring("is rank 1 alive"));
+  CHECK(names_in(folder.path / "out").empty());
+  check_nothing_is_left(program, folder);
+}
+
+TEST_CASE("a launcher that is told to end ends all ranks") {
+  const int number = GENERATE(SIGTERM, SIGINT, SIGKILL);
+  INFO("signal " << number);
+  const Folder folder;
+  Program program(folder.start(endless_training(compare("ps"))));
+  program.wait_for(kTraining);
+  program.signal(number);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + number);
+  if (number == SIGINT) CHECK_THAT(program.output(), ContainsSubstring("ps: interrupted\n"));
+  if (number == SIGTERM) {
+    CHECK_THAT(program.output(), ContainsSubstring("after signal " + std::to_string(number)));
+    CHECK_THAT(program.output(), ContainsSubstring("was passed on"));
+  }
+  CHECK(names_in(folder.path / "out").empty());
+  check_nothing_is_left(program, folder);
+}

@@ -1,0 +1,78 @@
+// What keeps ranks that somebody else starts from meeting: each of them says so, and what to do.
+#include <algorithm>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/train/program/program.h"
+#include "test/train/program/small_run.h"
+#include "test/train/program/started_ranks.h"
+
+namespace {
+
+using namespace kolo::test;
+
+Words train(const std::string& ranks, const std::string& timeout_s) {
+  Words words = small({"train", "--ranks=" + ranks});
+  words.push_back("--timeout=" + timeout_s);
+  return words;
+}
+
+// One line, which has all these parts.
+void check_says(const std::string& output, const Words& parts) {
+  INFO(output);
+  CHECK(std::count(output.begin(), output.end(), '\n') == 1);
+  for (const std::string& part : parts) CHECK_THAT(output, ContainsSubstring(part));
+}
+
+}  // namespace
+
+TEST_CASE("a port that another program has is named by the rank that was to serve there") {
+  const Folder folder;
+  const Port port(Port::Use::kTaken);
+  const Ended ended = run_program(rank_start(folder, train("2", "30"), 0, 2, port));
+  CHECK(ended.exit_code == 1);
+  check_says(ended.output, {"kolo-train: rank 0: ", "cannot listen on port " + port.number(),
+                            "another program has it, choose another port"});
+}
+
+TEST_CASE("a port where another program answers is named by the ranks that were to meet there") {
+  const Folder folder;
+  const Port port(Port::Use::kTaken);
+  const Ended ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
+  CHECK(ended.exit_code == 1);
+  check_says(ended.output,
+             {"kolo-train: rank 1: ", "127.0.0.1:" + port.number(),
+              "another program seems to own that port", "choose another MASTER_PORT"});
+}
+
+TEST_CASE("ranks that never come are named by the one that waits for them") {
+  const std::string transport = GENERATE("shm", "tcp");
+  const Folder folder;
+  const Port port(Port::Use::kKept);
+  Words words = train("3", "1");
+  words.push_back("--transport=" + transport);
+  const Ended ended = run_program(rank_start(folder, words, 0, 3, port));
+  CHECK(ended.exit_code == 1);
+  check_says(ended.output, {"kolo-train: rank 0", "ranks 1, 2", "start"});
+}
+
+TEST_CASE("a rank that never comes is named by all others") {
+  const Folder folder;
+  const Port port(Port::Use::kKept);
+  Program first(rank_start(folder, train("3", "3"), 0, 3, port));
+  Program second(rank_start(folder, train("3", "3"), 1, 3, port));
+  for (Program* program : {&first, &second}) {
+    CHECK(program->wait() == 1);
+    check_says(program->output(), {"kolo-train: rank ", "rank 2", "start"});
+    check_nothing_is_left(*program, folder);
+  }
+}
+
+TEST_CASE("a rank whose rank 0 never comes says who is missing and where it looked") {
+  const Folder folder;
+  const Port port(Port::Use::kKept);
+  const Ended ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
+  CHECK(ended.exit_code == 1);
+  check_says(ended.output, {"kolo-train: rank 1: ", "127.0.0.1:" + port.number(), "start rank 0",
+                            "correct MASTER_ADDR and MASTER_PORT"});
+}

@@ -1,0 +1,326 @@
+// Reports from records that are made up: what they contain, when they are refused, and that files
+// appear whole.
+#include "train/report/report.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "test/support/catch.h"
+#include "train/experiment/comparability.h"
+#include "train/experiment/progress_bar.h"
+#include "train/loop/metrics.h"
+#include "train/report/table.h"
+
+namespace {
+
+using namespace kolo::train;
+
+RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
+  RunRecord run;
+  run.arm = arm;
+  run.seed = seed;
+  run.formula = "so much";
+  run.terms = {{"model", "small"},
+               {"learning rate", "0.1"},
+               {"batch", "64"},
+               {"compute", "x"},
+               {"transport", "y"}};
+  run.workers = 2;
+  run.servers = servers;
+  run.counted_iterations = 2;
+  run.step_seconds = {0.5, 0.2, 0.3};
+  run.step_losses = {3, 2, 1};
+  run.epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, 1.0, 0.1}};
+  for (int rank = 0; rank < 2 + servers; ++rank) {
+    RankRecord record;
+    record.rank = rank;
+    record.is_worker = rank < 2;
+    record.images_per_second = record.is_worker ? 80 : 0;
+    record.step_seconds = 0.25;
+    record.parts = {0.01, 0.06, 0.12, 0.04, 0.015, 0.005};
+    record.forward_median = record.is_worker ? 0.0503 : 0;
+    record.bytes_sent = record.formula_sent = 1 << 20;
+    record.bytes_received = record.formula_received = 1 << 20;
+    run.ranks.push_back(record);
+  }
+  run.final_hash = "0123456789abcdef";
+  run.replica_checks = 4;
+  return run;
+}
+
+Report made_up_report() {
+  Report report;
+  report.command = "kolo-train compare";
+  report.machine = {{"cores", "2"}};
+  report.runs = {made_up_run("ring", 1, 0), made_up_run("ps", 1, 1)};
+  return report;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// A folder that is gone afterwards.
+struct Folder {
+  explicit Folder(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {}
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+}  // namespace
+
+TEST_CASE("report.json is valid and has what was measured") {
+  const auto json = nlohmann::json::parse(report_json(made_up_report()));
+  CHECK(json["format"] == "kolo-report-1");
+  REQUIRE(json["runs"].size() == 2);
+  const auto& run = json["runs"][1];
+  CHECK(run["arm"] == "ps");
+  CHECK(run["images_per_second"] == Approx(160));
+  CHECK(run["bytes_match_formula"] == true);
+  CHECK(run["ranks"].size() == 3);
+  CHECK(json["skipped_iterations"] == 1);
+  CHECK_FALSE(json.contains("incomplete"));
+  CHECK(run["step_seconds_median"] == Approx(0.25));
+  CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
+}
+
+TEST_CASE("iterations of the same work that take very different times are warned of") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) {
+    run.step_seconds.assign(31, 0.2);
+    run.counted_iterations = 30;
+  }
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  for (std::size_t i = 1; i < 10; ++i) report.runs[1].step_seconds[i] = 0.5;
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("WARNING: the iterations of ps took from 200 to 500 ms"));
+  CHECK_THAT(report_text(report), !ContainsSubstring("iterations of ring took"));
+}
+
+TEST_CASE(
+    "times that are far apart in several arms and seeds are one warning that names the arms") {
+  Report report;
+  for (const std::uint64_t seed : {1, 2}) {
+    for (const char* arm : {"ring", "ps", "ps:everywhere"}) {
+      RunRecord run = made_up_run(arm, seed, 0);
+      run.step_seconds.assign(31, 0.2);
+      run.counted_iterations = 30;
+      const std::string name = arm;
+      const double slow = name == "ps:everywhere" ? 0.2 : (seed == 2 && name == "ps" ? 0.6 : 0.5);
+      for (std::size_t i = 1; i < 10; ++i) run.step_seconds[i] = slow;
+      report.runs.push_back(run);
+    }
+  }
+  std::string warning;
+  for (const std::string& sentence : findings(report)) {
+    if (!sentence.starts_with("WARNING: the iterations")) continue;
+    CHECK(warning.empty());
+    warning = sentence;
+  }
+  CHECK_THAT(warning, ContainsSubstring("iterations of ring, seed 1, took from 200 to 500 ms; of "
+                                        "ps, seed 2, from 200 to 600 ms (10th"));
+  CHECK_THAT(warning, !ContainsSubstring("everywhere"));
+}
+
+TEST_CASE(
+    "a machine that was another for one of the runs is warned of, with both times of forward") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) {
+    run.step_seconds.assign(31, 0.2);
+    run.counted_iterations = 30;
+  }
+  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.14;
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
+  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.02;
+  const std::string warning =
+      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
+      "took 50.3 ms in ps and 58.5 ms in ring (medians); repeat it";
+  CHECK_THAT(report_text(report), ContainsSubstring(warning) && ContainsSubstring("--seeds 3"));
+  CHECK_THAT(report_markdown(report), ContainsSubstring(warning));
+  for (RankRecord& rank : report.runs[1].ranks) rank.forward_median *= 2;
+  report.runs[1].seed = 2;
+  CHECK_THAT(report_text(report), ContainsSubstring("58.5 ms in ring, seed 1 and 100.6 ms in ps, "
+                                                    "seed 2 (medians), or its dedicated servers"));
+}
+
+TEST_CASE("a record survives its way through JSON") {
+  const RunRecord run = made_up_run("ps", 3, 1);
+  CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
+  CHECK_THROWS_WITH(run_record_from("{\"arm\": 3"), ContainsSubstring("cannot be read"));
+}
+
+TEST_CASE("the table shows means and spreads over seeds, and servers only where there are some") {
+  Report report = made_up_report();
+  RunRecord faster = made_up_run("ring", 2, 0);
+  for (RankRecord& rank : faster.ranks) rank.images_per_second = 100;
+  report.runs.push_back(faster);
+  report.runs.push_back(made_up_run("ps", 2, 1));
+  const Table table = make_table(report);
+  CHECK(table.columns == std::vector<std::string>{"ring", "ps"});
+  CHECK(table.rows[0].cells[0] == "2 [2, 2]");
+  CHECK(table.rows[1].cells[0] == "180.0 [160.0, 200.0]");
+  CHECK_THAT(report_text(report), ContainsSubstring("those of 2 counted iterations"));
+  CHECK_THAT(report_text(report), ContainsSubstring("cores busy, all servers"));
+  CHECK_THAT(report_markdown(report),
+             ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
+}
+
+TEST_CASE("what is said of weights and losses is said of all seeds") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) run.final_hash = "one";
+  for (const char* arm : {"ring", "ps"}) {
+    RunRecord run = made_up_run(arm, 2, 0);
+    run.seed = report.runs.front().seed + 1;
+    run.final_hash = "another";
+    report.runs.push_back(run);
+  }
+  CHECK_THAT(report_text(report), ContainsSubstring("the same, bit for bit, in all arms"));
+  report.runs.back().final_hash = "a third";
+  report.runs.back().epochs.back().train_loss += 0.00003;
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("parameters of ps differ from those of ring") &&
+                 ContainsSubstring("of the last epoch differ by 3e-05 at most"));
+}
+
+TEST_CASE("bytes that are not those of the formula are flagged") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING: the bytes"));
+  report.runs[0].ranks[1].bytes_sent += 1000;
+  CHECK_FALSE(report.runs[0].bytes_match());
+  CHECK_THAT(report_text(report), ContainsSubstring("WARNING: the bytes"));
+}
+
+TEST_CASE(
+    "runs that differ in more than their strategy are refused, with the term and both values") {
+  std::vector<RunRecord> runs = made_up_report().runs;
+  CHECK_NOTHROW(require_comparable(runs));
+  runs[1].terms["learning rate"] = "0.2";
+  CHECK_THROWS_WITH(require_comparable(runs),
+                    ContainsSubstring("learning rate is '0.1' in 'ring' and '0.2' in 'ps'"));
+  runs[1].terms.erase("learning rate");
+  CHECK_THROWS_AS(require_comparable(runs), ComparisonRefused);
+  auto alone = made_up_report().runs;  // one worker: the ring has nobody to talk to
+  alone[0].workers = alone[1].workers = 1;
+  alone[0].terms.erase("transport");
+  CHECK_NOTHROW(require_comparable(alone));
+  alone[0].workers = 2;
+  CHECK_THROWS_AS(require_comparable(alone), ComparisonRefused);
+  runs[1].seed = 2;  // another seed may have other terms
+  CHECK_NOTHROW(require_comparable(runs));
+}
+
+TEST_CASE("what is left of a comparison says that it is not all, and why") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), !ContainsSubstring("INCOMPLETE"));
+  report.runs.pop_back();
+  report.incomplete = "ps: rank 2 was killed by signal 9";
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("INCOMPLETE") && ContainsSubstring("rank 2 was killed by signal 9"));
+  CHECK_THAT(report_markdown(report), ContainsSubstring("- INCOMPLETE"));
+  CHECK(nlohmann::json::parse(report_json(report))["incomplete"] == report.incomplete);
+}
+
+TEST_CASE("a report without plots has no links to them, and says why") {
+  Report report = made_up_report();
+  CHECK_THAT(report_markdown(report), ContainsSubstring("](bytes.png)"));
+  report.no_plots = "no plots: the script failed; to try again, run: python3 script.py out";
+  CHECK_THAT(report_markdown(report),
+             ContainsSubstring("*" + report.no_plots + "*") && !ContainsSubstring(".png"));
+}
+
+TEST_CASE("nothing is said of what one arm or one worker cannot show") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
+  CHECK_THAT(report_text(report), ContainsSubstring("replicas were compared 8 times"));
+  report.runs.pop_back();
+  CHECK_THAT(report_text(report), !ContainsSubstring("final parameters"));
+  report.runs[0].workers = 1;
+  CHECK_THAT(report_text(report), !ContainsSubstring("replicas"));
+}
+
+TEST_CASE("a folder is tried without a trace") {
+  const Folder folder("kolo_report_test_");
+  std::filesystem::create_directory(folder.path);
+  const auto below = folder.path / "made" / "for" / "this";
+  require_writable(below.string());
+  require_writable((folder.path / "made" / "").string());
+  require_writable(folder.path.string());
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("a folder in which no file can be made is refused without the name of what was tried") {
+  const Folder folder("kolo_report_test_");
+  const std::string pid = std::to_string(getpid());
+  std::filesystem::create_directories(folder.path / ("..probe-" + pid + "." + pid + ".part/full"));
+  CHECK_THROWS_WITH(require_writable(folder.path.string()),
+                    "--report: the folder '" + folder.path.string() +
+                        "' cannot be written: Is a directory; give another folder, or free it");
+}
+
+TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
+  const Folder folder("kolo_report_test_");
+  require_writable(folder.path.string());
+  std::ofstream(folder.path / "throughput.png") << "old";
+  write_report(folder.path.string(), made_up_report());
+  CHECK(nlohmann::json::parse(text_of(folder.path / "report.json"))["runs"].size() == 2);
+  CHECK(text_of(folder.path / "report.md") == report_markdown(made_up_report()));
+  CHECK_FALSE(std::filesystem::exists(folder.path / "throughput.png"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) {
+    CHECK(entry.path().extension() != ".part");
+  }
+  const std::string below_a_file = (folder.path / "report.json" / "below").string();
+  CHECK_THROWS_WITH(require_writable(below_a_file), ContainsSubstring(below_a_file));
+}
+
+TEST_CASE("the first iterations do not count for speeds, but always one does") {
+  CHECK(counted_iterations(10, 3) == 7);
+  CHECK(counted_iterations(3, 5) == 1);
+  CHECK(counted_iterations(0, 5) == 0);
+  std::vector<IterationRecord> iterations(4);
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    iterations[i].samples = 10;
+    iterations[i].wall = i < 2 ? 5.0 : 1.0;
+    iterations[i].parts[0] = 0.125;
+    iterations[i].parts[1] = 0.125;
+    settle_parts(iterations[i]);
+  }
+  const RankRecord mean = summarize(iterations, 2);
+  CHECK(mean.images_per_second == Approx(10));
+  CHECK(mean.parts[static_cast<std::size_t>(Part::other)] == Approx(0.75));
+  CHECK(mean.forward_median == 0.125);
+}
+
+TEST_CASE("a quantile lies between its neighbours") {
+  CHECK(quantile({3, 1, 2}, 0.5) == 2);
+  CHECK(quantile({1, 2}, 0.5) == Approx(1.5));
+  CHECK(quantile({}, 0.5) == 0);
+}
+
+TEST_CASE("progress fits its line and knows how far the whole is") {
+  ProgressNote note;
+  note.activity = "training";
+  note.epoch = 2;
+  note.epochs = 4;
+  note.iteration = 50;
+  note.iterations = 100;
+  CHECK(fraction_done({"ps", 1, 2}, note) == Approx(0.75));
+  const std::string line = progress_line({"ps", 1, 2}, note, 61, 200);
+  CHECK_THAT(line, ContainsSubstring(" 75 %"));
+  CHECK_THAT(line, ContainsSubstring("epoch 2/4"));
+  CHECK_THAT(line, ContainsSubstring("1:01 left"));
+  const std::string narrow = progress_line({"ps", 1, 2}, note, 61, 60);
+  CHECK_THAT(narrow, ContainsSubstring("[######..] ") && ContainsSubstring("1:01 left"));
+  CHECK(narrow.size() <= 60);
+  CHECK(progress_line({"ps", 1, 2}, note, 61, 40).size() == 40);
+  note.activity = "starting";
+  note.iteration = 0;
+  CHECK_THAT(progress_line({"ps", 1, 2}, note, -1, 200),
+             Catch::Matchers::EndsWith("ps (2/2) starting"));
+}

@@ -1,0 +1,151 @@
+// Every strategy, over threads: n workers end where one worker with the same global batches ends,
+// and move what they promise.
+#include "train/strategies/strategy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "test/collectives/support/ranks.h"
+#include "test/support/catch.h"
+#include "test/train/tiny_network.h"
+#include "train/loop/gradient_reducer.h"
+#include "train/loop/hash.h"
+
+namespace {
+
+using namespace kolo;
+using namespace kolo::train;
+using kolo::test::expect;
+
+// Global batches: uneven shares, and some that leave a worker without any.
+constexpr std::array<std::int64_t, 6> kGlobalBatches{6, 5, 7, 2, 1, 8};
+constexpr BucketSizes kSmallBuckets{256, 1024};
+
+struct Result {
+  std::vector<float> values;
+  std::size_t buckets = 0;
+};
+
+void run_backward(tensor::Network& network, train::Reducer& reducer, OrderRange share,
+                  std::int64_t global) {
+  if (share.count == 0) {
+    for (float& gradient : network.parameters().gradients()) gradient = 0;
+    reducer.all_ready();
+    return;
+  }
+  const test::Samples samples = test::make_samples(share);
+  network.forward({samples.images, samples.labels, static_cast<double>(global)},
+                  tensor::Mode::training);
+  network.backward([&](tensor::ParameterId id) { reducer.gradient_ready(id); });
+}
+
+void expect_bytes(const ExchangeRecord& record, std::size_t buckets, int workers) {
+  const double allowed = 8.0 * static_cast<double>(buckets) * workers;
+  expect(std::abs(record.moved.sent - record.formula.sent) <= allowed,
+         "bytes sent are those of the formula");
+  expect(std::abs(record.moved.received - record.formula.received) <= allowed,
+         "bytes received are those of the formula");
+}
+
+Result train_with(const std::string& arm_text, int workers, bool helps_in_backward = true) {
+  const Arm arm = parse_arms(arm_text, {}).front();
+  Result result;
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(workers));
+  std::mutex mutex;
+  test::run_ranks(workers + arm.servers, "inproc", [&](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    tensor::Parameters& parameters = network.parameters();
+    const auto buckets =
+        plan_buckets(ranges_in_arena(parameters),
+                     static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
+    const auto strategy =
+        make_strategy(arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets});
+    train::Reducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward);
+    std::int64_t begin = 0;
+    for (const std::int64_t global : kGlobalBatches) {
+      reducer.begin(0.05f);
+      if (communicator.rank() < workers) {
+        run_backward(network, reducer, share_of({begin, global}, communicator.rank(), workers),
+                     global);
+      } else {
+        reducer.all_ready();
+      }
+      expect_bytes(reducer.finish(), buckets.size(), workers);
+      begin += global;
+    }
+    const std::scoped_lock lock(mutex);
+    if (communicator.rank() < workers)
+      hashes[static_cast<std::size_t>(communicator.rank())] = hash_of(parameters.values());
+    if (communicator.rank() == 0)
+      result = {{parameters.values().begin(), parameters.values().end()}, buckets.size()};
+  });
+  for (const std::uint64_t hash : hashes) CHECK(hash == hashes[0]);
+  return result;
+}
+
+double furthest(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double distance = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    distance = std::max(distance, std::abs(double{a[i]} - double{b[i]}));
+  return distance;
+}
+
+const std::vector<std::string> kArms{"ring",
+                                     "ps",
+                                     "ps:sharded",
+                                     "ps:everywhere",
+                                     "ps:servers=3",
+                                     "ps:optimizer=server",
+                                     "ps:sharded:optimizer=server",
+                                     "ps:everywhere:optimizer=server"};
+
+}  // namespace
+
+TEST_CASE(
+    "n workers end where one worker ends, with every strategy, also with uneven and empty shares") {
+  const Result alone = train_with("ring", 1);
+  REQUIRE(alone.buckets > 2);
+  for (const std::string& arm : kArms) {
+    for (const int workers : {1, 2, 3, 4}) {
+      INFO(arm << " with " << workers << " workers");
+      CHECK(furthest(alone.values, train_with(arm, workers).values) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("two workers end with the same bits with every strategy: a sum of two has one order") {
+  const Result ring = train_with("ring", 2);
+  for (const std::string& arm : kArms) {
+    INFO(arm);
+    CHECK(train_with(arm, 2).values == ring.values);
+  }
+}
+
+TEST_CASE("whether the training thread helps in backward changes no bit") {
+  CHECK(train_with("ring", 3, true).values == train_with("ring", 3, false).values);
+}
+
+TEST_CASE("the optimizer at the server gives the bits of the optimizer at the worker") {
+  for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere"}) {
+    INFO(arm);
+    CHECK(train_with(arm, 3).values == train_with(arm + ":optimizer=server", 3).values);
+  }
+}
+
+TEST_CASE("an arm that does not fit the number of ranks is refused") {
+  test::run_ranks(2, "inproc", [](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    const Arm arm = parse_arms("ps", {}).front();
+    bool is_refused = false;
+    try {
+      make_strategy(arm, {communicator, network.parameters(), 2, {}, {}});
+    } catch (const std::invalid_argument&) {
+      is_refused = true;
+    }
+    expect(is_refused, "two workers and a server are three ranks");
+  });
+}

@@ -1,0 +1,44 @@
+// What is told to who asks for a transport that is not in this build.
+#include "transports/base/disabled_transports.h"
+
+#include <algorithm>
+#include <array>
+
+#include "test/support/catch.h"
+#include "transports/registry.h"
+
+using namespace kolo;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kNames = {"inproc", "tcp"};
+constexpr std::array<LeftOut, 2> kLeftOut = {
+    {{"pigeon", "pigeon.h was not found", "install libpigeon-dev, then configure and build again"},
+     {"drum", "KOLO_WITHOUT names it", "take it out of KOLO_WITHOUT"}}};
+
+}  // namespace
+
+TEST_CASE("who asks for a transport that was left out is told why, the way out, and the others") {
+  CHECK(refusal_of("pigeon", kNames, kLeftOut) ==
+        "transport 'pigeon' is not in this build, as pigeon.h was not found: install "
+        "libpigeon-dev, then configure and build again; this build has inproc, tcp (or auto, or "
+        "the path of a library, which has a slash: ./libx.so)");
+  CHECK_THAT(refusal_of("drum", kNames, kLeftOut),
+             StartsWith("transport 'drum' is not in this build, as KOLO_WITHOUT names it: take"));
+}
+
+TEST_CASE("a transport that nobody knows is not said to be left out") {
+  CHECK_THAT(refusal_of("pigeons", kNames, kLeftOut),
+             StartsWith("unknown transport 'pigeons': this build has inproc, tcp (or auto"));
+}
+
+TEST_CASE("what this build leaves out is none of its transports, and has a way out") {
+  const auto names = transport_names();
+  for (const LeftOut& row : left_out_transports()) {
+    INFO(row.name);
+    CHECK(std::ranges::find(names, row.name) == names.end());
+    CHECK_THAT(std::string(row.way_out), ContainsSubstring("configure and build again"));
+    CHECK_THROWS_WITH(resolve_transport(row.name), ContainsSubstring(std::string(row.way_out)));
+  }
+}

@@ -1,0 +1,134 @@
+// A lifeline tells who has ended, and nobody else.
+#include "transports/base/liveness.h"
+
+#include <poll.h>
+
+#include "test/support/catch.h"
+#include "test/transports/base/liveness_ranks.h"
+#include "transports/posix/unix_socket.h"
+
+namespace kolo {
+
+using Ranks = test::LifelineRanks;
+
+TEST_CASE("the last word of a rank comes although it is gone") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(3);
+    if (is_apart) ranks.move_apart();
+    ranks[0].join(1);
+    ranks[1].join(2);
+    ranks[1].join(0);
+    for (int i = 0; i < 100; ++i) {
+      for (const auto& each : ranks.all) each->look();
+    }
+    CHECK_FALSE(ranks[0].last_word(1));
+    ranks[1].leave_words(
+        [](int peer) { return 0x0102030405060708u + static_cast<unsigned>(peer); });
+    ranks.all[1].reset();
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1) && ranks[2].is_gone(1); }));
+    CHECK(ranks[0].last_word(1) == 0x0102030405060708u);
+    CHECK(ranks[2].last_word(1) == 0x010203040506070Au);
+  }
+}
+
+TEST_CASE("the last word comes also to who had not looked since it was called") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  ranks[1].join(0);
+  ranks[1].leave_words([](int) { return std::uint64_t{7}; });
+  ranks.all[1].reset();
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(ranks[0].last_word(1) == 7);
+}
+
+TEST_CASE("the last word comes also to who calls only when the other has ended") {
+  Ranks ranks(2);
+  ranks[1].join(0);
+  ranks[1].leave_words([](int) { return std::uint64_t{7}; });
+  ranks.all[1].reset();
+  ranks[0].join(1);
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(ranks[0].last_word(1) == 7);
+}
+
+TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(3);
+    if (is_apart) ranks.move_apart();
+    ranks[0].join(1);
+    ranks[2].join(1);
+    ranks[2].join(0);
+    for (int i = 0; i < 100; ++i) {
+      for (const auto& each : ranks.all) each->look();
+    }
+    CHECK(ranks[0].gone() == 0);
+    ranks.all[1].reset();
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1) && ranks[2].is_gone(1); }));
+    CHECK(ranks[0].gone() == 1);
+    CHECK_FALSE(ranks[2].is_gone(0));
+    CHECK_FALSE(ranks[0].is_gone(2));
+  }
+}
+
+TEST_CASE("who joins a rank that has ended before learns it") {
+  for (const bool is_apart : {false, true}) {
+    INFO((is_apart ? "over TCP" : "over unix sockets"));
+    Ranks ranks(2);
+    if (is_apart) ranks.move_apart();
+    ranks.all[1].reset();
+    ranks[0].join(1);
+    CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  }
+}
+
+TEST_CASE("who was only called learns of the end of the caller") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  CHECK(ranks.until([&] { return true; }));
+  ranks[1].look();
+  ranks.all[0].reset();
+  CHECK(ranks.until([&] { return ranks[1].is_gone(0); }));
+}
+
+TEST_CASE("the end of a rank wakes who sleeps, and what was looked at keeps nobody awake") {
+  Ranks ranks(2);
+  ranks[0].join(1);
+  for (int i = 0; i < 100; ++i) {
+    ranks[0].look();
+    ranks[1].look();
+  }
+  pollfd watched{ranks[0].descriptor(), POLLIN, 0};
+  CHECK(::poll(&watched, 1, 0) == 0);
+  ranks.all[1].reset();
+  CHECK(::poll(&watched, 1, 10'000) == 1);
+  CHECK(ranks.until([&] { return ranks[0].is_gone(1); }));
+  CHECK(::poll(&watched, 1, 0) == 0);
+}
+
+TEST_CASE("a stranger with the wrong ticket is nobody's peer") {
+  Ranks ranks(2);
+  auto stranger = posix::connect_unix(ranks[0].address().unix_name);
+  REQUIRE(stranger);
+  const std::uint64_t hello[2] = {ranks[0].address().ticket + 1, 1};
+  CHECK(posix::send_message(stranger->get(), std::as_bytes(std::span(hello))));
+  ranks[0].look();
+  stranger.reset();
+  for (int i = 0; i < 10; ++i) ranks[0].look();
+  CHECK_FALSE(ranks[0].is_gone(1));
+}
+
+TEST_CASE("an address is read as it was written; what is none is refused") {
+  const LifelineAddress address{"host", "00b1f", "fe80::1", 7, 9};
+  const auto read = lifeline_address_from_text(to_text(address));
+  REQUIRE(read);
+  CHECK(read->unix_name == "00b1f");
+  CHECK(read->tcp_host == "fe80::1");
+  CHECK(read->tcp_port == 7);
+  CHECK(read->ticket == 9);
+  for (const char* text : {"", "a b c", "a b c 70000 1", "a b c 1 x"})
+    CHECK_FALSE(lifeline_address_from_text(text));
+}
+
+}  // namespace kolo

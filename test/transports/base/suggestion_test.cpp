@@ -1,0 +1,43 @@
+// What is suggested to who has mistyped a word, or has it from another program.
+#include "transports/base/suggestion.h"
+
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+
+using namespace kolo;
+
+namespace {
+
+const std::vector<std::string> kTransports = {"inproc", "shm", "tcp"};
+const std::vector<std::string> kTypes = {"float32", "float64", "bfloat16", "int32"};
+
+}  // namespace
+
+TEST_CASE("a letter put in, left out, replaced or swapped with the next one is forgiven") {
+  for (const char* mistyped : {"smh", "shn", "sshm", "shm2", "hsm"}) {
+    INFO(mistyped);
+    CHECK(nearest_word(mistyped, kTransports) == "shm");
+  }
+  CHECK(nearest_word("inprco", kTransports) == "inproc");
+  CHECK(nearest_word("pigeon", kTransports).empty());
+  CHECK(nearest_word("hs", kTransports).empty());
+  CHECK(nearest_word("", kTransports).empty());
+}
+
+TEST_CASE("a value may be another program's word, or the first letters of one") {
+  constexpr Synonym kElsewhere[] = {{"bf16", "bfloat16"}, {"half", "float16"}};
+  CHECK(meant_word("bf16", kTypes, kElsewhere) == "bfloat16");
+  CHECK(meant_word("half", kTypes, kElsewhere).empty());  // there is no float16
+  CHECK(meant_word("float", kTypes) == "float32");
+  CHECK(meant_word("bfl", kTypes) == "bfloat16");
+  CHECK(meant_word("flaot64", kTypes) == "float64");
+  CHECK(meant_word("in", kTypes).empty());
+  CHECK(meant_word("complex", kTypes).empty());
+}
+
+TEST_CASE("a suggestion is the end of a refusal, or nothing") {
+  CHECK(did_you_mean("shm") == "; did you mean shm?");
+  CHECK(did_you_mean("").empty());
+}

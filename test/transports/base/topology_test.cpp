@@ -1,0 +1,167 @@
+// Who is where: hosts, processes and cores, from what ranks publish of themselves, and what follows
+// for the choice of a transport.
+#include "transports/base/topology.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/registry.h"
+
+namespace kolo::test {
+namespace {
+
+const std::string kHere = "machine A\nprocess 1\n0 1\n-\n\n";
+const std::string kSibling = "machine A\nprocess 2\n1 2\n-\n\n";
+const std::string kLimited = "machine A\nprocess 3\n0 1 2 3\n1.500\n\n";
+const std::string kAway = "machine B\nprocess 1\n0 1 2 3\n-\n\n";
+
+std::string playing(const std::string& place, const std::string& host_id) {
+  return place.substr(0, place.size() - 1) + host_id + "\n";
+}
+
+using Hosts = std::vector<int>;
+
+}  // namespace
+
+TEST_CASE("ranks know who shares their host, their process and their cores") {
+  const auto one = placement_from({kHere, kHere}, 1);
+  CHECK((one.is_one_process && one.is_one_host && one.local_ranks == 2 && one.local_index == 1 &&
+         one.local_cores == 2));
+  const auto two = placement_from({kHere, kSibling}, 0);
+  CHECK((!two.is_one_process && two.is_one_host && two.local_cores == 3));
+  const auto three = placement_from({kHere, kAway, kSibling}, 2);
+  CHECK((!three.is_one_host && three.local_ranks == 2 && three.local_index == 1 &&
+         three.local_cores == 3));
+  CHECK(placement_from({kLimited, kHere}, 0).local_cores == 1);
+  CHECK_THROWS_AS(placement_from({"nonsense", kHere}, 1), Error);
+  const auto own = placement_from({describe_place(), describe_place()}, 0);
+  CHECK((own.is_one_process && own.local_cores >= 1));
+}
+
+TEST_CASE("a place whose quota is no number of cores is refused") {
+  for (const char* quota : {"many", "", "-1", "-1e300", "0", "nan", "1.5x"}) {
+    INFO("quota " << quota);
+    const std::string place = "machine A\nprocess 2\n0 1\n" + std::string(quota) + "\n\n";
+    CHECK_THROWS_AS(placement_from({kHere, place}, 0), Error);
+  }
+}
+
+TEST_CASE("who says another size is named by its rank, and a text that says no size is refused") {
+  const auto answer = [](const std::string& text) {
+    const auto store = make_local_store();
+    store->add("sizes said", 1);
+    store->set("size", text);
+    try {
+      require_one_size(*store, 1, 2, Clock::now() + std::chrono::seconds(60));
+    } catch (const Error& error) {
+      return std::pair(error.code(), error.peer());
+    }
+    FAIL("it was taken: " << text);
+    return std::pair(ErrorCode::kSystem, 0);
+  };
+  CHECK(answer("0 3") == std::pair(ErrorCode::kMismatch, 0));
+  for (const char* const text : {"", "0", "two 2", "-5 3", "0 0", "0 -3", "0 2 2", "0 2x",
+                                 "0 99999999999999999999", "99999999999999999999 2"})
+    CHECK(answer(text) == std::pair(ErrorCode::kProtocol, kNoPeer));
+}
+
+TEST_CASE("hosts are numbered in the order of their first ranks, the same on every rank") {
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK(placement_from({kHere, kSibling, kHere, kLimited}, rank).hosts == Hosts{0, 0, 0, 0});
+    CHECK(placement_from({kAway, kHere, kAway, kSibling}, rank).hosts == Hosts{0, 1, 0, 1});
+  }
+  CHECK(placement_from({kAway}, 0).hosts == Hosts{0});
+  CHECK_THROWS_AS(placement_from({"nonsense", kHere}, 1), Error);
+}
+
+TEST_CASE("a machine plays several hosts, whose ranks share its cores and no memory") {
+  const std::string red = playing(kHere, "red");
+  const std::string blue = playing(kSibling, "blue");
+  const auto both = placement_from({red, blue, red}, 1);
+  CHECK(both.hosts == Hosts{0, 1, 0});
+  CHECK_FALSE(both.is_one_host);
+  CHECK((both.local_ranks == 3 && both.local_index == 1 && both.local_cores == 3));
+  const auto threads = placement_from({red, playing(kHere, "blue")}, 0);
+  CHECK_FALSE(threads.is_one_process);
+  CHECK(placement_from({red, kHere}, 0).hosts == Hosts{0, 1});
+}
+
+TEST_CASE("one name makes no host of two machines") {
+  const auto two = placement_from({playing(kHere, "red"), playing(kAway, "red")}, 0);
+  CHECK(two.hosts == Hosts{0, 1});
+  CHECK(two.local_ranks == 1);
+}
+
+// --- what a transport makes of it ---
+
+namespace {
+
+// The transport's name on rank 0 where all got one, else what rank 0 was told.
+std::string outcome_of(const std::string& transport, const std::vector<std::string>& host_ids) {
+  const std::shared_ptr<Store> store = make_local_store();
+  std::vector<std::string> outcomes(host_ids.size());
+  std::vector<std::unique_ptr<Transport>> made(host_ids.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < host_ids.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      TransportRequest request;
+      request.rank = static_cast<int>(rank);
+      request.size = static_cast<int>(host_ids.size());
+      request.store = store;
+      request.deadline = Clock::now() + std::chrono::seconds(60);
+      request.host_id = host_ids[rank];
+      try {
+        made[rank] = make_transport(transport, request);
+        outcomes[rank] = made[rank]->name();
+      } catch (const Error& error) {
+        outcomes[rank] =
+            std::string(error.code() == ErrorCode::kUnavailable ? "" : "not this: ") + error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& outcome : outcomes) CHECK(outcome == outcomes[0]);
+  return outcomes[0];
+}
+
+}  // namespace
+
+TEST_CASE("auto goes over the network between hosts that one machine plays") {
+  CHECK(outcome_of("auto", {"red", "blue", "red"}) == "tcp");
+  CHECK(outcome_of("auto", {"red", "red"}) == "inproc");
+}
+
+TEST_CASE("a transport that does not reach from host to host says so") {
+  for (const std::string transport : {"inproc", "shm"}) {
+    CHECK(outcome_of(transport, {"red", "red"}) == transport);
+    CHECK_THAT(outcome_of(transport, {"red", "red", "blue"}),
+               ContainsSubstring("rank 0 counts as host 'red', rank 2 as host 'blue'") &&
+                   ContainsSubstring(transport + " does not reach"));
+  }
+  CHECK(outcome_of("tcp", {"red", "blue"}) == "tcp");
+}
+
+TEST_CASE("a transport that joins threads only says so to another process") {
+  const auto store = make_local_store();
+  for (int rank = 0; rank < 3; ++rank) store->set("asked/" + std::to_string(rank), "inproc");
+  store->set("room", "another process\nhost\n1234 5678 ");
+  std::string said;
+  try {
+    make_transport("inproc", {1, 3, store, Clock::now() + std::chrono::seconds(60), 0, 3});
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    said = error.what();
+  }
+  CHECK(
+      said ==
+      "rank 1 is another process than rank 0: inproc joins ranks that are threads of one process; "
+      "use shm or tcp");
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,99 @@
+// What a rank publishes: read as it was written, and nothing else is read at all.
+#include "transports/cuda/address.h"
+
+#include <limits>
+
+#include "test/support/catch.h"
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using cuda::Card;
+
+namespace {
+
+Card a_card() {
+  Card card;
+  card.process = "host/boot/pid:[1] 7";
+  card.uuid = "GPU-0123";
+  card.socket = "0001f";
+  card.token = std::numeric_limits<std::uint64_t>::max();
+  card.segment_bytes = 4096;
+  card.slots = 4;
+  card.device = 3;
+  card.ring = 0x7f0000000000;
+  card.handle.bytes[1] = '\xff';
+  card.handle.bytes[2] = '\n';
+  return card;
+}
+
+bool is_refused(const std::string& text) {
+  try {
+    cuda::card_from_text(text, 5);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kProtocol && error.peer() == 5;
+  }
+  return false;
+}
+
+// A card with another text in the place of `part`, and the sum that belongs to it.
+std::string with(const std::string& part, const std::string& other) {
+  std::string text = cuda::to_text(a_card());
+  text.resize(text.rfind('\n', text.size() - 2) + 1);
+  REQUIRE(text.find(part) != std::string::npos);
+  return with_sum(text.replace(text.find(part), part.size(), other));
+}
+
+}  // namespace
+
+TEST_CASE("a card is read as it was written, whatever bytes the handle has") {
+  const Card read = cuda::card_from_text(cuda::to_text(a_card()), 0);
+  CHECK(read.why.empty());
+  CHECK(read.process == a_card().process);
+  CHECK(read.uuid == a_card().uuid);
+  CHECK(read.socket == a_card().socket);
+  CHECK(read.token == a_card().token);
+  CHECK(read.segment_bytes == 4096);
+  CHECK(read.slots == 4);
+  CHECK(read.device == 3);
+  CHECK(read.ring == a_card().ring);
+  CHECK(read.handle.bytes == a_card().handle.bytes);
+}
+
+TEST_CASE("a card that says why there is nothing else on it is read") {
+  Card card;
+  card.why = "the CUDA driver finds no device: see nvidia-smi";
+  CHECK(cuda::card_from_text(cuda::to_text(card), 0).why == card.why);
+}
+
+TEST_CASE("a card that is cut anywhere is refused, and so is one with more on it") {
+  const std::string text = cuda::to_text(a_card());
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    INFO(length);
+    CHECK(is_refused(text.substr(0, length)));
+  }
+  CHECK(is_refused(text + "x"));
+}
+
+TEST_CASE("a card of which one letter is another is refused") {
+  const std::string text = cuda::to_text(a_card());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] = other[i] == '7' ? '8' : '7';
+    INFO(i);
+    CHECK(is_refused(other));
+  }
+}
+
+TEST_CASE("a card whose sum is right is refused all the same where it is none of this version") {
+  CHECK_FALSE(is_refused(with("kolo-cuda 2", "kolo-cuda 2")));
+  CHECK(is_refused(with("kolo-cuda 2", "kolo-cuda 1")));
+  CHECK(is_refused(with("00ff0a", "00ff")));      // a handle that is too short
+  CHECK(is_refused(with("00ff0a", "00ff0a00")));  // or too long
+  CHECK(is_refused(with("00ff0a", "00fg0a")));    // or none
+  CHECK(is_refused(with("00ff0a", "00FF0A")));
+  CHECK(is_refused(with(" 4096 4 3 ", " 4096 x 3 ")));
+  CHECK(is_refused(with(" 4096 4 3 ", " -1 4 3 ")));
+  CHECK(is_refused(with(" 4096 4 3 ", " 4096 99999999999 3 ")));
+  CHECK(is_refused(with(" 4096 4 3 ", " 4096 4 ")));
+}

@@ -1,0 +1,166 @@
+// Ranks that meet over a played machine, and what all of them hear where one cannot.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/cuda/fake_ranks.h"
+#include "test/transports/store/forwarding_store.h"
+#include "transports/cuda/driver.h"
+#include "transports/cuda/peer_access.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+void check_all(const std::vector<std::string>& texts, const std::vector<std::string>& parts) {
+  for (const std::string& text : texts) {
+    for (const std::string& part : parts) CHECK_THAT(text, ContainsSubstring(part));
+  }
+}
+
+// A store out of which nobody's card comes as it was published.
+class TearingStore final : public StoreAround {
+ public:
+  using Tear = std::function<std::string(const std::string& card)>;
+  explicit TearingStore(Tear tear) : tear_(std::move(tear)) {}
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    std::string value = StoreAround::get(key, deadline);
+    return key.starts_with("card/") ? tear_(value) : value;
+  }
+
+ private:
+  const Tear tear_;
+};
+
+// Two ranks read each other's card, and nothing else goes wrong or stays.
+void check_unreadable(const TearingStore::Tear& tear) {
+  PlayedMachine machine;
+  const auto texts = errors_of(machine, 2, nullptr, std::make_shared<TearingStore>(tear));
+  REQUIRE(texts.size() == 2);
+  CHECK_THAT(texts[0], ContainsSubstring("rank 1 published an unreadable card of cuda_ipc"));
+  CHECK_THAT(texts[1], ContainsSubstring("rank 0 published an unreadable card of cuda_ipc"));
+  CHECK_THAT(texts[0], ContainsSubstring("run the same build of kolo on every rank"));
+  CHECK(machine.violations().empty());
+}
+
+}  // namespace
+
+TEST_CASE("ranks on one device, on devices of their own and in one process meet and part") {
+  for (const int devices : {1, 3}) {
+    for (const bool is_one_process : {false, true}) {
+      INFO(devices << " devices, one process: " << is_one_process);
+      PlayedMachine machine(devices);
+      auto ranks = make_played_ranks(machine, 3, [&](int rank, PlayedDriver&, auto& settings) {
+        settings.device = rank % devices;
+        if (is_one_process) settings.process = "the same";
+      });
+      CHECK(ranks[1].transport->name() == "cuda_ipc");
+      CHECK(ranks[0].driver->calls("ipc_open") == (is_one_process ? 0 : 2));
+      CHECK(ranks[0].transport->channel(1).stream() != nullptr);
+      close_together(ranks);
+      CHECK(machine.left_over().empty());
+      CHECK(machine.violations().empty());
+    }
+  }
+}
+
+TEST_CASE("a rank without a driver, a device or memory is named by all") {
+  PlayedMachine machine;
+  check_all(errors_of(machine, 3,
+                      [](int rank, PlayedDriver&, auto& settings) {
+                        if (rank == 1) settings.device = 7;
+                      }),
+            {"rank 1 cannot use cuda_ipc", "no CUDA device 7"});
+  check_all(errors_of(machine, 2,
+                      [](int rank, PlayedDriver& driver, auto&) {
+                        if (rank == 0) driver.fail("allocate", cuda::kOutOfMemory);
+                      }),
+            {"rank 0 cannot use cuda_ipc", "CUDA_ERROR_OUT_OF_MEMORY", "are free there"});
+  machine.driver_version = 10020;
+  check_all(errors_of(machine, 2, nullptr), {"version 10.2"});
+  CHECK(machine.left_over().empty());
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("devices that cannot reach each other are refused by all, and so is IPC in a container") {
+  PlayedMachine machine(2);
+  machine.peers_reach = false;
+  check_all(errors_of(machine, 2,
+                      [](int rank, PlayedDriver&, auto& settings) { settings.device = rank; }),
+            {"cannot reach device", "no peer access"});
+  check_all(
+      errors_of(machine, 2,
+                [](int rank, PlayedDriver& driver, auto&) {
+                  if (rank == 1) driver.fail("ipc_open", cuda::kNotSupported);
+                }),
+      {"rank 1 cannot use cuda_ipc", "cuIpcOpenMemHandle_v2 of rank 0's memory", "--ipc=host"});
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("who does not reach whom is said the same by all, the first pair that there is") {
+  const auto why = [](std::vector<std::string> lines) { return cuda::why_not_all_reach(lines); };
+  CHECK(why({"a b", "b a", "a b"}) == "");
+  CHECK(why({"a", "a"}) == "");
+  CHECK_THAT(why({"a b", "b"}),
+             ContainsSubstring("the device of rank 1 does not reach that of rank 0"));
+  CHECK_THAT(why({"aa b", "b a"}),
+             ContainsSubstring("the device of rank 1 does not reach that of rank 0"));
+  CHECK(why({"a", "", "b"}) == "rank 1 has no device");
+  CHECK(why({}) == "no rank has a device");
+}
+
+TEST_CASE("ranks of a process whose devices are not let at each other's memory hear of it") {
+  PlayedMachine machine(2);
+  check_all(errors_of(machine, 2,
+                      [](int rank, PlayedDriver& driver, auto& settings) {
+                        settings.device = rank;
+                        settings.process = "the same";
+                        if (rank == 1) driver.fail("enable_peer_access", 999);
+                      }),
+            {"rank 1 cannot use cuda_ipc", "cuCtxEnablePeerAccess on device 1",
+             "the driver's error 999"});
+  CHECK(machine.left_over().empty());
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("ranks that were told different sizes are told so") {
+  PlayedMachine machine;
+  check_all(errors_of(machine, 2,
+                      [](int rank, PlayedDriver&, auto& settings) {
+                        if (rank == 1) settings.segment_bytes = 8192;
+                      }),
+            {"4096", "8192", "give the same to every rank"});
+  CHECK(machine.left_over().empty());
+}
+
+TEST_CASE("whatever call of the driver fails while ranks meet, all ranks hear of it") {
+  for (const char* function : {"device_name", "device_uuid", "retain_context", "push_context",
+                               "register_host", "host_address", "ipc_handle"}) {
+    INFO(function);
+    PlayedMachine machine;
+    check_all(errors_of(machine, 2,
+                        [&](int rank, PlayedDriver& driver, auto&) {
+                          if (rank == 1) driver.fail(function, 999);
+                        }),
+              {"rank 1 cannot use cuda_ipc", "the driver's error 999"});
+    CHECK(machine.left_over().empty());
+    CHECK(machine.violations().empty());
+  }
+}
+
+TEST_CASE("a card that is empty, somebody else's, cut or changed is one that cannot be read") {
+  check_unreadable([](const std::string&) { return ""; });
+  check_unreadable([](const std::string&) { return "GET / HTTP/1.1\r\n\r\n"; });
+  check_unreadable([](const std::string& card) { return card.substr(0, card.size() / 2); });
+  check_unreadable([](const std::string& card) { return card + "0"; });
+  check_unreadable([](std::string card) {
+    card[card.find_last_of(' ') + 1] = 'z';  // in the handle
+    return card;
+  });
+  check_unreadable([](const std::string& card) {
+    return card.substr(0, card.find_last_of(' ') + 3);  // a handle of one byte
+  });
+}

@@ -1,0 +1,409 @@
+// Channels on streams that are captured into graphs: what replays carry, in which order, and how
+// they end when a peer is gone.
+#include <array>
+#include <cstring>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/cuda/fake_ranks.h"
+#include "transports/base/aligned_memory.h"
+#include "transports/cuda/bootstrap.h"
+#include "transports/cuda/captured_channel.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+constexpr std::size_t kPieces = 7;  // more than there are slots
+using Numbers = std::array<std::uint64_t, kPieces>;
+
+// Two ranks with a stream and some numbers each. A replay sends its own, adds those of the other to
+// what it has, and changes its own for the next one: so it matters which replay met which.
+struct Exchange {
+  explicit Exchange(PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce,
+                    const Adjust& adjust = nullptr)
+      : machine(1, runs), ranks(make_played_ranks(machine, 2, adjust)) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      streams[rank] = ranks[rank].driver->make_stream();
+      own[rank] = make(rank, 10 * (rank + 1));
+      sums[rank] = make(rank, 0);
+    }
+  }
+
+  std::uint64_t* make(std::size_t rank, std::uint64_t value) {
+    auto* const numbers = reinterpret_cast<std::uint64_t*>(
+        ranks[rank].driver->make_memory(sizeof(Numbers), PlayedDriver::Kind::kDevice));
+    for (std::size_t i = 0; i < kPieces; ++i) numbers[i] = value + i;
+    return numbers;
+  }
+  StreamChannel& to_other(std::size_t rank) {
+    return ranks[rank].stream_to(1 - static_cast<int>(rank));
+  }
+  void launch(std::size_t rank, cuda::Stream stream, const void* into, const void* from,
+              const std::function<void(std::uint64_t& into, std::uint64_t from)>& kernel) {
+    ranks[rank].driver->launch(stream, {{into, 8}, {from, 8}}, [kernel](const auto& operands) {
+      std::uint64_t values[2];
+      std::memcpy(&values[0], operands[0], 8);
+      std::memcpy(&values[1], operands[1], 8);
+      kernel(values[0], values[1]);
+      std::memcpy(operands[0], &values[0], 8);
+    });
+  }
+  void give(std::size_t rank, std::size_t piece, cuda::Stream stream) {
+    std::byte* const slot = to_other(rank).reserve(stream, 8);
+    REQUIRE(slot != nullptr);
+    launch(rank, stream, slot, own[rank] + piece, [](auto& into, auto from) { into = from; });
+    launch(rank, stream, own[rank] + piece, slot, [](auto& into, auto) { into = into * 3 + 1; });
+    to_other(rank).commit(stream, kPlain);
+  }
+  void take(std::size_t rank, std::size_t piece, cuda::Stream stream) {
+    const std::byte* const view = to_other(rank).view(stream, 8);
+    launch(rank, stream, sums[rank] + piece, view,
+           [](auto& into, auto from) { into = into * 5 + from; });
+    to_other(rank).release(stream);
+  }
+  // All of a batch on these two streams, two pieces ahead.
+  void enqueue(cuda::Stream const* on) {
+    for (std::size_t rank = 0; rank < 2; ++rank) to_other(rank).begin(on[rank]);
+    for (std::size_t piece = 0; piece < kPieces + 2; ++piece) {
+      for (std::size_t rank = 0; rank < 2; ++rank) {
+        if (piece < kPieces) give(rank, piece, on[rank]);
+        if (piece >= 2) take(rank, piece - 2, on[rank]);
+      }
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank) to_other(rank).drain(on[rank]);
+    for (std::size_t rank = 0; rank < 2; ++rank) to_other(rank).end(on[rank]);
+  }
+  void capture() {
+    for (std::size_t rank = 0; rank < 2; ++rank) ranks[rank].driver->capture(streams[rank]);
+    enqueue(streams);
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      graphs[rank] = ranks[rank].driver->end_capture(streams[rank]);
+  }
+  void replay(std::size_t rank) { ranks[rank].driver->replay(*graphs[rank], streams[rank]); }
+
+  // What a batch, replayed or live, makes of `expected`.
+  void expect_batch() {
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      for (std::size_t rank = 0; rank < 2; ++rank)
+        expected_sums[rank][piece] = expected_sums[rank][piece] * 5 + expected_own[1 - rank][piece];
+      for (std::size_t rank = 0; rank < 2; ++rank)
+        expected_own[rank][piece] = expected_own[rank][piece] * 3 + 1;
+    }
+  }
+  void start_expecting() {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::memcpy(expected_own[rank].data(), own[rank], sizeof(Numbers));
+      std::memcpy(expected_sums[rank].data(), sums[rank], sizeof(Numbers));
+    }
+  }
+  bool is_as_expected() const {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      if (std::memcmp(expected_own[rank].data(), own[rank], sizeof(Numbers)) != 0) return false;
+      if (std::memcmp(expected_sums[rank].data(), sums[rank], sizeof(Numbers)) != 0) return false;
+    }
+    return true;
+  }
+  void close() {
+    close_together(ranks);
+    CHECK(machine.violations().empty());
+    CHECK(machine.left_over().find("mapping") == std::string::npos);
+    CHECK(machine.left_over().find("event") == std::string::npos);
+  }
+
+  PlayedMachine machine;
+  std::vector<PlayedRank> ranks;
+  cuda::Stream streams[2] = {};
+  PlayedGraph* graphs[2] = {};
+  std::uint64_t* own[2] = {};
+  std::uint64_t* sums[2] = {};
+  Numbers expected_own[2] = {};
+  Numbers expected_sums[2] = {};
+};
+
+}  // namespace
+
+TEST_CASE("what is captured does nothing, and each replay carries what is there then") {
+  Exchange both;
+  both.capture();
+  both.start_expecting();
+  CHECK(both.is_as_expected());
+  for (int round = 0; round < 3; ++round) {
+    both.replay(round % 2 == 0 ? 0 : 1);
+    CHECK_FALSE(both.machine.run());
+    both.replay(round % 2 == 0 ? 1 : 0);
+    CHECK(both.machine.run());
+    both.expect_batch();
+    CHECK(both.is_as_expected());
+  }
+  both.close();
+}
+
+TEST_CASE("a rank that replays ahead of its peer waits, and no two replays mix") {
+  Exchange both;
+  both.capture();
+  both.start_expecting();
+  for (int i = 0; i < 3; ++i) both.replay(0);
+  CHECK_FALSE(both.machine.run());
+  for (int i = 0; i < 3; ++i) {
+    both.replay(1);
+    both.expect_batch();
+    CHECK(std::memcmp(both.sums[1], both.expected_sums[1].data(), sizeof(Numbers)) == 0);
+  }
+  CHECK(both.machine.run());
+  CHECK(both.is_as_expected());
+  both.close();
+}
+
+TEST_CASE("whatever the order in which two devices take steps, replays and live batches hold") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    Exchange both(PlayedMachine::Runs::kWhenTold);
+    std::mt19937 random(seed);
+    both.capture();
+    both.start_expecting();
+    constexpr int kRounds = 6;
+    for (int round = 0; round < kRounds; ++round) {
+      const bool is_live = random() % 3 == 0;
+      if (is_live) both.enqueue(both.streams);
+      for (std::size_t rank = 0; rank < 2 && !is_live; ++rank) both.replay(rank);
+      both.expect_batch();
+    }
+    const auto bias = random() % 9 + 1;  // one of the two is often much slower
+    for (int step = 0; step < 20'000; ++step)
+      both.machine.step(both.streams[random() % 10 < bias ? 0 : 1]);
+    CHECK(both.machine.run());
+    CHECK(both.is_as_expected());
+    both.close();
+  }
+}
+
+TEST_CASE("live batches on other streams and replays do not know of each other") {
+  Exchange both;
+  both.capture();
+  both.start_expecting();
+  cuda::Stream const others[2] = {both.ranks[0].driver->make_stream(),
+                                  both.ranks[1].driver->make_stream()};
+  both.replay(0);  // waits for rank 1
+  both.enqueue(others);
+  CHECK_FALSE(both.machine.run());
+  both.replay(1);
+  CHECK(both.machine.run());
+  CHECK(both.own[0][0] == (both.expected_own[0][0] * 3 + 1) * 3 + 1);
+  both.close();
+}
+
+TEST_CASE("two streams of one capture follow one another, and two captures share the words") {
+  Exchange both;
+  cuda::Stream others[2];
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    auto& driver = *both.ranks[rank].driver;
+    others[rank] = driver.make_stream();
+    driver.capture(both.streams[rank]);
+    cuda::Event fork = nullptr;
+    driver.create_event(&fork, 0);
+    driver.record_event(fork, both.streams[rank]);
+    driver.wait_event(others[rank], fork);
+    driver.destroy_event(fork);
+  }
+  both.enqueue(both.streams);
+  const int waits = both.ranks[0].driver->calls("wait_event");
+  both.enqueue(others);
+  CHECK(both.ranks[0].driver->calls("wait_event") == waits + 1);
+  PlayedGraph* twice[2];
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    twice[rank] = both.ranks[rank].driver->end_capture(both.streams[rank]);
+  both.capture();
+  both.start_expecting();
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      both.ranks[rank].driver->replay(*twice[rank], both.streams[rank]);
+      both.replay(rank);
+    }
+    CHECK(both.machine.run());
+    for (int i = 0; i < 3; ++i) both.expect_batch();
+    CHECK(both.is_as_expected());
+  }
+  both.close();
+}
+
+TEST_CASE("slots for captured work are made and opened once, and nothing else is") {
+  Exchange both;
+  const int made = both.ranks[0].driver->calls("allocate");
+  const int opened = both.ranks[0].driver->calls("ipc_open");
+  for (int i = 0; i < 3; ++i) both.capture();
+  CHECK(both.ranks[0].driver->calls("allocate") == made + 1);
+  CHECK(both.ranks[0].driver->calls("ipc_open") == opened + 1);
+  both.close();
+}
+
+TEST_CASE("in a capture all goes through slots, once the peer has captured as well") {
+  Exchange both;
+  both.ranks[0].driver->capture(both.streams[0]);
+  StreamChannel& out = both.to_other(0);
+  CHECK(out.why_not_captured().empty());
+  out.begin(both.streams[0]);
+  CHECK(out.reserve(both.streams[0], 8) == nullptr);
+  CHECK_FALSE(both.ranks[0].transport->arm());  // no bell rings for that
+  auto* const bytes = reinterpret_cast<std::byte*>(both.own[0]);
+  CHECK_THROWS_WITH(out.send(both.streams[0], {bytes, 8}, kPlain),
+                    ContainsSubstring("there all goes through slots"));
+  CHECK_THROWS_WITH(out.receive(both.streams[0], {bytes, 8}, kPlain),
+                    ContainsSubstring("there all goes through slots"));
+  CHECK_THROWS_WITH(out.view_sent(both.streams[0], 8),
+                    ContainsSubstring("there all goes through slots"));
+  CHECK_THROWS_AS(out.begin(both.streams[0]), std::invalid_argument);
+  both.ranks[1].driver->capture(both.streams[1]);
+  both.to_other(1).begin(both.streams[1]);
+  CHECK(out.reserve(both.streams[0], 8) != nullptr);
+  out.commit(both.streams[0], kPlain);
+  CHECK_THROWS_AS(out.reserve(both.ranks[0].driver->make_stream(), 8), std::invalid_argument);
+  both.close();
+}
+
+TEST_CASE("a replay that waits for a peer that has closed is an error with the peer, and ends") {
+  Exchange both;
+  both.capture();
+  for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
+  CHECK(both.machine.run());
+  both.replay(0);
+  std::thread closing([&] { both.ranks[1].transport.reset(); });
+  std::string said;
+  while (said.empty()) {
+    try {
+      both.ranks[0].transport->progress();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kPeerLost);
+      CHECK(error.peer() == 1);
+      said = error.what();
+    }
+  }
+  closing.join();
+  CHECK_THAT(said, ContainsSubstring("cannot replay with rank 1"));
+  CHECK_FALSE(both.machine.run());
+  auto ended = std::async(std::launch::async, [&] { both.ranks[0].transport->quiesce(); });
+  while (!both.machine.run()) std::this_thread::yield();  // the device goes on meanwhile
+  ended.get();
+  // Replays to come end as well, and touch nothing that is not there any more.
+  for (int i = 0; i < 3; ++i) both.replay(0);
+  CHECK(both.machine.run());
+  CHECK(both.machine.violations().empty());
+  both.close();
+}
+
+TEST_CASE("a peer that has replayed what this rank has, and closed, is not missed") {
+  Exchange both;
+  both.capture();
+  for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
+  CHECK(both.machine.run());
+  std::thread closing([&] { both.ranks[1].transport.reset(); });
+  for (int i = 0; i < 200; ++i) both.ranks[0].transport->progress();
+  closing.join();
+  for (int i = 0; i < 200; ++i) both.ranks[0].transport->progress();
+  both.close();
+}
+
+TEST_CASE("whatever call of the driver fails in a capture, the error names it") {
+  for (const char* function : {"capture_of", "allocate", "ipc_handle", "ipc_open",
+                               "write_short_value", "wait_value", "create_event", "record_event"}) {
+    INFO(function);
+    Exchange both;
+    for (auto& rank : both.ranks) rank.driver->fail(function, 999);
+    try {
+      both.capture();
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kSystem);
+      CHECK_THAT(error.what(), ContainsSubstring("the driver's error 999"));
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      both.ranks[rank].driver->end_capture(both.streams[rank]);
+    both.close();
+  }
+}
+
+namespace {
+
+// A captured channel whose peer is played by what the test writes into the words.
+struct OneEnd {
+  explicit OneEnd(bool is_same_process)
+      : driver(machine.process()),
+        device(driver, 0),
+        own(device, posix::SharedMemory(cuda::kBlockBytes)),
+        theirs(device, posix::SharedMemory(cuda::kBlockBytes)) {
+    link.peer = 1;
+    link.is_same_process = is_same_process;
+    link.own = own.block(0);
+    link.theirs = theirs.block(0);
+    link.own_words = own.address(0);
+    link.their_words = theirs.address(0);
+    link.segment_bytes = 4096;
+  }
+
+  void offer(std::byte* memory, std::size_t bytes) {
+    link.own->captured_slots = {0, reinterpret_cast<std::uint64_t>(memory), bytes, 0, {}};
+    link.own->has_captured_slots.store(1, std::memory_order_release);
+  }
+
+  PlayedMachine machine;
+  std::shared_ptr<PlayedDriver> driver;
+  cuda::Device device;
+  cuda::RegisteredWords own;
+  cuda::RegisteredWords theirs;
+  cuda::Link link;
+};
+
+}  // namespace
+
+TEST_CASE("slots for captured work are as long as the driver says, whatever their peer does") {
+  OneEnd end(false);
+  const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
+  const auto peer = end.machine.process();
+  const cuda::Device peers_device(peer, 0);
+  std::byte* const memory = peers_device.allocate(wanted - 1);
+  cuda::CapturedChannel channel(end.device, end.link);
+  cuda::Stream const stream = end.driver->make_stream();
+  end.driver->capture(stream);
+  channel.begin(stream, 1);
+  end.link.own->captured_slots = {0, reinterpret_cast<std::uint64_t>(memory), wanted, 0,
+                                  peers_device.export_memory(memory)};
+  end.link.own->has_captured_slots.store(1, std::memory_order_release);
+  CHECK_THROWS_WITH(channel.reserve(),
+                    ContainsSubstring("rank 1 offers memory of") &&
+                        ContainsSubstring("the driver has " + std::to_string(wanted - 1)));
+  CHECK(end.driver->calls("ipc_close") == 1);
+  end.driver->end_capture(stream);
+  peers_device.free(memory);
+}
+
+TEST_CASE("slots for captured work that a peer offers too short are neither opened nor used") {
+  for (const bool is_same_process : {false, true}) {
+    INFO("one process: " << is_same_process);
+    OneEnd end(is_same_process);
+    const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
+    std::byte* const memory = end.driver->make_memory(wanted, PlayedDriver::Kind::kDevice);
+    cuda::CapturedChannel channel(end.device, end.link);
+    cuda::Stream const stream = end.driver->make_stream();
+    end.driver->capture(stream);
+    channel.begin(stream, 1);
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{4096}, wanted - 1}) {
+      end.offer(memory, bytes);
+      try {
+        channel.reserve();
+        FAIL("no error");
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::kProtocol);
+        CHECK(error.peer() == 1);
+        CHECK_THAT(error.what(), ContainsSubstring("rank 1 offers " + std::to_string(bytes)));
+      }
+    }
+    CHECK(end.driver->calls("ipc_open") == 0);
+    end.offer(memory, wanted);
+    if (is_same_process) CHECK(channel.reserve() == memory);
+    end.driver->end_capture(stream);
+  }
+}

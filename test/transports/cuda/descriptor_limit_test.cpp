@@ -1,0 +1,78 @@
+// Ranks of cuda_ipc that meet while the process has no file descriptor left.
+#include <memory>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/cuda/fake_peer.h"
+#include "test/transports/support/descriptor_limit.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that is called") {
+  PlayedMachine machine;
+  const auto store = make_local_store();
+  MeetingRank rank(machine, store);
+  PlayedPeer peer(store, rank.driver());
+  const posix::Descriptor call = peer.take_call();
+  PlayedPeer::say(call, peer.token_of_rank_0());
+  const auto strangers = silent_crowd(peer.door(), 8);
+  peer.come();
+  {
+    const NoMoreDescriptors scarce;
+    peer.say_hello();
+    CHECK(peer.answer() == peer.own_token());
+  }
+  CHECK(is_hung_up(strangers.front()));
+  peer.say_mapped();
+  CHECK(rank.met().peers[1].accepted.is_open());
+}
+
+TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
+  PlayedMachine machine;
+  const auto store = make_local_store();
+  MeetingRank rank(machine, store);
+  PlayedPeer peer(store, rank.driver(), PlayedPeer::Queue::kFull);  // rank 0 calls time and again
+  const auto strangers = silent_crowd(peer.door(), 8);
+  {
+    const NoMoreDescriptors scarce;
+    std::vector<posix::Descriptor> taken;  // what rank 0 has closed between two calls
+    until(
+        [&] {
+          taken.emplace_back(::dup(0));
+          return is_hung_up(strangers.front());
+        },
+        "a stranger's descriptor is used");
+  }
+  peer.empty_queue();
+  const posix::Descriptor call = peer.take_call();
+  CHECK(PlayedPeer::hear(call).first.token == peer.own_token());
+  PlayedPeer::say(call, peer.token_of_rank_0());
+  peer.come();
+  peer.say_hello();
+  CHECK(peer.answer() == peer.own_token());
+  peer.say_mapped();
+  CHECK(rank.met().peers[1].called.is_open());
+}
+
+TEST_CASE("a rank of cuda_ipc that has no descriptor left to meet with says so") {
+  PlayedMachine machine;
+  const auto store = make_local_store();
+  MeetingRank rank(machine, store);
+  PlayedPeer peer(store, rank.driver());
+  const posix::Descriptor call = peer.take_call();
+  PlayedPeer::say(call, peer.token_of_rank_0());
+  peer.come();
+  silent_crowd(peer.door(), 0);  // it is let in, and silent
+  const NoMoreDescriptors scarce;
+  peer.say_hello();
+  try {
+    rank.met();
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: no file descriptor is left") &&
+                                 ContainsSubstring("ulimit -n") && ContainsSubstring("cuda_ipc"));
+  }
+}

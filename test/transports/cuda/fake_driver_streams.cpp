@@ -1,0 +1,171 @@
+// The played driver's streams and events.
+#include <atomic>
+#include <cstring>
+
+#include "test/transports/cuda/fake_driver_internals.h"
+
+namespace kolo::test {
+
+using cuda::Address;
+
+namespace {
+
+std::uint64_t load(std::byte* word) {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(word))
+      .load(std::memory_order_acquire);
+}
+
+template <typename Value>
+void store(std::byte* word, Value value) {
+  std::atomic_ref<Value>(*reinterpret_cast<Value*>(word)).store(value, std::memory_order_release);
+}
+
+}  // namespace
+
+int PlayedDriver::create_stream(cuda::Stream* stream, unsigned, int) {
+  KOLO_ENTER("create_stream")
+  if (played::pushed_device() < 0) return cuda::kInvalidContext;
+  PlayedStream* const made = add_stream(played::pushed_device());
+  made->is_created = true;
+  *stream = made;
+  return 0;
+}
+
+int PlayedDriver::destroy_stream(cuda::Stream stream) {
+  KOLO_ENTER("destroy_stream")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) {
+    violate("a stream destroyed twice");
+    return cuda::kInvalidHandle;
+  }
+  queue->is_destroyed = true;
+  return 0;
+}
+
+int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
+  KOLO_ENTER("copy")
+  PlayedStream* const queue = stream_here(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  give(*queue, [this, to, from, bytes] {
+    std::byte* const into = resolve(to, bytes, "copy to");
+    const std::byte* const source = resolve(from, bytes, "copy from");
+    if (into != nullptr && source != nullptr) std::memmove(into, source, bytes);
+    return true;
+  });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& operands,
+                          Kernel kernel) {
+  const std::lock_guard lock(machine_.mutex_);
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return;
+  give(*queue, [this, operands, kernel = std::move(kernel)] {
+    std::vector<std::byte*> found;
+    for (const Operand& operand : operands) {
+      if (operand.at != nullptr) {
+        found.push_back(resolve(played::address_of(operand.at), operand.bytes, "a kernel"));
+        if (found.back() == nullptr) return true;
+      } else {
+        found.push_back(nullptr);
+      }
+    }
+    kernel(found);
+    return true;
+  });
+  machine_.run_if_at_once();
+}
+
+int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+  KOLO_ENTER("wait_value")
+  PlayedStream* const queue = stream_here(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  give(*queue, [this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "wait for a word");
+    return at == nullptr || static_cast<std::int64_t>(load(at) - value) >= 0;
+  });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+  KOLO_ENTER("write_value")
+  PlayedStream* const queue = stream_here(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  give(*queue, [this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "write a word");
+    if (at != nullptr) store(at, value);
+    return true;
+  });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
+  KOLO_ENTER("write_short_value")
+  PlayedStream* const queue = stream_here(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  give(*queue, [this, word, value] {
+    std::byte* const at = resolve(word, sizeof(value), "write a word");
+    if (at != nullptr) store(at, value);
+    return true;
+  });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::create_event(cuda::Event* event, unsigned) {
+  KOLO_ENTER("create_event")
+  all_events_.push_back(std::make_unique<Event>());
+  events_.insert(all_events_.back().get());
+  *event = all_events_.back().get();
+  return 0;
+}
+
+int PlayedDriver::destroy_event(cuda::Event event) {
+  KOLO_ENTER("destroy_event")
+  if (events_.erase(static_cast<Event*>(event)) == 0) violate("an event destroyed twice");
+  return 0;
+}
+
+int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
+  KOLO_ENTER("record_event")
+  PlayedStream* const queue = stream_here(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  auto* const recorded = static_cast<Event*>(event);
+  recorded->capture = queue->capture == nullptr ? 0 : queue->capture->number;
+  if (queue->capture != nullptr) return 0;
+  const std::uint64_t number = ++recorded->recorded;
+  give(*queue, [recorded, number] {
+    recorded->done = number;
+    return true;
+  });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+int PlayedDriver::query_event(cuda::Event event) {
+  KOLO_ENTER("query_event")
+  machine_.run_if_at_once();
+  const auto* const queried = static_cast<Event*>(event);
+  if (queried->capture != 0) {
+    violate("query_event of what was captured");
+    return played::kCapturedEvent;
+  }
+  return queried->done == queried->recorded ? 0 : cuda::kNotReady;
+}
+
+int PlayedDriver::wait_event(cuda::Stream stream, cuda::Event event) {
+  KOLO_ENTER("wait_event")
+  PlayedStream* const queue = stream_of(stream);
+  if (queue == nullptr) return cuda::kInvalidHandle;
+  const auto* const waited = static_cast<Event*>(event);
+  if (queue->capture != nullptr || waited->capture != 0) return wait_in_capture(*queue, *waited);
+  const std::uint64_t number = waited->recorded;
+  give(*queue, [waited, number] { return waited->done >= number; });
+  machine_.run_if_at_once();
+  return 0;
+}
+
+}  // namespace kolo::test

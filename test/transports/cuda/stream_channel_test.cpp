@@ -1,0 +1,366 @@
+// Channels on streams, over a played machine: what comes, in which order, and what nobody waits
+// for.
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/cuda/fake_ranks.h"
+#include "transports/error.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using Kind = PlayedDriver::Kind;
+
+namespace {
+
+// Two ranks with a stream each, played in turn by one thread.
+struct Pair {
+  explicit Pair(Adjust adjust = nullptr) : ranks(make_played_ranks(machine, 2, adjust)) {
+    for (std::size_t i = 0; i < 2; ++i) streams[i] = ranks[i].driver->make_stream();
+    begin();
+  }
+  ~Pair() { close(); }
+
+  StreamChannel& to_other(std::size_t rank) {
+    return ranks[rank].stream_to(1 - static_cast<int>(rank));
+  }
+  void begin() {
+    for (std::size_t i = 0; i < 2; ++i) to_other(i).begin(streams[i]);
+  }
+  void end() {
+    for (std::size_t i = 0; i < 2; ++i) to_other(i).end(streams[i]);
+  }
+  void close() { close_together(ranks); }
+
+  std::byte* memory(std::size_t rank, std::size_t bytes, int seed, Kind kind = Kind::kDevice) {
+    std::byte* const made = ranks[rank].driver->make_memory(bytes, kind);
+    for (std::size_t i = 0; i < bytes; ++i)
+      made[i] = static_cast<std::byte>(static_cast<int>(i % 251) + seed);
+    return made;
+  }
+
+  PlayedMachine machine;
+  std::vector<PlayedRank> ranks;
+  cuda::Stream streams[2] = {};
+};
+
+bool is_equal(const std::byte* one, const std::byte* other, std::size_t bytes) {
+  return std::memcmp(one, other, bytes) == 0;
+}
+
+std::optional<Error> error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("slots carry segments in order, and the sender's stream waits for credit, not its host") {
+  Pair pair;
+  StreamChannel& out = pair.to_other(0);
+  StreamChannel& in = pair.to_other(1);
+  CHECK(out.capabilities().segment_memory == MemoryKind::kCuda);
+  std::byte* const numbers = pair.memory(0, 64 * 20, 0);
+  for (std::size_t i = 0; i < 20; ++i) {
+    std::byte* const slot = out.reserve(pair.streams[0], 64);
+    pair.ranks[0].driver->copy(reinterpret_cast<cuda::Address>(slot),
+                               reinterpret_cast<cuda::Address>(numbers + 64 * i), 64,
+                               pair.streams[0]);
+    out.commit(pair.streams[0], kPlain);
+  }
+  CHECK_FALSE(pair.machine.run());  // 4 are there, 16 wait
+  std::byte* const into = pair.memory(1, 64 * 20, 99);
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::byte* const segment = in.view(pair.streams[1], 64);
+    pair.ranks[1].driver->copy(reinterpret_cast<cuda::Address>(into + 64 * i),
+                               reinterpret_cast<cuda::Address>(segment), 64, pair.streams[1]);
+    in.release(pair.streams[1]);
+  }
+  CHECK(pair.machine.run());
+  CHECK(is_equal(into, numbers, 64 * 20));
+  const auto& counts = pair.ranks[1].transport->channel(0).statistics();
+  CHECK(counts.bytes_received == 64 * 20);
+  CHECK(counts.segments_received == 20);
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
+TEST_CASE("who receives first enqueues a wait, and its host goes on") {
+  Pair pair;
+  const std::byte* const segment = pair.to_other(1).view(pair.streams[1], 8);
+  CHECK(segment != nullptr);
+  pair.to_other(1).release(pair.streams[1]);
+  CHECK_FALSE(pair.machine.run());
+  pair.to_other(0).reserve(pair.streams[0], 8);
+  pair.to_other(0).commit(pair.streams[0], kPlain);
+  CHECK(pair.machine.run());
+  pair.end();
+}
+
+TEST_CASE("memory goes straight from where it lies, whole, and is opened once") {
+  Pair pair;
+  constexpr std::size_t kBytes = 100'000;
+  std::byte* const from = pair.memory(0, 2 * kBytes, 0);
+  std::byte* const into = pair.memory(1, kBytes, 50);
+  CHECK_FALSE(pair.to_other(1).receive(pair.streams[1], {into, kBytes}, kPlain));
+  CHECK_FALSE(pair.ranks[1].transport->arm());  // no bell would ring
+  const int copies = pair.ranks[0].driver->calls("copy");
+  for (std::size_t i = 0; i < 10; ++i) {
+    REQUIRE(pair.to_other(0).send(pair.streams[0], {from + i, kBytes}, kPlain));
+    REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, kBytes}, kPlain));
+    CHECK(pair.machine.run());
+    CHECK(is_equal(into, from + i, kBytes));
+  }
+  CHECK(pair.ranks[0].driver->calls("copy") == copies);
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 2);  // the slots', and this one
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
+TEST_CASE("memory that cannot be exported goes through the slots, and arrives the same") {
+  for (const Kind kind : {Kind::kManaged, Kind::kVirtual, Kind::kPool}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096},
+                                    std::size_t{4097}, std::size_t{50'000}}) {
+      INFO(static_cast<int>(kind) << ", " << bytes << " bytes");
+      Pair pair;
+      std::byte* const from = pair.memory(0, bytes + 1, 3, kind);
+      std::byte* const into = pair.memory(1, bytes + 1, 50);
+      REQUIRE(pair.to_other(0).send(pair.streams[0], {from, bytes}, kPlain));
+      REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, bytes}, kPlain));
+      CHECK(pair.machine.run());
+      CHECK(is_equal(into, from, bytes));
+      REQUIRE(pair.to_other(0).send(pair.streams[0], {from, bytes}, kPlain));
+      const std::byte* const seen = pair.to_other(1).view_sent(pair.streams[1], bytes);
+      REQUIRE(seen != nullptr);
+      CHECK(pair.machine.run());
+      CHECK(is_equal(seen, from, bytes));
+      pair.to_other(1).release(pair.streams[1]);
+      pair.end();
+      pair.close();
+      CHECK(pair.machine.violations().empty());
+    }
+  }
+}
+
+TEST_CASE("drain makes the stream wait until the peer has read what was lent") {
+  Pair pair;
+  std::byte* const from = pair.memory(0, 64, 0);
+  pair.to_other(0).drain(pair.streams[0]);
+  CHECK(pair.machine.run());
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 64}, kPlain));
+  pair.to_other(0).drain(pair.streams[0]);
+  CHECK_FALSE(pair.machine.run());
+  const std::byte* const seen = pair.to_other(1).view_sent(pair.streams[1], 64);
+  REQUIRE(seen != nullptr);
+  CHECK(is_equal(seen, from, 64));
+  CHECK_FALSE(pair.machine.run());
+  pair.to_other(1).release(pair.streams[1]);
+  CHECK(pair.machine.run());
+  pair.end();
+}
+
+TEST_CASE("announcements are bounded: the host is told not now, and to come again") {
+  Pair pair;
+  std::byte* const from = pair.memory(0, 64, 0);
+  int sent = 0;
+  while (pair.to_other(0).send(pair.streams[0], {from, 64}, kPlain)) ++sent;
+  CHECK(sent == 32);
+  std::byte* const into = pair.memory(1, 64, 0);
+  CHECK(pair.to_other(1).receive(pair.streams[1], {into, 64}, kPlain));
+  CHECK(pair.to_other(0).send(pair.streams[0], {from, 64}, kPlain));
+  for (int i = 0; i < 32; ++i)
+    REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, 64}, kPlain));
+  CHECK(pair.machine.run());
+  pair.end();
+}
+
+TEST_CASE("memory freed and allocated anew at its address is opened anew, and the old one closed") {
+  Pair pair;
+  std::byte* const from = pair.memory(0, 4096, 0);
+  std::byte* const into = pair.memory(1, 4096, 9);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 4096}, kPlain));
+    REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, 4096}, kPlain));
+    pair.end();
+    pair.begin();
+    pair.ranks[0].driver->replace(from);
+  }
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 4);  // the slots' and three
+  CHECK(pair.ranks[1].driver->calls("ipc_close") == 2);
+  pair.end();
+}
+
+TEST_CASE("what lies where a stream still reads is not received before the stream has read") {
+  Pair pair;
+  std::byte* const from = pair.memory(0, 4096, 0);
+  std::byte* const into = pair.memory(1, 4096, 9);
+  pair.machine.run_when_told();
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 4096}, kPlain));
+  REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, 4096}, kPlain));
+  pair.end();
+  pair.begin();
+  pair.ranks[0].driver->replace(from);
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 4096}, kPlain));
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(pair.to_other(1).receive(pair.streams[1], {into, 4096}, kPlain));
+    CHECK(pair.to_other(1).view_sent(pair.streams[1], 4096) == nullptr);
+    CHECK_FALSE(pair.ranks[1].transport->arm());
+  }
+  CHECK(pair.machine.run());
+  CHECK(pair.to_other(1).view_sent(pair.streams[1], 4096) != nullptr);
+  pair.to_other(1).release(pair.streams[1]);
+  CHECK(pair.machine.run());
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 3);  // the slots' and two
+  CHECK(pair.ranks[1].driver->calls("ipc_close") == 1);
+  pair.machine.run_at_once();
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
+TEST_CASE("a batch on another stream waits for the last one, whose stream may be gone") {
+  Pair pair;
+  pair.to_other(1).view(pair.streams[1], 8);
+  pair.to_other(1).release(pair.streams[1]);
+  pair.end();
+  pair.ranks[1].driver->destroy_stream(pair.streams[1]);
+  pair.streams[1] = pair.ranks[1].driver->make_stream();
+  pair.begin();
+  CHECK_FALSE(pair.machine.run());  // the new stream waits for the event
+  pair.to_other(0).reserve(pair.streams[0], 8);
+  pair.to_other(0).commit(pair.streams[0], kPlain);
+  CHECK(pair.machine.run());
+  pair.end();
+}
+
+TEST_CASE("wrong calls on a stream are the caller's errors") {
+  Pair pair;
+  StreamChannel& out = pair.to_other(0);
+  const cuda::Stream other = pair.ranks[0].driver->make_stream();
+  CHECK_THROWS_AS(out.begin(pair.streams[0]), std::invalid_argument);
+  CHECK_THROWS_AS(out.reserve(other, 8), std::invalid_argument);
+  CHECK_THROWS_AS(out.commit(pair.streams[0], kPlain), std::invalid_argument);
+  CHECK_THROWS_AS(out.release(pair.streams[0]), std::invalid_argument);
+  CHECK_THROWS_AS(out.reserve(pair.streams[0], 4097), std::invalid_argument);
+  std::byte on_host[8] = {};
+  CHECK_THROWS_WITH(out.send(pair.streams[0], on_host, kPlain),
+                    ContainsSubstring("host memory that no device reaches"));
+  CHECK_THROWS_WITH(out.receive(pair.streams[0], on_host, kPlain),
+                    ContainsSubstring("host memory that no device reaches"));
+  pair.end();
+  CHECK_THROWS_AS(out.reserve(pair.streams[0], 8), std::invalid_argument);
+  pair.begin();
+  REQUIRE(out.send(pair.streams[0], {pair.memory(0, 64, 0), 64}, kPlain));
+  const auto error = error_of([&] {
+    pair.to_other(1).receive(pair.streams[1], {pair.memory(1, 32, 0), 32}, kPlain);
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kMismatch);
+  CHECK_THAT(error->what(), ContainsSubstring("rank 0 sends 64 bytes"));
+  CHECK_THROWS_WITH(pair.to_other(1).view(pair.streams[1], 8), ContainsSubstring("sends 64 bytes"));
+}
+
+TEST_CASE("device memory is exported and mapped, and host memory is not") {
+  Pair pair;
+  std::byte* const memory = pair.memory(0, 4096, 5);
+  const MemoryHandle handle = pair.ranks[0].transport->export_memory(memory + 16, 64);
+  std::byte* const mapped = pair.ranks[1].transport->channel(0).map(handle);
+  REQUIRE(mapped != nullptr);
+  CHECK(is_equal(mapped, memory + 16, 64));
+  CHECK(pair.ranks[0].transport->export_memory(&pair, 8).bytes.empty());
+  CHECK(pair.ranks[1].transport->channel(0).map({"nothing"}) == nullptr);
+  pair.end();
+}
+
+TEST_CASE("quiesce frees a stream that waits for a peer, and every call says so afterwards") {
+  Pair pair;
+  pair.to_other(1).view(pair.streams[1], 8);
+  pair.to_other(1).release(pair.streams[1]);
+  pair.to_other(1).end(pair.streams[1]);
+  std::thread closing([&] { pair.ranks[1].transport->quiesce(); });
+  const auto lost = error_of([&] {
+    const auto until = Clock::now() + std::chrono::seconds(60);
+    while (Clock::now() < until) pair.ranks[0].transport->progress();
+  });
+  REQUIRE(lost);
+  CHECK(lost->code() == ErrorCode::kPeerLost);
+  CHECK(lost->peer() == 1);
+  CHECK_THAT(lost->what(), ContainsSubstring("while its streams were at work"));
+  pair.ranks[0].transport->quiesce();
+  closing.join();
+  const auto closed = error_of([&] { pair.to_other(1).view(pair.streams[1], 8); });
+  REQUIRE(closed);
+  CHECK(closed->code() == ErrorCode::kAborted);
+  pair.close();
+  CHECK(pair.machine.run());
+  CHECK(pair.machine.violations().empty());
+}
+
+TEST_CASE("what a rank sent before it was done is read after it, and more is a lost peer") {
+  Pair pair;
+  std::byte* const slot = pair.to_other(0).reserve(pair.streams[0], 8);
+  const std::byte* const eight = pair.memory(0, 8, 77);
+  pair.ranks[0].driver->copy(reinterpret_cast<cuda::Address>(slot),
+                             reinterpret_cast<cuda::Address>(eight), 8, pair.streams[0]);
+  pair.to_other(0).commit(pair.streams[0], kPlain);
+  pair.to_other(0).end(pair.streams[0]);
+  std::thread closing([&] { pair.ranks[0].transport.reset(); });
+  const std::byte* const seen = pair.to_other(1).view(pair.streams[1], 8);
+  CHECK(is_equal(seen, eight, 8));
+  pair.to_other(1).release(pair.streams[1]);
+  pair.to_other(1).end(pair.streams[1]);
+  const auto lost = error_of([&] {
+    const auto until = Clock::now() + std::chrono::seconds(60);
+    while (Clock::now() < until) {
+      pair.to_other(1).begin(pair.streams[1]);
+      pair.to_other(1).reserve(pair.streams[1], 0);
+      pair.to_other(1).commit(pair.streams[1], kPlain);
+      pair.to_other(1).end(pair.streams[1]);
+      pair.ranks[1].transport->progress();
+    }
+  });
+  REQUIRE(lost);
+  CHECK_THAT(lost->what(), ContainsSubstring("it has closed its transport"));
+  pair.ranks[1].transport->quiesce();
+  closing.join();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
+TEST_CASE(
+    "whatever call of the driver fails on a stream, the error names it and the end is clean") {
+  for (const char* function : {"wait_value", "write_value", "copy", "ipc_open", "record_event",
+                               "pointer_attribute", "capture_of", "create_stream", "wait_event"}) {
+    INFO(function);
+    // An event that could not be recorded is never seen to be done: the end waits this long.
+    Pair pair([](int, PlayedDriver&, CudaIpcSettings& settings) {
+      settings.patience = std::chrono::milliseconds(200);
+    });
+    pair.end();
+    std::byte* const from = pair.memory(0, 10'000, 0, Kind::kPool);
+    std::byte* const straight = pair.memory(0, 64, 0);
+    std::byte* const into = pair.memory(1, 10'000, 0);
+    for (auto& rank : pair.ranks) rank.driver->fail(function, 999);
+    const auto error = error_of([&] {
+      pair.begin();
+      for (int i = 0; i < 8; ++i) {
+        pair.to_other(0).send(pair.streams[0], {straight, 64}, kPlain);
+        pair.to_other(1).receive(pair.streams[1], {into, 64}, kPlain);
+      }
+      pair.to_other(0).send(pair.streams[0], {from, 10'000}, kPlain);
+      pair.to_other(1).receive(pair.streams[1], {into, 10'000}, kPlain);
+      pair.end();
+    });
+    REQUIRE(error);
+    CHECK_THAT(error->what(), ContainsSubstring("the driver's error 999"));
+    pair.close();
+    CHECK(pair.machine.violations().empty());
+  }
+}

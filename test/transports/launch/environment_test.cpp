@@ -1,0 +1,290 @@
+// Who a process is and where its ranks meet, as the environment says it.
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/store/store_table.h"
+#include "test/transports/support/environment.h"
+#include "transports/error.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/socket.h"
+#include "transports/settings.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+TEST_CASE("a process that nobody launched is alone") {
+  const Environment environment({});
+  const auto who = launch_environment();
+  CHECK((who.rank == 0 && who.size == 1 && who.local_rank == 0 && who.local_size == 1));
+  CHECK(store_from_environment(who, in_seconds(1)) != nullptr);
+}
+
+TEST_CASE("a launcher's environment says who this is") {
+  const Environment environment(
+      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}});
+  const auto who = launch_environment();
+  CHECK((who.rank == 5 && who.size == 8 && who.local_rank == 1 && who.local_size == 4));
+}
+
+TEST_CASE("a launcher need not say how many ranks its host has") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment({{"RANK", "0"},
+                                 {"WORLD_SIZE", "8"},
+                                 {"LOCAL_RANK", "0"},
+                                 {"MASTER_ADDR", "127.0.0.1"},
+                                 {"MASTER_PORT", std::to_string(port)}});
+  const auto who = launch_environment();
+  CHECK((who.rank == 0 && who.size == 8 && who.local_rank == 0 && who.local_size == 0));
+  CHECK(store_from_environment(who, in_seconds(20)) != nullptr);
+}
+
+TEST_CASE("a half-set or impossible environment is refused by name") {
+  const auto refusal = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    return refusal_of([] { launch_environment(); });
+  };
+  CHECK_THAT(refusal({{"RANK", "0"}}), ContainsSubstring("RANK is set but WORLD_SIZE is not"));
+  CHECK_THAT(refusal({{"WORLD_SIZE", "2"}}),
+             ContainsSubstring("WORLD_SIZE is set but RANK is not"));
+  CHECK_THAT(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
+             ContainsSubstring("RANK=2 must be less than WORLD_SIZE=2"));
+  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "1"}}),
+             ContainsSubstring("LOCAL_RANK is not"));
+  CHECK_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}),
+             ContainsSubstring("LOCAL_RANK=2 must be less than WORLD_SIZE=2"));
+  CHECK_THAT(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "1"}}),
+      ContainsSubstring("LOCAL_RANK=1"));
+}
+
+TEST_CASE("a job without a place to meet is told how to name one") {
+  const auto refusal = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    return refusal_of([] { store_from_environment({0, 2, 0, 2}, in_seconds(1)); });
+  };
+  CHECK_THAT(refusal({}), ContainsSubstring("kolo-run"));
+  CHECK_THAT(refusal({{"MASTER_ADDR", "127.0.0.1"}}), ContainsSubstring("MASTER_PORT is not"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "http://x"}}),
+             ContainsSubstring("neither tcp://HOST:PORT nor file:PATH"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "tcp://host"}}), ContainsSubstring("is not tcp://HOST:PORT"));
+  CHECK_THAT(refusal({{"KOLO_STORE", "tcp://host:0"}}),
+             ContainsSubstring("is not tcp://HOST:PORT"));
+}
+
+TEST_CASE("a store that is served elsewhere is found by its address, over IPv4 and IPv6") {
+  for (const std::string host : {"127.0.0.1", "::1"}) {
+    const TcpStoreServer server(host, 0);
+    const Environment environment(
+        {{"KOLO_STORE", "tcp://" + posix::host_and_port(host, server.port())}});
+    const auto store = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+    store->set("key", "value");
+    CHECK(store->describe() == "the store at " + posix::host_and_port(host, server.port()));
+  }
+}
+
+TEST_CASE("a store in a file is found by its path") {
+  const TemporaryFile file;
+  const Environment environment({{"KOLO_STORE", "file:" + file.path()}});
+  const auto a = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  const auto b = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  a->set("key", "value");
+  CHECK(b->get("key", in_seconds(20)) == "value");
+}
+
+TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other client") {
+  // A port that was free a moment ago: here the test has to choose, as a user would.
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  rank_0->join(0);
+  rank_1->join(1);
+  rank_0->set("key", "value");
+  CHECK(rank_1->get("key", in_seconds(20)) == "value");
+  rank_1->leave();
+  rank_0->leave();
+  rank_0.reset();
+  CHECK_FALSE(rank_1->failure());  // it ended in good order
+}
+
+TEST_CASE("who asks again gets the store that is in use, with one server and one membership") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto first = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto again = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto other = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  CHECK(first == again);
+  CHECK(first != other);
+  first->join(0);
+  again->join(0);
+  other->join(1);
+  first->leave();  // one of two communicators has ended: this rank is still there
+  first.reset();
+  again->set("key", "value");
+  CHECK(other->get("key", in_seconds(20)) == "value");
+  CHECK_FALSE(other->failure());
+  other->leave();
+  again->leave();
+}
+
+TEST_CASE("a rank comes again before rank 0 has let go of the store that both had") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  auto rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+  for (int round = 0; round < 3; ++round) {
+    rank_0->join(0, "world");
+    rank_1->join(1, "world");
+    rank_1->leave();
+    rank_1.reset();
+    rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
+    rank_1->join(1, "world");
+    rank_0->leave();
+    rank_0.reset();
+    rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+    const std::string key = "of round " + std::to_string(round);
+    rank_0->set(key, "value");
+    CHECK(rank_1->get(key, in_seconds(20)) == "value");
+    rank_1->leave();
+  }
+  CHECK_FALSE(rank_0->failure());
+}
+
+TEST_CASE("after a failure, or with another size, rank 0 serves anew at the same port") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  auto store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  store->set("key", "of the first");
+  CHECK(store->post_failure("the first job has failed") == "the first job has failed");
+  store.reset();
+  store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  CHECK_FALSE(store->failure());
+  CHECK_FALSE(store->try_get("key"));
+  store->set("key", "of the second");
+  store.reset();
+  store = store_from_environment({0, 3, 0, 3}, in_seconds(20));
+  CHECK_FALSE(store->try_get("key"));
+}
+
+TEST_CASE("a process that rank 0 has forked ends, and leaves the store to it") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  store_from_environment({0, 2, 0, 2}, in_seconds(20)).reset();
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(7);  // what is static goes
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+  const auto store = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  store->set("key", "value");
+  CHECK(store->try_get("key") == "value");
+}
+
+TEST_CASE("a port in use is said to be") {
+  const TcpStoreServer first("127.0.0.1", 0);
+  try {
+    const TcpStoreServer second("127.0.0.1", first.port());
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("port " + std::to_string(first.port())) &&
+                                 ContainsSubstring("in use"));
+  }
+}
+
+TEST_CASE("a second rank 0 is told that there is one") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  const auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
+  rank_0->join(0, "world");
+  try {
+    store_from_environment({0, 3, 0, 3}, in_seconds(20));  // not the one that is in use
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: another process serves a store") &&
+                                 ContainsSubstring("two processes have RANK=0"));
+  }
+  CHECK_FALSE(rank_0->failure());  // which may be another job's
+  rank_0->leave();
+}
+
+TEST_CASE("a rank 0 whose port is another program's is told so") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"},
+       {"MASTER_PORT", std::to_string(posix::local_address(listener).port())}});
+  try {
+    store_from_environment({0, 2, 0, 2}, in_seconds(20));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("another program has it"));
+  }
+}
+
+TEST_CASE(
+    "a rank 0 that does not reach its own store is told of its address, not to start itself") {
+  const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "no host is called so"}, {"MASTER_PORT", std::to_string(port)}});
+  try {
+    store_from_environment({0, 2, 0, 2}, in_seconds(0.2));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0 serves the store of the job") &&
+                                 ContainsSubstring("correct MASTER_ADDR, to a name or an address "
+                                                   "of this host, " +
+                                                   posix::host_name()) &&
+                                 !ContainsSubstring("start rank 0"));
+  }
+}
+
+TEST_CASE(
+    "a store that nobody serves is named, with how long it was waited for and by whom named") {
+  const auto port = std::to_string(posix::local_address(posix::listen_on("127.0.0.1", 0)).port());
+  const auto said = [](std::map<std::string, std::string> variables) {
+    const Environment environment(std::move(variables));
+    try {
+      store_from_environment({1, 2, 1, 2}, in_seconds(0.2));
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kDeadline);
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  const auto place = ContainsSubstring("s for the store at 127.0.0.1:" + port);
+  CHECK_THAT(said({{"KOLO_STORE", "tcp://127.0.0.1:" + port}}),
+             place && ContainsSubstring("correct KOLO_STORE") && !ContainsSubstring("MASTER_"));
+  CHECK_THAT(said({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}}),
+             place && ContainsSubstring("correct MASTER_ADDR and MASTER_PORT") &&
+                 !ContainsSubstring("KOLO_STORE"));
+}
+
+TEST_CASE("a rank that finds another program at the store's port says who it is") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  const auto port = posix::local_address(listener).port();
+  const Environment environment(
+      {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
+  try {
+    store_from_environment({1, 2, 1, 2}, in_seconds(0.2));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("rank 1: waited ") &&
+                                 ContainsSubstring("rank 0, which serves it, hangs") &&
+                                 ContainsSubstring("another program seems to own that port") &&
+                                 ContainsSubstring("choose another MASTER_PORT"));
+  }
+}

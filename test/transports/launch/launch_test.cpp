@@ -1,0 +1,76 @@
+// A launcher whose rank is stopped before it has become its program.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/launch/launch.h"
+#include "transports/posix/host/cores.h"
+
+namespace kolo::test {
+namespace {
+
+// Of the processes that this one forks, the second: the launcher's guardian is the first, then come
+// the ranks.
+int forks_until_stop = -1;
+
+void stop_the_second() {
+  if (forks_until_stop == 0) raise(SIGSTOP);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that somebody stops before it starts its program is killed and said") {
+  forks_until_stop = 2;
+  pthread_atfork([] { --forks_until_stop; }, nullptr, stop_the_second);
+  LaunchRequest request;
+  request.command = {"true"};
+  try {
+    launch_ranks(request);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kSystem);
+    CHECK_THAT(error.what(), ContainsSubstring("was stopped before it could start its program"));
+  }
+}
+
+using launch::bind_ranks;
+using launch::Binding;
+using Cores = std::vector<std::vector<int>>;
+
+TEST_CASE("ranks are bound to shares of the cores, neighbours on a node, or to whole nodes") {
+  const Cores two_nodes{{0, 1, 2, 3}, {8, 9, 10, 11}};
+  CHECK(bind_ranks(two_nodes, 2, Binding::kNone).empty());
+  CHECK(bind_ranks(two_nodes, 1, Binding::kCores) == Cores{{0, 1, 2, 3, 8, 9, 10, 11}});
+  CHECK(bind_ranks(two_nodes, 2, Binding::kCores) == two_nodes);
+  CHECK(bind_ranks(two_nodes, 3, Binding::kCores) == Cores{{0, 1}, {2, 3, 8}, {9, 10, 11}});
+  CHECK(bind_ranks(two_nodes, 4, Binding::kCores) == Cores{{0, 1}, {2, 3}, {8, 9}, {10, 11}});
+  CHECK(bind_ranks(two_nodes, 4, Binding::kNodes) ==
+        Cores{two_nodes[0], two_nodes[0], two_nodes[1], two_nodes[1]});
+  // A share that lies on both has both.
+  CHECK(bind_ranks(two_nodes, 1, Binding::kNodes) == Cores{{0, 1, 2, 3, 8, 9, 10, 11}});
+  // More ranks than cores: a core of its own is none's.
+  CHECK(bind_ranks({{0}, {1}}, 4, Binding::kCores) == Cores{{0}, {0}, {1}, {1}});
+  CHECK(bind_ranks({{5}, {1, 2}}, 3, Binding::kCores) == Cores{{5}, {1}, {2}});
+}
+
+TEST_CASE("lists of cores are read as the kernel writes them") {
+  using Numbers = std::vector<int>;
+  CHECK(launch::parse_core_list("0-2,8") == Numbers{0, 1, 2, 8});
+  CHECK(launch::parse_core_list("7") == Numbers{7});
+  for (const char* none : {"", "x", "3-1", "0-", "-1", "1,,2", "0-99999999"})
+    CHECK(launch::parse_core_list(none).empty());
+}
+
+TEST_CASE("every core that this process may use is on a node") {
+  std::vector<int> found;
+  for (const auto& cores : launch::cores_by_node())
+    found.insert(found.end(), cores.begin(), cores.end());
+  std::ranges::sort(found);
+  CHECK(found == posix::affinity_cores());
+}
+
+}  // namespace kolo::test

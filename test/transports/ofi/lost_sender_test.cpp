@@ -1,0 +1,109 @@
+// A long message whose sender has gone before anybody asked for it: libfabric still has its
+// announcement, and nothing to fetch it from.
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/support/sanitizers.h"
+#include "transports/error.h"
+#include "transports/ofi/provider.h"
+#include "transports/ofi/transport.h"
+
+namespace kolo {
+
+namespace {
+
+// Two ranks over `provider`, of which rank 1 has sent so many short segments and one as long as
+// they can be, and rank 0 has its announcement.
+struct Announced {
+  explicit Announced(const std::string& provider, int short_ones = 0) {
+    const auto store = make_local_store();
+    OfiSettings settings;
+    settings.provider = provider;
+    const auto make = [&](int rank) {
+      return make_ofi({rank, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
+    };
+    std::thread other([&] { sender = make(1); });
+    receiver = make(0);
+    other.join();
+    data.resize(sender->channel(0).capabilities().segment_bytes);
+    for (int i = 0; i < short_ones; ++i) REQUIRE(sender->channel(0).send(brief));
+    REQUIRE(sender->channel(0).send(data));
+    for (int i = 0; i < 100; ++i) receiver->progress();
+  }
+
+  std::array<std::byte, 8> brief{};
+  std::vector<std::byte> data;
+  std::unique_ptr<Transport> sender;
+  std::unique_ptr<Transport> receiver;
+};
+
+// The thread sanitizer sees libfabric's sockets close a connection whose peer has gone while its
+// own thread reads from it.
+std::vector<std::string> usable_providers() {
+  std::vector<std::string> usable = ofi::providers_meant("");
+  if (test::kIsThreadSanitized) std::erase(usable, "sockets");
+  std::erase_if(usable, [](const std::string& name) { return !ofi::find_provider(name).info; });
+  return usable;
+}
+
+// What says that rank 1 is gone, if it is thrown, is so.
+template <typename Call>
+void expect_loss_at_most(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kPeerLost);
+    CHECK(error.peer() == 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a long segment of a rank that has gone before it was asked for is a loss") {
+  for (const std::string& provider : usable_providers()) {
+    INFO(provider);
+    Announced ranks(provider);
+    ranks.sender->quiesce();
+    for (int i = 0; i < 1000; ++i) ranks.receiver->progress();  // the end of its connection is here
+    expect_loss_at_most([&] {
+      Channel& channel = ranks.receiver->channel(1);
+      const auto deadline = Clock::now() + std::chrono::seconds(60);
+      while (!channel.receive(ranks.data) && Clock::now() < deadline) ranks.receiver->progress();
+      CHECK(Clock::now() < deadline);  // who keeps it meanwhile may have it
+    });
+  }
+}
+
+TEST_CASE("who takes short segments takes no long one behind them of a rank that has gone") {
+  for (const std::string& provider : usable_providers()) {
+    INFO(provider);
+    Announced ranks(provider, 2);
+    ranks.sender->quiesce();
+    Channel& channel = ranks.receiver->channel(1);
+    expect_loss_at_most([&] {
+      for (int taken = 0; taken < 2;) {
+        if (channel.receive(ranks.brief)) ++taken;
+        if (taken == 1) channel.is_drained();  // which hears of the end of the connection
+      }
+    });
+  }
+}
+
+TEST_CASE("who asks whether all has left takes no long segment of a rank that has gone") {
+  for (const std::string& provider : usable_providers()) {
+    INFO(provider);
+    std::vector<std::byte> unread;  // outlives the ranks, as it may be on its way until their end
+    Announced ranks(provider);
+    Channel& channel = ranks.receiver->channel(1);
+    unread.resize(ranks.data.size());
+    REQUIRE(channel.send(unread));
+    ranks.sender->quiesce();
+    expect_loss_at_most([&] {
+      for (int i = 0; i < 10'000 && !channel.is_drained(); ++i) std::this_thread::yield();
+    });
+  }
+}
+
+}  // namespace kolo

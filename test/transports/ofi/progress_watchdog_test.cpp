@@ -1,0 +1,140 @@
+// A provider's own thread that has ended, which only a message to oneself tells.
+#include "transports/ofi/progress_watchdog.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/ofi/bootstrap.h"
+#include "transports/ofi/provider.h"
+#include "transports/ofi/transport.h"
+#include "transports/posix/descriptor.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+using ofi::Pulse;
+
+// Looks every `step`, until it says something else than that all is fine.
+struct Looked {
+  Pulse::Verdict verdict;
+  Clock::duration after;
+};
+Looked look_on(Pulse& pulse, Clock::time_point& now, Clock::duration step, std::uint64_t done) {
+  const auto begin = now;
+  while (true) {
+    now += step;
+    const auto verdict = pulse.look(now, done);
+    if (verdict != Pulse::Verdict::kFine || now - begin > 1h) return {verdict, now - begin};
+  }
+}
+
+// To where the rank's endpoint listens. Any bytes may end the thread, if they come between two of
+// its looks; these do so whenever they come: for sockets it is a message (its second byte, 0) of
+// 128 bytes (the header's last) in a version of its protocol that is none (its first).
+void send_garbage(Store& store, int rank) {
+  const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
+  const std::string name = ofi::card_from_text(text, rank).name;
+  const auto* const address = reinterpret_cast<const sockaddr*>(name.data());
+  const posix::Descriptor stranger(::socket(address->sa_family, SOCK_STREAM, 0));
+  const auto length =
+      static_cast<socklen_t>(address->sa_family == AF_INET ? sizeof(sockaddr_in) : name.size());
+  REQUIRE(::connect(stranger.get(), address, length) == 0);
+  std::string garbage(128, '\0');
+  garbage[23] = static_cast<char>(128);
+  REQUIRE(::send(stranger.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL) == 128);
+}
+
+TransportRequest request_of(int rank, const std::shared_ptr<Store>& store) {
+  return {rank, 2, store, Clock::now() + 60s, 0, 2};
+}
+
+std::optional<Error> error_of_waiting(Transport& transport) {
+  const auto end = Clock::now() + 60s;
+  std::vector<std::byte> place(100);
+  try {
+    while (Clock::now() < end && !transport.channel(1).receive(place)) {
+      transport.progress();
+      std::this_thread::yield();
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("a provider that moves nothing is asked, and dead when its answer does not come") {
+  Pulse pulse(10s);
+  Clock::time_point now{};
+  const auto first = look_on(pulse, now, 100ms, 0);
+  CHECK(first.verdict == Pulse::Verdict::kAsk);
+  CHECK(first.after == 1s);
+  CHECK(pulse.look(now, 0) == Pulse::Verdict::kAsk);  // as long as it could not be sent
+  pulse.asked();
+  const auto second = look_on(pulse, now, 100ms, 0);
+  CHECK(second.verdict == Pulse::Verdict::kDead);
+  CHECK(second.after == 10s);
+}
+
+TEST_CASE("whatever is done is a sign of life") {
+  Pulse pulse(10s);
+  Clock::time_point now{};
+  CHECK(look_on(pulse, now, 100ms, 0).verdict == Pulse::Verdict::kAsk);
+  pulse.asked();
+  now += 100ms;
+  CHECK(pulse.look(now, 1) == Pulse::Verdict::kFine);
+  const auto again = look_on(pulse, now, 100ms, 1);
+  CHECK(again.verdict == Pulse::Verdict::kAsk);
+  CHECK(again.after == 1s);
+}
+
+TEST_CASE("time in which nobody looks is none of waiting") {
+  Pulse pulse(10s);
+  Clock::time_point now{};
+  CHECK(look_on(pulse, now, 100ms, 0).verdict == Pulse::Verdict::kAsk);
+  pulse.asked();
+  for (int i = 0; i < 19; ++i) {
+    now += 1h;
+    CHECK(pulse.look(now, 0) == Pulse::Verdict::kFine);
+  }
+  now += 1h;
+  CHECK(pulse.look(now, 0) == Pulse::Verdict::kDead);
+}
+
+TEST_CASE("a stranger's bytes that end the thread of sockets end the wait, with what to do") {
+  if (!ofi::find_provider("sockets").info) {
+    WARN("skipped: libfabric has no provider sockets here");
+    return;
+  }
+  const auto store = make_local_store();
+  OfiSettings settings;
+  settings.provider = "sockets";
+  std::thread other([&, settings] {
+    const auto transport = make_ofi(request_of(1, store), settings);
+    store->get("over", Clock::now() + 60s);
+  });
+  std::optional<Error> error;
+  {
+    settings.patience = 200ms;
+    const auto transport = make_ofi(request_of(0, store), settings);
+    send_garbage(*store, 0);
+    error = error_of_waiting(*transport);
+    store->set("over", "");
+    other.join();
+  }
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kSystem);
+  CHECK_THAT(std::string(error->what()), ContainsSubstring("rank 0") &&
+                                             ContainsSubstring("provider sockets") &&
+                                             ContainsSubstring("KOLO_OFI_PROVIDER"));
+}
+
+}  // namespace kolo

@@ -1,0 +1,122 @@
+// What ranks say to each other over libfabric: tags, words, cards.
+#include "transports/ofi/tag.h"
+#include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/ofi/bootstrap.h"
+#include "transports/ofi/provider.h"
+
+namespace kolo::ofi {
+
+namespace {
+
+Card some_card() {
+  Card card;
+  card.provider = "tcp;ofi_rxm";
+  card.name = std::string("\x02\x00\xff\x7f", 4);
+  card.segment_bytes = 65536;
+  card.window = 32;
+  card.token = 0xDEADBEEF;
+  card.process = "host/boot/net:[1]/pid:[2]/77";
+  card.lifeline = {"host/boot/net:[1]", "00b1f", "10.0.0.2", 40133, 0xFFFFFFFFFFFFFFFF};
+  return card;
+}
+
+}  // namespace
+
+TEST_CASE("tags of other ranks, other tokens and of what is no segment differ") {
+  CHECK(data_tag(7, 1) != data_tag(7, 2));
+  CHECK(data_tag(7, 1) != data_tag(8, 1));
+  CHECK(data_tag(0xFFFFFFFF, 65535) != control_tag(0xFFFFFFFF));
+  CHECK(data_tag(7, 0) != control_tag(7));
+}
+
+TEST_CASE("a word is read as it was written") {
+  const Word word = word_from_bits(to_bits({WordKind::kEnd, 65535, 123456789012}));
+  CHECK(word.kind == WordKind::kEnd);
+  CHECK(word.rank == 65535);
+  CHECK(word.count == 123456789012);
+}
+
+TEST_CASE("a count is known whole by its last bits, and old news change nothing") {
+  constexpr std::uint64_t kRound = kCountMask + 1;
+  CHECK(whole_count(5, 3) == 5);
+  CHECK(whole_count(3, 5) == 5);
+  CHECK(whole_count(2, kRound - 1) == kRound + 2);
+  CHECK(whole_count(kCountMask, kRound + 2) == kRound + 2);
+}
+
+TEST_CASE("tcp is whichever of two a library has, and nothing asked for reaches other hosts") {
+  const auto tcp = providers_meant("tcp");
+  CHECK(tcp.back() == "tcp;ofi_rxm");
+  CHECK(tcp.size() == (major_version() >= 2 ? 2 : 1));
+  CHECK(providers_meant("tcp;ofi_rxm") == std::vector<std::string>{"tcp;ofi_rxm"});
+  CHECK(providers_meant("verbs;ofi_rxm") == std::vector<std::string>{"verbs;ofi_rxm"});
+  for (const auto& name : providers_meant("")) CHECK_FALSE(known_provider(name).is_within_host);
+}
+
+TEST_CASE("shm is refused where its regions do not fit into what is left of /dev/shm") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  CHECK(why_no_room("shm", 12, 60 * kMiB).empty());
+  CHECK(why_no_room("shm", 13, 64 * kMiB) ==
+        "it takes 65 MiB of /dev/shm for 13 ranks, where 64 are free: make more room there (docker "
+        "run --shm-size), or choose tcp (KOLO_OFI_PROVIDER)");
+  CHECK(why_no_room("tcp", 13, 0).empty());
+  CHECK(why_no_room("no_such", 13, 0).empty());
+}
+
+TEST_CASE("a card is read as it was written, zero bytes and all") {
+  const Card read = card_from_text(to_text(some_card()), 3);
+  CHECK(read.provider == "tcp;ofi_rxm");
+  CHECK(read.name == some_card().name);
+  CHECK(read.segment_bytes == 65536);
+  CHECK(read.window == 32);
+  CHECK(read.token == 0xDEADBEEF);
+  CHECK(read.process == some_card().process);
+  CHECK(read.lifeline.unix_name == "00b1f");
+  CHECK(read.lifeline.tcp_host == "10.0.0.2");
+  CHECK(read.lifeline.tcp_port == 40133);
+  CHECK(read.lifeline.ticket == 0xFFFFFFFFFFFFFFFF);
+}
+
+TEST_CASE("why a rank has no endpoint is read as it was written") {
+  Card card;
+  card.why_not = "libfabric's provider shm fails in fi_enable: No space left on device";
+  CHECK(card_from_text(to_text(card), 1).why_not == card.why_not);
+}
+
+TEST_CASE("a card with a window that no rank has is refused") {
+  for (const std::size_t window : {std::size_t{0}, std::size_t{7}, std::size_t{33}, SIZE_MAX}) {
+    INFO(window);
+    Card card = some_card();
+    card.window = window;
+    try {
+      card_from_text(to_text(card), 3);
+      FAIL("it was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+      CHECK(error.peer() == 3);
+    }
+  }
+}
+
+TEST_CASE("a card that is torn, of another version or no card is refused, and names the rank") {
+  const std::string whole = to_text(some_card());
+  std::vector<std::string> wrong = {"", "hello", "1" + whole.substr(1),
+                                    "2 shm zz 1 1 1 p h u t 1 1", "2 shm abc 1 1 1 p h u t 1 1"};
+  for (std::size_t words = whole.rfind(' '); words != std::string::npos && words > 0;
+       words = whole.rfind(' ', words - 1))
+    wrong.push_back(whole.substr(0, words));
+  for (const std::string& text : wrong) {
+    INFO(text);
+    try {
+      card_from_text(text, 3);
+      FAIL("it was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+      CHECK(error.peer() == 3);
+      CHECK(std::string(error.what()).find("rank 3") != std::string::npos);
+    }
+  }
+}
+
+}  // namespace kolo::ofi

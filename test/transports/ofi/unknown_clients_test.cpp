@@ -1,0 +1,60 @@
+// Whoever speaks to a socket of a rank's, libfabric's own among them, spoils no result; what he can
+// stop says that it was stopped.
+#include "test/transports/support/unknown_clients.h"
+#include "test/support/catch.h"
+#include "transports/error.h"
+#include "transports/ofi/provider.h"
+#include "transports/ofi/transport.h"
+
+namespace kolo::test {
+
+namespace {
+
+Besieged::Make over(const std::string& provider) {
+  return [provider](const TransportRequest& request) {
+    OfiSettings settings;
+    settings.provider = provider;
+    settings.patience = std::chrono::milliseconds(500);
+    return make_ofi(request, settings);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whatever they say") {
+  for (const std::string provider : {"shm", "tcp"}) {
+    if (!ofi::find_provider(ofi::provider_for(provider)).info) continue;
+    INFO(provider);
+    Besieged ranks(over(provider));
+    REQUIRE(ranks.doors().size() >= 4);  // the lifelines' are four
+    for (const std::string& speech : speeches_of_strangers()) {
+      INFO("they say " << speech.size() << " bytes");
+      CHECK(ranks.withstands(speech));
+    }
+  }
+}
+
+// Its thread may end, or turn round and round over what it cannot read: ../../transports/README.md.
+TEST_CASE("strangers at the sockets of libfabric's sockets spoil nothing, or are an error") {
+  if (!ofi::find_provider("sockets").info) {
+    WARN("skipped: libfabric has no provider sockets");
+    return;
+  }
+  for (const std::string& speech : speeches_of_strangers()) {
+    INFO("they say " << speech.size() << " bytes");
+    Besieged ranks(over("sockets"));
+    ranks.say_everywhere(speech);
+    try {
+      bool is_whole = ranks.exchange();
+      ranks.leave();
+      is_whole &= ranks.exchange();
+      CHECK(is_whole);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kSystem);
+      CHECK_THAT(error.what(), ContainsSubstring("libfabric's provider sockets moves nothing") &&
+                                   ContainsSubstring("KOLO_OFI_PROVIDER"));
+    }
+  }
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,113 @@
+// Strangers at the door of the transport that the guide has as its example, while its ranks meet.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/store/forwarding_store.h"
+#include "test/transports/support/listening_sockets.h"
+#include "test/transports/support/unknown_clients.h"
+#include "transports/registry.h"
+
+namespace kolo::test {
+namespace {
+
+// As unix_transport.c has them.
+struct Card {
+  char name[sizeof(sockaddr_un::sun_path)];
+  std::uint64_t secret;
+};
+struct Hello {
+  std::uint64_t secret = 0;
+  std::int32_t rank = 0;
+  std::int32_t padding = 0;
+
+  std::string text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+};
+
+Listening door_of(const Card& card) {
+  Listening door;
+  door.address.ss_family = AF_UNIX;
+  std::memcpy(reinterpret_cast<char*>(&door.address) + offsetof(sockaddr_un, sun_path), card.name,
+              sizeof card.name);
+  door.length = offsetof(sockaddr_un, sun_path) + 6;
+  return door;
+}
+
+bool is_hung_up_on(const posix::Descriptor& stranger) {
+  pollfd watched{stranger.get(), POLLIN, 0};
+  char byte = 0;
+  return ::poll(&watched, 1, 60'000) == 1 && ::recv(stranger.get(), &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+// All that no rank says to who has this card.
+std::vector<std::string> speeches_to(const Card& card) {
+  std::vector<std::string> speeches = speeches_of_strangers();
+  for (const std::int32_t rank : {-1, 0, 2, INT32_MIN, INT32_MAX})
+    speeches.push_back(Hello{card.secret, rank}.text());
+  speeches.push_back(Hello{card.secret + 1, 1}.text());
+  const std::string right = Hello{card.secret, 1}.text();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, right.size() - 1})
+    speeches.push_back(right.substr(0, bytes));
+  return speeches;
+}
+
+// Whoever is told where rank 0 listens comes after the strangers.
+class Besieging final : public StoreAround {
+ public:
+  std::string get(std::string_view key, Deadline deadline) override {
+    std::string value = StoreAround::get(key, deadline);
+    if (key.ends_with("card/0")) besiege(value);
+    return value;
+  }
+
+  int hung_up = 0;
+  int strangers = 0;
+
+ private:
+  void besiege(const std::string& value) {
+    Card card{};
+    std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
+    for (const std::string& speech : speeches_to(card)) {
+      ++strangers;
+      hung_up += is_hung_up_on(speak_to(door_of(card), speech)) ? 1 : 0;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ranks of the guide's example hang up on strangers, and meet all the same") {
+  const auto store = std::make_shared<Besieging>();
+  std::unique_ptr<Transport> ranks[2];
+  const auto make = [&](int rank) {
+    ranks[rank] = make_transport(KOLO_EXAMPLE,
+                                 {rank, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2});
+  };
+  std::thread other([&] { make(1); });
+  make(0);
+  other.join();
+  CHECK(store->strangers > 10);
+  CHECK(store->hung_up == store->strangers);
+  const std::vector<std::byte> sent(5000, std::byte{7});
+  std::vector<std::byte> got(sent.size());
+  REQUIRE(ranks[1]->channel(0).send(sent));
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  bool has_come = false;
+  while (!(has_come && ranks[1]->channel(0).is_drained()) && Clock::now() < deadline) {
+    has_come = has_come || ranks[0]->channel(1).receive(got);
+    for (const auto& rank : ranks) rank->progress();
+  }
+  CHECK(got == sent);
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,136 @@
+// Who waits before a door at which ranks meet, and for how long.
+#include "transports/posix/pending_connections.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/support/unix_clients.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+constexpr std::string_view kHello = "hello, 1";
+
+// A door with the hello above, and whom it has let in.
+struct Door {
+  explicit Door(Clock::duration patience = std::chrono::hours(1), std::size_t expected = 0)
+      : callers(house(), expected, patience) {}
+
+  posix::Callers::House house() {
+    posix::Callers::House house;
+    house.hello_bytes = kHello.size();
+    house.is_hello = [](auto said) {
+      return std::memcmp(said.data(), kHello.data(), kHello.size()) == 0;
+    };
+    house.let_in = [this](auto, posix::Descriptor socket, posix::Descriptor passed) {
+      let_in.emplace_back(std::move(socket), std::move(passed));
+    };
+    house.watch = [this](int) { ++watched; };
+    return house;
+  }
+
+  void look() { callers.look(listener); }
+  posix::Descriptor come() {
+    return come_to(listener.name(), [this] { look(); });
+  }
+  posix::Descriptor say(std::string_view text) {
+    posix::Descriptor one = come();
+    posix::send_message(one.get(), bytes_of(text), listener.descriptor());
+    return one;
+  }
+
+  posix::UnixListener listener{16};
+  std::vector<std::pair<posix::Descriptor, posix::Descriptor>> let_in;
+  int watched = 0;
+  posix::Callers callers;
+};
+
+}  // namespace
+
+TEST_CASE("who says hello at a door is let in with what he brings, who is silent waits") {
+  Door door;
+  const auto silent = door.come();
+  const auto rank = door.say(kHello);
+  door.look();
+  REQUIRE(door.let_in.size() == 1);
+  CHECK(door.let_in[0].second.is_open());
+  CHECK_FALSE(door.callers.is_empty());
+  CHECK(door.watched == 1);
+  posix::send_message(silent.get(), bytes_of(kHello));
+  door.look();
+  CHECK(door.let_in.size() == 2);
+  CHECK_FALSE(door.let_in.back().second.is_open());
+  CHECK(door.callers.is_empty());
+  CHECK_FALSE(is_hung_up(silent));
+  CHECK_FALSE(is_hung_up(rank));
+}
+
+TEST_CASE("who says anything else at a door is hung up on at once, and so is who leaves") {
+  for (const std::string& speech :
+       {std::string("\n"), std::string(kHello.substr(0, 7)), std::string("hello, 2"),
+        std::string(kHello) + "1", std::string(40'000, 'x'), std::string()}) {
+    CAPTURE(speech.size());
+    Door door;
+    const auto stranger = door.say(speech);
+    door.come().close();
+    door.look();
+    CHECK(door.callers.is_empty());
+    CHECK(door.let_in.empty());
+    CHECK(is_hung_up(stranger));
+  }
+}
+
+TEST_CASE("who is silent for too long is dropped, and not who has spoken by then") {
+  Door door(Clock::duration{0});
+  const auto silent = door.come();
+  const auto rank = door.come();
+  door.look();
+  posix::send_message(rank.get(), bytes_of(kHello));
+  door.look();
+  door.look();  // by then time has gone on
+  CHECK(is_hung_up(silent));
+  CHECK(door.let_in.size() == 1);
+  CHECK_FALSE(is_hung_up(rank));
+}
+
+TEST_CASE("of a silent crowd at a door the last ones stay, and who speaks just before his turn") {
+  constexpr std::size_t kExpected = 3;
+  constexpr std::size_t kStay = posix::Callers::kMostStrangers + kExpected;
+  Door door(std::chrono::hours(1), kExpected);
+  std::vector<posix::Descriptor> crowd;
+  for (std::size_t i = 0; i < kStay; ++i) crowd.push_back(door.come());
+  door.look();
+  door.look();
+  posix::send_message(crowd[1].get(), bytes_of(kHello));
+  for (std::size_t i = 0; i < 5; ++i) {
+    crowd.push_back(door.come());
+    door.look();
+  }
+  CHECK(door.let_in.size() == 1);
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < crowd.size(); ++i) {
+    const bool is_gone = is_hung_up(crowd[i]);
+    CHECK(is_gone == (i < 5 && i != 1));
+    dropped += is_gone ? 1 : 0;
+  }
+  CHECK(dropped == crowd.size() - kStay - 1);
+}
+
+TEST_CASE("a look lets in so many at the most, and says that there are more") {
+  Door door;
+  posix::UnixListener long_queue(1000);
+  std::vector<posix::Descriptor> crowd;
+  for (std::size_t i = 0; i < posix::Callers::kMostAccepted; ++i)
+    crowd.push_back(come_to(long_queue.name()));
+  crowd.push_back(come_to(long_queue.name()));
+  door.callers.look(long_queue);
+  CHECK(door.callers.has_left_some());
+  door.callers.look(long_queue);
+  CHECK_FALSE(door.callers.has_left_some());
+  CHECK(door.callers.why_kept_out().empty());
+}

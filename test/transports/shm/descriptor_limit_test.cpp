@@ -1,0 +1,89 @@
+// Ranks that share memory while the process has no file descriptor left: what can go on does, and
+// what cannot says so.
+#include <sys/resource.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/shm/ranks.h"
+#include "test/transports/support/descriptor_limit.h"
+#include "test/transports/support/unix_clients.h"
+#include "transports/error.h"
+#include "transports/posix/shared_memory.h"
+#include "transports/shm/address.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+// So long may a file be from here on.
+class LongestFile {
+ public:
+  explicit LongestFile(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LongestFile() { ::setrlimit(RLIMIT_FSIZE, &old_); }
+
+ private:
+  rlimit old_{};
+};
+
+}  // namespace
+
+TEST_CASE("a limit on files that shared memory exceeds is an error, and no signal") {
+  const auto ranks = make_ranks(2);
+  {
+    const LongestFile longest(64 * 1024);
+    CHECK(posix::why_no_shared_memory().empty());
+    const Error error = error_of([&] { send(*ranks[0], 1, 5); });
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: ") && ContainsSubstring("ulimit -f"));
+  }
+  {
+    const LongestFile longest(0);
+    CHECK_THAT(posix::why_no_shared_memory(), ContainsSubstring("ulimit -f"));
+  }
+  send(*ranks[0], 1, 6);
+  CHECK(receive(*ranks[1], 0) == 6);
+}
+
+TEST_CASE("who has no descriptor left is told so at the first use, and goes on once there is one") {
+  const auto ranks = make_ranks(3);
+  send(*ranks[0], 1, 5);
+  CHECK(receive(*ranks[1], 0) == 5);
+  {
+    const NoMoreDescriptors none;
+    for (int i = 0; i < 1000; ++i) ranks[1]->progress();
+    send(*ranks[0], 1, 6);
+    CHECK(receive(*ranks[1], 0) == 6);
+    const Error error = error_of([&] { send(*ranks[0], 2, 7); });
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: ") && ContainsSubstring("ulimit -n"));
+    const Error waiting = error_of([&] { receive(*ranks[2], 1); });
+    CHECK(waiting.code() == ErrorCode::kUnavailable);
+  }
+  send(*ranks[0], 2, 8);
+  CHECK(receive(*ranks[2], 0) == 8);
+  send(*ranks[1], 2, 9);
+  CHECK(receive(*ranks[2], 1) == 9);
+}
+
+TEST_CASE("silent strangers' descriptors serve a rank of shm that is called") {
+  const auto store = make_local_store();
+  const auto ranks = make_ranks(2, store);
+  const std::string door = shm::address_from_text(store->get("address/1", soon()), 1).socket;
+  const auto strangers = silent_crowd(door, 8, [&] { ranks[1]->progress(); });
+  send(*ranks[0], 1, 5);
+  {
+    const NoMoreDescriptors none;
+    CHECK(receive(*ranks[1], 0) == 5);
+  }
+  CHECK(is_hung_up(strangers.front()));
+  CHECK_FALSE(is_hung_up(strangers.back()));
+  send(*ranks[1], 0, 6);
+  CHECK(receive(*ranks[0], 1) == 6);
+}

@@ -1,0 +1,60 @@
+// Silent strangers at a door of shm, many of them: they cost little, and ranks share memory all the
+// same.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+#include "test/transports/shm/ranks.h"
+#include "test/transports/support/listening_sockets.h"
+#include "test/transports/support/unix_clients.h"
+#include "transports/posix/pending_connections.h"
+#include "transports/shm/address.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+constexpr int kStay = static_cast<int>(posix::Callers::kMostStrangers) + 2;
+constexpr int kCrowd = 3 * kStay;
+
+std::string door_of_rank_1(Store& store) {
+  return shm::address_from_text(store.get("address/1", soon()), 1).socket;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "of a silent crowd at a door of shm the oldest are dropped, and ranks meet all the same") {
+  const auto store = make_local_store();
+  const auto ranks = make_ranks(2, store);
+  const std::string door = door_of_rank_1(*store);
+  const auto before = open_descriptors().size();
+  const auto crowd = silent_crowd(door, kCrowd, [&] { ranks[1]->progress(); });
+  for (int i = 0; i + kStay < kCrowd; ++i) CHECK(is_hung_up(crowd[static_cast<std::size_t>(i)]));
+  CHECK(open_descriptors().size() <= before + kCrowd + kStay);
+  send(*ranks[0], 1, 5);
+  CHECK(receive(*ranks[1], 0) == 5);
+  send(*ranks[1], 0, 6);
+  CHECK(receive(*ranks[0], 1) == 6);
+}
+
+TEST_CASE("a rank of shm comes in behind a crowd that fills the queue at its peer's door") {
+  const auto store = make_local_store();
+  const auto ranks = make_ranks(2, store);
+  const std::string door = door_of_rank_1(*store);
+  std::vector<posix::Descriptor> crowd;
+  while (auto one = posix::connect_unix(door)) crowd.push_back(std::move(*one));
+  CHECK(crowd.size() > 2);
+  send(*ranks[0], 1, 5);
+  std::uint64_t value = 0;
+  wait_until(
+      *ranks[1],
+      [&] {
+        ranks[0]->progress();  // calls until there is room
+        return ranks[1]->channel(0).receive(std::as_writable_bytes(std::span(&value, 1)));
+      },
+      "a segment");
+  CHECK(value == 5);
+}

@@ -1,0 +1,39 @@
+// Files that cannot be a store.
+#include <sys/resource.h>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/transports/store/store_table.h"
+#include "transports/error.h"
+#include "transports/rendezvous.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+TEST_CASE("what cannot be a store's file is named, with the way out, and nothing is left of it") {
+  CHECK_THROWS_WITH(open_file_store("/dev/null", 2, in_seconds(20)),
+                    ContainsSubstring("/dev/null is no file but a pipe or a device") &&
+                        ContainsSubstring("in a folder that all ranks can write to"));
+  CHECK_THROWS_WITH(open_file_store("/no/such/folder/store", 2, in_seconds(20)),
+                    ContainsSubstring("/no/such/folder/store: No such file or directory; name"));
+  // A full disk, as this process has it: what it writes would make the file too long.
+  const TemporaryFile file;
+  REQUIRE_FALSE(std::filesystem::exists(file.path()));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
+  std::string said = "nothing";
+  try {
+    open_file_store(file.path(), 2, in_seconds(20));
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(said, ContainsSubstring("cannot write " + file.path() + ": File too large"));
+  CHECK_FALSE(std::filesystem::exists(file.path()));
+}

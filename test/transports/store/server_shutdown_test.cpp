@@ -1,0 +1,136 @@
+// What those hear who come late to a job that has failed, as its server ends.
+#include <poll.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/store/store_table.h"
+#include "test/transports/support/raw_connection.h"
+#include "transports/error.h"
+#include "transports/store/wire.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using store_wire::Kind;
+
+namespace {
+
+// What a store comes to hear, which may be under way.
+std::optional<std::string> heard_by(Store& store) {
+  const auto deadline = in_seconds(20);
+  while (!store.failure() && Clock::now() < deadline) std::this_thread::yield();
+  return store.failure();
+}
+
+// A job of three, of which one has died and one has not come yet.
+class FailedJob {
+ public:
+  FailedJob() {
+    first_->join(0);
+    auto second = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
+    second->join(1);
+    second.reset();
+    heard_by(*first_);
+  }
+
+  std::uint16_t port() const { return server_->port(); }
+  std::string failure() const { return first_->failure().value_or("none"); }
+
+  // As rank 0 does once it has heard of it.
+  void end() { server_.reset(); }
+
+ private:
+  std::unique_ptr<TcpStoreServer> server_ = std::make_unique<TcpStoreServer>("127.0.0.1", 0, 3);
+  std::shared_ptr<Store> first_ = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
+};
+
+// Of a kind, in what a server has said.
+std::optional<store_wire::Message> find(std::string said, Kind kind) {
+  while (auto message = store_wire::take(said)) {
+    if (message->kind == kind) return message;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("who has not said hello when a failed job's server ends is told of the failure") {
+  FailedJob job;
+  CHECK_THAT(job.failure(), ContainsSubstring("rank 1 (") && ContainsSubstring("is gone"));
+  RawConnection late(job.port());
+  job.end();
+  const std::string heard = late.hear_all();
+  const auto failed = find(heard, Kind::kFailed);
+  REQUIRE(failed);
+  CHECK(failed->value == job.failure());
+  CHECK(find(heard, Kind::kGoodbye));
+}
+
+TEST_CASE("who says hello while a failed job's server ends is told of the failure") {
+  FailedJob job;
+  RawConnection late(job.port());
+  std::thread ending([&] { job.end(); });
+  late.say(store_wire::encode({Kind::kHello, 1, store_wire::kVersion, {}, "late"}));
+  const std::string heard = late.hear_all();
+  ending.join();
+  const auto failed = find(heard, Kind::kFailed);
+  REQUIRE(failed);
+  CHECK(failed->value == job.failure());
+}
+
+TEST_CASE("a failed job's server waits for nobody once all have come") {
+  FailedJob job;
+  const auto third = connect_tcp_store("127.0.0.1", job.port(), in_seconds(20));
+  CHECK(heard_by(*third) == job.failure());
+  third->join(2);
+  job.end();
+  CHECK_THROWS_WITH(third->get("key", in_seconds(20)), job.failure());
+}
+
+TEST_CASE("a rank that is told of the failure in place of a hello says that") {
+  const auto listener = posix::listen_on("127.0.0.1", 0);
+  std::thread server([&] {
+    pollfd watched{listener.get(), POLLIN, 0};
+    ::poll(&watched, 1, 20'000);
+    RawConnection(posix::accept_from(listener))
+        .say(store_wire::encode({Kind::kFailed, 0, 0, {}, "rank 1 is gone"}) +
+             store_wire::encode({Kind::kGoodbye, 0, 0, {}, {}}));
+  });
+  const auto port = posix::local_address(listener).port();
+  CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(20)), "rank 1 is gone");
+  server.join();
+}
+
+TEST_CASE("who comes when rank 0 has ended is told that the job may be over, and where to look") {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
+  const std::uint16_t port = server->port();
+  server.reset();
+  CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(0.1), 0),
+                    ContainsSubstring("start rank 0, which serves it") &&
+                        ContainsSubstring("over: see its last output"));
+}
+
+TEST_CASE(
+    "a store that has ended in good order takes what is noted, knows nothing, and fails nobody") {
+  std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
+  const auto store = connect_tcp_store("127.0.0.1", server->port(), in_seconds(20), 0);
+  store->set("key", "value");
+  server.reset();
+  store->note("key", "another");
+  const auto answer = store->ask("key");
+  for (const auto end = in_seconds(20); !answer->has_come && Clock::now() < end;) store->failure();
+  CHECK(answer->has_come);
+  CHECK_FALSE(store->failure());
+  store->note("key", "another");
+  const auto second = store->ask("key");
+  CHECK(second->has_come);
+  CHECK_FALSE(second->value);
+  CHECK_THROWS_WITH(store->set("key", "value"),
+                    ContainsSubstring("rank 0, which served the store at 127.0.0.1:") &&
+                        ContainsSubstring("has ended") &&
+                        ContainsSubstring("keep rank 0 until all ranks are done"));
+  CHECK_FALSE(store->failure());
+  store->leave();
+}

@@ -1,0 +1,262 @@
+// What holds for every store, whatever carries it.
+#include <poll.h>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+#include "test/support/catch.h"
+#include "test/transports/store/store_table.h"
+#include "transports/error.h"
+#include "transports/store/all_gather.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+namespace {
+
+// Runs `body` for every store of the table, as sections by name.
+template <typename Body>
+void for_each_store(Body body) {
+  for (const StoreRow& row : store_table()) {
+    DYNAMIC_SECTION(row.name) {
+      const auto job = row.make();
+      body(row, *job);
+    }
+  }
+}
+
+template <typename Body>
+Error error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("nothing was thrown");
+  return Error(ErrorCode::kSystem, kNoPeer, "");
+}
+
+}  // namespace
+
+TEST_CASE("what one rank sets, another gets") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    CHECK_FALSE(b->try_get("key"));
+    a->set("key", "value");
+    CHECK(b->get("key", in_seconds(20)) == "value");
+    a->set("key", "");
+    CHECK(b->try_get("key") == std::optional<std::string>(""));
+    const std::string large(1 << 20, 'x');
+    a->set("large", large);
+    CHECK(b->get("large", in_seconds(20)) == large);
+    CHECK_THROWS_AS(a->set("large", large + "x"), std::invalid_argument);
+    CHECK_THROWS_WITH(a->set("large", large + "x"),
+                      ContainsSubstring("the value of 'large' has 1048577 bytes, 1048576 at most"));
+  });
+}
+
+TEST_CASE("what is asked after a note is answered with it, while failure() is asked") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = prefixed(job.open(), "b/");
+    a->note("b/key", "old");
+    a->note("b/key", "new");
+    const auto noted = a->ask("b/key");
+    REQUIRE(wait_for_answers(*a, {&noted, 1}, in_seconds(20)));
+    CHECK(noted->value == "new");
+    const std::vector<std::shared_ptr<const Store::Answer>> answers = {b->ask("key"),
+                                                                       b->ask("none")};
+    REQUIRE(wait_for_answers(*b, answers, in_seconds(20)));
+    CHECK(answers[0]->value == "new");
+    CHECK_FALSE(answers[1]->value);
+    b->note("mine", "yes");
+    CHECK(a->get("b/mine", in_seconds(20)) == "yes");
+  });
+}
+
+TEST_CASE("a get waits for the key") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    std::string got;
+    std::thread waiter([&] { got = b->get("late", in_seconds(20)); });
+    a->set("other", "1");
+    a->set("late", "2");
+    waiter.join();
+    CHECK(got == "2");
+  });
+}
+
+TEST_CASE("counters add up over ranks and threads") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([store = i % 2 == 0 ? a : b] {
+        for (int n = 0; n < 50; ++n) store->add("counter", 2);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(a->add("counter", -1) == 399);
+  });
+}
+
+TEST_CASE("a counter that runs over begins again at the other end") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    using Limits = std::numeric_limits<std::int64_t>;
+    CHECK(store->add("counter", Limits::max()) == Limits::max());
+    CHECK(store->add("counter", 2) == Limits::min() + 1);
+    CHECK(store->add("counter", -2) == Limits::max());
+  });
+}
+
+TEST_CASE("several threads wait on one store at once") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    std::vector<std::string> got(4);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      threads.emplace_back([&, i] { got[i] = b->get("key" + std::to_string(i), in_seconds(20)); });
+    }
+    for (std::size_t i = got.size(); i-- > 0;) a->set("key" + std::to_string(i), std::to_string(i));
+    for (auto& thread : threads) thread.join();
+    CHECK(got == std::vector<std::string>{"0", "1", "2", "3"});
+  });
+}
+
+TEST_CASE("a get that waits in vain says for what, where and how long") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    const Error error = error_of([&] { store->get("never", in_seconds(0.05)); });
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK_THAT(error.what(), ContainsSubstring("'never'") && ContainsSubstring("waited ") &&
+                                 ContainsSubstring(store->describe()));
+  });
+}
+
+TEST_CASE("the first failure wins and ends every wait") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    CHECK_FALSE(a->failure());
+    std::string thrown;
+    std::thread waiter([&] { thrown = error_of([&] { b->get("never", in_seconds(20)); }).what(); });
+    CHECK(a->post_failure("rank 1: the first") == "rank 1: the first");
+    waiter.join();
+    CHECK(thrown == "rank 1: the first");
+    CHECK(b->post_failure("rank 2: the second") == "rank 1: the first");
+    CHECK(b->failure() == std::optional<std::string>("rank 1: the first"));
+    CHECK(job.open()->post_failure("a third") == "rank 1: the first");
+  });
+}
+
+TEST_CASE("a failure can be slept for") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    if (b->descriptor() < 0) return;
+    std::thread poster([&] { a->post_failure("over"); });
+    pollfd watched{b->descriptor(), POLLIN, 0};
+    CHECK(::poll(&watched, 1, 20000) == 1);
+    poster.join();
+    CHECK(b->failure() == std::optional<std::string>("over"));
+  });
+}
+
+TEST_CASE("a rank that goes without leave is dead to all, one that leaves is not") {
+  for_each_store([](const StoreRow& row, StoreJob& job) {
+    if (!row.sees_death) return;
+    const auto a = job.open();
+    auto b = job.open();
+    auto c = job.open();
+    a->join(0);
+    b->join(1);
+    c->join(2);
+    b->leave();
+    b.reset();
+    a->set("after b", "");
+    CHECK_FALSE(a->failure());
+    c.reset();
+    const Error error = error_of([&] { a->get("never", in_seconds(20)); });
+    CHECK(error.code() == ErrorCode::kAborted);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 2 (") && ContainsSubstring("pid ") &&
+                                 ContainsSubstring("is gone"));
+  });
+}
+
+TEST_CASE("who joined twice must leave twice") {
+  for_each_store([](const StoreRow& row, StoreJob& job) {
+    if (!row.sees_death) return;
+    const auto a = job.open();
+    auto b = job.open();
+    b->join(1);
+    b->join(1);
+    b->leave();
+    b.reset();
+    CHECK_THAT(error_of([&] { a->get("never", in_seconds(20)); }).what(),
+               ContainsSubstring("rank 1 ("));
+  });
+}
+
+TEST_CASE("prefixes keep keys apart and failures together") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    const auto one = prefixed(store, "one/");
+    const auto two = prefixed(store, "two/");
+    one->set("key", "1");
+    CHECK_FALSE(two->try_get("key"));
+    CHECK(store->try_get("one/key") == std::optional<std::string>("1"));
+    one->add("counter", 1);
+    CHECK(two->add("counter", 1) == 1);
+    one->post_failure("over");
+    CHECK(two->failure() == std::optional<std::string>("over"));
+  });
+}
+
+TEST_CASE("an exchange names the ranks that have not come") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    store->set("here/0", "zero");
+    const Error error =
+        error_of([&] { exchange(*store, 1, 4, "here", "one", in_seconds(0.3), "join the job"); });
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK(error.peer() == 2);
+    CHECK_THAT(error.what(), ContainsSubstring("rank 1: waited ") &&
+                                 ContainsSubstring(" s for ranks 2, 3 of 4 to join the job (" +
+                                                   store->describe()));
+  });
+}
+
+TEST_CASE("an exchange of far too many ranks looks for some of them, and says that it is not all") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto store = job.open();
+    constexpr int kTypo = 2'000'000'000;
+    const Error error = error_of(
+        [&] { exchange(*store, 1, kTypo, "here", "one", in_seconds(0.3), "join the job"); });
+    CHECK(error.code() == ErrorCode::kDeadline);
+    CHECK(error.peer() == 0);
+    CHECK_THAT(error.what(), ContainsSubstring(" s for ranks 0, 2, 3, 4, 5, 6, 7, 8 and 1015 more, "
+                                               "at least, of 2000000000 to join the job ("));
+  });
+}
+
+TEST_CASE("an exchange gives every rank every text") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    std::vector<std::vector<std::string>> got(3);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto store = job.open();
+        got[static_cast<std::size_t>(rank)] =
+            exchange(*store, rank, 3, "text", std::string(static_cast<std::size_t>(rank), 'r'),
+                     in_seconds(20), "meet");
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const auto& texts : got) CHECK(texts == std::vector<std::string>{"", "r", "rr"});
+  });
+}

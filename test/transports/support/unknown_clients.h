@@ -1,0 +1,125 @@
+// Two ranks of this process, joined by a transport, and strangers at every socket on which they
+// listen: the transport's own and those of the library below it.
+#pragma once
+
+#include <sys/socket.h>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "test/transports/support/listening_sockets.h"
+#include "transports/registry.h"
+
+namespace kolo::test {
+
+class Besieged {
+ public:
+  using Make = std::function<std::unique_ptr<Transport>(const TransportRequest& request)>;
+
+  explicit Besieged(const Make& make) {
+    const auto before = open_descriptors();
+    const auto store = make_local_store();
+    const auto request = [&](int rank) {
+      return TransportRequest{rank, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2};
+    };
+    std::thread other([&] { ranks_[1] = make(request(1)); });
+    ranks_[0] = make(request(0));
+    other.join();
+    exchange();  // connections that are only made when they are used
+    doors_ = listening_since(before);
+  }
+
+  // Both at once: some ends wait for the other rank.
+  ~Besieged() {
+    std::thread other([&] { ranks_[1].reset(); });
+    ranks_[0].reset();
+    other.join();
+  }
+  Besieged(const Besieged&) = delete;
+  Besieged& operator=(const Besieged&) = delete;
+
+  const std::vector<Listening>& doors() const { return doors_; }
+
+  // A stranger at every door, who stays.
+  void say_everywhere(std::string_view speech) {
+    for (const Listening& door : doors_) strangers_.push_back(speak_to(door, speech));
+  }
+
+  void leave() { strangers_.clear(); }
+
+  // Whether what is exchanged is whole while ten strangers at every door have said this, and when
+  // they have gone.
+  bool withstands(std::string_view speech) {
+    for (int i = 0; i < 10; ++i) say_everywhere(speech);
+    const bool is_whole = exchange();
+    leave();
+    return exchange() && is_whole;
+  }
+
+  // Segments of several lengths, both ways at once; true where what comes is what was sent. Throws
+  // what the transport throws, or that nothing has moved for long.
+  bool exchange() {
+    bool is_whole = true;
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{64} << 10})
+      is_whole &= exchange(bytes);
+    return is_whole;
+  }
+
+ private:
+  using Bytes = std::vector<std::byte>;
+
+  bool exchange(std::size_t bytes) {
+    Bytes sent[2];
+    Bytes got[2];
+    bool is_sent[2] = {};
+    bool is_got[2] = {};
+    for (int rank : {0, 1}) {
+      const auto i = static_cast<std::size_t>(rank);
+      for (std::size_t at = 0; at < bytes; ++at)
+        sent[i].push_back(static_cast<std::byte>(random_()));
+      got[i].resize(bytes);
+    }
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (!(is_got[0] && is_got[1] && ranks_[0]->channel(1).is_drained() &&
+             ranks_[1]->channel(0).is_drained())) {
+      if (Clock::now() > deadline) throw std::runtime_error("nothing has moved for a minute");
+      for (std::size_t i : {0u, 1u}) {
+        Channel& channel = ranks_[i]->channel(1 - static_cast<int>(i));
+        is_sent[i] = is_sent[i] || channel.send(sent[i]);
+        is_got[i] = is_got[i] || channel.receive(got[i]);
+        ranks_[i]->progress();
+      }
+      std::this_thread::yield();
+    }
+    return got[0] == sent[1] && got[1] == sent[0];
+  }
+
+  std::mt19937 random_{1};
+  std::unique_ptr<Transport> ranks_[2];
+  std::vector<Listening> doors_;
+  std::vector<posix::Descriptor> strangers_;
+};
+
+// What strangers say who know nothing of whom they talk to.
+inline std::vector<std::string> speeches_of_strangers() {
+  std::mt19937 random(7);
+  std::string noise(40'000, '\0');
+  for (char& each : noise) each = static_cast<char>(random());
+  return {"",
+          "\n",
+          "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+          "SSH-2.0-OpenSSH_9.2\r\n",
+          std::string(64, '\0'),
+          std::string(4096, '\xff'),
+          noise.substr(0, 16),
+          noise.substr(16, 200),
+          noise};
+}
+
+}  // namespace kolo::test

@@ -1,0 +1,23 @@
+// What travels on a lane, as a played peer says it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "test/transports/tcp/fake_peer.h"
+#include "transports/tcp/lanes_channel.h"
+
+namespace kolo::test {
+
+inline std::string chunk(std::uint32_t segment, std::size_t offset,
+                         std::span<const std::byte> bytes) {
+  const tcp::ChunkHeader header{tcp::kChunkMagic, segment, static_cast<std::uint32_t>(offset),
+                                static_cast<std::uint32_t>(bytes.size())};
+  return text_of(std::as_bytes(std::span(&header, 1))) + text_of(bytes);
+}
+
+// The last words on a lane, of who has sent so many segments.
+inline std::string goodbye(std::uint32_t segments) { return chunk(segments, 0, {}); }
+
+}  // namespace kolo::test

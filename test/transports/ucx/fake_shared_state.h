@@ -1,0 +1,24 @@
+// What the channels of rank 0 of two share, over a played UCX; rank 1 is on another host.
+#pragma once
+
+#include <cstdint>
+
+#include "test/transports/ucx/fake_ucx.h"
+#include "transports/ucx/shared_state.h"
+
+namespace kolo {
+
+inline ucx::Card card(const char* identity, std::uint32_t token) {
+  ucx::Card made;
+  made.identity = identity;
+  made.token = token;
+  return made;
+}
+
+struct PlayedStation : ucx::Station {
+  PlayedStation() : Station(test::played_library(), 0, 2) {
+    cards = {card("here", 5), card("there", 6)};
+  }
+};
+
+}  // namespace kolo

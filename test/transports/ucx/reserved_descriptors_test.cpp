@@ -1,0 +1,87 @@
+// What UCX may need and the process cannot open: that is said before UCX finds out, and aborts.
+#include "transports/ucx/reserved_descriptors.h"
+
+#include <array>
+#include <functional>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/transports/support/descriptor_limit.h"
+#include "test/transports/ucx/fake_shared_state.h"
+#include "transports/error.h"
+#include "transports/ucx/channel.h"
+
+using namespace kolo;
+using namespace kolo::test;
+using ucx::PromisedDescriptors;
+
+namespace {
+
+// This process may have so many descriptors more than it has.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur += static_cast<rlim_t>(more);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+
+ private:
+  const NoMoreDescriptors none_;
+};
+
+std::string why_unavailable(const std::function<void()>& call, int peer = kNoPeer) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnavailable);
+    CHECK(error.peer() == peer);
+    return error.what();
+  }
+  return "it was not refused";
+}
+
+}  // namespace
+
+TEST_CASE("a descriptor that was promised to one rank is not free for another one") {
+  const FewDescriptors few(20);
+  {
+    PromisedDescriptors first(5, 10);
+    first.opened();
+    const std::string why = why_unavailable([] { PromisedDescriptors(5, 6); });
+    CHECK_THAT(why, ContainsSubstring("may need 11 more") && ContainsSubstring("can have 10: ") &&
+                        ContainsSubstring("ulimit -n") && ContainsSubstring("KOLO_TRANSPORT"));
+    PromisedDescriptors second(2, 3);
+    second.opened();
+    PromisedDescriptors(0, 7);
+    CHECK_THAT(why_unavailable([] { PromisedDescriptors(0, 8); }),
+               ContainsSubstring("can have 7: "));
+  }
+  PromisedDescriptors(5, 15);
+}
+
+TEST_CASE("who lacks descriptors to connect with says to whom, and goes on once there are some") {
+  PlayedStation station;
+  ucx::UcxChannel channel(station, 1, 4096, 4096);
+  const std::array<std::byte, 8> data{};
+  {
+    const FewDescriptors few(7);
+    const std::string why = why_unavailable([&] { channel.send(data, kPlain); }, 1);
+    CHECK_THAT(why, ContainsSubstring("rank 0: cannot connect to rank 1 (ucx): ") &&
+                        ContainsSubstring("may need 8 more") && ContainsSubstring("ulimit -n"));
+    CHECK(channel.statistics().segments_sent == 0);
+    CHECK(played().sent.empty());
+  }
+  CHECK(channel.send(data, kPlain));
+}
+
+TEST_CASE("while ranks meet each connects with what it was promised") {
+  PlayedStation station;
+  ucx::UcxChannel channel(station, 1, 4096, 4096);
+  const FewDescriptors few(3);
+  station.is_meeting = true;
+  PromisedDescriptors promised(0, 3);
+  promised.opened();
+  CHECK_NOTHROW(channel.connect());
+}

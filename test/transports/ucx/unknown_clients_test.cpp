@@ -1,0 +1,26 @@
+// Whoever speaks to a socket of a rank's, UCX's own among them, neither stops nor spoils anything.
+#include <cstdlib>
+
+#include "test/support/catch.h"
+#include "test/transports/support/unknown_clients.h"
+#include "transports/settings.h"
+#include "transports/ucx/transport.h"
+
+using namespace kolo;
+using namespace kolo::test;
+
+TEST_CASE("strangers at all sockets of ranks that ucx joins spoil nothing, whatever they say") {
+  for (const char* const ways : {"tcp", "posix,self"}) {
+    INFO(ways);
+    const char* const before = std::getenv("UCX_TLS");
+    const std::string kept = before == nullptr ? "" : before;
+    set_setting("UCX_TLS", ways);
+    Besieged ranks([](const TransportRequest& request) { return make_ucx(request); });
+    set_setting("UCX_TLS", kept);
+    REQUIRE(ranks.doors().size() >= 2);
+    for (const std::string& speech : speeches_of_strangers()) {
+      INFO("they say " << speech.size() << " bytes");
+      CHECK(ranks.withstands(speech));
+    }
+  }
+}

@@ -1,0 +1,40 @@
+#include "train/experiment/comparability.h"
+
+#include <fmt/format.h>
+
+namespace kolo::train {
+namespace {
+
+std::string value_of(const RunRecord& run, const std::string& term) {
+  const auto found = run.terms.find(term);
+  return found == run.terms.end() ? "nothing" : "'" + found->second + "'";
+}
+
+void require_equal_terms(const RunRecord& first, const RunRecord& other) {
+  std::map<std::string, std::string> names = first.terms;
+  names.insert(other.terms.begin(), other.terms.end());
+  for (const auto& name : names) {
+    // A rank alone talks to nobody, and a server beside it is an arm's own business.
+    const bool is_alone = first.terms.count(name.first) == 0 || other.terms.count(name.first) == 0;
+    if (name.first == "transport" && is_alone && first.workers == 1) continue;
+    const std::string mine = value_of(first, name.first), theirs = value_of(other, name.first);
+    if (mine == theirs) continue;
+    throw ComparisonRefused(
+        fmt::format("these arms must not be compared: {} is {} in '{}' and {} in '{}' (seed {}). "
+                    "Arms may differ "
+                    "in nothing but the strategy",
+                    name.first, mine, first.arm, theirs, other.arm, first.seed));
+  }
+}
+
+}  // namespace
+
+void require_comparable(std::span<const RunRecord> runs) {
+  std::map<std::uint64_t, const RunRecord*> first_of_seed;
+  for (const RunRecord& run : runs) {
+    const auto [place, is_first] = first_of_seed.try_emplace(run.seed, &run);
+    if (!is_first) require_equal_terms(*place->second, run);
+  }
+}
+
+}  // namespace kolo::train

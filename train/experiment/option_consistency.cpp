@@ -1,0 +1,71 @@
+#include "train/experiment/option_consistency.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/loop/gather.h"
+#include "train/loop/hash.h"
+
+namespace kolo::train {
+namespace {
+
+using Flags = std::vector<std::pair<const char*, std::string>>;
+
+// Every flag that has a say in what is computed, or in which collectives are called when.
+Flags flags_of(const Options& o) {
+  return {
+      {"--strategies", o.arms.front().name()},
+      {"--ranks", fmt::format("{}", o.ranks)},
+      {"--dataset", o.dataset.substr(0, o.dataset.find(':'))},
+      {"--train-size", fmt::format("{}", o.train_size)},
+      {"--test-size", fmt::format("{}", o.test_size)},
+      {"--model", o.model},
+      {"--stem", o.stem},
+      {"--batch-size or --global-batch", fmt::format("{}", o.samples_per_iteration())},
+      {"--steps", fmt::format("{}", o.steps)},
+      {"--epochs", fmt::format("{}", o.epochs)},
+      {"--seed", fmt::format("{}", o.seed)},
+      {"--lr", fmt::format("{}", o.lr)},
+      {"--lr-batch", fmt::format("{}", o.lr_batch)},
+      {"--momentum", fmt::format("{}", o.momentum)},
+      {"--weight-decay", fmt::format("{}", o.weight_decay)},
+      {"--warmup-epochs", fmt::format("{}", o.warmup_epochs)},
+      {"--lr-schedule", o.lr_schedule},
+      {"--backend", o.backend},
+      {"--bucket-bytes", fmt::format("{}", o.bucket_bytes)},
+      {"--first-bucket-bytes", fmt::format("{}", o.first_bucket_bytes)},
+      {"--eval-every", fmt::format("{}", o.eval_every)},
+      {"--hash-every", fmt::format("{}", o.hash_every)},
+  };
+}
+
+std::int64_t mark_of(const std::string& text) {
+  std::uint64_t mark = text.size();
+  for (const char letter : text) mark = mix(mark ^ static_cast<unsigned char>(letter));
+  return std::bit_cast<std::int64_t>(mark);
+}
+
+}  // namespace
+
+void agree_on_options(const Options& options, Communicator& communicator) {
+  const Flags flags = flags_of(options);
+  std::vector<std::int64_t> marks;
+  for (const auto& flag : flags) marks.push_back(mark_of(flag.second));
+  const auto rows = gather_rows(communicator, std::span<const std::int64_t>(marks));
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    for (std::size_t rank = 1; rank < rows.size(); ++rank) {
+      if (rows[rank][i] == rows[0][i]) continue;
+      throw std::runtime_error(
+          fmt::format("rank {} was given another {} than rank 0 (rank {} has {}): start all ranks "
+                      "with the same options",
+                      rank, flags[i].first, communicator.rank(), flags[i].second));
+    }
+  }
+}
+
+}  // namespace kolo::train

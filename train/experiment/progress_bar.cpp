@@ -1,0 +1,121 @@
+#include "train/experiment/progress_bar.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/loop/seconds.h"
+
+namespace kolo::train {
+namespace {
+
+constexpr double kLineSeconds = 20;  // between two lines of a log,
+constexpr double kEpochSeconds = 1;  // unless an epoch begins
+constexpr int kBarCells = 24;
+constexpr int kNarrowCells = 8;  // on lines shorter than
+constexpr int kRoomyWidth = 100;
+
+int width_of(std::FILE* out) {
+  winsize size{};
+  const bool is_known = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col - 1 : 79;
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<long>(std::lround(seconds));
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+// What is known of training so far, the most wanted first: a narrow terminal cuts the end.
+std::string numbers(const ProgressNote& note, double seconds_left) {
+  std::string text;
+  if (seconds_left >= 0) text += fmt::format(", {} left", clock_text(seconds_left));
+  if (note.iteration > 0) {
+    text += fmt::format(", {:.1f} images/s, loss {:.3f}", note.images_per_second, note.loss);
+  }
+  if (note.test_accuracy >= 0) text += fmt::format(", test {:.1f} %", 100 * note.test_accuracy);
+  return text;
+}
+
+std::string bar(double fraction, int cells) {
+  const int full = static_cast<int>(fraction * cells);
+  return std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(cells - full), '.');
+}
+
+}  // namespace
+
+double fraction_done(const RunPlace& place, const ProgressNote& note) {
+  const double of_run = note.iterations > 0 ? static_cast<double>(note.iteration) /
+                                                  static_cast<double>(note.iterations)
+                                            : 0;
+  return (place.index + of_run) / std::max(1, place.runs);
+}
+
+std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
+                          int width) {
+  const double fraction = std::clamp(fraction_done(place, note), 0.0, 1.0);
+  const std::string doing = note.activity == "training"
+                                ? fmt::format("epoch {}/{}", note.epoch, note.epochs)
+                                : note.activity;
+  const std::string text =
+      fmt::format("] {:3.0f} %  {} ({}/{}) {}{}", 100 * fraction, place.name, place.index + 1,
+                  place.runs, doing, numbers(note, seconds_left));
+  const std::string line =
+      "[" + bar(fraction, width < kRoomyWidth ? kNarrowCells : kBarCells) + text;
+  return line.substr(0, static_cast<std::size_t>(std::max(1, width)));
+}
+
+std::string progress_words(const RunPlace& place, const ProgressNote& note, double seconds_left) {
+  std::string text =
+      fmt::format("{} (run {} of {}): {}", place.name, place.index + 1, place.runs, note.activity);
+  if (note.iteration > 0) {
+    text += fmt::format(", epoch {} of {}, iteration {} of {}", note.epoch, note.epochs,
+                        note.iteration, note.iterations);
+  }
+  return text + numbers(note, seconds_left);
+}
+
+Progress::Progress(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
+  if (is_drawn_) std::fputs("\r\033[K", out_);
+  std::fflush(out_);
+  is_drawn_ = false;
+}
+
+void Progress::show(const RunPlace& place, const ProgressNote& note) {
+  const double left = seconds_left(fraction_done(place, note));
+  if (is_terminal_) {
+    const std::string line = progress_line(place, note, left, width_of(out_));
+    std::fputs(("\r\033[K" + line).c_str(), out_);
+    std::fflush(out_);
+    is_drawn_ = true;
+    return;
+  }
+  if (!is_worth_a_line(place, note)) return;
+  std::fputs((progress_words(place, note, left) + "\n").c_str(), out_);
+  std::fflush(out_);
+  last_line_ = Clock::now();
+  last_run_ = place.index;
+  last_epoch_ = note.epoch;
+}
+
+double Progress::seconds_left(double fraction) const {
+  const double elapsed = seconds_since(start_);
+  if (fraction < 0.02 || elapsed < 2) return -1;  // too early to say
+  return elapsed / fraction * (1 - fraction);
+}
+
+bool Progress::is_worth_a_line(const RunPlace& place, const ProgressNote& note) const {
+  const double waited = seconds_since(last_line_);
+  return place.index != last_run_ || (note.epoch != last_epoch_ && waited > kEpochSeconds) ||
+         waited > kLineSeconds;
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,57 @@
+// Shows how far a comparison has come: a bar that is redrawn on a terminal, a line now and then
+// elsewhere.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "train/loop/observer.h"
+#include "transports/transport.h"
+
+namespace kolo::train {
+
+/// Where a note comes from: run `index` (0, 1, ...) of `runs`.
+struct RunPlace {
+  std::string name;  ///< the arm, and the seed where there are several
+  int index = 0;
+  int runs = 1;
+};
+
+/// The fraction of all work that is done.
+double fraction_done(const RunPlace& place, const ProgressNote& note);
+
+/// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
+/// yet.
+std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
+                          int width);
+
+/// The same in words, for logs.
+std::string progress_words(const RunPlace& place, const ProgressNote& note, double seconds_left);
+
+class Progress {
+ public:
+  /// `out` is borrowed.
+  explicit Progress(std::FILE* out);
+  /// Leaves the line of the bar clean.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(const RunPlace& place, const ProgressNote& note);
+  /// Takes the bar away, so that other text can be written.
+  void clear();
+
+ private:
+  double seconds_left(double fraction) const;
+  bool is_worth_a_line(const RunPlace& place, const ProgressNote& note) const;
+
+  std::FILE* out_;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_line_ = start_;
+  int last_run_ = -1;
+  int last_epoch_ = -1;
+};
+
+}  // namespace kolo::train

@@ -1,0 +1,92 @@
+#include "train/experiment/rank_process.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "collectives/communicator.h"
+#include "train/count_text.h"
+#include "train/experiment/events.h"
+#include "train/experiment/progress_bar.h"
+#include "train/loop/trainer.h"
+#include "train/report/publish.h"
+#include "transports/launch/report_once.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+
+namespace kolo::train {
+namespace {
+
+// Rank 0 of a job that another launcher started: there is nobody to tell but the terminal.
+class OwnTerminal final : public Observer {
+ public:
+  OwnTerminal(const Options& options, const std::vector<std::string>& arguments)
+      : options_(options), arguments_(arguments) {}
+
+  void progress(const ProgressNote& note) override {
+    progress_.show({options_.arms.front().name(), 0, 1}, note);
+  }
+  void finished(const RunRecord& record) override {
+    progress_.clear();
+    publish(options_, arguments_, {record}, "");
+  }
+
+ private:
+  const Options& options_;
+  const std::vector<std::string>& arguments_;
+  Progress progress_{stderr};
+};
+
+std::unique_ptr<Observer> observer_of(const Options& options,
+                                      const std::vector<std::string>& arguments) {
+  if (options.events_fd >= 0) return std::make_unique<EventWriter>(options.events_fd);
+  return std::make_unique<OwnTerminal>(options, arguments);
+}
+
+// What another rank has aborted the job for, which it says itself: "rank 2 (node1) aborted: ...".
+bool is_told_by_another(const Error& error, int rank) {
+  const std::string text = error.what();
+  return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
+         !text.starts_with(fmt::format("rank {} ", rank));
+}
+
+void check_size(const Options& options, int size) {
+  const Arm& arm = options.arms.front();
+  if (size == options.ranks + arm.servers) return;
+  throw UsageError(fmt::format(
+      "--ranks {}: {} needs {} ({} and {}), and {} {} started", options.ranks, arm.name(),
+      count_text(options.ranks + arm.servers, "rank"), count_text(options.ranks, "worker"),
+      count_text(arm.servers, "dedicated server"), size, size == 1 ? "was" : "were"));
+}
+
+}  // namespace
+
+bool is_launched() { return read_settings().rank.has_value(); }
+
+int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
+  const int rank = launch_environment().rank;
+  check_size(options, launch_environment().size);
+  if (rank == 0) check_report_folder(options);
+  CommunicatorOptions how;
+  how.transport = options.transport;
+  how.timeout = options.timeout;
+  how.progress_thread = options.progress_thread;
+  Communicator communicator = Communicator::from_environment(how);
+  const auto observer = observer_of(options, arguments);
+  try {
+    Trainer trainer(options, communicator, *observer);
+    trainer.run();
+    communicator.barrier();  // nobody's end is taken for a death
+  } catch (const Error& error) {
+    if (options.events_fd < 0) throw;  // another launcher's: each says it
+    if (is_told_by_another(error, rank)) return 1;
+    return launch::refuse_with_one_voice(fmt::format("kolo-train: {}", error.what()), 1);
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());
+    throw;
+  }
+  return 0;
+}
+
+}  // namespace kolo::train

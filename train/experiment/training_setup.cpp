@@ -1,0 +1,133 @@
+#include "train/experiment/training_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "train/count_text.h"
+#include "train/experiment/option_consistency.h"
+#include "train/loop/gather.h"
+#include "train/loop/hash.h"
+#include "train/models/model.h"
+
+namespace kolo::train {
+namespace {
+
+DatasetOptions dataset_options(const Options& options) {
+  return {options.seed, options.train_size, options.test_size};
+}
+
+}  // namespace
+
+Workplace::Workplace(const Options& options, Communicator& communicator)
+    : options_(options), rank_(communicator.rank()) {
+  agree_on_options(options, communicator);
+  if (is_worker()) {
+    train_data_ = open_dataset(options.dataset, Split::train, dataset_options(options));
+    test_data_ = open_dataset(options.dataset, Split::test, dataset_options(options));
+  }
+  agree_on_data(communicator);
+  plan_iterations();
+  make_network();
+  broadcast_initial(communicator);
+}
+
+void Workplace::agree_on_data(Communicator& communicator) {
+  std::vector<std::int64_t> mine(6, 0);
+  if (is_worker()) {
+    const ImageShape shape = train_data_->shape();
+    mine = {train_data_->size(), test_data_->size(), train_data_->classes(),
+            shape.height,        shape.width,        shape.channels};
+  }
+  const auto rows = gather_rows(communicator, mine);
+  for (int rank = 1; rank < options_.ranks; ++rank) {
+    const auto& theirs = rows[static_cast<std::size_t>(rank)];
+    if (theirs == rows[0]) continue;
+    throw std::runtime_error(
+        fmt::format("the ranks do not see the same data: rank 0 has {} training and {} test "
+                    "samples, rank {} has "
+                    "{} and {}; give all ranks the same --dataset, with the same files",
+                    rows[0][0], rows[0][1], rank, theirs[0], theirs[1]));
+  }
+  train_samples_ = rows[0][0];
+  test_samples_ = rows[0][1];
+  classes_ = rows[0][2];
+  image_ = {static_cast<int>(rows[0][3]), static_cast<int>(rows[0][4]),
+            static_cast<int>(rows[0][5])};
+}
+
+void Workplace::plan_iterations() {
+  const std::int64_t global_batch = options_.samples_per_iteration();
+  if (test_samples_ < options_.ranks) {
+    throw DataError(fmt::format(
+        "more ranks than test samples: {} ranks, but {} test samples; use fewer ranks, or "
+        "more test samples (--test-size)",
+        options_.ranks, test_samples_));
+  }
+  train_plan_ = std::make_unique<BatchPlan>(train_samples_, global_batch, options_.ranks);
+  test_plan_ = std::make_unique<BatchPlan>(test_samples_, global_batch, options_.ranks);
+  const std::int64_t per_epoch = train_plan_->iterations_per_epoch();
+  iterations_ = per_epoch * options_.epochs;
+  if (options_.steps > 0) iterations_ = std::min(iterations_, options_.steps);
+  epochs_ = static_cast<int>((iterations_ + per_epoch - 1) / per_epoch);
+  LearningRateSettings rate;
+  rate.base = static_cast<float>(options_.lr);
+  rate.reference_batch = options_.lr_batch;
+  rate.global_batch = global_batch;
+  const auto warmup = static_cast<std::int64_t>(
+      std::llround(options_.warmup_epochs * static_cast<double>(per_epoch)));
+  rate.warmup_iterations = std::min(iterations_, warmup);
+  rate.total_iterations = iterations_;
+  rate.decay = decay_from(options_.lr_schedule);
+  learning_rate_ = std::make_unique<LearningRate>(rate);
+}
+
+// Dedicated servers have the model too: its parameters say where the buckets are, and are what they
+// may have to update.
+void Workplace::make_network() {
+  tensor::Parameters parameters;
+  const ModelSettings settings{
+      {image_.height, image_.width, image_.channels}, classes_, stem_from(options_.stem)};
+  auto model = make_model(options_.model, parameters, settings);
+  network_ = std::make_unique<tensor::Network>(
+      std::move(model), std::move(parameters), settings.image,
+      tensor::make_backend(options_.backend, options_.threads), options_.seed);
+}
+
+void Workplace::broadcast_initial(Communicator& communicator) {
+  communicator.broadcast(network_->parameters().values());
+  communicator.broadcast(network_->parameters().buffers());
+  initial_hash_ = hex(hash_of(network_->parameters().values()));
+}
+
+std::map<std::string, std::string> Workplace::terms() const {
+  const Options& o = options_;
+  const LearningRateSettings& rate = learning_rate_->settings();
+  std::map<std::string, std::string> terms;
+  terms["model"] = fmt::format("{}{}, {} parameters, {} classes", o.model,
+                               o.model == "small" ? "" : ", stem " + o.stem,
+                               network_->parameters().count(), classes_);
+  terms["initial weights"] = fmt::format("seed {}, hash {}", o.seed, initial_hash_);
+  terms["data"] =
+      fmt::format("{}: {} of {} x {} x {}, {}", train_data_->description(),
+                  count_text(train_samples_, "training sample"), image_.height, image_.width,
+                  image_.channels, count_text(test_samples_, "test sample"));
+  terms["batch"] = fmt::format("{} over {}", count_text(train_plan_->global_batch(), "sample"),
+                               count_text(o.ranks, "worker"));
+  terms["iterations"] = fmt::format("{} in {}", iterations_, count_text(epochs_, "epoch"));
+  terms["optimizer"] =
+      fmt::format("SGD, momentum {:g}, weight decay {:g}", o.momentum, o.weight_decay);
+  terms["learning rate"] =
+      fmt::format("{:g} per {} samples, peak {:g}, {}, then {}", o.lr, rate.reference_batch,
+                  learning_rate_->peak(), count_text(rate.warmup_iterations, "warm-up iteration"),
+                  o.lr_schedule);
+  terms["precision"] = "float32";
+  terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
+  terms["buckets"] = fmt::format("{} bytes, the first {}", o.bucket_bytes, o.first_bucket_bytes);
+  terms["progress"] = o.progress_thread ? "a thread of its own" : "the training thread";
+  return terms;
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,259 @@
+#include "train/loop/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+#include "train/loop/evaluation.h"
+#include "train/loop/gather.h"
+#include "train/loop/hash.h"
+#include "train/loop/process_usage.h"
+#include "train/loop/seconds.h"
+
+namespace kolo::train {
+namespace {
+
+constexpr double kNoteSeconds = 0.2;          // between two signs of progress
+constexpr std::size_t kRecentIterations = 5;  // that the speed shown meanwhile is taken from
+
+double& part_of(IterationRecord& iteration, Part part) {
+  return iteration.parts[static_cast<std::size_t>(part)];
+}
+
+// A number that does not depend on the order in which pairs are added, nor on who adds them.
+std::uint64_t order_mark(std::size_t iteration, std::int64_t sample) {
+  return mix(mix(iteration) ^ static_cast<std::uint64_t>(sample));
+}
+
+Seat seat_at(Workplace& place, Communicator& communicator, const std::vector<Bucket>& buckets) {
+  const Options& o = place.options();
+  const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
+  return Seat{communicator, place.network().parameters(), o.ranks, sgd, buckets};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Options& options, Communicator& communicator, Observer& observer)
+    : communicator_(communicator),
+      observer_(observer),
+      place_(options, communicator),
+      buckets_(
+          plan_buckets(ranges_in_arena(place_.network().parameters()),
+                       static_cast<std::int64_t>(place_.network().parameters().values().size()),
+                       {options.first_bucket_bytes, options.bucket_bytes})),
+      strategy_(make_strategy(place_.arm(), seat_at(place_, communicator, buckets_))),
+      reducer_(communicator, *strategy_, place_.network().parameters(), buckets_,
+               !options.progress_thread),
+      guard_(communicator, place_.network().parameters(), options.ranks) {
+  if (place_.is_worker()) {
+    LoaderSettings settings;
+    settings.seed = options.seed;
+    settings.rank = place_.rank();
+    settings.epochs = place_.epochs();
+    loader_ = std::make_unique<Loader>(*place_.train_data(), place_.train_plan(), settings);
+  }
+  note_.epochs = place_.epochs();
+  note_.iterations = place_.iterations();
+}
+
+RunRecord Trainer::run() {
+  note("starting");
+  for (int epoch = 1; epoch <= place_.epochs(); ++epoch) {
+    const auto first = static_cast<std::int64_t>(iterations_.size());
+    train_epoch(epoch);
+    finish_epoch(epoch, first);
+  }
+  collect();
+  record_.total_seconds = seconds_since(start_);
+  if (place_.rank() == 0) observer_.finished(record_);
+  return record_;
+}
+
+void Trainer::train_epoch(int epoch) {
+  note_.epoch = epoch;
+  const std::int64_t per_epoch = place_.train_plan().iterations_per_epoch();
+  const std::int64_t end = std::min(per_epoch * epoch, place_.iterations());
+  double cpu_before = cpu_seconds();
+  while (static_cast<std::int64_t>(iterations_.size()) < end) {
+    reducer_.begin(place_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+    iterations_.push_back(place_.is_worker() ? train_iteration() : serve_iteration());
+    training_seconds_ += iterations_.back().wall;
+    const auto done = static_cast<std::int64_t>(iterations_.size());
+    const std::int64_t every = place_.options().hash_every;
+    if (done == place_.iterations() || (every > 0 && done % every == 0)) {
+      cpu_seconds_ += cpu_seconds() - cpu_before;
+      prove_equal();
+      cpu_before = cpu_seconds();
+    }
+    if (done == 1 || seconds_since(noted_) > kNoteSeconds) note("training");
+  }
+  cpu_seconds_ += cpu_seconds() - cpu_before;
+}
+
+IterationRecord Trainer::train_iteration() {
+  IterationRecord iteration;
+  const Clock::time_point start = Clock::now();
+  if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
+  part_of(iteration, Part::data) = seconds_since(start);
+  for (const std::int64_t sample : batch_.samples) {
+    order_hash_ += order_mark(iterations_.size(), sample);
+  }
+  forward_and_backward(iteration);
+  iteration.exchange = reducer_.finish();
+  part_of(iteration, Part::exposed) = iteration.exchange.in_backward + iteration.exchange.waiting;
+  part_of(iteration, Part::optimizer) = iteration.exchange.optimizer;
+  iteration.wall = seconds_since(start);
+  settle_parts(iteration);
+  return iteration;
+}
+
+void Trainer::forward_and_backward(IterationRecord& iteration) {
+  tensor::Network& network = place_.network();
+  if (batch_.samples.empty()) {  // no share of a short last batch: a sum of nothing
+    std::ranges::fill(network.parameters().gradients(), 0.0f);
+    reducer_.all_ready();
+    return;
+  }
+  const Clock::time_point start = Clock::now();
+  const tensor::Outcome outcome =
+      network.forward({batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
+                      tensor::Mode::training);
+  require_finite(outcome.loss, "training");
+  const Clock::time_point middle = Clock::now();
+  network.backward([this](tensor::ParameterId id) { reducer_.gradient_ready(id); });
+  part_of(iteration, Part::forward) = seconds_between(start, middle);
+  part_of(iteration, Part::backward) = seconds_since(middle) - reducer_.seconds_in_backward();
+  iteration.samples = outcome.samples;
+  iteration.loss = outcome.loss;
+  iteration.correct = outcome.correct;
+}
+
+void Trainer::require_finite(double loss, const char* which) const {
+  if (std::isfinite(loss)) return;
+  throw std::runtime_error(
+      fmt::format("rank {}: the {} loss is {} at iteration {}, training has diverged; lower --lr "
+                  "(now {:g}), or give "
+                  "it a longer --warmup-epochs",
+                  place_.rank(), which, loss, iterations_.size() + 1, place_.options().lr));
+}
+
+IterationRecord Trainer::serve_iteration() {
+  IterationRecord iteration;
+  const Clock::time_point start = Clock::now();
+  reducer_.all_ready();
+  iteration.exchange = reducer_.finish();
+  part_of(iteration, Part::exposed) = iteration.exchange.waiting;
+  iteration.wall = seconds_since(start);
+  settle_parts(iteration);
+  return iteration;
+}
+
+void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
+  std::vector<double> mine;  // losses of the epoch's iterations, then right answers and samples
+  double correct = 0, samples = 0;
+  for (auto i = static_cast<std::size_t>(first_iteration); i < iterations_.size(); ++i) {
+    mine.push_back(iterations_[i].loss);
+    correct += static_cast<double>(iterations_[i].correct);
+    samples += static_cast<double>(iterations_[i].samples);
+  }
+  mine.push_back(correct);
+  mine.push_back(samples);
+  std::vector<double> sums(mine.size(), 0.0);
+  for (const std::vector<double>& row : gather_rows(communicator_, mine)) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += row[i];
+  }
+  EpochRecord record;
+  record.epoch = epoch;
+  record.iterations = static_cast<std::int64_t>(iterations_.size());
+  for (std::size_t i = 0; i + 2 < sums.size(); ++i) {
+    const auto in_epoch = static_cast<std::int64_t>(i);
+    const auto weight = static_cast<double>(place_.train_plan().global(in_epoch).count);
+    record.train_loss += sums[i] * weight / sums.back();
+    record_.step_losses.push_back(sums[i]);
+  }
+  record.train_accuracy = sums[sums.size() - 2] / sums.back();
+  record.training_seconds = training_seconds_;
+  record.learning_rate = place_.learning_rate().at(record.iterations - 1);
+  if (epoch == place_.epochs() || epoch % place_.options().eval_every == 0) evaluate_epoch(record);
+  record_.epochs.push_back(record);
+}
+
+// Running statistics are each worker's own while it trains; all evaluate with rank 0's, as
+// PyTorch's DDP does.
+void Trainer::evaluate_epoch(EpochRecord& epoch) {
+  note("evaluating");
+  const Clock::time_point start = Clock::now();
+  communicator_.broadcast(place_.network().parameters().buffers());
+  const Score score = evaluate(communicator_, place_.is_worker() ? &place_.network() : nullptr,
+                               place_.test_data(), place_.test_plan());
+  require_finite(score.loss, "test");
+  epoch.is_evaluated = true;
+  epoch.test_loss = score.loss;
+  epoch.test_accuracy = score.accuracy;
+  note_.test_accuracy = score.accuracy;
+  record_.evaluation_seconds += seconds_since(start);
+}
+
+void Trainer::prove_equal() {
+  const Clock::time_point start = Clock::now();
+  last_hash_ = guard_.check(static_cast<std::int64_t>(iterations_.size()));
+  record_.checking_seconds += seconds_since(start);
+}
+
+void Trainer::note(const char* activity) {
+  noted_ = Clock::now();
+  if (place_.rank() != 0) return;
+  note_.activity = activity;
+  note_.iteration = static_cast<std::int64_t>(iterations_.size());
+  const std::size_t recent = std::min(kRecentIterations, iterations_.size());
+  double seconds = 0, loss = 0, samples = 0;
+  for (std::size_t i = iterations_.size() - recent; i < iterations_.size(); ++i) {
+    seconds += iterations_[i].wall;
+    samples += static_cast<double>(iterations_[i].samples);
+    loss += iterations_[i].loss;
+  }
+  const double workers = place_.options().ranks;  // taken to be like this one
+  note_.images_per_second = seconds > 0 ? workers * samples / seconds : 0;
+  note_.loss = recent > 0 ? workers * loss / static_cast<double>(recent) : 0;
+  observer_.progress(note_);
+}
+
+void Trainer::collect() {
+  const Options& o = place_.options();
+  const std::int64_t all = static_cast<std::int64_t>(iterations_.size());
+  RankRecord mine = summarize(iterations_, o.skip_steps);
+  mine.is_worker = place_.is_worker();
+  mine.peak_mib = peak_resident_mib();
+  const double mine_seconds = training_seconds_;
+  const double training_seconds =
+      gather_rows(communicator_, std::span<const double>(&mine_seconds, 1))[0][0];
+  mine.busy_cores = training_seconds > 0 ? cpu_seconds_ / training_seconds : 0;
+  record_.ranks = gather_records(communicator_, mine);
+  std::uint64_t order = 0;
+  for (const std::int64_t part : gather(communicator_, std::bit_cast<std::int64_t>(order_hash_))) {
+    order += std::bit_cast<std::uint64_t>(part);
+  }
+  if (place_.rank() != 0) return;
+  record_.arm = place_.arm().name();
+  record_.seed = o.seed;
+  record_.formula = formula_of(place_.arm());
+  record_.terms = place_.terms();
+  record_.terms["order of the data"] = "hash " + hex(order);
+  record_.transport = std::string(communicator_.transport());
+  if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;  // one has nobody
+  record_.workers = o.ranks;
+  record_.servers = place_.arm().servers;
+  // Chunks of a bucket differ by one element: two of them can be off, each way, in each bucket.
+  record_.allowed_byte_difference =
+      2.0 * sizeof(float) * static_cast<double>(buckets_.size()) * o.ranks;
+  record_.counted_iterations = counted_iterations(all, o.skip_steps);
+  for (const IterationRecord& one : iterations_) record_.step_seconds.push_back(one.wall);
+  record_.final_hash = hex(last_hash_);
+  record_.replica_checks = guard_.checks();
+  record_.training_seconds = training_seconds_;
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,60 @@
+// One rank's part of a run: the loop over epochs and iterations, for workers and dedicated servers
+// alike.
+//
+// All ranks make the same calls of the communicator in the same order; a dedicated server makes
+// them with nothing to compute in between.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/data/loader.h"
+#include "train/experiment/training_setup.h"
+#include "train/loop/metrics.h"
+#include "train/loop/observer.h"
+#include "train/loop/replica_guard.h"
+
+namespace kolo::train {
+
+class Trainer {
+ public:
+  /// Collective: sets up the workplace. The observer hears of rank 0 only. All are borrowed.
+  Trainer(const Options& options, Communicator& communicator, Observer& observer);
+
+  /// Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its
+  /// observer.
+  RunRecord run();
+
+ private:
+  void train_epoch(int epoch);
+  IterationRecord train_iteration();
+  IterationRecord serve_iteration();
+  void forward_and_backward(IterationRecord& iteration);
+  void require_finite(double loss, const char* which) const;
+  void finish_epoch(int epoch, std::int64_t first_iteration);
+  void evaluate_epoch(EpochRecord& epoch);
+  void prove_equal();
+  void note(const char* activity);
+  void collect();
+
+  Clock::time_point start_ = Clock::now();
+  Communicator& communicator_;
+  Observer& observer_;
+  Workplace place_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<Strategy> strategy_;
+  Reducer reducer_;
+  ReplicaGuard guard_;
+  std::unique_ptr<Loader> loader_;  // workers only
+  Minibatch batch_;
+  std::vector<IterationRecord> iterations_;
+  std::uint64_t order_hash_ = 0;  // of (iteration, sample) pairs seen here, whatever their order
+  std::uint64_t last_hash_ = 0;
+  double cpu_seconds_ = 0;  // spent in training iterations
+  double training_seconds_ = 0;
+  Clock::time_point noted_;
+  ProgressNote note_;
+  RunRecord record_;
+};
+
+}  // namespace kolo::train

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "train/report/report.h"
+#include "train/report/table.h"
+
+namespace kolo::train {
+namespace {
+
+// What stands under the table: how each number is made, so that nobody has to guess.
+struct Meaning {
+  const char* number;
+  const char* how;
+};
+constexpr std::array<Meaning, 13> kMeanings{{
+    {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
+    {"seconds of training",
+     "all iterations from the first, without start-up, evaluation and proofs of equality"},
+    {"images/s",
+     "samples over the seconds of the counted iterations, summed over workers. Not counted: the "
+     "first {skipped} iterations, "
+     "evaluation, and proofs of equality"},
+    {"iteration",
+     "mean over the counted iterations and over workers, on the thread that trains, from asking "
+     "for a batch to updated "
+     "parameters; the parts add up to it. p10, median and p90 are those of rank 0's counted "
+     "iterations"},
+    {"data", "waiting for the next batch, which another thread prepares"},
+    {"forward, backward",
+     "computing; what communication takes on this thread meanwhile is not in it"},
+    {"exposed communication",
+     "all that the training thread does for communication: starting exchanges and helping them "
+     "along inside backward, and "
+     "waiting for them afterwards, which is also waiting for a slower worker"},
+    {"optimizer", "applying the update, or taking over parameters that a server has updated"},
+    {"hidden communication",
+     "from the start of the first bucket to the arrival of the last, less what is exposed: "
+     "communication that overlaps with "
+     "backward. Where all cores are busy it still costs: it makes backward slower"},
+    {"MiB sent",
+     "payload bytes that the transport counted in the exchange of gradients, per iteration, "
+     "headers apart; below it what the "
+     "formula says"},
+    {"cores busy",
+     "CPU seconds of the processes per second of training: what servers cost in cores"},
+    {"peak memory", "the most that was resident in one process"},
+    {"losses, accuracies",
+     "training: over the epoch's samples while they were trained on. Test: each test sample once, "
+     "counted exactly on however "
+     "many workers; running statistics of batch norm are rank 0's, as in PyTorch's DDP. Equal "
+     "hashes of the final weights mean "
+     "equal weights"},
+}};
+
+constexpr const char* kSameForAll =
+    "Every arm ran in fresh processes, one arm after the other, with the same model, initial "
+    "weights, order of data, "
+    "optimizer, precision, iterations, threads and transport; kolo-train refuses to compare runs "
+    "that differ in any of "
+    "these.";
+
+constexpr const char* kOneMachine =
+    "Ranks on one machine talk through its memory, and servers share its cores with the workers: "
+    "the table says what the "
+    "strategies cost here, not what they cost on a network.";
+
+std::string meaning_markdown(const Report& report) {
+  std::string text = fmt::format(
+      "## What the numbers mean\n\n{}\n\n| number | how it is made |\n|---|---|\n", kSameForAll);
+  for (const Meaning& meaning : kMeanings) {
+    text += fmt::format(
+        "| {} | {} |\n", meaning.number,
+        fmt::format(fmt::runtime(meaning.how), fmt::arg("skipped", report.skipped_iterations())));
+  }
+  return text + fmt::format("\n{}\n", kOneMachine);
+}
+
+std::string table_markdown(const Table& table) {
+  std::string text = fmt::format("| |{}|\n|---|{}\n", fmt::join(table.columns, "|"), [&] {
+    std::string dashes;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      dashes += "---:|";
+    }
+    return dashes;
+  }());
+  for (const TableRow& row : table.rows) {
+    const bool is_part = row.label.starts_with("  ");
+    const std::string label =
+        is_part ? fmt::format("&nbsp;&nbsp;{}", row.label.substr(2)) : row.label;
+    text += fmt::format("| {} | {} |\n", label, fmt::join(row.cells, " | "));
+  }
+  return text;
+}
+
+std::string terms_markdown(const Report& report) {
+  std::string text = "| the same in every arm | |\n|---|---|\n";
+  for (const auto& term : report.runs.front().terms) {
+    text += fmt::format("| {} | {} |\n", term.first, term.second);
+  }
+  return text;
+}
+
+std::string epochs_markdown(const Report& report) {
+  std::string text =
+      "| arm | seed | epoch | training loss | training accuracy, % | test loss | test accuracy, % "
+      "| "
+      "seconds of training |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
+  for (const RunRecord& run : report.runs) {
+    for (const EpochRecord& epoch : run.epochs) {
+      const std::string test = epoch.is_evaluated ? fmt::format("{:.4f} | {:.2f}", epoch.test_loss,
+                                                                100 * epoch.test_accuracy)
+                                                  : "- | -";
+      text += fmt::format("| {} | {} | {} | {:.4f} | {:.2f} | {} | {:.1f} |\n", run.arm, run.seed,
+                          epoch.epoch, epoch.train_loss, 100 * epoch.train_accuracy, test,
+                          epoch.training_seconds);
+    }
+  }
+  return text;
+}
+
+std::string formulas_markdown(const Report& report, const Table& table) {
+  std::string text;
+  for (const std::string& arm : table.columns) {
+    text += fmt::format("- **{}**: {}.\n", arm, runs_of(report, arm).front()->formula);
+  }
+  return text;
+}
+
+std::string facts_markdown(const Report& report) {
+  std::string text = fmt::format("    {}\n\n| made with | |\n|---|---|\n", report.command);
+  for (const auto& fact : report.machine) {
+    text += fmt::format("| {} | {} |\n", fact.first, fact.second);
+  }
+  return text;
+}
+
+constexpr const char* kPlots = R"(![Images per second](throughput.png)
+
+![Where an iteration's time goes](iteration.png)
+
+![Loss and accuracy](learning.png)
+
+![Bytes moved](bytes.png)
+)";
+
+std::string plots_markdown(const Report& report) {
+  return report.no_plots.empty() ? kPlots : fmt::format("*{}*\n", report.no_plots);
+}
+
+}  // namespace
+
+std::string report_markdown(const Report& report) {
+  const Table table = make_table(report);
+  std::string text =
+      fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
+  for (const std::string& sentence : findings(report)) text += fmt::format("- {}\n", sentence);
+  text += fmt::format("\n{}\n{}\n", table_markdown(table), plots_markdown(report));
+  text += meaning_markdown(report);
+  text +=
+      fmt::format("\nBytes by the formula, for n workers:\n\n{}", formulas_markdown(report, table));
+  text += fmt::format("\n## Epochs\n\n{}", epochs_markdown(report));
+  text +=
+      fmt::format("\n## What was run\n\n{}\n{}", terms_markdown(report), facts_markdown(report));
+  return text + "\nreport.json has every number, of every rank and iteration.\n";
+}
+
+std::string report_text(const Report& report) {
+  const Table table = make_table(report);
+  std::size_t first = 0;
+  for (const TableRow& row : table.rows) first = std::max(first, row.label.size());
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    std::size_t width = table.columns[i].size();
+    for (const TableRow& row : table.rows) width = std::max(width, row.cells[i].size());
+    widths.push_back(width);
+  }
+  std::string text(first, ' ');
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    text += fmt::format("  {:>{}}", table.columns[i], widths[i]);
+  }
+  text += "\n";
+  for (const TableRow& row : table.rows) {
+    text += fmt::format("{:<{}}", row.label, first);
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      text += fmt::format("  {:>{}}", row.cells[i], widths[i]);
+    }
+    text += "\n";
+  }
+  text += "\n";
+  for (const std::string& sentence : findings(report)) text += fmt::format("{}\n", sentence);
+  return text;
+}
+
+}  // namespace kolo::train

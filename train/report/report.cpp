@@ -1,0 +1,103 @@
+#include "train/report/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "train/report/plots.h"
+
+namespace kolo::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& folder, const std::string& reason) {
+  throw ReportError(fmt::format(
+      "--report: the folder '{}' cannot be written: {}; give another folder, or free it", folder,
+      reason));
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) fail(folder, code.message());
+  if (!fs::is_directory(folder)) fail(folder, "it is not a folder");
+}
+
+// Those that make_folder() would have to make, the innermost first.
+std::vector<fs::path> missing_folders(const std::string& folder) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path path = fs::absolute(folder, ignored).lexically_normal();
+       !path.empty() && !fs::exists(path, ignored); path = path.parent_path()) {
+    missing.push_back(path);
+  }
+  return missing;
+}
+
+// Returns why not; empty where it is there.
+std::string try_to_write(const std::string& folder, const std::string& name,
+                         const std::string& text) {
+  const fs::path part = fs::path(folder) / fmt::format(".{}.{}.part", name, getpid());
+  std::string refusal;
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.flush();
+    if (!file) refusal = std::strerror(errno);
+  }
+  std::error_code code;
+  if (refusal.empty()) fs::rename(part, fs::path(folder) / name, code);
+  if (code) refusal = code.message();
+  if (!refusal.empty()) fs::remove(part, code);
+  return refusal;
+}
+
+void write_whole(const std::string& folder, const std::string& name, const std::string& text) {
+  const std::string refusal = try_to_write(folder, name, text);
+  if (!refusal.empty()) fail(folder, fmt::format("{}: {}", name, refusal));
+}
+
+}  // namespace
+
+std::int64_t Report::skipped_iterations() const {
+  if (runs.empty()) return 0;
+  return static_cast<std::int64_t>(runs.front().step_seconds.size()) -
+         runs.front().counted_iterations;
+}
+
+void require_writable(const std::string& folder) {
+  const std::vector<fs::path> missing = missing_folders(folder);
+  const std::string probe = fmt::format(".probe-{}", getpid());
+  std::error_code ignored;
+  std::exception_ptr refusal;
+  try {
+    make_folder(folder);
+    if (const std::string why = try_to_write(folder, probe, ""); !why.empty()) fail(folder, why);
+    fs::remove(fs::path(folder) / probe, ignored);
+  } catch (const ReportError&) {
+    refusal = std::current_exception();
+  }
+  for (const fs::path& path : missing) fs::remove(path, ignored);
+  if (refusal) std::rethrow_exception(refusal);
+}
+
+void write_report(const std::string& folder, const Report& report) {
+  make_folder(folder);
+  remove_plots(folder);  // those of an earlier report must not stand beside new numbers
+  write_whole(folder, "report.json", report_json(report));
+  write_markdown(folder, report);
+}
+
+void write_markdown(const std::string& folder, const Report& report) {
+  write_whole(folder, "report.md", report_markdown(report));
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,336 @@
+#include "train/report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "train/count_text.h"
+#include "train/loop/metrics.h"
+
+namespace kolo::train {
+namespace {
+
+using Runs = std::vector<const RunRecord*>;
+using Value = std::function<double(const RunRecord&)>;
+
+constexpr double kMiB = 1 << 20;
+constexpr std::array<std::pair<const char*, double>, 3> kQuantiles{
+    {{"  p10 of rank 0", 0.1}, {"  median", 0.5}, {"  p90", 0.9}}};
+
+std::string with_spread(const Runs& runs, const Value& value, int digits) {
+  double sum = 0, low = INFINITY, high = -INFINITY;
+  for (const RunRecord* run : runs) {
+    const double one = value(*run);
+    sum += one;
+    low = std::min(low, one);
+    high = std::max(high, one);
+  }
+  const double mean = sum / static_cast<double>(runs.size());
+  if (runs.size() == 1) return fmt::format("{:.{}f}", mean, digits);
+  return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
+}
+
+// The mean over workers (or over servers) of what `value` takes from a rank.
+Value mean_of_ranks(bool of_workers, std::function<double(const RankRecord&)> value) {
+  return [of_workers, value = std::move(value)](const RunRecord& run) {
+    double sum = 0;
+    int count = 0;
+    for (const RankRecord& rank : run.ranks) {
+      if (rank.is_worker != of_workers) continue;
+      sum += value(rank);
+      ++count;
+    }
+    return count > 0 ? sum / count : 0;
+  };
+}
+
+Value of_workers(std::function<double(const RankRecord&)> value) {
+  return mean_of_ranks(true, std::move(value));
+}
+
+class TableMaker {
+ public:
+  explicit TableMaker(const Report& report) {
+    for (const RunRecord& run : report.runs) {
+      if (std::ranges::find(table_.columns, run.arm) != table_.columns.end()) continue;
+      table_.columns.push_back(run.arm);
+      arms_.push_back(runs_of(report, run.arm));
+    }
+  }
+
+  void add(const std::string& label, const Value& value, int digits) {
+    add_text(label, [&](const Runs& runs) { return with_spread(runs, value, digits); });
+  }
+
+  // A row of what only arms with dedicated servers have.
+  void add_for_servers(const std::string& label, const Value& value, int digits) {
+    const bool has_any =
+        std::ranges::any_of(arms_, [](const Runs& r) { return r[0]->servers > 0; });
+    if (!has_any) return;
+    add_text(label, [&](const Runs& runs) {
+      return runs[0]->servers > 0 ? with_spread(runs, value, digits) : std::string("-");
+    });
+  }
+
+  void add_text(const std::string& label, const std::function<std::string(const Runs&)>& cell) {
+    TableRow row{label, {}};
+    for (const Runs& runs : arms_) row.cells.push_back(cell(runs));
+    table_.rows.push_back(std::move(row));
+  }
+
+  Table take() { return std::move(table_); }
+
+ private:
+  Table table_;
+  std::vector<Runs> arms_;
+};
+
+void add_speed(TableMaker& table) {
+  table.add(
+      "iterations counted",
+      [](const RunRecord& r) { return static_cast<double>(r.counted_iterations); }, 0);
+  table.add(
+      "images/s, all workers", [](const RunRecord& r) { return r.images_per_second(); }, 1);
+  table.add("  each worker", of_workers([](const RankRecord& r) { return r.images_per_second; }),
+            1);
+  table.add("iteration, ms", of_workers([](const RankRecord& r) { return r.step_seconds * 1e3; }),
+            1);
+  for (const auto& row : kQuantiles) {
+    const double fraction = row.second;
+    table.add(
+        row.first,
+        [fraction](const RunRecord& r) { return 1e3 * quantile(r.counted_seconds(), fraction); },
+        1);
+  }
+  for (std::size_t part = 0; part < kPartNames.size(); ++part) {
+    const bool is_exposed = part == static_cast<std::size_t>(Part::exposed);
+    table.add(is_exposed ? "  exposed communication" : fmt::format("  {}", kPartNames[part]),
+              of_workers([part](const RankRecord& r) { return r.parts[part] * 1e3; }), 1);
+  }
+  table.add("hidden communication, ms", of_workers([](const RankRecord& r) {
+              const double exposed = r.parts[static_cast<std::size_t>(Part::exposed)];
+              return std::max(0.0, r.in_flight - exposed) * 1e3;
+            }),
+            1);
+}
+
+void add_bytes(TableMaker& table, const Report& report) {
+  double most = 0;
+  for (const RunRecord& run : report.runs) {
+    for (const RankRecord& rank : run.ranks) most = std::max(most, rank.bytes_sent / kMiB);
+  }
+  const int digits = most < 1 ? 4 : 2;
+  table.add("MiB sent per iteration, each worker",
+            of_workers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), digits);
+  table.add("  by the formula",
+            of_workers([](const RankRecord& r) { return r.formula_sent / kMiB; }), digits);
+  const auto of_servers = [](auto value) { return mean_of_ranks(false, value); };
+  table.add_for_servers("MiB sent per iteration, each server",
+                        of_servers([](const RankRecord& r) { return r.bytes_sent / kMiB; }),
+                        digits);
+  table.add_for_servers("  by the formula",
+                        of_servers([](const RankRecord& r) { return r.formula_sent / kMiB; }),
+                        digits);
+}
+
+void add_costs(TableMaker& table) {
+  table.add(
+      "cores busy, all workers", [](const RunRecord& r) { return r.busy_cores(true); }, 2);
+  table.add_for_servers(
+      "cores busy, all servers", [](const RunRecord& r) { return r.busy_cores(false); }, 2);
+  table.add("peak memory of a worker, MiB",
+            of_workers([](const RankRecord& r) { return r.peak_mib; }), 0);
+  table.add_for_servers("peak memory of a server, MiB",
+                        mean_of_ranks(false, [](const RankRecord& r) { return r.peak_mib; }), 0);
+}
+
+void add_learning(TableMaker& table) {
+  const auto last = [](const RunRecord& r) -> const EpochRecord& { return r.epochs.back(); };
+  table.add(
+      "training loss, first epoch", [](const RunRecord& r) { return r.epochs.front().train_loss; },
+      4);
+  table.add(
+      "training loss, last epoch", [=](const RunRecord& r) { return last(r).train_loss; }, 4);
+  table.add(
+      "test loss", [=](const RunRecord& r) { return last(r).test_loss; }, 4);
+  table.add(
+      "test accuracy, %", [=](const RunRecord& r) { return last(r).test_accuracy * 100; }, 2);
+  table.add(
+      "seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
+}
+
+std::string final_hashes(const Runs& runs) {
+  std::vector<std::string> hashes;
+  for (const RunRecord* run : runs) hashes.push_back(run->final_hash.substr(0, 8));
+  return fmt::format("{}", fmt::join(hashes, " "));
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string finding_on_replicas(const Report& report) {
+  if (report.runs.front().workers == 1) return "";  // nobody to be equal to
+  std::int64_t checks = 0;
+  for (const RunRecord& run : report.runs) checks += run.replica_checks;
+  return fmt::format(
+      "The replicas were compared {} time{} (by a hash of all parameters), and never differed.",
+      checks, checks == 1 ? "" : "s");
+}
+
+// Of every seed, the arms beside the first one; empty where there is one arm.
+std::string finding_on_weights(const Report& report) {
+  const RunRecord* first = nullptr;  // of its seed
+  std::set<std::string> differs;
+  double widest = 0;
+  for (const RunRecord& run : report.runs) {
+    if (first == nullptr || run.seed != first->seed) first = &run;
+    if (run.final_hash != first->final_hash) differs.insert(run.arm);
+    widest =
+        std::max(widest, std::abs(run.epochs.back().train_loss - first->epochs.back().train_loss));
+  }
+  std::vector<std::string> equal, different;
+  for (const RunRecord& run : report.runs) {
+    if (run.seed != report.runs.front().seed) continue;
+    (differs.contains(run.arm) ? different : equal).push_back(run.arm);
+  }
+  if (equal.size() + different.size() == 1) return "";
+  if (different.empty()) {
+    return fmt::format("The final parameters are the same, bit for bit, in all arms ({}).",
+                       joined(equal));
+  }
+  return fmt::format(
+      "The final parameters of {} differ from those of {} in rounding: the same sums "
+      "in another order. The training losses of the last epoch differ by {:.2g} at most.",
+      joined(different), joined(equal), widest);
+}
+
+// The iterations of a run: the same work, which takes about the same time on a quiet machine.
+struct Times {
+  const RunRecord* run = nullptr;
+  double low = 0, high = 0;  // 10th and 90th percentile, seconds
+
+  double width() const { return high / low; }
+};
+
+// Of every arm, in their order, the run whose times are the widest apart.
+std::vector<Times> widest_of_arms(const Report& report) {
+  std::vector<Times> widest;
+  for (const RunRecord& run : report.runs) {
+    const std::vector<double> counted = run.counted_seconds();
+    const Times times{&run, quantile(counted, 0.1), quantile(counted, 0.9)};
+    const auto of_arm =
+        std::ranges::find(widest, run.arm, [](const Times& t) { return t.run->arm; });
+    if (of_arm == widest.end()) {
+      widest.push_back(times);
+    } else if (times.width() > of_arm->width()) {
+      *of_arm = times;
+    }
+  }
+  return widest;
+}
+
+// Empty where the times of no arm say that something else had the machine.
+std::string finding_on_times(const Report& report) {
+  constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
+  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
+  std::vector<std::string> arms;
+  for (const Times& times : widest_of_arms(report)) {
+    if (times.high < kQuiet * times.low) continue;
+    const RunRecord& run = *times.run;
+    arms.push_back(fmt::format("of {} {}from {:.0f} to {:.0f} ms",
+                               has_seeds ? fmt::format("{}, seed {},", run.arm, run.seed) : run.arm,
+                               arms.empty() ? "took " : "", 1e3 * times.low, 1e3 * times.high));
+  }
+  if (arms.empty()) return "";
+  return fmt::format(
+      "WARNING: the iterations {} (10th to 90th percentile{}): something else had the machine, or "
+      "ranks had to share a core; repeat it before you compare speeds.",
+      fmt::join(arms, "; "), has_seeds ? ", of each arm the seed where they are widest apart" : "");
+}
+
+std::string name_of(const RunRecord& run, const Report& report) {
+  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
+  return has_seeds ? fmt::format("{}, seed {}", run.arm, run.seed) : run.arm;
+}
+
+// Forward is the same work in every run, and nothing is communicated meanwhile: where it takes
+// another time, the machine was another. Empty where it was the same. (Backward is slower where
+// communication takes cores or memory, which is the strategy's.)
+std::string finding_on_forward(const Report& report) {
+  constexpr double kSame = 1.15;
+  const auto [quick, slow] =
+      std::ranges::minmax_element(report.runs, [](const RunRecord& left, const RunRecord& right) {
+        return left.forward_seconds() < right.forward_seconds();
+      });
+  if (slow->forward_seconds() <= kSame * quick->forward_seconds()) return "";
+  return fmt::format(
+      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
+      "took {:.1f} ms "
+      "in {} and {:.1f} ms in {} (medians){}; repeat it before you compare speeds, with --seeds 3, "
+      "whose "
+      "arms take turns.",
+      1e3 * quick->forward_seconds(), name_of(*quick, report), 1e3 * slow->forward_seconds(),
+      name_of(*slow, report),
+      slow->servers > 0 ? ", or its dedicated servers took the workers' cores" : "");
+}
+
+std::string finding_on_bytes(const Report& report) {
+  std::set<std::string> wrong;
+  for (const RunRecord& run : report.runs) {
+    if (!run.bytes_match()) wrong.insert(run.arm);
+  }
+  if (wrong.empty()) return "Every rank moved the bytes that its strategy's formula promises.";
+  return fmt::format("WARNING: the bytes that were moved are not those of the formula in {}.",
+                     fmt::join(wrong, ", "));
+}
+
+}  // namespace
+
+std::vector<const RunRecord*> runs_of(const Report& report, const std::string& arm) {
+  std::vector<const RunRecord*> runs;
+  for (const RunRecord& run : report.runs) {
+    if (run.arm == arm) runs.push_back(&run);
+  }
+  return runs;
+}
+
+Table make_table(const Report& report) {
+  TableMaker table(report);
+  add_speed(table);
+  add_bytes(table, report);
+  add_costs(table);
+  add_learning(table);
+  table.add_text("final weights, hash", final_hashes);
+  return table.take();
+}
+
+std::vector<std::string> findings(const Report& report) {
+  if (report.runs.empty()) return {};
+  std::vector<std::string> sentences;
+  constexpr std::int64_t kFew = 20;
+  if (report.runs.front().counted_iterations < kFew) {
+    sentences.push_back(
+        fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
+                    count_text(report.runs.front().counted_iterations, "counted iteration")));
+  } else {
+    for (std::string sentence : {finding_on_times(report), finding_on_forward(report)}) {
+      if (!sentence.empty()) sentences.push_back(std::move(sentence));
+    }
+  }
+  if (!report.incomplete.empty()) {
+    sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),
+                                    report.incomplete));
+  }
+  for (std::string sentence :
+       {finding_on_replicas(report), finding_on_weights(report), finding_on_bytes(report)}) {
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+}  // namespace kolo::train

@@ -1,0 +1,10 @@
+#include "transports/base/check.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace kolo {
+
+void fail_check(std::string_view message) { throw std::invalid_argument(std::string(message)); }
+
+}  // namespace kolo

@@ -1,0 +1,353 @@
+#include "transports/base/liveness.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/socket.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookEvery = 1ms;
+constexpr std::size_t kMostStrangers = 64;  // beside those that are expected
+constexpr std::size_t kMostAccepted = 64;   // in one look
+// What listens in a rank's place may hang up at once, and always. A rank does so to who is swept
+// away by a crowd, which no caller is time after time.
+constexpr int kMostHangUps = 1000;
+// In a rank's last look: what the queues of its doors hold.
+constexpr int kLastLooks = 64;
+
+// What epoll hands back: a peer's rank, or one of these.
+constexpr std::uint64_t kSomebodyNew = std::uint64_t{1} << 32;
+
+std::string without_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const LifelineAddress& a) {
+  return fmt::format("{} {} {} {} {}", a.host_identity, a.unix_name, a.tcp_host, a.tcp_port,
+                     a.ticket);
+}
+
+std::optional<LifelineAddress> lifeline_address_from_text(const std::string& text) {
+  auto words = stream_of(text);
+  LifelineAddress a;
+  if (!(words >> a.host_identity >> a.unix_name >> a.tcp_host >> a.tcp_port >> a.ticket))
+    return std::nullopt;
+  return a;
+}
+
+Lifeline::Lifeline(int rank, int size, std::string tcp_host, Clock::duration patience)
+    : rank_(rank), patience_(patience), peers_(static_cast<std::size_t>(size)) {
+  std::random_device random;
+  own_.ticket = std::uint64_t{random()} << 32 | random();
+  own_.host_identity = without_blanks(posix::host_identity());
+  own_.tcp_host = without_blanks(tcp_host.empty() ? posix::host_name() : std::move(tcp_host));
+  own_.unix_name = "-";
+  if (size == 1) return;
+  unix_.emplace(size + 16);
+  own_.unix_name = unix_->name();
+  watch_.add(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
+  try {
+    tcp_ = posix::listen_on("", 0);
+  } catch (const Error&) {
+    return;  // no network: then there are no peers on other hosts
+  }
+  own_.tcp_port = posix::local_address(tcp_).port();
+  watch_.add(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+}
+
+void Lifeline::join_first(int peer) {
+  peers_[index_of(peer)].is_joined = true;
+  if (addresses_.empty()) return;
+  call(peer);
+}
+
+void Lifeline::look_if_due() {
+  const auto now = Clock::now();
+  if (now - looked_ < kLookEvery) return;
+  looked_ = now;
+  look();
+}
+
+void Lifeline::look() {
+  std::array<epoll_event, 64> events;
+  std::size_t heard = 0;
+  std::span<const epoll_event> news;
+  do {
+    news = watch_.wait(events, 0);
+    heard += news.size();
+    // Those who come first: a rank that has ended may have left its word where it came.
+    if (!news.empty() || !strangers_.empty() || has_left_some_ || is_exhausted_) hear_all();
+    for (const epoll_event& event : news) {
+      if (event.data.u64 != kSomebodyNew) hear_peer(static_cast<int>(event.data.u64));
+    }
+    // Strangers have news without end, where they want to.
+  } while (news.size() == events.size() && heard <= peers_.size() + kMostStrangers);
+  if (std::exchange(has_unanswered_, false)) call_again();
+}
+
+void Lifeline::call_again() {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const int peer = static_cast<int>(i);
+    const Peer& other = peers_[i];
+    if (other.is_gone) continue;
+    if (other.is_refused) {
+      has_unanswered_ |= !lose_refused(peer);
+    } else if (other.is_joined && !other.called.socket.is_open() && !other.came.socket.is_open()) {
+      call(peer);
+    }
+  }
+}
+
+void Lifeline::close() noexcept {
+  unix_.reset();
+  tcp_.close();
+  strangers_.clear();
+  for (Peer& peer : peers_) {
+    peer.called.socket.close();
+    peer.came.socket.close();
+  }
+}
+
+void Lifeline::leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept {
+  try {
+    look();
+    for (int i = 0; has_left_some_ && i < kLastLooks; ++i) look();
+  } catch (const Error&) {  // no descriptors: then those that are there have to do
+  }
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    for (const Line* line : {&peers_[peer].called, &peers_[peer].came}) {
+      if (!line->socket.is_open()) continue;
+      const std::uint64_t word = word_for(static_cast<int>(peer));
+      posix::send_some(line->socket, &word, sizeof word);
+    }
+  }
+}
+
+void Lifeline::lose(int peer) noexcept {
+  Peer& lost = peers_[index_of(peer)];
+  lost.called.socket.close();
+  lost.came.socket.close();
+  lost.is_connecting = false;
+  if (!std::exchange(lost.is_gone, true)) ++gone_;
+}
+
+// --- those who are called ---
+
+void Lifeline::call(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  if (called.is_gone || called.called.socket.is_open() || !unix_) return;
+  const bool is_near = addresses_[index_of(peer)].host_identity == own_.host_identity;
+  if (!(is_near ? call_unix(peer) : call_tcp(peer))) has_unanswered_ = true;
+}
+
+// False where the peer's queue is full.
+bool Lifeline::call_unix(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  try {
+    auto socket = posix::connect_unix(addresses_[index_of(peer)].unix_name);
+    if (!socket) return false;
+    called.called.socket = std::move(*socket);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost) throw;
+    return lose_refused(peer);
+  }
+  watch_.add(called.called.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  say_hello(peer);
+  return true;
+}
+
+// Before its end it may have called, and left its word there. False where that is not known yet.
+bool Lifeline::lose_refused(int peer) {
+  hear_all();
+  if (has_left_some_) return false;
+  lose(peer);
+  return true;
+}
+
+bool Lifeline::call_tcp(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  const LifelineAddress& there = addresses_[index_of(peer)];
+  std::string why;
+  const auto addresses = posix::resolve(there.tcp_host, there.tcp_port, why);
+  // Nobody can be told from a rank that has ended only where it was to be reached: without a way to
+  // it this rank does without, and its store has to tell.
+  if (addresses.empty() || there.tcp_port == 0) return true;
+  called.called.socket = posix::start_connecting(addresses.front());
+  if (!called.called.socket.is_open())
+    posix::throw_system("a socket to rank " + std::to_string(peer));
+  called.is_connecting = true;
+  watch_.add(called.called.socket.get(), EPOLLIN | EPOLLOUT, static_cast<std::uint64_t>(peer));
+  return true;
+}
+
+void Lifeline::finish_connecting(int peer) {
+  Peer& called = peers_[index_of(peer)];
+  called.is_connecting = false;
+  const int error = posix::connect_result(called.called.socket);
+  if (error == ECONNRESET) return hung_up(peer);
+  if (error != 0) {
+    called.called.socket.close();
+    called.is_refused = has_unanswered_ = true;
+    return;
+  }
+  watch_.change(called.called.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  posix::set_keepalive(called.called.socket);
+  say_hello(peer);
+}
+
+// It finds an empty buffer.
+void Lifeline::say_hello(int peer) {
+  const Hello hello{addresses_[index_of(peer)].ticket, static_cast<std::uint64_t>(rank_)};
+  Line& line = peers_[index_of(peer)].called;
+  line.awaits_welcome = true;
+  line.bytes = 0;
+  posix::send_some(line.socket, &hello, sizeof hello);
+}
+
+// --- those who come ---
+
+void Lifeline::hear_all() {
+  if (!unix_) return;
+  accept_some();
+  const auto now = Clock::now();
+  std::erase_if(strangers_,
+                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+}
+
+// Each is heard at once: who has said hello by now cannot be taken for silent. A crowd waits for
+// the next look, so that nobody is kept from what else there is to do.
+void Lifeline::accept_some() {
+  has_left_some_ = is_exhausted_ = false;
+  for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
+    Stranger stranger{accept_one(), Clock::now() + patience_, {}, 0};
+    if (!stranger.socket.is_open()) return;
+    watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+    if (hear(stranger)) continue;
+    strangers_.push_back(std::move(stranger));
+    if (strangers_.size() > kMostStrangers + peers_.size()) drop_oldest();
+  }
+  has_left_some_ = true;
+  look_again_at_doors();
+}
+
+// It may have said hello since it was last heard.
+void Lifeline::drop_oldest() {
+  hear(strangers_.front());
+  strangers_.pop_front();
+}
+
+// Who sleeps is woken by those who wait there still.
+void Lifeline::look_again_at_doors() {
+  watch_.change(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
+  if (tcp_.is_open()) watch_.change(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+}
+
+// Not open where there is nobody, or no descriptor for it: of a stranger's descriptor better use is
+// made then; without one, who waits is known by its own listener, and tried again with each look.
+posix::Descriptor Lifeline::accept_one() {
+  while (true) {
+    try {
+      if (auto socket = unix_->accept()) return std::move(*socket);
+      if (!tcp_.is_open()) return {};
+      posix::Descriptor socket = posix::accept_from(tcp_);
+      if (socket.is_open()) posix::set_keepalive(socket);
+      const bool is_exhausted = !socket.is_open() && (errno == EMFILE || errno == ENFILE);
+      const bool is_gone_already = !socket.is_open() && (errno == ECONNABORTED || errno == EPROTO);
+      if (is_gone_already) continue;
+      if (!is_exhausted) return socket;
+    } catch (const Error&) {  // the same on the unix socket
+    }
+    if (strangers_.empty()) {
+      is_exhausted_ = true;
+      return {};
+    }
+    drop_oldest();
+  }
+}
+
+// True when it need not be listened to any more.
+bool Lifeline::hear(Stranger& stranger) {
+  auto* const bytes = reinterpret_cast<std::byte*>(&stranger.hello);
+  const auto got = posix::receive_some(stranger.socket, bytes + stranger.bytes,
+                                       sizeof stranger.hello - stranger.bytes);
+  if (got.is_closed) return true;
+  stranger.bytes += got.bytes;
+  if (stranger.bytes < sizeof stranger.hello) return false;
+  const Hello& hello = stranger.hello;
+  if (hello.ticket != own_.ticket || hello.rank >= peers_.size()) return true;
+  const int peer = static_cast<int>(hello.rank);
+  Peer& known = peers_[index_of(peer)];
+  if (peer == rank_ || known.is_gone || known.came.socket.is_open()) return true;
+  known.came.socket = std::move(stranger.socket);
+  if (!addresses_.empty()) {  // it finds an empty buffer
+    const std::uint64_t welcome = addresses_[index_of(peer)].ticket;
+    posix::send_some(known.came.socket, &welcome, sizeof welcome);
+  }
+  watch_.remove(known.came.socket.get());
+  watch_.add(known.came.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  hear_peer(peer);  // it may have ended since
+  return true;
+}
+
+void Lifeline::hear_peer(int peer) {
+  Peer& other = peers_[index_of(peer)];
+  if (other.is_gone) return;
+  if (other.is_connecting) {
+    finish_connecting(peer);
+    if (other.is_gone) return;
+  }
+  const Heard on_called = hear_line(other.called);
+  const Heard on_came = hear_line(other.came);
+  for (const Line* line : {&other.called, &other.came}) {
+    if (!line->awaits_welcome && line->bytes == sizeof line->word) other.last_word = line->word;
+  }
+  const bool is_end =
+      on_came == Heard::kEnd || on_called == Heard::kEnd || on_called == Heard::kSomebodyElse;
+  if (is_end) return lose(peer);
+  if (on_called == Heard::kHungUp) hung_up(peer);
+}
+
+// It may have been swept away as a stranger, and calls again: a rank that has ended refuses that.
+void Lifeline::hung_up(int peer) {
+  Peer& other = peers_[index_of(peer)];
+  other.called.socket.close();
+  if (++other.hang_ups == kMostHangUps) return lose(peer);
+  has_unanswered_ = true;
+}
+
+// Takes what has come.
+Lifeline::Heard Lifeline::hear_line(Line& line) const {
+  if (!line.socket.is_open()) return Heard::kNothing;
+  while (true) {
+    std::byte nothing{};
+    const std::size_t missing = sizeof line.word - line.bytes;
+    std::byte* const place =
+        missing > 0 ? reinterpret_cast<std::byte*>(&line.word) + line.bytes : &nothing;
+    const auto got = posix::receive_some(line.socket, place, std::max<std::size_t>(missing, 1));
+    if (got.is_closed) return line.awaits_welcome ? Heard::kHungUp : Heard::kEnd;
+    if (got.bytes == 0) return Heard::kNothing;
+    if (missing > 0) line.bytes += got.bytes;
+    if (!line.awaits_welcome || line.bytes < sizeof line.word) continue;
+    if (line.word != own_.ticket) return Heard::kSomebodyElse;
+    line.awaits_welcome = false;
+    line.bytes = 0;
+  }
+}
+
+}  // namespace kolo

@@ -1,0 +1,128 @@
+// A place is published as six lines: machine, process, the cores of the affinity mask, the quota
+// in cores ("-": none), as which host of the machine the rank counts (nothing: the only one), and
+// its device (nothing: none).
+#include "transports/base/topology.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+#include "transports/posix/host/caches.h"
+#include "transports/posix/host/cores.h"
+#include "transports/posix/host/identity.h"
+#include "transports/store/all_gather.h"
+
+namespace kolo {
+
+namespace {
+
+struct Place {
+  std::string machine;
+  std::string process;
+  std::set<int> cores;
+  double quota = 1e9;
+  std::string host_id;
+  std::string device;
+
+  std::string host() const { return machine + "\n" + host_id; }
+};
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::kProtocol, kNoPeer,
+              "a rank published an unreadable place: is it another version of kolo?");
+}
+
+double parse_quota(const std::string& text) {
+  double quota = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, quota);
+  if (error != std::errc() || rest != end || !(quota > 0)) refuse();
+  return quota;
+}
+
+Place parse_place(const std::string& text) {
+  auto lines = stream_of(text);
+  Place place;
+  std::string cores;
+  std::string quota;
+  if (!std::getline(lines, place.machine) || !std::getline(lines, place.process) ||
+      !std::getline(lines, cores) || !std::getline(lines, quota) ||
+      !std::getline(lines, place.host_id)) {
+    refuse();
+  }
+  std::getline(lines, place.device);
+  auto numbers = stream_of(cores);
+  for (int core = 0; numbers >> core;) place.cores.insert(core);
+  if (quota != "-") place.quota = parse_quota(quota);
+  return place;
+}
+
+}  // namespace
+
+std::string describe_place(std::string_view host_id, std::string_view device) {
+  const auto quota = posix::cgroup_quota_cores();
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
+                     fmt::join(posix::affinity_cores(), " "),
+                     quota ? fmt::format("{:.3f}", *quota) : "-", host_id, device);
+}
+
+Placement placement_from(const std::vector<std::string>& places, int rank) {
+  const Place own = parse_place(places.at(static_cast<std::size_t>(rank)));
+  Placement result;
+  result.local_ranks = 0;
+  std::set<int> cores;
+  double quota = own.quota;
+  std::vector<std::string> names;  // of hosts, in the order of their numbers
+  for (std::size_t peer = 0; peer < places.size(); ++peer) {
+    const Place place = parse_place(places[peer]);
+    result.devices.push_back(place.device);
+    const auto name = std::ranges::find(names, place.host());
+    result.hosts.push_back(static_cast<int>(name - names.begin()));
+    if (name == names.end()) names.push_back(place.host());
+    if (place.host() != own.host()) result.is_one_host = false;
+    if (place.process != own.process || !result.is_one_host) result.is_one_process = false;
+    if (place.machine != own.machine) continue;
+    if (static_cast<int>(peer) < rank) ++result.local_index;
+    ++result.local_ranks;
+    cores.insert(place.cores.begin(), place.cores.end());
+    quota = std::min(quota, place.quota);
+  }
+  const double usable = std::min(static_cast<double>(cores.size()), quota);
+  result.local_cores = std::max(1, static_cast<int>(usable));
+  const std::size_t cache_bytes =
+      posix::share_of_caches(posix::last_level_caches({own.cores.begin(), own.cores.end()}),
+                             {cores.begin(), cores.end()}, result.local_ranks);
+  if (cache_bytes > 0) result.cache_bytes = cache_bytes;
+  return result;
+}
+
+Placement find_placement(Store& store, int rank, int size, Deadline deadline,
+                         std::string_view host_id, std::string_view device) {
+  const std::string own = describe_place(host_id, device);
+  if (size == 1) return placement_from({own}, 0);
+  return placement_from(exchange(store, rank, size, "placement", own, deadline, "join the job"),
+                        rank);
+}
+
+// Who of several was the first, a counter knows; what it says stands under a key, a moment later.
+void require_one_size(Store& store, int rank, int size, Deadline deadline) {
+  if (store.add("sizes said", 1) == 1) return store.set("size", fmt::format("{} {}", rank, size));
+  auto said = stream_of(store.get("size", deadline));
+  int first = 0;
+  int first_size = 0;
+  const bool is_read = said >> first >> first_size && (said >> std::ws).eof();
+  if (!is_read || first < 0 || first_size < 1) {
+    throw Error(ErrorCode::kProtocol, kNoPeer,
+                "a rank published an unreadable size: is it another version of kolo?");
+  }
+  if (first_size == size) return;
+  throw Error(ErrorCode::kMismatch, first,
+              fmt::format("rank {} says WORLD_SIZE={}, rank {} says {}: give all ranks the same",
+                          rank, size, first, first_size));
+}
+
+}  // namespace kolo

@@ -1,0 +1,201 @@
+#include "transports/base/waiting.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "transports/error.h"
+#include "transports/posix/host/cores.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often the clock is read while spinning, and the store while not sleeping. Asking a TCP store
+// costs a system call. What the caller does between two pauses may take long (it asks every
+// connection of a job), so there are the fewer spins from look to look.
+constexpr std::int64_t kLongestStride = 63;
+constexpr auto kBetweenLooks = 50us;
+constexpr auto kAskStoreEvery = 1ms;
+
+// How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
+// waiting for that very core: other processes compete for it, or other threads of this one.
+constexpr auto kSelfish = 50us;
+
+// A waiter that comes back so late was not waiting: somebody computed on its core. Ranks that share
+// a core and wait, too, give it back much sooner.
+constexpr auto kLoss = 1ms;
+
+// A loss now and then costs less than the sleeps that would avoid it. Where one wait in four, of
+// the latest 16 or so, has one, the core is left to whoever it is: for a time that bounds what
+// finding that out again costs, longer each time that it comes at once.
+constexpr double kOften = 0.25;
+constexpr double kLatest = 1.0 / 16;
+constexpr int kCautionPerLoss = 16;
+constexpr auto kLongestCaution = 1s;
+constexpr auto kSelfishWithCaution = 5us;
+
+// The longest sleep: bounds the harm of a store that only tells when asked.
+constexpr auto kLongestSleep = 500ms;
+constexpr auto kLongestSleepWithoutNews = 20ms;
+
+// Where the transport wakes nobody: a part of what has been waited already, so that what comes in
+// a nap is seen that part later at most.
+constexpr int kNapPart = 16;
+constexpr Clock::duration kShortestNap = 50us;
+constexpr Clock::duration kLongestNap = 1ms;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+Clock::duration longest_sleep(const Store& store) {
+  return store.descriptor() >= 0 ? kLongestSleep : kLongestSleepWithoutNews;
+}
+
+timespec to_timespec(Clock::duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
+}
+
+}  // namespace
+
+int usable_cores() {
+  const auto cores = static_cast<double>(posix::affinity_cores().size());
+  const auto quota = posix::cgroup_quota_cores();
+  return std::max(1, static_cast<int>(quota ? std::min(cores, *quota) : cores));
+}
+
+WaitKind choose_wait(int local_ranks, int local_cores, WaitKind asked) {
+  if (asked != WaitKind::kAuto) return asked;
+  return local_ranks <= local_cores ? WaitKind::kSpin : WaitKind::kYield;
+}
+
+WaitPolicy::WaitPolicy(int local_ranks, int local_cores, const Settings& settings)
+    : kind_(
+          choose_wait(local_ranks, local_cores > 0 ? local_cores : usable_cores(), settings.wait)),
+      spin_(settings.spin),
+      stride_(kLongestStride),
+      until_look_(stride_) {}
+
+bool WaitPolicy::spin() {
+  if (kind_ != WaitKind::kSpin || is_long_ || until_look_ == 0) return false;
+  --until_look_;
+  count_pause();
+  ++counts().spins;
+  relax();
+  return true;
+}
+
+bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
+  if (spin()) return true;
+  count_pause();
+  // A yield can cost whole time slices of others, so the clock is read after each.
+  const bool is_shared = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
+  if (is_shared && !is_cautious_) {
+    ++counts().yields;
+    ::sched_yield();
+  }
+  if (!look_up(store, deadline)) {
+    since_ = {};  // what the caller does before it waits again is no loss
+    return false;
+  }
+  const bool leaves = is_cautious_ && (kind_ == WaitKind::kYield || is_long_);
+  if (kind_ == WaitKind::kBlock || leaves || looked_ - since_ > spin_)
+    sleep(transport, store, deadline);
+  return true;
+}
+
+void WaitPolicy::wake() {
+  is_woken_ = true;
+  if (is_asleep_) bell_.ring();
+}
+
+void WaitPolicy::count_pause() {
+  if (pauses_ == 0) {
+    loss_rate_ -= loss_rate_ * kLatest;
+    ++counts().waits;
+  }
+  ++pauses_;
+}
+
+bool WaitPolicy::look_up(Store& store, Deadline deadline) {
+  const auto now = Clock::now();
+  if (since_ == Clock::time_point{}) {
+    since_ = now;
+  } else {
+    const auto away = now - looked_;
+    const auto rounds = static_cast<std::int64_t>(pauses_ - looked_pauses_);
+    const auto fitting = kBetweenLooks * rounds / std::max<Clock::duration>(away, 1ns);
+    stride_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, kLongestStride));
+    notice_loss(now, away);
+  }
+  looked_ = now;
+  looked_pauses_ = pauses_;
+  until_look_ = stride_;
+  is_cautious_ = now < cautious_until_;
+  is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
+  ask_store(store, now);
+  return now < deadline;
+}
+
+bool WaitPolicy::is_in_time(Store& store, Deadline deadline) {
+  const auto now = Clock::now();
+  ask_store(store, now);
+  return now < deadline;
+}
+
+void WaitPolicy::ask_store(Store& store, Clock::time_point now) {
+  if (now - asked_store_ < kAskStoreEvery) return;
+  asked_store_ = now;
+  if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+}
+
+void WaitPolicy::notice_loss(Clock::time_point now, Clock::duration away) {
+  if (away <= kLoss || has_lost_) return;
+  has_lost_ = true;
+  loss_rate_ += kLatest;
+  if (loss_rate_ <= kOften) return;
+  const bool is_again = now < cautious_until_ + caution_;
+  caution_ =
+      std::min<Clock::duration>(is_again ? 2 * caution_ : kCautionPerLoss * away, kLongestCaution);
+  cautious_until_ = now + caution_;
+}
+
+void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
+  until_look_ = 0;  // the next pause looks again, and sleeps if nothing has moved
+  const bool naps = transport.descriptor() < 0;
+  if (!naps && !transport.arm()) return;
+  is_asleep_ = true;  // before the look at is_woken_, as wake() has it the other way round
+  ++counts().sleeps;
+  // A descriptor below 0 is not watched.
+  std::array<pollfd, 3> watched{{{transport.descriptor(), POLLIN, 0},
+                                 {store.descriptor(), POLLIN, 0},
+                                 {bell_.descriptor(), POLLIN, 0}}};
+  const auto longest = naps ? nap() : longest_sleep(store);
+  const auto left = std::clamp<Clock::duration>(deadline - Clock::now(), 0ns, longest);
+  const timespec time = to_timespec(is_woken_ ? 0ns : left);
+  const int ready = ::ppoll(watched.data(), watched.size(), &time, nullptr);
+  if (!naps) transport.disarm();
+  looked_ = Clock::now();  // no loss
+  looked_pauses_ = pauses_;
+  is_asleep_ = false;
+  is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
+  if (ready > 0 && watched[2].revents != 0) bell_.silence();
+  // Whatever the store has to say is asked at once, not after kAskStoreEvery.
+  if ((ready <= 0 && !naps) || watched[1].revents != 0) asked_store_ = {};
+}
+
+Clock::duration WaitPolicy::nap() const {
+  return std::clamp<Clock::duration>((looked_ - since_) / kNapPart, kShortestNap, kLongestNap);
+}
+
+}  // namespace kolo

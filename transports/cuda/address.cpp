@@ -1,0 +1,50 @@
+// Lines: the form's name and version; why it cannot; process; uuid; socket; token, segment_bytes,
+// slots, device, ring, the handle in hex; a sum over all of that. A driver is not to be asked
+// whether any bytes are a handle, and an address is taken as it is.
+//
+// The version counts the words that ranks share as well (words.h), and what they say as they meet:
+// ranks that read each other's cards have these alike.
+#include "transports/cuda/address.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+constexpr const char* kForm = "kolo-cuda 2";
+
+}  // namespace
+
+std::string to_text(const Card& card) {
+  const auto& handle = card.handle.bytes;
+  return with_sum(fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", kForm, card.why,
+                              card.process, card.uuid, card.socket, card.token, card.segment_bytes,
+                              card.slots, card.device, card.ring,
+                              to_hex({handle.data(), handle.size()})));
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  auto stream = stream_of(text);
+  Card card;
+  std::string form;
+  std::string handle;
+  for (std::string* line : {&form, &card.why, &card.process, &card.uuid, &card.socket})
+    std::getline(stream, *line);
+  stream >> card.token >> card.segment_bytes >> card.slots >> card.device >> card.ring >> handle;
+  const auto bytes = from_hex(handle);
+  if (stream && bytes && bytes->size() == card.handle.bytes.size() && form == kForm) {
+    std::ranges::copy(*bytes, card.handle.bytes.begin());
+    if (to_text(card) == text) return card;
+  }
+  throw Error(ErrorCode::kProtocol, rank,
+              fmt::format("rank {} published an unreadable card of cuda_ipc: is it another version "
+                          "of kolo? run the same build of kolo on every rank",
+                          rank));
+}
+
+}  // namespace kolo::cuda

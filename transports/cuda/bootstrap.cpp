@@ -1,0 +1,378 @@
+#include "transports/cuda/bootstrap.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "transports/base/aligned_memory.h"
+#include "transports/base/transport_kind.h"
+#include "transports/cuda/address.h"
+#include "transports/cuda/hello.h"
+#include "transports/error.h"
+#include "transports/posix/pending_connections.h"
+#include "transports/posix/unix_socket.h"
+#include "transports/store/all_gather.h"
+
+namespace kolo::cuda {
+
+namespace {
+
+constexpr auto kLookEvery = std::chrono::microseconds(200);
+
+Hello hello_in(std::span<const std::byte> said) {
+  Hello hello;
+  std::memcpy(&hello, said.data(), sizeof hello);
+  return hello;
+}
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+std::uint64_t random_token() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+std::string one_line(std::string text) {
+  for (char& letter : text) letter = letter == '\n' ? ' ' : letter;
+  return text;
+}
+
+class Meeting {
+ public:
+  Meeting(const TransportRequest& request, const MeetingSettings& settings)
+      : request_(request),
+        settings_(settings),
+        listener_(request.size + 16),
+        callers_(house(), index(request.size)),
+        calls_(index(request.size)) {
+    met_->peers.resize(static_cast<std::size_t>(request.size));
+  }
+
+  std::unique_ptr<Met> run() {
+    const auto why_no_own = attempt([this] { make_own(); });
+    publish(why_no_own);
+    require_same_sizes();
+    if (request_.size > 1) share();
+    return std::move(met_);
+  }
+
+ private:
+  // Slots that a peer may have mapped stay where they are.
+  void share() {
+    std::vector<std::string> reasons;
+    try {
+      hand_over();
+      const auto why_no_peers = attempt([this] { map_peers(); });
+      reasons = exchange(*request_.store, request_.rank, request_.size, "mapped", why_no_peers,
+                         request_.deadline, "map one another's memory (cuda_ipc)");
+    } catch (...) {
+      unmap_peers();
+      met_->free_slots = false;
+      throw;
+    }
+    if (std::all_of(reasons.begin(), reasons.end(), [](auto& why) { return why.empty(); })) return;
+    unmap_peers();
+    try {
+      exchange(*request_.store, request_.rank, request_.size, "unmapped", "", request_.deadline,
+               "give back one another's memory (cuda_ipc)");
+    } catch (const Error&) {
+      met_->free_slots = false;
+    }
+    throw_first(reasons);
+  }
+
+  void unmap_peers() noexcept {
+    for (Met::Peer& peer : met_->peers) {
+      if (peer.link.mapping != nullptr)
+        met_->device->close(std::exchange(peer.link.mapping, nullptr));
+    }
+  }
+
+  std::size_t slot_bytes() const {
+    return slot_stride(settings_.segment_bytes) * static_cast<std::size_t>(settings_.slots);
+  }
+
+  // What it throws, in a line, for the others to hear.
+  template <typename Body>
+  std::string attempt(const Body& body) {
+    try {
+      body();
+      return "";
+    } catch (const std::exception& error) {
+      return one_line(error.what());
+    }
+  }
+
+  void make_own() {
+    const auto size = static_cast<std::size_t>(request_.size);
+    if (auto why = why_unusable(*settings_.driver); !why.empty())
+      throw Error(ErrorCode::kUnavailable, kNoPeer, why);
+    met_->device = std::make_unique<Device>(settings_.driver, settings_.device);
+    const Device& device = *met_->device;
+    if (size == 1) return;
+    met_->own_words = std::make_unique<RegisteredWords>(
+        device, posix::SharedMemory(size * kBlockBytes, posix::Pages::kPresent));
+    met_->own_slots = device.allocate(size * slot_bytes());
+    own_.uuid = device.uuid();
+    own_.handle = device.export_memory(met_->own_slots);
+  }
+
+  void publish(const std::string& why) {
+    own_.why = why;
+    own_.process = settings_.process;
+    own_.socket = listener_.name();
+    own_.token = random_token();
+    own_.segment_bytes = settings_.segment_bytes;
+    own_.slots = settings_.slots;
+    own_.device = settings_.device;
+    own_.ring = reinterpret_cast<std::uint64_t>(met_->own_slots);
+    const auto texts = exchange(*request_.store, request_.rank, request_.size, "card",
+                                to_text(own_), request_.deadline, "show their devices (cuda_ipc)");
+    std::vector<std::string> reasons;
+    for (int rank = 0; rank < request_.size; ++rank) {
+      cards_.push_back(card_from_text(texts[index(rank)], rank));
+      reasons.push_back(cards_.back().why);
+    }
+    throw_first(reasons);
+  }
+
+  // The same on all ranks, its own reason first.
+  void throw_first(const std::vector<std::string>& reasons) const {
+    int rank = reasons[index(request_.rank)].empty() ? 0 : request_.rank;
+    while (rank < request_.size && reasons[index(rank)].empty()) ++rank;
+    if (rank == request_.size) return;
+    throw RefusedByAll(rank == request_.rank ? kNoPeer : rank,
+                       by_rank(request_.rank, fmt::format("rank {} cannot use cuda_ipc: {}", rank,
+                                                          reasons[index(rank)])));
+  }
+
+  void require_same_sizes() const {
+    for (std::size_t peer = 0; peer < cards_.size(); ++peer) {
+      if (cards_[peer].segment_bytes == settings_.segment_bytes &&
+          cards_[peer].slots == settings_.slots)
+        continue;
+      throw Error(ErrorCode::kMismatch, static_cast<int>(peer),
+                  fmt::format("rank {} has {} slots of {} bytes, rank {} has {} of {} (cuda_ipc): "
+                              "give the same to every rank",
+                              request_.rank, settings_.slots, settings_.segment_bytes, peer,
+                              cards_[peer].slots, cards_[peer].segment_bytes));
+    }
+  }
+
+  // --- memfds ---
+
+  void hand_over() {
+    const auto began = Clock::now();
+    while (true) {
+      call_peers();
+      accept_peers();
+      std::vector<int> missing;
+      for (int peer = 0; peer < request_.size; ++peer) {
+        const Met::Peer& met = met_->peers[index(peer)];
+        if (peer != request_.rank && (!met.called.is_open() || !met.accepted.is_open()))
+          missing.push_back(peer);
+      }
+      if (missing.empty()) return callers_.clear();
+      if (const auto cause = request_.store->failure())
+        throw Error(ErrorCode::kAborted, kNoPeer, *cause);
+      const auto now = Clock::now();
+      if (now >= request_.deadline) {
+        throw Error(ErrorCode::kDeadline, missing.front(),
+                    fmt::format("rank {}: waited {:.1f} s for {} to hand over their words "
+                                "(cuda_ipc): look for what they say",
+                                request_.rank, std::chrono::duration<double>(now - began).count(),
+                                name_ranks(missing)));
+      }
+      std::this_thread::sleep_for(kLookEvery);
+    }
+  }
+
+  void call_peers() {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer == request_.rank || met_->peers[index(peer)].called.is_open()) continue;
+      if (calls_[index(peer)].is_open()) {
+        hear_answer(peer);
+      } else {
+        call(peer);
+      }
+    }
+  }
+
+  void call(int peer) {
+    auto socket = reach(peer);
+    if (!socket) return;
+    Hello hello;
+    hello.token = cards_[index(peer)].token;
+    hello.rank = request_.rank;
+    if (posix::send_message(socket->get(), bytes_of(hello), met_->own_words->descriptor()))
+      calls_[index(peer)] = std::move(*socket);
+  }
+
+  // Nothing while the peer's queue is full.
+  std::optional<posix::Descriptor> reach(int peer) {
+    while (true) {
+      try {
+        return posix::connect_unix(cards_[index(peer)].socket);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kPeerLost) {
+          throw Error(
+              ErrorCode::kPeerLost, peer,
+              fmt::format("rank {}: rank {} (cuda_ipc) is gone: nobody listens where it can "
+                          "be met any more; it has ended, and its own output may say why",
+                          request_.rank, peer));
+        }
+        if (!callers_.drop_silent()) throw_exhausted(error.what());
+      }
+    }
+  }
+
+  // Who is hung up on, as one of a crowd of strangers is, calls again.
+  void hear_answer(int peer) {
+    posix::Descriptor& call = calls_[index(peer)];
+    std::uint64_t said = 0;
+    const auto message =
+        posix::receive_message(call.get(), std::as_writable_bytes(std::span(&said, 1)));
+    if (message.what == posix::Received::kNothing) return;
+    const bool has_come = message.what == posix::Received::kMessage &&
+                          message.bytes == sizeof said && said == own_.token;
+    if (has_come) met_->peers[index(peer)].called = std::move(call);
+    call.close();
+  }
+
+  void accept_peers() {
+    callers_.look(listener_);
+    const std::string& why = callers_.why_kept_out();
+    if (!why.empty() && awaits_callers()) throw_exhausted(why);
+  }
+
+  bool awaits_callers() const {
+    const auto open =
+        std::ranges::count_if(met_->peers, [](auto& peer) { return peer.accepted.is_open(); });
+    return open < request_.size - 1;
+  }
+
+  posix::Callers::House house() {
+    posix::Callers::House house;
+    house.hello_bytes = sizeof(Hello);
+    house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
+    house.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor words) {
+      let_in(static_cast<int>(hello_in(said).rank), std::move(socket), std::move(words));
+    };
+    return house;
+  }
+
+  bool is_for_this_rank(const Hello& hello) const {
+    return hello.magic == Hello{}.magic && hello.token == own_.token && hello.rank >= 0 &&
+           hello.rank < request_.size && hello.rank != request_.rank;
+  }
+
+  void let_in(int rank, posix::Descriptor socket, posix::Descriptor words) {
+    Met::Peer& peer = met_->peers[index(rank)];
+    if (peer.accepted.is_open() || !words.is_open()) return;
+    if (!posix::send_message(socket.get(), bytes_of(cards_[index(rank)].token))) return;
+    peer.accepted = std::move(socket);
+    peer.passed = std::move(words);
+  }
+
+  [[noreturn]] void throw_exhausted(const std::string& why) const {
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("rank {}: no file descriptor is left to meet the others with ({}); "
+                            "cuda_ipc needs three for each of them as they meet",
+                            request_.rank, why));
+  }
+
+  // --- devices ---
+
+  void map_peers() {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer != request_.rank) map_peer(peer);
+    }
+  }
+
+  void require_reach(int peer) const {
+    const Card& card = cards_[index(peer)];
+    const Device& device = *met_->device;
+    const int theirs = device.find(card.uuid);
+    if (theirs < 0) {
+      throw Error(ErrorCode::kUnavailable, peer,
+                  fmt::format("rank {}'s device ({}) is not visible to rank {}: give both the same "
+                              "CUDA_VISIBLE_DEVICES, or use another transport",
+                              peer, card.uuid, request_.rank));
+    }
+    if (!device.can_reach(theirs)) {
+      throw Error(
+          ErrorCode::kUnavailable, peer,
+          fmt::format("{} of rank {} cannot reach device {} of rank {} (no peer access; see "
+                      "nvidia-smi topo -p2p r): use another transport",
+                      device.describe(), request_.rank, theirs, peer));
+    }
+    if (card.process == settings_.process) device.enable_peer(Device(settings_.driver, theirs));
+  }
+
+  void map_peer(int peer) {
+    require_reach(peer);
+    const Card& card = cards_[index(peer)];
+    Met::Peer& met = met_->peers[index(peer)];
+    posix::SharedMemory words(std::move(met.passed), index(request_.size) * kBlockBytes);
+    words.forget_descriptor();
+    met.words = std::make_unique<RegisteredWords>(*met_->device, std::move(words));
+    Link& link = met.link;
+    link.rank = request_.rank;
+    link.peer = peer;
+    link.is_same_process = card.process == settings_.process;
+    link.own = met_->own_words->block(peer);
+    link.theirs = met.words->block(request_.rank);
+    link.own_words = met_->own_words->address(peer);
+    link.their_words = met.words->address(request_.rank);
+    link.own_slots = met_->own_slots + index(peer) * slot_bytes();
+    std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
+    if (!link.is_same_process) {
+      ring = link.mapping = met_->device->open(card.handle, index(request_.size) * slot_bytes(),
+                                               fmt::format("rank {}", peer));
+    }
+    link.their_slots = ring + index(request_.rank) * slot_bytes();
+    link.segment_bytes = settings_.segment_bytes;
+    link.slots = static_cast<std::uint64_t>(settings_.slots);
+  }
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  const TransportRequest& request_;
+  const MeetingSettings& settings_;
+  posix::UnixListener listener_;
+  posix::Callers callers_;
+  std::vector<posix::Descriptor> calls_;  // by peer: who has not answered yet
+  Card own_;
+  std::vector<Card> cards_;
+  std::unique_ptr<Met> met_ = std::make_unique<Met>();
+};
+
+}  // namespace
+
+RegisteredWords::RegisteredWords(const Device& device, posix::SharedMemory memory)
+    : device_(device),
+      memory_(std::move(memory)),
+      address_(device.register_host(memory_.bytes())) {}
+
+Block* RegisteredWords::block(int rank) const {
+  return reinterpret_cast<Block*>(memory_.bytes().data() + offset(rank));
+}
+
+Met::~Met() {
+  if (own_slots != nullptr && free_slots) device->free(own_slots);
+}
+
+std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings) {
+  return Meeting(request, settings).run();
+}
+
+}  // namespace kolo::cuda

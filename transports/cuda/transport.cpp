@@ -1,0 +1,288 @@
+#include "transports/cuda/transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "transports/base/check.h"
+#include "transports/base/transport_kind.h"
+#include "transports/cuda/bootstrap.h"
+#include "transports/cuda/chosen_device.h"
+#include "transports/cuda/library.h"
+#include "transports/cuda/peer_access.h"
+#include "transports/cuda/shutdown.h"
+#include "transports/cuda/stream_channel.h"
+#include "transports/decorators/forwarding.h"
+#include "transports/error.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/unix_socket.h"
+
+namespace kolo {
+
+namespace {
+
+using cuda::DeviceChannel;
+using cuda::Exported;
+using cuda::Exports;
+
+constexpr unsigned kProgressPerLook = 64;
+
+class CudaChannel final : public decorators::ForwardingChannel {
+ public:
+  CudaChannel(Channel& host, const cuda::Device& device, Exports& exports, const cuda::Link& link)
+      : ForwardingChannel(host),
+        stream_(device, exports, link),
+        capabilities_(host.capabilities()) {
+    capabilities_.can_map = true;
+    capabilities_.is_stream_ordered = true;
+  }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  const ChannelStatistics& statistics() const override {
+    statistics_ = ForwardingChannel::statistics();
+    const ChannelStatistics& more = stream_.statistics();
+    statistics_.bytes_sent += more.bytes_sent;
+    statistics_.bytes_received += more.bytes_received;
+    statistics_.segments_sent += more.segments_sent;
+    statistics_.segments_received += more.segments_received;
+    return statistics_;
+  }
+
+  StreamChannel* stream() override { return &stream_; }
+  DeviceChannel& device_channel() { return stream_; }
+
+  std::byte* map(const MemoryHandle& handle) override {
+    Exported place;
+    if (handle.bytes.size() != sizeof(place)) return nullptr;
+    std::memcpy(&place, handle.bytes.data(), sizeof(place));
+    return stream_.map(place, 0);
+  }
+
+ private:
+  DeviceChannel stream_;
+  Capabilities capabilities_;
+  mutable ChannelStatistics statistics_;
+};
+
+// What streams use, which may outlive the transport.
+struct InUse final : cuda::Kept {
+  explicit InUse(std::unique_ptr<cuda::Met> all) : met(std::move(all)), exports(*met->device) {}
+
+  std::unique_ptr<cuda::Met> met;
+  Exports exports;
+  std::vector<std::unique_ptr<CudaChannel>> channels;
+};
+
+class CudaTransport final : public Transport {
+ public:
+  CudaTransport(std::unique_ptr<Transport> host, std::unique_ptr<cuda::Met> met,
+                std::chrono::milliseconds patience)
+      : patience_(patience),
+        host_(std::move(host)),
+        in_use_(std::make_unique<InUse>(std::move(met))),
+        met_(*in_use_->met),
+        exports_(in_use_->exports),
+        channels_(in_use_->channels) {
+    for (int peer = 0; peer < size(); ++peer) {
+      channels_.push_back(peer == rank()
+                              ? nullptr
+                              : std::make_unique<CudaChannel>(host_->channel(peer), *met_.device,
+                                                              exports_, link(peer)));
+    }
+  }
+
+  ~CudaTransport() override {
+    quiesce();
+    if (is_captured()) end_replays();
+    if (is_stuck_) cuda::keep(std::move(in_use_));
+  }
+
+  std::string_view name() const override { return "cuda_ipc"; }
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+
+  Channel& channel(int peer) override {
+    check(peer >= 0 && peer < size() && peer != rank(), "no channel to this rank");
+    return *channels_[static_cast<std::size_t>(peer)];
+  }
+
+  void progress() override {
+    host_->progress();
+    if (++calls_ % kProgressPerLook == 0) look_after_peers();
+  }
+
+  int descriptor() const override { return host_->descriptor(); }
+
+  // No bell rings for announcements and words: who waits for these stays awake.
+  bool arm() override {
+    look_after_peers();
+    bool is_waiting = false;
+    for (const auto& channel : channels_)
+      is_waiting |= channel && channel->device_channel().take_not_now();
+    return !is_waiting && host_->arm();
+  }
+  void disarm() override { host_->disarm(); }
+
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return host_->allocate(bytes);
+  }
+
+  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
+    const auto place = exports_.find(data, bytes);
+    if (!place) return {};
+    return {std::string(reinterpret_cast<const char*>(&*place), sizeof(*place))};
+  }
+
+  // The host's part goes last: its end is what peers hear of. What a replay may still touch, which
+  // may begin at any time, stays mapped until the transport's end.
+  void quiesce() noexcept override {
+    if (std::exchange(is_quiesced_, true)) return;
+    const bool is_all_done = std::ranges::all_of(
+        channels_, [](auto& channel) { return !channel || channel->device_channel().is_done(); });
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().close(is_all_done);
+    }
+    const bool is_idle = cuda::wait_for_end(patience_, [this] {
+      bool has_finished = true;
+      for (const auto& channel : channels_) {
+        if (!channel) continue;
+        channel->device_channel().free_streams();
+        has_finished &= channel->device_channel().has_finished();
+      }
+      return has_finished && has_replayed();
+    });
+    is_stuck_ = !is_idle;
+    const bool is_over = is_idle && !is_captured();
+    if (is_over) unmap();
+    host_->quiesce();
+    met_.free_slots = is_over && cuda::wait_for_end(patience_, [this] { return are_peers_gone(); });
+  }
+
+ private:
+  bool is_captured() const {
+    return std::ranges::any_of(channels_, [](auto& channel) {
+      return channel && channel->device_channel().is_captured();
+    });
+  }
+  bool has_replayed() const {
+    return std::ranges::all_of(channels_, [](auto& channel) {
+      return !channel || channel->device_channel().has_replayed();
+    });
+  }
+
+  void unmap() noexcept {
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().unmap();
+    }
+  }
+
+  bool are_peers_gone() {
+    listen_to_peers();
+    return std::ranges::all_of(channels_, [](auto& channel) {
+      return !channel || channel->device_channel().is_peer_gone();
+    });
+  }
+
+  // From here on nobody replays what was captured.
+  void end_replays() noexcept {
+    is_stuck_ |= !cuda::wait_for_end(patience_, [this] { return has_replayed(); });
+    if (!is_stuck_) unmap();
+    met_.free_slots =
+        !is_stuck_ && cuda::wait_for_end(patience_, [this] { return are_peers_gone(); });
+    if (met_.free_slots) return;
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().keep_captured();
+    }
+  }
+
+  const cuda::Link& link(int peer) const { return met_.peers[static_cast<std::size_t>(peer)].link; }
+
+  void look_after_peers() {
+    if (is_quiesced_) return;
+    listen_to_peers();
+    for (const auto& channel : channels_) {
+      if (channel) channel->device_channel().look_after_peer();
+    }
+  }
+
+  // A peer's socket ends with its process.
+  void listen_to_peers() {
+    for (int peer = 0; peer < size(); ++peer) {
+      auto& accepted = met_.peers[static_cast<std::size_t>(peer)].accepted;
+      if (!accepted.is_open()) continue;
+      std::array<std::byte, 8> nothing{};
+      if (posix::receive_message(accepted.get(), nothing).what != posix::Received::kClosed)
+        continue;
+      accepted.close();
+      channels_[static_cast<std::size_t>(peer)]->device_channel().lose_peer();
+    }
+  }
+
+  const std::chrono::milliseconds patience_;
+  std::unique_ptr<Transport> host_;
+  std::unique_ptr<InUse> in_use_;
+  cuda::Met& met_;
+  Exports& exports_;
+  std::vector<std::unique_ptr<CudaChannel>>& channels_;
+  unsigned calls_ = 0;
+  bool is_quiesced_ = false;
+  bool is_stuck_ = false;
+};
+
+std::string why_no_driver() { return cuda::why_unusable(*cuda::installed_driver()); }
+
+std::unique_ptr<Transport> make(const TransportRequest& request) {
+  CudaIpcSettings settings;
+  if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  if (request.device) {
+    settings.device = request.device->number;
+    settings.driver = request.device->driver;
+    settings.process = request.device->process;
+  }
+  settings.make_host = [](const TransportRequest& beneath) {
+    return make_beneath("cuda_ipc", beneath);
+  };
+  return make_cuda_ipc(request, settings);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
+                                         const CudaIpcSettings& settings) {
+  check(request.rank >= 0 && request.rank < request.size,
+        "cuda_ipc: a rank must be from 0 to size - 1");
+  check(request.store != nullptr, "cuda_ipc: a transport needs a store");
+  check(settings.slots >= kMinimumCredit, "cuda_ipc needs at least kMinimumCredit slots");
+  check(settings.segment_bytes > 0 && settings.segment_bytes % kSegmentAlignment == 0,
+        "cuda_ipc: segment_bytes must be a multiple of kSegmentAlignment");
+  check(settings.make_host != nullptr, "cuda_ipc needs a transport for host memory");
+  TransportRequest beneath = request;
+  beneath.store = prefixed(request.store, "host/");
+  auto host = settings.make_host(beneath);
+
+  cuda::MeetingSettings meeting;
+  meeting.driver = settings.driver ? settings.driver : cuda::installed_driver();
+  meeting.segment_bytes = settings.segment_bytes;
+  meeting.slots = settings.slots;
+  meeting.process = settings.process.empty() ? posix::process_identity() : settings.process;
+  meeting.device = cuda::choose_device(*meeting.driver, settings.device, request.rank);
+  auto met = cuda::meet(request, meeting);
+  return std::make_unique<CudaTransport>(std::move(host), std::move(met), settings.patience);
+}
+
+std::string why_not_serving(const TransportRequest& request) {
+  return cuda::why_not_all_reach(request.devices);
+}
+
+// Not for auto, where no rank has a device: a job without device memory shall not wake a driver.
+TransportKind cuda_ipc_transport() {
+  TransportKind kind{"cuda_ipc", Reach::kHost, why_no_driver, make};
+  kind.is_for_auto = false;
+  kind.why_not_serving = why_not_serving;
+  return kind;
+}
+
+}  // namespace kolo

@@ -1,0 +1,289 @@
+// RANK, WORLD_SIZE, ... and the store they lead to.
+#include <fmt/format.h>
+#include <unistd.h>
+#include <condition_variable>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "transports/error.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/socket.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+#include "transports/store/url.h"
+
+namespace kolo {
+
+namespace {
+
+// A store on this host that is a store says hello at once.
+constexpr std::chrono::seconds kToBeAnswered{1};
+
+void need_both(bool has_first, bool has_second, const char* first, const char* second) {
+  if (has_first == has_second) return;
+  throw std::invalid_argument(fmt::format("{} is set but {} is not: set both, or neither",
+                                          has_first ? first : second, has_first ? second : first));
+}
+
+// The servers that this process has started for its rank 0, by place and size. They stay as long as
+// the process: ranks that make another communicator may come to it before rank 0 has let go of its
+// last one, and would be left with a server that ends.
+class KeptServers {
+ public:
+  ~KeptServers() {
+    if (!is_own()) inherited_ = std::make_unique<Servers>(std::move(servers_)).release();
+  }
+
+  std::shared_ptr<TcpStoreServer> find(const std::string& place, int size) {
+    const std::lock_guard lock(mutex_);
+    const auto found = servers_.find(place);
+    if (!is_own() || found == servers_.end()) return nullptr;
+    if (found->second.size == size) return found->second.server;
+    servers_.erase(found);  // of a job that is over; if it is not, its store holds the server
+    return nullptr;
+  }
+  void keep(const std::string& place, int size, const std::shared_ptr<TcpStoreServer>& server) {
+    const std::lock_guard lock(mutex_);
+    if (is_own()) servers_[place] = {size, server};
+  }
+  void drop(const std::string& place) {
+    const std::lock_guard lock(mutex_);
+    if (is_own()) servers_.erase(place);
+  }
+
+ private:
+  struct Kept {
+    int size;
+    std::shared_ptr<TcpStoreServer> server;
+  };
+  using Servers = std::map<std::string, Kept>;
+
+  // What a forked process has of the servers, without their threads: it stays as it is.
+  static inline Servers* inherited_ = nullptr;
+
+  bool is_own() const { return ::getpid() == process_; }
+
+  const pid_t process_ = ::getpid();
+  std::mutex mutex_;
+  Servers servers_;
+};
+
+// Stores hold it, too: they may outlive all that is static.
+std::shared_ptr<KeptServers> kept_servers() {
+  static const auto kept = std::make_shared<KeptServers>();
+  return kept;
+}
+
+// Rank 0's store. A job that has failed is over: its server goes, after the client.
+std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
+                                   std::shared_ptr<TcpStoreServer> server, std::string place) {
+  Store* const store = client.get();
+  return {store, [client = std::move(client), server = std::move(server), place = std::move(place),
+                  kept = kept_servers()](Store*) mutable {
+            const bool has_failed = client->failure().has_value();
+            client.reset();
+            server.reset();
+            if (has_failed) kept->drop(place);
+            kept.reset();
+          }};
+}
+
+// A job of one host need not listen to the world.
+std::string host_to_bind(const std::string& master_host) {
+  std::string why;
+  for (const auto& address : posix::resolve(master_host, 0, why)) {
+    if (!address.is_loopback()) return "";
+  }
+  return why.empty() ? master_host : "";
+}
+
+// Where the port is in use by a store of kolo's, there is a rank 0 already. It is not disturbed: it
+// may be another job's.
+std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port, int size) {
+  try {
+    return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size);
+  } catch (const Error& error) {
+    try {
+      connect_tcp_store(host, port, Clock::now() + kToBeAnswered);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(ErrorCode::kUnavailable, kNoPeer,
+                fmt::format("another process serves a store of kolo's at {} already: either two "
+                            "processes have RANK=0 (give each its own RANK), or another job is "
+                            "there (choose another MASTER_PORT)",
+                            posix::host_and_port(host, port)));
+  }
+}
+
+// Rank 0 is what the others are told to start: what keeps it from its own server is the name.
+std::shared_ptr<Store> connect_to_own(const std::string& host, std::uint16_t port,
+                                      Deadline deadline) {
+  try {
+    return connect_tcp_store(host, port, deadline, 0);
+  } catch (const Error& error) {
+    std::string why;
+    if (error.code() != ErrorCode::kDeadline) throw;
+    const bool is_known = !posix::resolve(host, port, why).empty();
+    throw Error(
+        ErrorCode::kDeadline, 0,
+        fmt::format("rank 0 serves the store of the job, and does not reach it at {}{}: correct "
+                    "MASTER_ADDR, to a name or an address of this host, {}, by which all ranks "
+                    "reach it",
+                    posix::host_and_port(host, port), is_known ? "" : " (" + why + ")",
+                    posix::host_name()));
+  }
+}
+
+std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadline deadline) {
+  const auto url = parse_store_url(text);
+  if (!url) {
+    const bool is_tcp = text.starts_with("tcp://");
+    throw std::invalid_argument(fmt::format("KOLO_STORE='{}' is {}", text,
+                                            is_tcp
+                                                ? "not tcp://HOST:PORT with a port from 1 to 65535"
+                                                : "neither tcp://HOST:PORT nor file:PATH"));
+  }
+  if (url->path.empty()) return connect_tcp_store(url->host, url->port, deadline);
+  return open_file_store(url->path, size, deadline);
+}
+
+std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadline) {
+  const Settings settings = read_settings();
+  if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
+  need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
+  if (settings.master_port != 0) {
+    const std::string& host = settings.master_host;
+    if (who.rank != 0) return connect_tcp_store(host, settings.master_port, deadline, 0);
+    const std::string place = posix::host_and_port(host, settings.master_port);
+    auto server = kept_servers()->find(place, who.size);
+    if (!server) server = serve_store(host, settings.master_port, who.size);
+    auto client = connect_to_own(host, settings.master_port, deadline);
+    kept_servers()->keep(place, who.size, server);
+    return with_server(std::move(client), std::move(server), place);
+  }
+  if (who.size == 1) return make_local_store();
+  throw std::invalid_argument(
+      fmt::format("{}={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says where the "
+                  "ranks meet: start them with kolo-run, or set these",
+                  settings.size_variable, who.size));
+}
+
+}  // namespace
+
+LaunchEnvironment launch_environment() {
+  const Settings settings = read_settings();
+  need_both(settings.rank.has_value(), settings.size.has_value(), "RANK", "WORLD_SIZE");
+  if (settings.local_size && !settings.local_rank) {
+    throw std::invalid_argument(
+        "LOCAL_WORLD_SIZE is set but LOCAL_RANK is not: set both, or LOCAL_RANK alone, or neither");
+  }
+  LaunchEnvironment who;
+  if (!settings.rank) return who;
+  who.rank = *settings.rank;
+  who.size = *settings.size;
+  // A launcher that says nothing of hosts most likely means one; one that names the place on a host
+  // and not how many there are leaves that to the store.
+  who.local_rank = settings.local_rank.value_or(who.rank);
+  who.local_size = settings.local_size.value_or(settings.local_rank ? 0 : who.size);
+  if (who.rank >= who.size) {
+    throw std::invalid_argument(
+        fmt::format("RANK={} must be less than {}={}", who.rank, settings.size_variable, who.size));
+  }
+  const bool is_known = who.local_size > 0;
+  if (who.local_rank >= (is_known ? who.local_size : who.size)) {
+    throw std::invalid_argument(fmt::format("LOCAL_RANK={} must be less than {}={}", who.local_rank,
+                                            is_known ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE",
+                                            is_known ? who.local_size : who.size));
+  }
+  return who;
+}
+
+namespace {
+
+// The stores of this process that are in use, by what the environment says of them. A second
+// communicator joins the first one's: where this rank serves, there is one server and one port.
+class StoresInUse {
+ public:
+  // The one of `place`; where there is none, what `make` comes to. One thread makes a place's: the
+  // others wait for it, as long as they may, and the next one tries where it has failed.
+  template <typename Make>
+  std::shared_ptr<Store> find_or_make(const std::string& place, Deadline deadline,
+                                      const Make& make) {
+    std::unique_lock lock(mutex_);
+    Place& here = places_[place];
+    if (!changed_.wait_until(lock, deadline, [&here] { return !here.is_being_made; })) {
+      throw Error(ErrorCode::kDeadline, kNoPeer,
+                  "another thread of this process is still on its way to the store of the job: see "
+                  "what it waits for, or give it more time (a longer timeout)");
+    }
+    if (auto store = here.store.lock()) return store;
+    here.is_being_made = true;
+    lock.unlock();
+    const Making making(*this, here);
+    const std::shared_ptr<Store> store = make();
+    lock.lock();
+    here.store = store;
+    lock.unlock();
+    return store;
+  }
+
+ private:
+  struct Place {
+    std::weak_ptr<Store> store;
+    bool is_being_made = false;
+  };
+
+  // As long as one thread is at it.
+  class Making {
+   public:
+    Making(StoresInUse& stores, Place& place) : stores_(stores), place_(place) {}
+    ~Making() {
+      const std::lock_guard lock(stores_.mutex_);
+      place_.is_being_made = false;
+      stores_.changed_.notify_all();
+    }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    StoresInUse& stores_;
+    Place& place_;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Place> places_;  // none goes: who waits has its own in hand
+};
+
+// A forked process has its parent's stores in memory, and no thread that makes one.
+std::string place_of(const LaunchEnvironment& who) {
+  const Settings settings = read_settings();
+  return fmt::format("{} of {} at {} {} {} in {}", who.rank, who.size, settings.store,
+                     settings.master_host, settings.master_port, ::getpid());
+}
+
+}  // namespace
+
+std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline) {
+  static StoresInUse in_use;
+  try {
+    return in_use.find_or_make(place_of(who), deadline,
+                               [&] { return joined_once(find_store(who, deadline)); });
+  } catch (const Error& error) {
+    throw Error(error.code(), error.peer(), by_rank(who.rank, error.what()));
+  }
+}
+
+void tell_unknown_settings(Store& store) {
+  for (const UnknownSetting& unknown : unknown_settings()) {
+    if (store.add("unknown setting/" + unknown.name, 1) != 1) continue;
+    std::fprintf(stderr, "kolo: %s\n", describe(unknown).c_str());
+  }
+}
+
+}  // namespace kolo

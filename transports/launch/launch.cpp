@@ -1,0 +1,355 @@
+// One loop over what can happen: a signal, some output, the end of a rank, a deadline.
+//
+// The first rank that fails decides the job's exit code. That it really was the first is known even
+// where several end at once: of all the children for which the kernel sends one SIGCHLD, the signal
+// names the first. Yet the first to end need not be the first to fail: the kernel closes a killed
+// rank's connections before it tells us of its end, and a peer that sees that may have ended by
+// then. So a rank that is killed before we signal any overrides one that may have followed it; so
+// does one that ends by a signal that we were told to pass on.
+#include "transports/launch/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+
+#include "transports/error.h"
+#include "transports/launch/prefixed_lines.h"
+#include "transports/launch/rank_process.h"
+#include "transports/launch/reaper.h"
+#include "transports/launch/signals.h"
+#include "transports/posix/descriptor.h"
+#include "transports/registry.h"
+#include "transports/rendezvous.h"
+
+namespace kolo {
+namespace {
+
+using launch::CannotStart;
+using launch::RankProcess;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kNotice{
+    200};  // for the others to see the failure, and say so, before SIGTERM
+constexpr milliseconds kLastOutput{
+    1000};  // for output of ended ranks that somebody else still holds open
+
+// A port that the kernel gives to nobody else meanwhile. It is bound and not listened on: a rank
+// that sets SO_REUSEADDR, as every server does, can bind it.
+class FreePort {
+ public:
+  FreePort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    const int yes = 1;
+    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (!socket_.is_open()) posix::throw_system("launcher: socket");
+    if (bind(socket_.get(), generic, length) != 0 ||
+        getsockname(socket_.get(), generic, &length) != 0) {
+      posix::throw_system("launcher: no free port on 127.0.0.1");
+    }
+    port_ = ntohs(address.sin_port);
+  }
+
+  int port() const { return port_; }
+
+ private:
+  posix::Descriptor socket_;
+  int port_ = 0;
+};
+
+// What ranks leave behind becomes ours to reap, whatever process 1 is like.
+struct Subreaper {
+  Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Subreaper(const Subreaper&) = delete;
+  Subreaper& operator=(const Subreaper&) = delete;
+};
+
+std::string others(int count) {
+  return count == 1 ? "the other rank was" : fmt::format("the other {} ranks were", count);
+}
+
+// Whether a rank can end so because it saw another one fail: it exits, leaves an exception
+// uncaught, writes to a pipe that nobody reads.
+bool may_follow_another(const launch::Ending& ending) {
+  return !ending.by_signal || ending.value == SIGABRT || ending.value == SIGPIPE;
+}
+
+class Job {
+ public:
+  explicit Job(const LaunchRequest& request)
+      : request_(request),
+        cores_(launch::bind_ranks(launch::cores_by_node(), request.ranks, request.binding)),
+        guardian_(request.ranks),
+        store_("127.0.0.1", 0) {}
+
+  LaunchResult run() {
+    if (auto failure = start()) return *failure;
+    while (std::any_of(ranks_.begin(), ranks_.end(),
+                       [](const RankProcess& rank) { return rank.is_running(); })) {
+      wait_for_something(next_deadline());
+      copy_output();
+      take_signals();
+      keep_deadlines();
+    }
+    signal_all(SIGKILL);  // what the ranks started and left behind
+    drain();
+    return result();
+  }
+
+ private:
+  std::optional<LaunchResult> start() {
+    for (int rank = 0; rank < request_.ranks; ++rank) {
+      try {
+        ranks_.emplace_back(program(rank), guardian_);
+      } catch (const CannotStart& failure) {
+        return LaunchResult{failure.error == ENOENT ? 127 : 126,
+                            fmt::format("cannot start '{}': {}", request_.command.front(),
+                                        posix::error_text(failure.error))};
+      }
+      const std::string prefix = fmt::format("[{}] ", rank);
+      outputs_.emplace_back(ranks_.back().take_output(), STDOUT_FILENO, prefix);
+      outputs_.emplace_back(ranks_.back().take_errors(), STDERR_FILENO, prefix);
+    }
+    return std::nullopt;
+  }
+
+  launch::RankProgram program(int rank) const {
+    const std::string size = std::to_string(request_.ranks);
+    const std::string number = std::to_string(rank);
+    return {request_.command,
+            {{"RANK", number},
+             {"WORLD_SIZE", size},
+             {"LOCAL_RANK", number},
+             {"LOCAL_WORLD_SIZE", size},
+             {"KOLO_STORE", fmt::format("tcp://127.0.0.1:{}", store_.port())},
+             {"MASTER_ADDR", "127.0.0.1"},
+             {"MASTER_PORT", std::to_string(free_port_.port())}},
+            rank == 0 && request_.output == RankOutput::kRankZeroPlain,
+            cores_.empty() ? std::vector<int>() : cores_[static_cast<std::size_t>(rank)]};
+  }
+
+  void wait_for_something(std::optional<Deadline> deadline) {
+    std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
+    for (const auto& output : outputs_) {
+      if (output.is_open()) waiting.push_back({output.descriptor(), POLLIN, 0});
+    }
+    int timeout_ms = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
+      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+    }
+    poll(waiting.data(), waiting.size(), timeout_ms);
+  }
+
+  void copy_output() {
+    for (auto& output : outputs_) output.copy();
+  }
+
+  void take_signals() {
+    while (const auto arrived = signals_.next()) {
+      if (arrived->signal == SIGCHLD) {
+        look_at_ranks(arrived->from);
+      } else {
+        pass_on(arrived->signal);
+      }
+    }
+  }
+
+  void look_at_ranks(pid_t first) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].pid() == first) look_at(i);
+    }
+    for (std::size_t i = 0; i < ranks_.size(); ++i) look_at(i);
+  }
+
+  void look_at(std::size_t rank) {
+    if (!ranks_[rank].look() || ranks_[rank].ending().is_success()) return;
+    if (failed_) return prefer_killed(rank);
+    failed_ = rank;
+    failed_by_itself_ = passed_on_ == 0;
+    for (const RankProcess& other : ranks_) bystanders_ += other.is_running() ? 1 : 0;
+    if (!kill_at_) end_at_ = Clock::now() + kNotice;
+  }
+
+  // Until we signal anybody ourselves, nobody but its own fate killed it; and a signal that was
+  // passed on to all is why those failed that saw a peer end by it.
+  void prefer_killed(std::size_t rank) {
+    const launch::Ending& ending = ranks_[rank].ending();
+    const bool by_passed_on = !failed_by_itself_ && ending.by_signal && ending.value == passed_on_;
+    if (!end_at_ && !by_passed_on) return;
+    if (may_follow_another(ending)) return;
+    if (may_follow_another(ranks_[*failed_].ending())) failed_ = rank;
+  }
+
+  void pass_on(int signal) {
+    signal_all(signal);
+    if (signal == SIGTSTP)
+      raise(SIGSTOP);  // and sleep with them; SIGCONT comes here and is passed on in turn
+    if (!launch::is_request_to_end(signal) || kill_at_) return;
+    passed_on_ = signal;
+    end_at_.reset();
+    kill_at_ = Clock::now() + request_.grace;
+  }
+
+  std::optional<Deadline> next_deadline() const { return end_at_ ? end_at_ : kill_at_; }
+
+  void keep_deadlines() {
+    const Deadline now = Clock::now();
+    if (end_at_ && now >= *end_at_) {
+      signal_all(SIGTERM);
+      signal_all(SIGCONT);  // a stopped rank must wake to end
+      end_at_.reset();
+      kill_at_ = now + request_.grace;
+    }
+    if (kill_at_ && now >= *kill_at_) {
+      signal_all(SIGKILL);
+      kill_at_ = now + request_.grace;
+    }
+  }
+
+  void signal_all(int signal) {
+    for (const RankProcess& rank : ranks_) rank.signal_group(signal);
+  }
+
+  void drain() {
+    const Deadline deadline = Clock::now() + kLastOutput;
+    const auto is_open = [](const launch::PrefixedLines& output) { return output.is_open(); };
+    while (std::any_of(outputs_.begin(), outputs_.end(), is_open) && Clock::now() < deadline) {
+      wait_for_something(deadline);
+      copy_output();
+      while (signals_.next()) {
+      }
+    }
+  }
+
+  // All was well, if what the ranks said has arrived.
+  LaunchResult result_of_success() const {
+    for (const launch::PrefixedLines& output : outputs_) {
+      if (output.error() == 0) continue;
+      return {1, fmt::format("cannot write the output of the ranks: {}; what is missing is lost",
+                             posix::error_text(output.error()))};
+    }
+    return {};
+  }
+
+  LaunchResult result() const {
+    if (!failed_) return result_of_success();
+    const launch::Ending& ending = ranks_[*failed_].ending();
+    std::string message = fmt::format("rank {} {}", *failed_, ending.text());
+    if (passed_on_ != 0) {
+      message +=
+          fmt::format(" after signal {} ({}) was passed on", passed_on_, strsignal(passed_on_));
+    } else if (bystanders_ > 0) {
+      message += fmt::format("; {} ended", others(bystanders_));
+    }
+    return {ending.exit_code(), message, static_cast<int>(*failed_)};
+  }
+
+  const LaunchRequest& request_;
+  const std::vector<std::vector<int>> cores_;  // of each rank; empty: they are bound to none
+  launch::Signals signals_;  // before the threads and processes that inherit the mask
+  Subreaper subreaper_;
+  launch::Guardian guardian_;
+  TcpStoreServer store_;
+  FreePort free_port_;
+  std::vector<RankProcess> ranks_;
+  std::vector<launch::PrefixedLines> outputs_;
+  std::optional<std::size_t> failed_;
+  int bystanders_ = 0;               // still running when it failed
+  bool failed_by_itself_ = true;     // before any signal was passed on
+  int passed_on_ = 0;                // the first signal that asked us to end
+  std::optional<Deadline> end_at_;   // SIGTERM to all
+  std::optional<Deadline> kill_at_;  // SIGKILL to all
+};
+
+// What this process has open while it launches, at most; `with_store`: each rank has a connection
+// to the store, those that have been started while the last one is.
+int descriptors_needed(const LaunchRequest& request, int open_now, bool with_store) {
+  constexpr int kOwn = 7;            // signals, the guardian, the store's three or four, a port
+  constexpr int kWhileStarting = 6;  // both ends of three pipes
+  const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
+  const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
+  const int connections = with_store ? request.ranks - 1 : 0;
+  return open_now + kOwn + before_last + kWhileStarting + connections;
+}
+
+int open_descriptors(int limit) {
+  constexpr int kMany = 4096;  // with so many there is no need to count
+  int count = 0;
+  for (int i = 0; i < std::min(limit, kMany); ++i) count += fcntl(i, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+// Before it goes wrong in the middle, where a rank whose connection to the store is not taken hears
+// nothing. Programs that show their output plainly are kolo's own, and use the store.
+std::string why_too_few_descriptors(const LaunchRequest& request, bool with_store) {
+  rlimit limit{};
+  constexpr rlim_t kMost = 1 << 20;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kMost) return {};
+  const int allowed = static_cast<int>(limit.rlim_cur);
+  const int needed = descriptors_needed(request, open_descriptors(allowed), with_store);
+  if (needed <= allowed) return {};
+  return fmt::format("{}; to launch {} ranks it needs {}", posix::error_text(EMFILE), request.ranks,
+                     needed);
+}
+
+}  // namespace
+
+LaunchResult launch_ranks(const LaunchRequest& request) {
+  if (request.command.empty())
+    throw std::invalid_argument("launcher: there is no command to start");
+  if (request.ranks < 1) {
+    throw std::invalid_argument(
+        fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
+  }
+  // What no rank could read or use is said once, here.
+  const std::string transport = resolve_transport("auto");
+  if (request.ranks > 1 && !joins_processes(transport)) {
+    throw std::invalid_argument(
+        fmt::format("KOLO_TRANSPORT: {} joins threads of one process, and the launcher makes each "
+                    "rank a process of its own: unset it, or name another",
+                    transport));
+  }
+  const bool is_ours = request.output == RankOutput::kRankZeroPlain;
+  if (const auto why = why_too_few_descriptors(request, is_ours); !why.empty())
+    throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
+  const std::string suspicion = why_too_few_descriptors(request, true);
+  LaunchResult result = Job(request).run();
+  if (result.exit_code != 0 && !suspicion.empty()) {
+    result.message += fmt::format(
+        "; perhaps as the launcher has too few descriptors for all ranks to use its "
+        "store: {}",
+        suspicion);
+  }
+  return result;
+}
+
+void open_standard_descriptors(LostOutput lost) {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    const bool refuses = descriptor == STDOUT_FILENO && lost == LostOutput::kIsAnError;
+    // The lowest number that is free: this one.
+    if (open("/dev/null", refuses ? O_RDONLY : O_RDWR) < 0) return;
+  }
+}
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+}  // namespace kolo

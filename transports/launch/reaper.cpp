@@ -1,0 +1,85 @@
+#include "transports/launch/reaper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <vector>
+
+#include "transports/posix/thread.h"
+
+namespace kolo::launch {
+namespace {
+
+constexpr pid_t kGoodbye = 0;
+constexpr int kPatienceMs = 3000;  // for an answer to it; a busy machine needs a part of that
+
+// Runs in the guardian. The memory was allocated before the fork: nothing here may allocate.
+[[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
+  setsid();  // a signal to the launcher's group or terminal does not reach the guardian
+  prctl(PR_SET_NAME, "kolo-guardian");
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  if (pipe != 0) dup2(pipe, 0);
+  close_range(1, ~0U, 0);  // it must not keep anybody's output open
+  std::size_t count = 0;
+  while (true) {
+    pid_t group = kGoodbye;
+    const ssize_t got = read(0, &group, sizeof group);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof group) break;
+    if (group == kGoodbye) _exit(0);
+    if (count < groups.size()) groups[count++] = group;
+  }
+  for (std::size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+Guardian::Guardian(int ranks) {
+  std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
+  int ends[2];
+  // Not a pipe: who writes to a guardian that was killed must not die of SIGPIPE.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    posix::throw_system("launcher: socketpair");
+  }
+  const posix::Descriptor read_end(ends[0]);
+  line_ = posix::Descriptor(ends[1]);
+  pid_ = fork();
+  if (pid_ == 0) guard(ends[0], groups);
+  if (pid_ < 0) posix::throw_no_process("launcher: fork");
+}
+
+Guardian::~Guardian() {
+  report(kGoodbye);
+  // Its end of the line closes as it ends.
+  pollfd end{line_.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = poll(&end, 1, kPatienceMs)) < 0 && errno == EINTR) {
+  }
+  if (ready == 0) {
+    std::fprintf(
+        stderr,
+        "kolo: the launcher's guardian, pid %d, did not end within %d s, as if somebody had "
+        "stopped it: it was killed\n",
+        pid_, kPatienceMs / 1000);
+    kill(pid_, SIGKILL);
+  }
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Guardian::report(pid_t group) const {
+  while (send(line_.get(), &group, sizeof group, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace kolo::launch

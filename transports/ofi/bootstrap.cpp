@@ -1,0 +1,235 @@
+#include "transports/ofi/bootstrap.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+#include "transports/ofi/channel.h"
+#include "transports/ofi/provider.h"
+#include "transports/posix/host/identity.h"
+#include "transports/store/all_gather.h"
+
+namespace kolo::ofi {
+
+namespace {
+
+constexpr int kVersion = 2;
+
+// Between looks at who has come.
+constexpr auto kPause = std::chrono::microseconds(200);
+
+// What a rank can do, in three lines: its host, the provider it is asked for, those it has.
+struct Offer {
+  std::string host;
+  std::string asked;
+  std::string usable;   // " shm sockets "
+  std::string why_not;  // it has not got the one that it is asked for
+};
+
+std::string text_of(const Offer& offer) {
+  return fmt::format("{}\n{}\n{}\n{}", offer.host, offer.asked, offer.usable, offer.why_not);
+}
+
+Offer offer_from(const std::string& text) {
+  auto lines = stream_of(text);
+  Offer offer;
+  std::getline(lines, offer.host);
+  std::getline(lines, offer.asked);
+  std::getline(lines, offer.usable);
+  std::getline(lines, offer.why_not);
+  return offer;
+}
+
+Offer own_offer(const TransportRequest& request, const std::string& asked) {
+  Offer offer{posix::host_identity() + "/" + request.host_id, asked, " ", ""};
+  offer.why_not = why_no_library();
+  if (!offer.why_not.empty()) return offer;
+  for (const auto& name : providers_meant(asked)) {
+    std::string why_not = find_provider(name).why_not;
+    if (why_not.empty()) why_not = why_no_room(name, request.size, free_bytes_of_shared_memory());
+    if (why_not.empty()) {
+      offer.usable += name + " ";
+    } else {
+      offer.why_not = why_not;
+    }
+  }
+  if (offer.usable != " ") {
+    offer.why_not.clear();
+  } else if (asked.empty()) {
+    offer.why_not =
+        fmt::format("it has none of {} (fi_info lists what it has), or FI_PROVIDER leaves them out",
+                    fmt::join(providers_meant(asked), ", "));
+  }
+  return offer;
+}
+
+[[noreturn]] void fail_without(int own, int rank, const Offer& offer, const std::string& provider) {
+  throw Error(
+      ErrorCode::kUnavailable, rank,
+      by_rank(own, fmt::format("rank {} has not got libfabric's provider {}: {}; kolo-bench "
+                               "transports lists those of a machine, KOLO_OFI_PROVIDER chooses",
+                               rank, provider, offer.why_not.empty() ? "no data" : offer.why_not)));
+}
+
+void check_asked(const TransportRequest& request, const std::vector<Offer>& offers) {
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    const Offer& offer = offers[rank];
+    if (offer.asked != offers[0].asked) {
+      throw Error(
+          ErrorCode::kMismatch, static_cast<int>(rank),
+          fmt::format("rank {}: rank 0 was asked for libfabric's provider '{}', rank {} for '{}' "
+                      "(KOLO_OFI_PROVIDER): give the same to every rank",
+                      request.rank, offers[0].asked, rank, offer.asked));
+    }
+  }
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    if (!offers[rank].why_not.empty()) {
+      fail_without(request.rank, static_cast<int>(rank), offers[rank],
+                   offers[0].asked.empty() ? "of any name" : offers[0].asked);
+    }
+    if (known_provider(offers[0].asked).is_within_host && offers[rank].host != offers[0].host) {
+      throw Error(ErrorCode::kUnavailable, static_cast<int>(rank),
+                  fmt::format("rank {}: libfabric's provider {} reaches within a host, and rank {} "
+                              "is on another than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
+                              request.rank, offers[0].asked, rank));
+    }
+  }
+}
+
+}  // namespace
+
+void fail_if_late(const TransportRequest& request, int peer, const std::string& what) {
+  if (const auto failure = request.store->failure())
+    throw Error(ErrorCode::kAborted, kNoPeer, *failure);
+  if (Clock::now() <= request.deadline) return;
+  throw Error(ErrorCode::kDeadline, peer,
+              fmt::format("rank {}: rank {} {} (ofi): it hangs or has ended, or its network keeps "
+                          "connections away; its own output may say why",
+                          request.rank, peer, what));
+}
+
+std::string to_text(const Card& card) {
+  if (!card.why_not.empty()) return "- " + card.why_not;
+  return fmt::format("{} {} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
+                     card.segment_bytes, card.window, card.token, card.process,
+                     kolo::to_text(card.lifeline));
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  Card card;
+  if (text.starts_with("- ")) {
+    card.why_not = text.substr(2);
+    return card;
+  }
+  auto words = stream_of(text);
+  int version = 0;
+  std::string name;
+  std::string rest;
+  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.window >>
+      card.token >> card.process)
+    std::getline(words, rest);
+  const auto bytes = from_hex(name);
+  const auto lifeline = lifeline_address_from_text(rest);
+  const bool is_window = card.window >= kSlots && card.window <= kLongestWindow;
+  if (version != kVersion || !bytes || bytes->empty() || !is_window || !lifeline) {
+    throw Error(
+        ErrorCode::kProtocol, rank,
+        fmt::format("rank {} has published no address of ofi's version {}: run the same build "
+                    "of kolo on every rank",
+                    rank, kVersion));
+  }
+  card.name = *bytes;
+  card.lifeline = *lifeline;
+  return card;
+}
+
+std::vector<std::string> agree_on_providers(const TransportRequest& request,
+                                            const std::string& asked) {
+  const auto texts = exchange(*request.store, request.rank, request.size, "offer",
+                              text_of(own_offer(request, asked)), request.deadline,
+                              "agree on a provider of libfabric's (ofi)");
+  std::vector<Offer> offers;
+  for (const auto& text : texts) offers.push_back(offer_from(text));
+  check_asked(request, offers);
+  std::vector<std::string> of_all;
+  for (const auto& known : kKnownProviders) {  // also those that this rank has not
+    const std::string word = fmt::format(" {} ", known.name);
+    const bool all_have = std::ranges::all_of(
+        offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });
+    if (all_have) of_all.emplace_back(known.name);
+  }
+  if (!asked.empty() && of_all.size() > 1) of_all.resize(1);
+  if (!of_all.empty()) return of_all;
+  if (std::ranges::all_of(
+          offers, [&](const Offer& offer) { return offer.usable == fmt::format(" {} ", asked); }))
+    return {asked};
+  std::string have;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    have += fmt::format("{} rank {}:{}", rank == 0 ? "" : ",", rank, offers[rank].usable);
+  throw Error(
+      ErrorCode::kUnavailable, kNoPeer,
+      fmt::format("rank {}: no provider of libfabric's serves all ranks (ofi);{}; install the same "
+                  "libfabric on every host, or use tcp",
+                  request.rank, have));
+}
+
+std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own,
+                                 std::size_t attempt) {
+  const std::string key = attempt == 0 ? "card" : fmt::format("card of attempt {}", attempt);
+  const auto texts = exchange(*request.store, request.rank, request.size, key, to_text(own),
+                              request.deadline, "open its endpoint (ofi)");
+  std::vector<Card> cards;
+  for (int rank = 0; rank < request.size; ++rank) {
+    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    const Card& card = cards.back();
+    if (card.why_not.empty() && own.why_not.empty() && card.segment_bytes != own.segment_bytes) {
+      throw Error(
+          ErrorCode::kMismatch, rank,
+          fmt::format("rank {}: rank {} has segments of {} bytes, this rank {} (ofi): set the same "
+                      "on every rank",
+                      request.rank, rank, card.segment_bytes, own.segment_bytes));
+    }
+  }
+  return cards;
+}
+
+std::optional<Unopened> unopened_in(const std::vector<Card>& cards) {
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (!cards[rank].why_not.empty()) return Unopened{static_cast<int>(rank), cards[rank].why_not};
+  }
+  return std::nullopt;
+}
+
+void fail_unopened(const TransportRequest& request, const std::vector<Unopened>& attempts) {
+  std::string text;
+  for (const Unopened& attempt : attempts) {
+    text += fmt::format("{}rank {} has no endpoint (ofi): {}", text.empty() ? "" : "; then ",
+                        attempt.rank, attempt.why_not);
+  }
+  throw Error(ErrorCode::kUnavailable, attempts.back().rank,
+              by_rank(request.rank,
+                      text + "; ask libfabric for more (FI_LOG_LEVEL=warn), see what FI_PROVIDER "
+                             "and its other FI_ variables say, or choose another provider that all "
+                             "ranks have (KOLO_OFI_PROVIDER=...; kolo-bench transports lists "
+                             "those of a machine)"));
+}
+
+void wait_for_all(const TransportRequest& request, const std::function<void()>& progress) {
+  const auto key_of = [](int rank) { return fmt::format("connected/{}", rank); };
+  request.store->set(key_of(request.rank), "");
+  for (int peer = 0; peer < request.size;) {
+    if (request.store->try_get(key_of(peer))) {
+      ++peer;
+      continue;
+    }
+    fail_if_late(request, peer, "has not reached all others yet");
+    progress();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace kolo::ofi

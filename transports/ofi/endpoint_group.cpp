@@ -1,0 +1,59 @@
+#include "transports/ofi/endpoint_group.h"
+
+#include <sys/mman.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace kolo::ofi {
+
+namespace {
+
+// The process's own, as are the provider's list of regions and the trouble with it. What rests when
+// the process ends is not closed any more.
+struct Resting {
+  std::mutex mutex;
+  std::map<std::string, std::vector<Fids>> households;
+  std::vector<Fids> strays;
+};
+
+Resting& resting() {
+  static Resting* const all = std::make_unique<Resting>().release();
+  return *all;
+}
+
+// While all regions are there: then no closing looks into one.
+void forget_addresses(Fids& fids) noexcept {
+  if (!fids.addresses || fids.peers.empty()) return;
+  ::fi_av_remove(fids.addresses.get(), fids.peers.data(), fids.peers.size(), 0);
+}
+
+}  // namespace
+
+void lay_to_rest(const Household& household, Fids fids) {
+  std::vector<Fids> complete;
+  {
+    const std::lock_guard lock(resting().mutex);
+    auto& those = resting().households[household.name];
+    those.push_back(std::move(fids));
+    if (those.size() < household.members) return;
+    complete = std::move(those);
+    resting().households.erase(household.name);
+  }
+  for (Fids& each : complete) forget_addresses(each);
+  for (Fids& each : complete) each.close();
+}
+
+void keep_open(Fids fids) {
+  const std::lock_guard lock(resting().mutex);
+  resting().strays.push_back(std::move(fids));
+}
+
+void take_name_of_region(const std::string& name) noexcept {
+  const auto scheme = name.find("://");
+  const std::string file = name.substr(scheme == std::string::npos ? 0 : scheme + 3);
+  ::shm_unlink(file.c_str());
+}
+
+}  // namespace kolo::ofi

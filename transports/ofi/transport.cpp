@@ -1,0 +1,450 @@
+#include "transports/ofi/transport.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transports/base/check.h"
+#include "transports/base/liveness.h"
+#include "transports/base/transport_kind.h"
+#include "transports/error.h"
+#include "transports/ofi/bootstrap.h"
+#include "transports/ofi/channel.h"
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/endpoint_group.h"
+#include "transports/ofi/progress_watchdog.h"
+#include "transports/ofi/provider.h"
+#include "transports/posix/epoll.h"
+#include "transports/posix/host/identity.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long a rank that is done waits for those that have not got all that it sent.
+constexpr auto kLastPatience = 2s;
+
+// Receives that wait for messages that are no segments, from all ranks.
+constexpr std::size_t kControls = 8;
+
+// Calls of progress() from one look at the provider's pulse to the next, for who does not sleep.
+constexpr unsigned kCallsPerPulse = 256;
+
+// Buffers of a channel's that receives are posted into, where the provider's queue has room.
+constexpr std::size_t kBuffers = 4;
+
+class OfiTransport final : public Transport, private ofi::Owner {
+ public:
+  OfiTransport(const TransportRequest& request, const OfiSettings& settings)
+      : rank_(request.rank), size_(request.size), can_sleep_(settings.can_sleep) {
+    check(size_ <= ofi::kMostRanks, "ofi joins at most 65536 ranks");
+    const auto providers = ofi::agree_on_providers(request, settings.provider);
+    try {
+      meet(request, open_first(request, settings, providers));
+      if (ofi::known_provider(provider_).needs_automatic_progress)
+        pulse_.emplace(settings.patience);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  ~OfiTransport() override {
+    say_goodbye();
+    quiesce();
+  }
+
+  std::string_view name() const override { return "ofi"; }
+  std::string carrier() const override { return provider_; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Channel& channel(int peer) override {
+    check(peer >= 0 && peer < size_ && peer != rank_, "no channel to this rank");
+    return *channels_[static_cast<std::size_t>(peer)];
+  }
+
+  void progress() override {
+    if (!endpoint_->is_open()) return;
+    endpoint_->poll();
+    if (has_unposted_control_) post_controls();
+    for (const auto& channel : channels_) {
+      if (channel && channel->has_unposted()) channel->push_owed();
+    }
+    lifeline_->look_now_and_then();
+    if (pulse_ && ++calls_ % kCallsPerPulse == 0) feel_pulse();
+  }
+
+  int descriptor() const override { return endpoint_->descriptor() < 0 ? -1 : watch_.descriptor(); }
+
+  bool arm() override {
+    if (!endpoint_->is_open() || descriptor() < 0) return false;
+    lifeline_->look();
+    progress();
+    if (pulse_) feel_pulse();
+    const bool has_moved = endpoint_->done() != done_ || lifeline_->gone() != gone_;
+    done_ = endpoint_->done();
+    gone_ = lifeline_->gone();
+    return !has_moved && !has_unposted() && !has_ending() && endpoint_->is_quiet();
+  }
+
+  void disarm() override {}
+
+  void quiesce() noexcept override {
+    for (const auto& channel : channels_) {
+      if (channel) channel->close();
+    }
+    leave_words();
+    const bool is_open = endpoint_ && endpoint_->is_open();
+    const bool stays_open = is_open && (may_crash_at_close() || (!household_ && !come_to_rest()));
+    if (lifeline_) lifeline_->close();  // first: see OfiChannel::may_post
+    if (!is_open) return;
+    if (stays_open) {
+      ofi::keep_open(endpoint_->give_up());
+    } else if (household_) {
+      ofi::lay_to_rest(*household_, endpoint_->give_up());
+    } else {
+      endpoint_->close();
+    }
+  }
+
+ private:
+  // After a poll(). Error kSystem where the provider's thread has ended.
+  void feel_pulse() {
+    const auto verdict = pulse_->look(Clock::now(), endpoint_->done());
+    if (verdict == ofi::Pulse::Verdict::kFine) return;
+    if (verdict == ofi::Pulse::Verdict::kDead) {
+      throw Error(
+          ErrorCode::kSystem, kNoPeer,
+          fmt::format("rank {}: libfabric's provider {} moves nothing any more (ofi): not even a "
+                      "message to this rank itself has come. Its thread ends where somebody who is "
+                      "no rank sends to its port, as a port scan does (FI_LOG_LEVEL=warn says so): "
+                      "run the job again, or over another provider (KOLO_OFI_PROVIDER)",
+                      rank_, endpoint_->provider()));
+    }
+    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    const auto posted =
+        endpoint_->inject(rank_, {control_places_.data(), 0}, ofi::control_tag(token_), word);
+    if (posted == ofi::Posted::kYes) pulse_->asked();
+    if (posted == ofi::Posted::kNever) pulse_.reset();  // it cannot be asked
+  }
+
+  // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
+  // whose peer died while it sent: such a one stays as it is until the process ends. Not one with a
+  // thread of its own (sockets), which would go on in memory that is the caller's again.
+  bool may_crash_at_close() noexcept {
+    if (ofi::major_version() < 2) return false;
+    if (ofi::known_provider(endpoint_->provider()).needs_automatic_progress) return false;
+    try {
+      if (lifeline_) lifeline_->look();
+    } catch (const std::exception&) {  // who is gone stays unknown
+      return true;
+    }
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->is_broken_off(); });
+  }
+
+  // The cards of all ranks, over the first of `providers` that all of them can open.
+  std::vector<ofi::Card> open_first(const TransportRequest& request, const OfiSettings& settings,
+                                    const std::vector<std::string>& providers) {
+    std::vector<ofi::Unopened> attempts;
+    for (const std::string& provider : providers) {
+      const auto cards = ofi::exchange_cards(request, open(provider, settings), attempts.size());
+      const auto unopened = ofi::unopened_in(cards);
+      if (!unopened) return cards;
+      attempts.push_back(*unopened);
+      give_up();
+      endpoint_.reset();
+      lifeline_.reset();
+    }
+    ofi::fail_unopened(request, attempts);
+  }
+
+  // Where it fails, the others are to learn of it.
+  ofi::Card open(const std::string& provider, const OfiSettings& settings) {
+    provider_ = provider;
+    const ofi::KnownProvider known = ofi::known_provider(provider);
+    const bool is_set = settings.segment_bytes != 0;
+    longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
+    segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
+    ofi::Card card;
+    card.provider = provider;
+    card.segment_bytes = segment_bytes_;
+    card.token = std::random_device{}();
+    card.process = posix::process_identity();
+    try {
+      auto found = ofi::find_provider(provider);
+      if (!found.info)
+        throw Error(ErrorCode::kUnavailable, kNoPeer, provider + ": " + found.why_not);
+      const std::string host = ofi::host_of(*found.info);
+      const auto operations = 2 * ofi::kLongestWindow * static_cast<std::size_t>(size_) + kControls;
+      name_.clear();
+      endpoint_.emplace(std::move(found.info), operations, can_sleep_);
+      check_room();
+      card.window = window();
+      card.name = name_ = endpoint_->name();
+      lifeline_.emplace(rank_, size_, host);
+      card.lifeline = lifeline_->address();
+    } catch (const Error& error) {
+      card.why_not = error.what();
+    }
+    return card;
+  }
+
+  // What may come before this rank looks up must fit into the provider's queue, from all peers.
+  std::size_t window() const {
+    const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
+    return std::clamp(endpoint_->receives_at_once() / peers, ofi::kSlots, ofi::kLongestWindow);
+  }
+
+  // The contract's minimum must fit into the provider's queues, for all peers at once.
+  void check_room() const {
+    const auto peers = static_cast<std::size_t>(size_ - 1);
+    const std::size_t receives = peers + kControls;
+    const std::size_t sends = peers * ofi::kSlots;
+    if (endpoint_->receives_at_once() >= receives && endpoint_->sends_at_once() >= sends) return;
+    throw Error(
+        ErrorCode::kUnavailable, kNoPeer,
+        fmt::format(
+            "libfabric's provider {} has queues for {} sends and {} receives, too short for {} "
+            "ranks, which need {} and {}: choose another one (KOLO_OFI_PROVIDER), or fewer "
+            "ranks",
+            endpoint_->provider(), endpoint_->sends_at_once(), endpoint_->receives_at_once(), size_,
+            sends, receives));
+  }
+
+  void meet(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
+    std::vector<std::string> names;
+    std::vector<LifelineAddress> lifelines;
+    for (const auto& card : cards) {
+      names.push_back(card.name);
+      lifelines.push_back(card.lifeline);
+    }
+    endpoint_->know(names);
+    lifeline_->know(std::move(lifelines));
+    watch_.add(lifeline_->descriptor(), EPOLLIN, 0);
+    if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
+    token_ = own.token;
+    for (ofi::Operation& control : controls_) control.owner = this;
+    post_controls();
+    connect_all(request, cards);
+    if (ofi::known_provider(own.provider).shares_regions) join_household(cards);
+    const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
+    const std::size_t room = (endpoint_->receives_at_once() - kControls) / peers;
+    for (int peer = 0; peer < size_; ++peer) {
+      channels_.push_back(nullptr);
+      if (peer == rank_) continue;
+      const ofi::Card& other = cards[static_cast<std::size_t>(peer)];
+      const ofi::Pair pair{rank_,
+                           peer,
+                           segment_bytes_,
+                           longest_bytes_,
+                           std::min(own.window, other.window),
+                           own.token,
+                           other.token,
+                           std::min(ofi::kMostReceives, room),
+                           std::min(kBuffers, room)};
+      channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
+    }
+    for (const ofi::Word& word : early_ends_) hear(word);
+  }
+
+  // Before anybody can end: see household.h.
+  void join_household(const std::vector<ofi::Card>& cards) {
+    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
+    ofi::take_name_of_region(own.name);
+    const auto members = std::count_if(cards.begin(), cards.end(), [&](const ofi::Card& card) {
+      return card.process == own.process;
+    });
+    household_ = {cards[0].name + std::to_string(cards[0].token),
+                  static_cast<std::size_t>(members)};
+  }
+
+  // Two endpoints take nothing from each other before both have looked up, at least once: now they
+  // do, and later a rank may send, and end, while its peer does something else.
+  void connect_all(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+    std::byte nothing{};
+    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const auto tag = ofi::control_tag(cards[static_cast<std::size_t>(peer)].token);
+      while (true) {
+        const auto posted = endpoint_->inject(peer, {&nothing, 0}, tag, word);
+        if (posted == ofi::Posted::kYes) break;
+        const bool is_refused = posted == ofi::Posted::kNever;
+        ofi::fail_if_late(request, peer,
+                          "does not answer" + (is_refused ? ": " + endpoint_->why() : ""));
+        endpoint_->poll();
+        ::sched_yield();
+      }
+    }
+    ofi::wait_for_all(request, [this] {
+      endpoint_->poll();
+      post_controls();
+    });
+  }
+
+  // Ranks have not met. Others of this process may have found this rank's region, once it has a
+  // name, and cannot be asked.
+  void give_up() noexcept {
+    if (!endpoint_ || !endpoint_->is_open()) return;
+    const bool shares_regions = ofi::known_provider(endpoint_->provider()).shares_regions;
+    if (!shares_regions || name_.empty() || household_) return quiesce();
+    ofi::take_name_of_region(name_);
+    ofi::keep_open(endpoint_->give_up());
+  }
+
+  void post_controls() {
+    has_unposted_control_ = false;
+    for (std::size_t i = 0; i < kControls; ++i) {
+      if (is_posted_[i]) continue;
+      std::byte& place = control_places_[i];
+      is_posted_[i] = endpoint_->receive({&place, 0}, ofi::control_tag(token_), controls_[i]) ==
+                      ofi::Posted::kYes;
+      has_unposted_control_ |= !is_posted_[i];
+    }
+  }
+
+  void done(ofi::Operation& operation, std::size_t, std::uint64_t bits) override {
+    const auto place = static_cast<std::size_t>(&operation - controls_.data());
+    is_posted_[place] = false;
+    has_unposted_control_ = true;
+    const ofi::Word word = ofi::word_from_bits(bits);
+    if (!channels_.empty()) return hear(word);
+    // While this rank still waits for others. Each says it once.
+    const bool is_end = word.kind == ofi::WordKind::kEnd;
+    if (is_end && early_ends_.size() < static_cast<std::size_t>(size_)) early_ends_.push_back(word);
+  }
+
+  void hear(const ofi::Word& word) {
+    const bool is_peer = word.rank < channels_.size() && channels_[word.rank] != nullptr;
+    if (is_peer) channels_[word.rank]->hear(word);
+  }
+
+  void failed(ofi::Operation& operation, const std::string&) override {
+    is_posted_[static_cast<std::size_t>(&operation - controls_.data())] = false;
+    has_unposted_control_ = true;
+  }
+
+  // Nothing comes in any more. libfabric's tcp (1.17) crashes where it is closed while it reads a
+  // peer's memory (xnet_ep_flush_all_queues ends such a read twice), and who closes cannot see
+  // that: so all receives are cancelled, and those that this does not end are awaited. False where
+  // the peer does not go on: then the endpoint stays as it is until the process ends, and nobody
+  // moves it.
+  bool come_to_rest() noexcept {
+    if (!ofi::known_provider(endpoint_->provider()).closes_at_rest) return true;
+    const auto deadline = Clock::now() + kLastPatience;
+    try {
+      for (ofi::Operation& control : controls_) endpoint_->cancel(control);
+      for (const auto& channel : channels_) {
+        if (channel) channel->cancel_receives();
+      }
+      while (endpoint_->receives() > 0 && Clock::now() < deadline) {
+        endpoint_->poll();
+        ::sched_yield();
+      }
+    } catch (const std::exception&) {  // its queue has failed
+      return false;
+    }
+    return endpoint_->receives() == 0;
+  }
+
+  // While the endpoint is there: who finds it gone finds the word.
+  void leave_words() noexcept {
+    if (!lifeline_ || channels_.size() != static_cast<std::size_t>(size_)) return;
+    lifeline_->leave_words(
+        [this](int peer) { return channels_[static_cast<std::size_t>(peer)]->taken(); });
+  }
+
+  bool has_unposted() const {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->has_unposted(); });
+  }
+
+  bool has_ending() const {
+    return std::any_of(channels_.begin(), channels_.end(),
+                       [](const auto& channel) { return channel && channel->is_ending(); });
+  }
+
+  // Until all peers have what was sent to them, or are gone.
+  void say_goodbye() noexcept {
+    const auto deadline = Clock::now() + kLastPatience;
+    try {
+      while (endpoint_ && endpoint_->is_open() && !all_have_all() && Clock::now() < deadline) {
+        lifeline_->look();
+        progress();
+        ::sched_yield();
+      }
+    } catch (const std::exception&) {  // the provider's own: nothing can be done
+    }
+  }
+
+  bool all_have_all() {
+    bool is_all = true;
+    for (const auto& channel : channels_) is_all &= !channel || channel->say_goodbye();
+    return is_all;
+  }
+
+  const int rank_;
+  const int size_;
+  const bool can_sleep_;
+  std::size_t segment_bytes_ = 0;
+  std::size_t longest_bytes_ = 0;
+  std::uint32_t token_ = 0;
+  std::string provider_;
+  std::string name_;  // the endpoint's
+  posix::Epoll watch_;
+  std::optional<Lifeline> lifeline_;
+  std::array<ofi::Operation, kControls> controls_;
+  std::array<std::byte, kControls> control_places_{};
+  std::array<bool, kControls> is_posted_{};
+  bool has_unposted_control_ = false;
+  std::vector<ofi::Word> early_ends_;  // of peers that were done before there were channels
+  std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
+  std::optional<ofi::Endpoint>
+      endpoint_;  // after the operations that it knows: it ends before them
+  std::optional<ofi::Household> household_;
+  std::optional<ofi::Pulse> pulse_;  // where the provider has a thread of its own
+  unsigned calls_ = 0;
+  std::uint64_t done_ = 0;
+  int gone_ = 0;
+};
+
+std::unique_ptr<Transport> make(const TransportRequest& request) {
+  OfiSettings settings = ofi_settings(read_settings());
+  if (request.segment_bytes != 0) settings.segment_bytes = request.segment_bytes;
+  return make_ofi(request, settings);
+}
+
+}  // namespace
+
+OfiSettings ofi_settings(const Settings& settings) {
+  const bool never_sleeps = settings.wait == WaitKind::kSpin || settings.wait == WaitKind::kYield;
+  OfiSettings ofi;
+  ofi.provider = settings.ofi_provider;
+  ofi.segment_bytes = settings.segment_bytes;
+  ofi.can_sleep = !never_sleeps;
+  return ofi;
+}
+
+std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings) {
+  check(request.rank >= 0 && request.rank < request.size, "a rank must be from 0 to size - 1");
+  check(request.store != nullptr, "a transport needs a store");
+  return std::make_unique<OfiTransport>(request, settings);
+}
+
+TransportKind ofi_transport() {
+  return {"ofi", Reach::kNetwork, ofi::why_no_library, make, nullptr, ofi::usable_providers};
+}
+
+}  // namespace kolo

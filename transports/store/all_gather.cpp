@@ -1,0 +1,86 @@
+#include "transports/store/all_gather.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "transports/error.h"
+
+namespace kolo {
+
+namespace {
+
+constexpr std::size_t kNamedRanks = 8;
+constexpr std::chrono::milliseconds kShort{100};  // no timeout of anybody's
+// Each is a question to the store, and the deadline has passed: a WORLD_SIZE with some digits too
+// many would otherwise keep its rank for minutes or days.
+constexpr int kLookedForRanks = 1024;
+// The deadline has passed: a store that hangs must not keep this rank for long.
+constexpr std::chrono::milliseconds kToBeAnswered{500};
+
+std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
+
+// From `first` on, before which all are there; not beyond `end`. None where the store is silent.
+std::vector<int> missing_ranks(Store& store, std::string_view key, int first, int end) {
+  std::vector<std::shared_ptr<const Store::Answer>> answers;
+  for (int rank = first; rank < end; ++rank) answers.push_back(store.ask(key_of(key, rank)));
+  if (!wait_for_answers(store, answers, Clock::now() + kToBeAnswered)) return {};
+  std::vector<int> missing;
+  for (int rank = first; rank < end; ++rank) {
+    if (!answers[static_cast<std::size_t>(rank - first)]->value) missing.push_back(rank);
+  }
+  if (missing.empty()) missing.push_back(first);  // it came just now: too late all the same
+  return missing;
+}
+
+}  // namespace
+
+std::string name_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i == kNamedRanks) return text + fmt::format(" and {} more", ranks.size() - i);
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+std::string taken_twice(int rank, std::string_view holder, std::string_view other) {
+  return fmt::format(
+      "rank {} is taken twice, by {} and by {}: give each process its own RANK, and each job its "
+      "own store",
+      rank, holder, other);
+}
+
+std::vector<std::string> exchange(Store& store, int rank, int size, std::string_view key,
+                                  std::string_view value, Deadline deadline,
+                                  std::string_view purpose) {
+  const auto start = Clock::now();
+  store.set(key_of(key, rank), value);
+  std::vector<std::string> values;
+  for (int peer = 0; peer < size; ++peer) {
+    try {
+      values.push_back(peer == rank ? std::string(value) : store.get(key_of(key, peer), deadline));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadline) throw;
+      const std::chrono::duration<double> waited = Clock::now() - start;
+      const int end = peer + std::min(size - peer, kLookedForRanks);
+      auto missing = missing_ranks(store, key, peer, end);
+      const bool is_silent = missing.empty();
+      if (is_silent) missing.push_back(peer);
+      const char* const hint =
+          waited < kShort ? "; this rank itself had used up most of the time before" : "";
+      const char* const way_out =
+          missing.size() == 1 ? "start it, see why it stopped" : "start them, see why they stopped";
+      throw Error(
+          ErrorCode::kDeadline, missing.front(),
+          fmt::format("rank {}: waited {:.1f} s for {}{} of {} to {} ({}{}){}: {}, or raise "
+                      "the timeout (KOLO_TIMEOUT_MS, if the program sets none)",
+                      rank, waited.count(), name_ranks(missing),
+                      is_silent || end < size ? ", at least," : "", size, purpose, store.describe(),
+                      is_silent ? ", which does not answer" : "", hint, way_out));
+    }
+  }
+  return values;
+}
+
+}  // namespace kolo

@@ -1,0 +1,493 @@
+// A store in a file that all ranks can open: a log of records, appended under a lock, read by
+// everyone.
+//
+//     file    = header record*            header = "kolo store 1\n"
+//     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
+//     (little-endian)
+//
+// Beyond the end of any log lie three kinds of bytes to lock (posix/byte_lock.h):
+//
+//     kLogLock            exclusive, while appending: for microseconds, but a process that is
+//                         stopped just then keeps it; who waits does so in naps, up to a deadline
+//     kUserLock           shared, as long as a store is open: who can take it exclusively is alone,
+//     so what the file holds is
+//                         left from a job that ended badly, and the last to close removes the file
+//     kRankLock + rank    exclusive, held by that rank after join(): if another can take it, the
+//     rank is dead
+//
+// What is said or asked without waiting is done at once where the log is free, else by whatever
+// call finds it free next, in order.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "transports/base/check.h"
+#include "transports/error.h"
+#include "transports/posix/byte_lock.h"
+#include "transports/posix/descriptor.h"
+#include "transports/posix/host/identity.h"
+#include "transports/rendezvous.h"
+#include "transports/store/all_gather.h"
+#include "transports/store/timeouts.h"
+#include "transports/store/wrapping_add.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kHeader = "kolo store 1\n";
+constexpr off_t kLogLock = off_t{1} << 40;
+constexpr off_t kUserLock = kLogLock + 1;
+constexpr off_t kRankLock = kLogLock + 2;
+constexpr std::size_t kRecordBytes = 20;
+constexpr std::uint32_t kLongest = Store::kLongestValue;
+constexpr auto kLongestNap = 20ms;
+constexpr auto kLongestNapForTheLog = 2ms;
+constexpr auto kLookForTheDeadEvery = 200ms;
+
+enum class Kind : std::uint32_t { kValue = 1, kCounter, kJoin, kLeave, kFail };
+
+class FileStore final : public Store {
+ public:
+  FileStore(std::string path, Deadline deadline)
+      : path_(std::move(path)), patience_(patience_of(Clock::now(), deadline)) {
+    while (!open_and_enter(deadline)) {
+    }
+  }
+
+  // A forked process's copy leaves all as it is: the locks are its parent's, too.
+  ~FileStore() override {
+    if (::getpid() != process_) return;
+    try {
+      // Of two that end at once, the second one to have the log finds that it is the last.
+      with_log(last_patience(), [this] {
+        posix::unlock_byte(file_, kUserLock);
+        if (!posix::is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
+      });
+    } catch (const std::exception&) {  // the file stays; the next job sees that nobody uses it
+    }
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    require_short(key, value);
+    write(patience(), [&] { write_record(Kind::kValue, key, value, 0); });
+  }
+
+  void note(std::string_view key, std::string_view value) override {
+    require_short(key, value);
+    const std::lock_guard lock(mutex_);
+    put_off_.push_back({Kind::kValue, std::string(key), std::string(value), nullptr});
+    catch_up();
+  }
+
+  std::shared_ptr<const Answer> ask(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    const auto answer = std::make_shared<Answer>();
+    put_off_.push_back({Kind::kValue, std::string(key), {}, answer});
+    catch_up();
+    return answer;
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    read_news();
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    const auto start = Clock::now();
+    std::chrono::microseconds nap = 100us;
+    while (true) {
+      if (auto value = try_get(key)) return *value;
+      if (const auto text = failure()) throw Error(ErrorCode::kAborted, kNoPeer, *text);
+      if (Clock::now() >= deadline) break;
+      std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + nap));
+      nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNap);
+    }
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    throw Error(ErrorCode::kDeadline, kNoPeer,
+                fmt::format("waited {:.1f} s for the key '{}' in {}: no rank has set it",
+                            waited.count(), key, describe()));
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    require_short(key, {});
+    return write(patience(), [&] {
+      const std::int64_t sum = add_around(counters_[std::string(key)], delta);
+      write_record(Kind::kCounter, key, {}, sum);
+      return sum;
+    });
+  }
+
+  void join(int rank, std::string_view communicator) override {
+    require_short(communicator, {});
+    write(patience(), [&] {
+      const bool is_free = posix::lock_byte(file_, kRankLock + rank);
+      const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
+      const Member& member = members_[rank];
+      if (!is_free && member.joins > 0 && member.who != who && !communicator.empty() &&
+          member.communicator == communicator) {
+        if (!failure_) write_record(Kind::kFail, {}, taken_twice(rank, member.who, who), 0);
+        return;
+      }
+      write_record(Kind::kJoin, communicator, who, rank);
+      own_ranks_.push_back(rank);
+    });
+  }
+
+  void leave() override {
+    if (!is_joined()) return;
+    write(last_patience(), [&] {
+      if (own_ranks_.empty()) return;  // by another thread
+      const int rank = own_ranks_.back();
+      own_ranks_.pop_back();
+      write_record(Kind::kLeave, {}, {}, rank);
+      // The last hold on this rank: its death is no news any more.
+      if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0)
+        posix::unlock_byte(file_, kRankLock + rank);
+    });
+  }
+
+  std::optional<std::string> failure() override {
+    const std::lock_guard lock(mutex_);
+    catch_up();
+    read_news();
+    if (failure_) return failure_;
+    if (unwritten_failure_) return unwritten_failure_;
+    if (const auto death = find_a_death()) {
+      put_off_.push_back({Kind::kFail, {}, *death, nullptr});
+      catch_up();
+      if (!failure_) put_off_.pop_back();  // to be found again
+    }
+    return failure_;
+  }
+
+  std::string post_failure(std::string_view text) override {
+    const std::string said(text.substr(0, kLongest));
+    try {
+      return write(last_patience(), [&] {
+        if (!failure_) write_record(Kind::kFail, {}, said, 0);
+        return *failure_;
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDeadline) throw;
+    }
+    // Whoever has the log and goes on hears of it; here it is the failure from now on.
+    const std::lock_guard lock(mutex_);
+    put_off_.push_back({Kind::kFail, {}, said, nullptr});
+    unwritten_failure_ = said;
+    return failure_.value_or(said);
+  }
+
+  std::string describe() const override { return "the store in the file " + path_; }
+
+ private:
+  // Put off until the log is free.
+  struct PutOff {
+    Kind kind;
+    std::string key;
+    std::string value;
+    std::shared_ptr<Answer> answer;  // a question; null: a record
+  };
+
+  Deadline patience() const { return Clock::now() + patience_; }
+
+  // Past, or nearly, where the log has been kept from this process for so long already.
+  Deadline last_patience() {
+    const std::lock_guard lock(mutex_);
+    constexpr auto kLeast = 100ms;
+    const auto now = Clock::now();
+    return std::max(now + kLeast, refused_since_.value_or(now) + kLastPatience);
+  }
+
+  // Calls `body` with the log's lock. Error kDeadline where another keeps it.
+  template <typename Body>
+  std::invoke_result_t<Body> with_log(Deadline deadline, Body body) {
+    std::unique_lock lock(mutex_);
+    std::chrono::microseconds nap = 20us;
+    while (true) {
+      {
+        const posix::ByteLock log(file_, kLogLock);
+        if (log.is_held()) {
+          refused_since_.reset();
+          return body();
+        }
+      }
+      const auto now = Clock::now();
+      if (!refused_since_) refused_since_ = now;
+      if (now >= deadline) throw kept(deadline - *refused_since_);
+      lock.unlock();  // others ask for the failure meanwhile
+      std::this_thread::sleep_until(std::min<Deadline>(deadline, now + nap));
+      nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNapForTheLog);
+      lock.lock();
+    }
+  }
+
+  // The same once all news are read, and what was put off is done.
+  template <typename Body>
+  std::invoke_result_t<Body> write(Deadline deadline, Body body) {
+    return with_log(deadline, [&] {
+      read_news();
+      while (!put_off_.empty()) do_next();
+      return body();
+    });
+  }
+
+  Error kept(Clock::duration waited) const {
+    const std::chrono::duration<double> seconds = waited;
+    return {ErrorCode::kDeadline, kNoPeer,
+            fmt::format("waited {:.1f} s for the lock of {}, which nobody needs for longer than a "
+                        "moment: a rank that was stopped as it wrote there, or hangs, may hold it "
+                        "(fuser {} says who has the file open), or the file system does not "
+                        "answer; end it, or let it go on, or name another file in KOLO_STORE",
+                        seconds.count(), describe(), path_)};
+  }
+
+  // What is done without waiting.
+  void catch_up() {
+    if (put_off_.empty()) return;
+    read_news();
+    while (!put_off_.empty() && put_off_.front().answer != nullptr) do_next();
+    if (put_off_.empty()) return;
+    const posix::ByteLock log(file_, kLogLock);
+    if (!log.is_held()) return;
+    read_news();
+    while (!put_off_.empty()) do_next();
+  }
+
+  // A question needs the news only, a record the log's lock as well.
+  void do_next() {
+    const PutOff next = std::move(put_off_.front());
+    put_off_.pop_front();
+    if (next.answer != nullptr) {
+      const auto found = values_.find(next.key);
+      if (found != values_.end()) next.answer->value = found->second;
+      next.answer->has_come = true;
+    } else if (next.kind != Kind::kFail || !failure_) {
+      write_record(next.kind, next.key, next.value, 0);
+    }
+  }
+
+  bool is_joined() {
+    const std::lock_guard lock(mutex_);
+    return !own_ranks_.empty();
+  }
+
+  // False where the file was removed between opening and locking it: then once more.
+  bool open_and_enter(Deadline deadline) {
+    file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file_.is_open()) {
+      throw Error(
+          ErrorCode::kUnavailable, kNoPeer,
+          fmt::format("cannot open the store's file {}: {}; name one that does not exist, in a "
+                      "folder that all ranks can write to",
+                      path_, posix::error_text(errno)));
+    }
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    if (!S_ISREG(status.st_mode)) {
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  fmt::format("{} is no file but a pipe or a device, which cannot be a store: name "
+                              "a file that does not exist, in a folder that all ranks can write to",
+                              path_));
+    }
+    return with_log(deadline, [this] { return enter(); });
+  }
+
+  bool enter() {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    if (status.st_nlink == 0) return false;
+    const bool is_ours = status.st_size == 0 || has_header();
+    if (!is_ours) {
+      throw Error(
+          ErrorCode::kUnavailable, kNoPeer,
+          fmt::format("{} is not a store of kolo's: name a file that does not exist", path_));
+    }
+    if (!posix::is_locked_by_others(file_, kUserLock)) start_afresh();
+    if (!posix::lock_byte_shared(file_, kUserLock)) posix::throw_system("cannot lock " + path_);
+    end_ = kHeader.size();
+    return true;
+  }
+
+  bool has_header() {
+    std::string start(kHeader.size(), '\0');
+    return ::pread(file_.get(), start.data(), start.size(), 0) ==
+               static_cast<ssize_t>(start.size()) &&
+           start == kHeader;
+  }
+
+  // Nobody else has the file: where it cannot be written, nothing is left of it.
+  void start_afresh() {
+    try {
+      if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
+      write_bytes(kHeader, 0);
+    } catch (const Error&) {
+      ::unlink(path_.c_str());
+      throw;
+    }
+  }
+
+  static void require_short(std::string_view key, std::string_view value) {
+    if (key.size() <= kLongest && value.size() <= kLongest) return;
+    constexpr std::size_t kShown = 100;
+    throw std::invalid_argument(fmt::format(
+        "store: the {} of '{}' has {} bytes, {} at most", key.size() > kLongest ? "name" : "value",
+        key.substr(0, kShown), std::max(key.size(), value.size()), kLongest));
+  }
+
+  // With the log's lock held and all news read: so end_ is the end of the file.
+  void write_record(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
+    std::string bytes(kRecordBytes, '\0');
+    const auto put = [&bytes](std::size_t at, auto field) {
+      std::memcpy(bytes.data() + at, &field, sizeof field);
+    };
+    put(0, static_cast<std::uint32_t>(kind));
+    put(4, static_cast<std::uint32_t>(key.size()));
+    put(8, static_cast<std::uint32_t>(value.size()));
+    put(12, number);
+    bytes.append(key).append(value);
+    // What lies beyond was left by a rank that died while it wrote.
+    if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
+      posix::throw_system("ftruncate " + path_);
+    write_bytes(bytes, end_);
+    read_news();
+  }
+
+  void write_bytes(std::string_view bytes, std::size_t at) {
+    while (!bytes.empty()) {
+      const ssize_t written =
+          ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (written < 0 && errno != EINTR) posix::throw_system("cannot write " + path_);
+      if (written <= 0) continue;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      at += static_cast<std::size_t>(written);
+    }
+  }
+
+  // Applies the records that have been appended since. A record that is not complete yet waits for
+  // the next time.
+  void read_news() {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
+    const auto file_bytes = static_cast<std::size_t>(status.st_size);
+    if (file_bytes <= end_) return;
+    std::string bytes(file_bytes - end_, '\0');
+    const ssize_t got = ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(end_));
+    if (got < 0) posix::throw_system("cannot read " + path_);
+    bytes.resize(static_cast<std::size_t>(got));
+    std::size_t at = 0;
+    while (const std::size_t length = apply_record(std::string_view(bytes).substr(at)))
+      at += length;
+    end_ += at;
+  }
+
+  // The length of the record at the front, or 0 where it is not complete.
+  std::size_t apply_record(std::string_view bytes) {
+    if (bytes.size() < kRecordBytes) return 0;
+    const auto field = [&bytes](std::size_t at) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, bytes.data() + at, sizeof value);
+      return value;
+    };
+    const std::uint32_t key_bytes = field(4);
+    const std::uint32_t value_bytes = field(8);
+    if (field(0) < 1 || field(0) > 5 || key_bytes > kLongest || value_bytes > kLongest) {
+      throw Error(ErrorCode::kProtocol, kNoPeer,
+                  fmt::format("{} is damaged: remove it and start the job again", describe()));
+    }
+    const std::size_t length = kRecordBytes + key_bytes + value_bytes;
+    if (bytes.size() < length) return 0;
+    std::int64_t number = 0;
+    std::memcpy(&number, bytes.data() + 12, sizeof number);
+    apply(static_cast<Kind>(field(0)), std::string(bytes.substr(kRecordBytes, key_bytes)),
+          std::string(bytes.substr(kRecordBytes + key_bytes, value_bytes)), number);
+    return length;
+  }
+
+  void apply(Kind kind, std::string key, std::string value, std::int64_t number) {
+    const int rank = static_cast<int>(number);
+    switch (kind) {
+      case Kind::kValue:
+        values_.insert_or_assign(std::move(key), std::move(value));
+        return;
+      case Kind::kCounter:
+        counters_[key] = number;
+        return;
+      case Kind::kJoin:
+        ++members_[rank].joins;
+        members_[rank].who = std::move(value);
+        members_[rank].communicator = std::move(key);
+        return;
+      case Kind::kLeave:
+        --members_[rank].joins;
+        return;
+      case Kind::kFail:
+        if (!failure_) failure_ = std::move(value);
+        return;
+    }
+  }
+
+  std::optional<std::string> find_a_death() {
+    if (Clock::now() - looked_for_the_dead_ < kLookForTheDeadEvery) return std::nullopt;
+    looked_for_the_dead_ = Clock::now();
+    for (const auto& [rank, member] : members_) {
+      const bool is_own = std::count(own_ranks_.begin(), own_ranks_.end(), rank) > 0;
+      if (member.joins <= 0 || is_own || posix::is_locked_by_others(file_, kRankLock + rank))
+        continue;
+      read_news();  // it may have left just now
+      if (member.joins <= 0) continue;
+      return fmt::format(
+          "rank {} ({}) is gone: it closed {} without a goodbye; look at its last output", rank,
+          member.who, describe());
+    }
+    return std::nullopt;
+  }
+
+  struct Member {
+    int joins = 0;
+    std::string who;  // who joined last, and as a rank of what
+    std::string communicator;
+  };
+
+  const std::string path_;
+  const Clock::duration patience_;
+  const pid_t process_ = ::getpid();
+  posix::Descriptor file_;
+
+  std::mutex mutex_;     // all below
+  std::size_t end_ = 0;  // of what has been read
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::int64_t> counters_;
+  std::map<int, Member> members_;
+  std::vector<int> own_ranks_;
+  std::optional<std::string> failure_;
+  std::optional<std::string> unwritten_failure_;  // this process's, which the log was kept from
+  Clock::time_point looked_for_the_dead_{};
+  std::deque<PutOff> put_off_;
+  std::optional<Clock::time_point> refused_since_;  // the log, ever since
+};
+
+}  // namespace
+
+std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline) {
+  check(size >= 1, "open_file_store: a job has at least one rank");
+  check(!path.empty(), "open_file_store: the file needs a name");
+  return std::make_shared<FileStore>(path, deadline);
+}
+
+}  // namespace kolo

@@ -1,0 +1,167 @@
+#include "transports/store/service.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "transports/error.h"
+#include "transports/store/all_gather.h"
+#include "transports/store/wrapping_add.h"
+
+namespace kolo {
+
+namespace {
+
+using store_wire::Kind;
+using store_wire::Message;
+
+constexpr std::size_t kLongestHello = 4096;
+
+}  // namespace
+
+const char* StoreService::hear(std::uint64_t client, std::string_view bytes) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return nullptr;
+  Client& who = found->second;
+  who.in.append(bytes);
+  try {
+    while (true) {
+      const bool is_known = !who.who.empty();
+      if (!is_known && who.in.size() > kLongestHello) return "said too much before its hello";
+      auto message = store_wire::take(who.in);
+      if (!message) return nullptr;
+      const char* const why =
+          is_known ? serve(client, who, std::move(*message)) : greet(client, who, *message);
+      if (why != nullptr) return why;
+    }
+  } catch (const Error&) {
+    return "sent bytes that are no message of kolo's store";
+  }
+}
+
+void StoreService::remove(std::uint64_t client, const char* how) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  const Client lost = std::move(found->second);
+  clients_.erase(found);
+  forget_waiters([client](const Waiter& waiter) { return waiter.client == client; });
+  if (lost.memberships.empty()) return;
+  fail(fmt::format("rank {} ({}) is gone: its connection to the store {}; look at its last output",
+                   lost.memberships.front().rank, lost.who, how));
+}
+
+bool StoreService::is_stranger(std::uint64_t client) const {
+  const auto found = clients_.find(client);
+  return found != clients_.end() && found->second.who.empty();
+}
+
+bool StoreService::is_needed() const {
+  return !failure_ && std::ranges::any_of(clients_, [](const auto& client) {
+    return !client.second.memberships.empty();
+  });
+}
+
+void StoreService::say_goodbye() {
+  for (const auto& [number, client] : clients_) {
+    if (failure_ && client.who.empty()) reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});
+    reply_(number, {Kind::kGoodbye, 0, 0, {}, {}});
+  }
+}
+
+const char* StoreService::greet(std::uint64_t number, Client& client, const Message& message) {
+  if (message.kind != Kind::kHello) return "did not say hello";
+  client.who = message.value.empty() ? "unnamed" : message.value;
+  if (come_.size() < size_) come_.insert(client.who);
+  reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});
+  if (message.number == store_wire::kVersion && failure_)
+    reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});
+  return nullptr;
+}
+
+const char* StoreService::serve(std::uint64_t number, Client& client, Message message) {
+  switch (message.kind) {
+    case Kind::kSet:
+      set(number, std::move(message));
+      return nullptr;
+    case Kind::kTryGet:
+    case Kind::kGet:
+      look_up(number, message);
+      return nullptr;
+    case Kind::kForget:
+      forget_waiters([number, id = message.id](const Waiter& waiter) {
+        return waiter.client == number && waiter.id == id;
+      });
+      return nullptr;
+    case Kind::kAdd: {
+      std::int64_t& counter = counters_[message.key];
+      counter = add_around(counter, message.number);
+      reply_(number, {Kind::kValue, message.id, counter, {}, {}});
+      return nullptr;
+    }
+    case Kind::kJoin:
+      join(client, std::move(message));
+      return nullptr;
+    case Kind::kLeave:
+      if (!client.memberships.empty()) client.memberships.pop_back();
+      return nullptr;
+    case Kind::kFail:
+      fail(message.value);
+      reply_(number, {Kind::kValue, message.id, 0, {}, *failure_});
+      return nullptr;
+    default:
+      return "sent a message that only the server sends";
+  }
+}
+
+void StoreService::join(Client& client, Message message) {
+  const Membership wanted{static_cast<int>(message.number), std::move(message.key)};
+  for (const auto& [number, other] : clients_) {
+    if (wanted.communicator.empty() || other.who == client.who) continue;
+    for (const Membership& held : other.memberships) {
+      if (held.rank == wanted.rank && held.communicator == wanted.communicator)
+        return fail(taken_twice(wanted.rank, other.who, client.who));
+    }
+  }
+  client.memberships.push_back(wanted);
+}
+
+void StoreService::look_up(std::uint64_t number, const Message& message) {
+  const auto found = values_.find(message.key);
+  if (found != values_.end()) {
+    reply_(number, {Kind::kValue, message.id, 0, {}, found->second});
+  } else if (message.kind == Kind::kTryGet) {
+    reply_(number, {Kind::kNothing, message.id, 0, {}, {}});
+  } else {
+    waiters_[message.key].push_back({number, message.id});
+  }
+}
+
+void StoreService::set(std::uint64_t number, Message message) {
+  const auto set = values_.insert_or_assign(std::move(message.key), std::move(message.value)).first;
+  reply_(number, {Kind::kValue, message.id, 0, {}, {}});
+  const auto found = waiters_.find(set->first);
+  if (found == waiters_.end()) return;
+  const auto waiters = std::move(found->second);
+  waiters_.erase(found);
+  for (const Waiter& waiter : waiters)
+    reply_(waiter.client, {Kind::kValue, waiter.id, 0, {}, set->second});
+}
+
+template <typename Is>
+void StoreService::forget_waiters(const Is& is_one) {
+  for (auto key = waiters_.begin(); key != waiters_.end();) {
+    std::erase_if(key->second, is_one);
+    key = key->second.empty() ? waiters_.erase(key) : std::next(key);
+  }
+}
+
+void StoreService::fail(const std::string& text) {
+  if (failure_) return;
+  failure_ = text;
+  for (const auto& [number, client] : clients_) {
+    if (!client.who.empty()) reply_(number, {Kind::kFailed, 0, 0, {}, text});
+  }
+}
+
+}  // namespace kolo

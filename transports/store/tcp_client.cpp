@@ -1,0 +1,493 @@
+// A rank's end of a TCP store: one connection, no thread.
+//
+// Several threads may ask at once. Whoever waits and finds nobody reading becomes the reader: it
+// polls the socket and hands out what arrives, to itself and to the others; when it has its own
+// reply, another takes over.
+//
+// What is said waits in a queue until the socket takes it, so that who must not wait need not, and
+// nobody waits with the lock. What is said or asked without waiting is kept by its number until the
+// reply is read, in any call: the oldest tells for how long the server has been silent.
+#include "transports/store/tcp_client.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "transports/error.h"
+#include "transports/posix/epoll.h"
+#include "transports/posix/event.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/socket.h"
+#include "transports/store/timeouts.h"
+#include "transports/store/wire.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+using store_wire::Kind;
+using store_wire::Message;
+
+// Who had less for a hello than this has not waited for anybody.
+constexpr Clock::duration kHelloNeeds = 1s;
+constexpr auto kRetryEvery = 50ms;
+// A silence as no busy machine has it.
+constexpr Clock::duration kWorthAWord = 400ms;
+
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp<std::chrono::milliseconds>(left, 0ms, 1h).count());
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) {
+  pollfd watched{socket.get(), events, 0};
+  return ::poll(&watched, 1, milliseconds_until(deadline)) > 0;
+}
+
+// Why nobody may have answered, and what to do.
+std::string why_silent(int server) {
+  if (server == kNoPeer)
+    return "the process that serves it (the launcher or rank 0) hangs, or another program seems to "
+           "own that port: see which, and end it, or name another store in KOLO_STORE";
+  return fmt::format(
+      "rank {}, which serves it, hangs, or another program seems to own that port: see which, and "
+      "end it, or choose another MASTER_PORT",
+      server);
+}
+
+class TcpStore final : public Store {
+ public:
+  TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
+           Clock::time_point start, int server)
+      : socket_(std::move(socket)),
+        address_(std::move(address)),
+        server_(server),
+        patience_(patience_of(start, deadline)) {
+    posix::set_low_latency(socket_);
+    posix::set_keepalive(socket_);
+    watched_.add(socket_.get(), EPOLLIN, 0);
+    watched_.add(failed_.descriptor(), EPOLLIN, 1);
+  }
+
+  // False where the server hung up without a word.
+  bool greet(Deadline deadline, Clock::time_point start) {
+    const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
+    std::optional<Message> reply;
+    try {
+      reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
+    } catch (const Error&) {
+      if (has_heard_) throw;
+      return false;
+    }
+    if (!reply) {
+      throw Error(
+          ErrorCode::kDeadline, kNoPeer,
+          fmt::format(
+              "waited {:.3g} s for {} to answer the hello: {}{}", seconds_since(start), describe(),
+              Clock::now() - start < kHelloNeeds ? "give it more time (a longer timeout); or " : "",
+              why_silent(server_)));
+    }
+    if (reply->number != store_wire::kVersion) {
+      throw Error(ErrorCode::kProtocol, kNoPeer,
+                  fmt::format("{} speaks another version: run the same build of kolo everywhere",
+                              describe()));
+    }
+    return true;
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    call_now({Kind::kSet, 0, 0, std::string(key), std::string(value)});
+  }
+
+  std::optional<std::string> try_get(std::string_view key) override {
+    auto reply = call_now({Kind::kTryGet, 0, 0, std::string(key), {}});
+    if (reply.kind == Kind::kNothing) return std::nullopt;
+    return std::move(reply.value);
+  }
+
+  void note(std::string_view key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_well()) return;
+    throw_if_over(Kind::kSet);
+    ask_later({Kind::kSet, 0, 0, std::string(key), std::string(value)}, nullptr);
+  }
+
+  std::shared_ptr<const Answer> ask(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    if (!has_ended_well()) throw_if_over(Kind::kTryGet);
+    const auto answer = std::make_shared<Answer>();
+    look();
+    if (is_over_ || last_patience() <= Clock::now()) {  // who hangs is not asked for more
+      answer->has_come = true;
+    } else {
+      ask_later({Kind::kTryGet, 0, 0, std::string(key), {}}, answer);
+    }
+    return answer;
+  }
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    const auto start = Clock::now();
+    auto reply = call({Kind::kGet, 0, 0, std::string(key), {}}, deadline);
+    if (reply) return std::move(reply->value);
+    throw Error(ErrorCode::kDeadline, kNoPeer,
+                fmt::format("waited {:.1f} s for the key '{}' in {}: no rank has set it",
+                            seconds_since(start), key, describe()));
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    return call_now({Kind::kAdd, 0, delta, std::string(key), {}}).number;
+  }
+
+  void join(int rank, std::string_view communicator) override {
+    tell({Kind::kJoin, 0, rank, std::string(communicator), {}});
+  }
+
+  void leave() override {
+    std::unique_lock lock(mutex_);
+    if (is_over_) return;
+    put({Kind::kLeave, 0, 0, {}, {}});
+    push_until(lock, last_patience());
+  }
+
+  std::optional<std::string> failure() override {
+    const std::lock_guard lock(mutex_);
+    look();
+    return failure_;
+  }
+
+  std::string post_failure(std::string_view text) override {
+    Deadline deadline;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!questions_.empty()) look();
+      if (failure_) return *failure_;
+      const auto now = Clock::now();
+      deadline = now - silent_since() < kWorthAWord ? last_patience() : now;
+    }
+    const Message message{
+        Kind::kFail, 0, 0, {}, std::string(text.substr(0, store_wire::kLongestValue))};
+    const auto reply = call(message, deadline);
+    const std::lock_guard lock(mutex_);
+    fail(reply ? reply->value : message.value);
+    if (!reply) end();  // it has been said; no more is asked of who hangs
+    return *failure_;
+  }
+
+  std::string silence() override {
+    const std::lock_guard lock(mutex_);
+    look();
+    if (is_over_ || Clock::now() - silent_since() < kWorthAWord) return "";
+    const std::string who = server_ == kNoPeer
+                                ? describe()
+                                : fmt::format("rank {}, which serves {},", server_, describe());
+    return fmt::format("{} has not answered for {:.1f} s", who, seconds_since(silent_since()));
+  }
+
+  int descriptor() const override { return watched_.descriptor(); }
+  std::string describe() const override { return "the store at " + address_; }
+
+ private:
+  Message call_now(Message message) {
+    auto reply = call(std::move(message), Clock::now() + patience_);
+    if (reply) return std::move(*reply);
+    const std::lock_guard lock(mutex_);
+    give_up();
+    throw Error(ErrorCode::kDeadline, server_, *failure_);
+  }
+
+  void tell(const Message& message) {
+    std::unique_lock lock(mutex_);
+    throw_if_over(message.kind);
+    put(message);
+    if (push_until(lock, Clock::now() + patience_)) return;
+    give_up();
+    throw Error(ErrorCode::kDeadline, server_, *failure_);
+  }
+
+  // The reply, or nothing once the deadline has passed. Error kAborted where a kGet waits and the
+  // job fails.
+  std::optional<Message> call(Message message, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    throw_if_over(message.kind);
+    message.id = ++last_id_;
+    const auto slot = replies_.emplace(message.id, std::nullopt).first;
+    const Slot cleaner{replies_, slot};
+    put(message);
+    push_until(lock, deadline);
+    while (!slot->second) {
+      throw_if_over(message.kind);
+      if (Clock::now() >= deadline) {
+        if (message.kind == Kind::kGet) put({Kind::kForget, message.id, 0, {}, {}});
+        return std::nullopt;
+      }
+      if (has_reader_) {
+        changed_.wait_until(lock, deadline);
+      } else {
+        read_for_all(lock, deadline);
+      }
+    }
+    return std::move(*slot->second);
+  }
+
+  // What is done without waiting. Whoever reads for all reads for this thread as well.
+  void look() {
+    if (is_over_) return;
+    push();
+    if (!has_reader_) read_what_is_there();
+    if (!is_over_ && Clock::now() - silent_since() > patience_) give_up();
+  }
+
+  // The oldest question that has no answer yet, or now. Worth a word once look() has read.
+  Clock::time_point silent_since() const {
+    return questions_.empty() ? Clock::now() : questions_.begin()->second.since;
+  }
+
+  // Past for a server that has been silent for so long already.
+  Deadline last_patience() const { return silent_since() + kLastPatience; }
+
+  void ask_later(Message message, std::shared_ptr<Answer> answer) {
+    message.id = ++last_id_;
+    put(message);
+    questions_[message.id] = {Clock::now(), std::move(answer)};
+  }
+
+  void read_for_all(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    has_reader_ = true;
+    lock.unlock();
+    wait_for(socket_, POLLIN, deadline);
+    lock.lock();
+    has_reader_ = false;
+    read_what_is_there();
+    changed_.notify_all();
+  }
+
+  void read_what_is_there() {
+    std::array<char, 16384> bytes;  // not cleared: this is asked again and again while ranks wait
+    while (!is_over_) {
+      const auto got = posix::receive_some(socket_, bytes.data(), bytes.size());
+      if (got.is_closed) return lose();
+      if (got.bytes == 0) return;
+      has_heard_ = true;
+      in_.append(bytes.data(), got.bytes);
+      try {
+        while (auto message = store_wire::take(in_)) handle(std::move(*message));
+      } catch (const Error& error) {
+        end();
+        return fail(fmt::format("{} sent bytes that make no sense ({}): is it kolo's?", describe(),
+                                error.what()));
+      }
+    }
+  }
+
+  void handle(Message message) {
+    if (message.kind == Kind::kFailed) return fail(message.value);
+    if (message.kind == Kind::kGoodbye) {
+      end();
+      watched_.remove(socket_.get());  // its end is no news
+      return;
+    }
+    const auto question = questions_.find(message.id);
+    if (question != questions_.end()) {
+      if (message.kind == Kind::kNothing) {
+        give(question->second, std::nullopt);
+      } else {
+        give(question->second, std::move(message.value));
+      }
+      questions_.erase(question);
+      return;
+    }
+    const auto slot = replies_.find(message.id);  // absent: a late reply to a call that gave up
+    if (slot != replies_.end()) slot->second = std::move(message);
+  }
+
+  // Nothing more is said or heard.
+  void end() {
+    is_over_ = true;
+    for (const auto& [id, question] : questions_) give(question, std::nullopt);
+    questions_.clear();
+  }
+
+  // The server's process is gone without a goodbye: nobody can learn of a failure any more, so that
+  // is one.
+  void lose() {
+    end();
+    fail(gone("served", "has died or was unreachable"));
+  }
+
+  // A server that has not answered once is not asked again: each call would wait as long. Should it
+  // only have been stopped, it reads why its ranks are gone before their ends.
+  void give_up() {
+    const std::chrono::duration<double> patience = patience_;
+    fail(gone("serves", fmt::format("has not answered for {:.1f} s, so it hangs, or the network is "
+                                    "cut",
+                                    patience.count())));
+    put({Kind::kFail, ++last_id_, 0, {}, *failure_});
+    end();
+  }
+
+  std::string gone(std::string_view served, std::string_view how) const {
+    if (server_ != kNoPeer)
+      return fmt::format("rank {} is gone, which {} {}: it {}", server_, served, describe(), how);
+    return fmt::format("{} is gone: the process that {} it (the launcher or rank 0) {}", describe(),
+                       served, how);
+  }
+
+  void fail(const std::string& text) {
+    if (!failure_) {
+      const std::string said = text.substr(0, text.find('\0'));  // so far an error can say it
+      failure_ = said.empty() ? "the job has failed, and who posted it did not say why" : said;
+      failed_.ring();  // never silenced: a failure stays news
+    }
+    changed_.notify_all();
+  }
+
+  // Rank 0, which serves it, may be the first that is done: those that go on do without it, and
+  // hear of each other by their channels.
+  bool has_ended_well() const { return is_over_ && !failure_; }
+
+  void throw_if_over(Kind kind) {
+    if (failure_ && kind == Kind::kGet) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
+    if (!is_over_) return;
+    if (failure_) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
+    const std::string server = server_ == kNoPeer ? "the process" : fmt::format("rank {}", server_);
+    throw Error(ErrorCode::kUnavailable, server_,
+                fmt::format("{}, which served {}, has ended: keep {} until all ranks are done, or "
+                            "have kolo-run serve the ranks, or a file (KOLO_STORE)",
+                            server, describe(), server_ == kNoPeer ? "it" : server));
+  }
+
+  // std::invalid_argument where it is too long.
+  void put(const Message& message) {
+    out_ += store_wire::encode(message);
+    push();
+  }
+
+  // What the socket takes now.
+  void push() {
+    while (!out_.empty()) {
+      const auto sent = posix::send_some(socket_, out_.data() + sent_, out_.size() - sent_);
+      sent_ += sent.bytes;
+      // What the server said last is still to be read; reading notices the end.
+      const bool is_done = sent.is_closed || sent_ == out_.size();
+      if (!is_done && sent.bytes == 0) return;
+      if (is_done) out_.clear();
+      if (is_done) sent_ = 0;
+    }
+  }
+
+  // False where the socket has not taken all by then.
+  bool push_until(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    while (!out_.empty() && !is_over_) {
+      if (Clock::now() >= deadline) return false;
+      lock.unlock();
+      wait_for(socket_, POLLOUT, deadline);
+      lock.lock();
+      push();
+    }
+    return true;
+  }
+
+  using Replies = std::map<std::uint64_t, std::optional<Message>>;
+  struct Slot {
+    Replies& replies;
+    Replies::iterator slot;
+    ~Slot() { replies.erase(slot); }
+  };
+
+  // Said or asked by who did not wait.
+  struct Question {
+    Clock::time_point since;
+    std::shared_ptr<Answer> answer;  // null: nobody wants to know
+  };
+
+  static void give(const Question& question, std::optional<std::string> value) {
+    if (question.answer == nullptr) return;
+    question.answer->value = std::move(value);
+    question.answer->has_come = true;
+  }
+
+  posix::Descriptor socket_;
+  const std::string address_;
+  const int server_;  // a rank, or kNoPeer
+  const Clock::duration patience_;
+  posix::Epoll watched_;
+  posix::Event failed_;
+
+  std::mutex mutex_;  // all below
+  std::condition_variable changed_;
+  bool has_reader_ = false;
+  bool has_heard_ = false;  // anything at all
+  bool is_over_ = false;
+  std::uint64_t last_id_ = 0;
+  Replies replies_;
+  std::map<std::uint64_t, Question> questions_;  // the oldest first
+  std::string in_;
+  std::string out_;       // what the socket has not taken
+  std::size_t sent_ = 0;  // of `out_`
+  std::optional<std::string> failure_;
+};
+
+// One attempt at one address; 0 or errno.
+int try_to_connect(const posix::Address& address, Deadline deadline, posix::Descriptor& socket) {
+  socket = posix::start_connecting(address);
+  if (!socket.is_open()) return errno;
+  if (errno != 0 && errno != EINPROGRESS) return errno;
+  if (errno == EINPROGRESS && !wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  return posix::connect_result(socket);
+}
+
+}  // namespace
+
+std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
+                                      Deadline deadline) {
+  const auto start = Clock::now();
+  auto store =
+      std::make_shared<TcpStore>(std::move(socket), std::move(address), deadline, start, kNoPeer);
+  return store->greet(deadline, start) ? store : nullptr;
+}
+
+std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
+                                         Deadline deadline, int server) {
+  const auto start = Clock::now();
+  const std::string address = posix::host_and_port(host, port);
+  std::string why;
+  do {
+    for (const auto& candidate : posix::resolve(host, port, why)) {
+      posix::Descriptor socket;
+      const int error = try_to_connect(candidate, deadline, socket);
+      if (error == 0) {
+        auto store =
+            std::make_shared<TcpStore>(std::move(socket), address, deadline, start, server);
+        if (store->greet(deadline, start)) return store;
+        why =
+            "it hung up before it answered the hello: a crowd of strangers may be there, or "
+            "another program";
+      } else {
+        why = posix::error_text(error);
+      }
+    }
+    std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
+  } while (Clock::now() < deadline);
+  throw Error(ErrorCode::kDeadline, kNoPeer,
+              fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start),
+                          address, why,
+                          server == kNoPeer
+                              ? "start what serves it (the launcher), or correct KOLO_STORE"
+                              : "start rank 0, which serves it (a job that has failed is over: "
+                                "see its last output), or correct MASTER_ADDR and "
+                                "MASTER_PORT"));
+}
+
+}  // namespace kolo

@@ -1,0 +1,283 @@
+// The server of a TCP store: one thread, one epoll, and the tables of store_service.h.
+//
+// A connection that has not said hello is a *stranger*: it gets a few kilobytes and a few seconds,
+// and when too many of them wait the oldest goes. No connection, and no crowd of them, is served
+// for longer than a turn while others wait: strangers neither stop nor slow the ranks.
+#include <sys/socket.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "transports/posix/epoll.h"
+#include "transports/posix/event.h"
+#include "transports/posix/socket.h"
+#include "transports/posix/thread.h"
+#include "transports/rendezvous.h"
+#include "transports/settings.h"
+#include "transports/store/service.h"
+
+namespace kolo {
+
+namespace {
+
+using namespace std::chrono_literals;
+using store_wire::Message;
+
+constexpr std::size_t kMostStrangers = 64;
+constexpr int kMostAccepted = 64;  // in one turn
+constexpr int kMostReads = 64;     // in one turn of a connection: 1 MiB
+constexpr std::size_t kMostUnsentBytes = 64 << 20;
+constexpr auto kPatienceAtTheEnd = 5s;     // for the last ranks to take their leave
+constexpr auto kPatienceWithTheLate = 1s;  // who shall hear that their job has failed
+constexpr std::uint64_t kListener = 0;
+constexpr std::uint64_t kStop = 1;
+constexpr std::uint64_t kFirstConnection = 2;
+
+struct Connection {
+  posix::Descriptor socket;
+  Clock::time_point since;
+  std::string out;
+  std::size_t sent = 0;  // of `out`
+  bool waits_for_room = false;
+  const char* ending = "closed without a goodbye";  // what is said once it has ended
+};
+
+class Server {
+ public:
+  Server(const std::string& host, std::uint16_t port, int size)
+      : listener_(posix::listen_on(host, port)),
+        hello_timeout_(read_settings().hello_timeout),
+        service_([this](std::uint64_t token, const Message& message) { reply(token, message); },
+                 size) {
+    epoll_.add(listener_.get(), EPOLLIN, kListener);
+    epoll_.add(stop_.descriptor(), EPOLLIN, kStop);
+  }
+
+  std::uint16_t port() const { return posix::local_address(listener_).port(); }
+
+  // From another thread: serve() says goodbye and returns.
+  void stop() {
+    is_stopping_.store(true);
+    stop_.ring();
+  }
+
+  void serve() {
+    std::optional<Clock::time_point> stopped;
+    while (!stopped || !is_over(*stopped)) {
+      if (is_stopping_.load() && !stopped) {
+        epoll_.remove(stop_.descriptor());
+        stopped = Clock::now();
+        continue;
+      }
+      std::array<epoll_event, 64> events{};
+      for (const epoll_event& event : epoll_.wait(events, next_timeout_ms())) handle(event);
+      drop_late_strangers();
+    }
+    hear_the_last();
+    service_.say_goodbye();
+  }
+
+  void hang_up() {
+    connections_.clear();
+    listener_.close();
+  }
+
+ private:
+  // After a failure nobody needs the store, once told.
+  bool is_over(Clock::time_point stopped) const {
+    const auto waited = Clock::now() - stopped;
+    if (waited >= kPatienceAtTheEnd) return true;
+    if (service_.is_awaited() && waited < kPatienceWithTheLate) return false;
+    return is_everybody_told() && !service_.is_needed();
+  }
+
+  bool is_everybody_told() const {
+    return std::ranges::all_of(connections_,
+                               [](const auto& each) { return each.second.out.empty(); });
+  }
+
+  // Who has come just now.
+  void hear_the_last() {
+    accept_some();
+    const auto strangers = strangers_;
+    for (const std::uint64_t token : strangers) read(token);
+  }
+
+  int next_timeout_ms() const {
+    if (is_stopping_.load()) return 100;
+    return strangers_.empty() && is_listening_ ? 1000 : 100;
+  }
+
+  void handle(const epoll_event& event) {
+    const std::uint64_t token = event.data.u64;
+    if (token == kStop) return;
+    if (token == kListener) return accept_some();
+    if ((event.events & EPOLLOUT) != 0) flush(token);
+    if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(token);
+  }
+
+  void accept_some() {
+    for (int i = 0; i < kMostAccepted; ++i) {
+      posix::Descriptor socket = posix::accept_from(listener_);
+      if (!socket.is_open()) {
+        if (errno == EMFILE || errno == ENFILE) make_room();
+        return;
+      }
+      posix::set_low_latency(socket);
+      posix::set_keepalive(socket);
+      const std::uint64_t token = next_token_++;
+      epoll_.add(socket.get(), EPOLLIN, token);
+      Connection connection;
+      connection.socket = std::move(socket);
+      connection.since = Clock::now();
+      connections_.emplace(token, std::move(connection));
+      service_.add(token);
+      strangers_.push_back(token);
+      if (strangers_.size() > kMostStrangers) drop_oldest_stranger();
+    }
+  }
+
+  // No descriptor is left: a stranger's is taken; without strangers the listener rests a moment, or
+  // it would be reported for ever.
+  void make_room() {
+    if (!strangers_.empty()) return drop_oldest_stranger();
+    epoll_.remove(listener_.get());
+    is_listening_ = false;
+    rests_until_ = Clock::now() + 100ms;
+  }
+
+  // It may have said hello since it was last heard.
+  void drop_oldest_stranger() {
+    const std::uint64_t token = strangers_.front();
+    read(token);
+    if (service_.is_stranger(token)) lose(token, "was a stranger's");
+  }
+
+  void drop_late_strangers() {
+    const auto now = Clock::now();
+    if (!is_listening_ && now >= rests_until_) {
+      epoll_.add(listener_.get(), EPOLLIN, kListener);
+      is_listening_ = true;
+    }
+    while (!strangers_.empty() &&
+           now - connections_.at(strangers_.front()).since > hello_timeout_) {
+      drop_oldest_stranger();
+    }
+  }
+
+  void read(std::uint64_t token) {
+    std::array<char, 16384> bytes{};
+    for (int i = 0; i < kMostReads; ++i) {
+      const auto found = connections_.find(token);
+      if (found == connections_.end()) return;
+      const auto got = posix::receive_some(found->second.socket, bytes.data(), bytes.size());
+      if (got.is_closed) return lose(token, found->second.ending);
+      if (got.bytes == 0) return;
+      const bool was_stranger = service_.is_stranger(token);
+      const char* const why = service_.hear(token, {bytes.data(), got.bytes});
+      if (why != nullptr) return lose(token, why);
+      if (was_stranger && !service_.is_stranger(token)) std::erase(strangers_, token);
+      if (got.bytes < bytes.size()) return;
+    }
+  }
+
+  void lose(std::uint64_t token, const char* how) {
+    connections_.erase(token);
+    std::erase(strangers_, token);  // known or not: it may have become known just now
+    service_.remove(token, how);
+  }
+
+  void reply(std::uint64_t token, const Message& message) {
+    const auto found = connections_.find(token);
+    if (found == connections_.end()) return;
+    found->second.out += store_wire::encode(message);
+    flush(token);
+  }
+
+  void flush(std::uint64_t token) {
+    const auto found = connections_.find(token);
+    if (found == connections_.end()) return;
+    Connection& connection = found->second;
+    while (connection.sent < connection.out.size()) {
+      const auto sent = posix::send_some(connection.socket, connection.out.data() + connection.sent,
+                                         connection.out.size() - connection.sent);
+      // A dead connection is noticed by read(), which epoll now calls.
+      if (sent.is_closed) connection.sent = connection.out.size();
+      if (sent.bytes == 0) break;
+      connection.sent += sent.bytes;
+    }
+    if (connection.out.size() - connection.sent > kMostUnsentBytes) give_up(connection);
+    forget_sent(connection);
+    const bool waits = !connection.out.empty();
+    if (waits == connection.waits_for_room) return;
+    connection.waits_for_room = waits;
+    const std::uint32_t events = waits ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    epoll_.change(connection.socket.get(), events, token);
+  }
+
+  // Of who takes nothing no more is kept; as a part of it may be on its way, nothing can follow.
+  static void give_up(Connection& connection) {
+    connection.ending = "was ended, as it did not take the answers that it had asked for";
+    connection.sent = connection.out.size();
+    ::shutdown(connection.socket.get(), SHUT_RDWR);  // read() notices
+  }
+
+  // Moving what is left costs, so it is done when that is the lesser part.
+  static void forget_sent(Connection& connection) {
+    if (connection.sent < connection.out.size() && connection.sent < connection.out.size() / 2)
+      return;
+    connection.out.erase(0, connection.sent);
+    connection.sent = 0;
+  }
+
+  posix::Descriptor listener_;
+  const std::chrono::milliseconds hello_timeout_;
+  posix::Epoll epoll_;
+  posix::Event stop_;
+  std::atomic<bool> is_stopping_{false};
+  bool is_listening_ = true;
+  Clock::time_point rests_until_{};
+
+  std::uint64_t next_token_ = kFirstConnection;
+  std::map<std::uint64_t, Connection> connections_;
+  std::deque<std::uint64_t> strangers_;  // oldest first
+  StoreService service_;
+};
+
+}  // namespace
+
+struct TcpStoreServer::State {
+  State(const std::string& host, std::uint16_t asked_port, int size)
+      : server(host, asked_port, size),
+        port(server.port()),
+        thread(posix::start_thread("the store's server", [this] { run(); })) {}
+
+  void run() {
+    try {
+      server.serve();
+    } catch (const std::exception&) {
+      server.hang_up();  // every client sees its connection end, and says so
+    }
+  }
+
+  Server server;
+  const std::uint16_t port;
+  std::thread thread;  // last: it uses the others
+};
+
+TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port, int size)
+    : state_(std::make_unique<State>(host, port, size)) {}
+
+TcpStoreServer::~TcpStoreServer() {
+  state_->server.stop();
+  state_->thread.join();
+}
+
+std::uint16_t TcpStoreServer::port() const { return state_->port; }
+
+}  // namespace kolo

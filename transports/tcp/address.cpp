@@ -1,0 +1,107 @@
+#include "transports/tcp/address.h"
+
+#include <fmt/format.h>
+#include <optional>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+#include "transports/posix/host/identity.h"
+#include "transports/posix/socket.h"
+#include "transports/store/all_gather.h"
+
+namespace kolo::tcp {
+
+namespace {
+
+// This host's address on the way to `host`: what a datagram would carry. Nothing is sent.
+std::optional<posix::Address> address_towards(const std::string& host) {
+  std::string why;
+  for (const auto& address : posix::resolve(host, 9, why)) {
+    const posix::Descriptor socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (socket.is_open() && ::connect(socket.get(), address.get(), address.length()) == 0) {
+      return posix::local_address(socket);
+    }
+  }
+  return std::nullopt;
+}
+
+// Where this rank listens on one address it is that one, not its name: a name may mean another
+// elsewhere. A loopback address serves only where there is no other: the ranks of this host need
+// none, and to others it is their own. (A machine's own name, or "localhost" as the place of the
+// store, leads to one.)
+std::string address_to_publish(const TcpSettings& settings, const posix::Address& bound) {
+  if (!settings.host.empty()) return bound.host();
+  // Any address beyond the default route serves; this one is reserved for documentation.
+  for (const std::string& host :
+       {settings.rendezvous_host, std::string("192.0.2.1"), posix::host_name()}) {
+    const auto address = host.empty() ? std::nullopt : address_towards(host);
+    if (address && !address->is_loopback()) return address->host();
+  }
+  return "127.0.0.1";
+}
+
+void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
+  if (theirs.segment_bytes != own.segment_bytes) {
+    throw Error(
+        ErrorCode::kMismatch, peer,
+        fmt::format(
+            "rank {} has tcp segments of {} bytes, rank {} of {}: set KOLO_SEGMENT_BYTES alike",
+            rank, own.segment_bytes, peer, theirs.segment_bytes));
+  }
+  if (theirs.lanes != own.lanes) {
+    throw Error(ErrorCode::kMismatch, peer,
+                fmt::format("rank {} has {} tcp lanes, rank {} has {}: set KOLO_TCP_LANES alike",
+                            rank, own.lanes, peer, theirs.lanes));
+  }
+}
+
+}  // namespace
+
+std::string Card::address() const { return posix::host_and_port(host, port); }
+
+std::string to_text(const Card& card) {
+  return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
+                     card.segment_bytes, card.lanes, to_text(card.token),
+                     card.listens_on_all ? 1 : 0);
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  auto stream = stream_of(text);
+  Card card;
+  std::string token;
+  std::getline(stream, card.identity);
+  stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
+      card.listens_on_all;
+  const auto parsed = token_from_text(token);
+  if (!stream || !parsed) {
+    throw Error(
+        ErrorCode::kProtocol, rank,
+        fmt::format("rank {} published an unreadable tcp address: is it another version of kolo?",
+                    rank));
+  }
+  card.token = *parsed;
+  return card;
+}
+
+std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
+                                 const posix::Address& bound) {
+  Card own;
+  own.identity = posix::host_identity();
+  own.host = address_to_publish(settings, bound);
+  own.port = bound.port();
+  own.segment_bytes = settings.segment_bytes;
+  own.lanes = settings.lanes;
+  own.token = random_token();
+  own.listens_on_all = settings.host.empty();
+  const auto texts = exchange(*request.store, request.rank, request.size, "address", to_text(own),
+                              request.deadline, "publish their tcp addresses");
+  std::vector<Card> cards;
+  for (int rank = 0; rank < request.size; ++rank) {
+    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    require_alike(own, request.rank, cards.back(), rank);
+    cards.back().is_on_this_host = cards.back().identity == own.identity;
+  }
+  return cards;
+}
+
+}  // namespace kolo::tcp

@@ -1,0 +1,329 @@
+#include "transports/tcp/listener.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transports/error.h"
+
+namespace kolo::tcp {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostAccepted = 64;  // in one look
+constexpr auto kCrowdWaits = 1ms;
+constexpr auto kRetryEvery = 50ms;
+
+constexpr const char* kOtherProgram =
+    "hung up before it said hello: another program may have its port";
+
+constexpr std::uint32_t kAnyEvent = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+
+// As all addresses, which an empty host means, have none of their own to publish.
+TcpSettings with_host(TcpSettings settings) {
+  if (settings.host == "0.0.0.0" || settings.host == "::") settings.host.clear();
+  return settings;
+}
+
+posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
+  if (settings.port_high == 0) return posix::listen_on(settings.host, 0);
+  for (int port = settings.port_low;; ++port) {
+    try {
+      return posix::listen_on(settings.host, static_cast<std::uint16_t>(port));
+    } catch (const Error& error) {
+      if (port < settings.port_high) continue;  // taken: the next one
+      throw Error(
+          error.code(), kNoPeer,
+          fmt::format("rank {}: no port from {} to {} (KOLO_TCP_PORTS) is left to listen on: "
+                      "{}; the range must hold a port for each rank of a host, and for each of its "
+                      "communicators",
+                      rank, settings.port_low, settings.port_high, error.what()));
+    }
+  }
+}
+
+posix::Address resolve(const Card& card, int rank, int peer) {
+  const std::string host = card.is_on_this_host && card.listens_on_all ? "127.0.0.1" : card.host;
+  std::string why;
+  const auto addresses = posix::resolve(host, card.port, why);
+  if (!addresses.empty()) return addresses.front();
+  throw Error(ErrorCode::kUnavailable, peer,
+              fmt::format("rank {}: cannot resolve the tcp address '{}' of rank {}: {}", rank, host,
+                          peer, why));
+}
+
+bool is_exhausted(int error) { return error == EMFILE || error == ENFILE; }
+
+bool has_hung_up(const posix::Descriptor& socket) {
+  char byte = 0;
+  return ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+}  // namespace
+
+std::string no_congestion(const std::string& name) {
+  return fmt::format(
+      "KOLO_TCP_CONGESTION='{}': this kernel does not have it, or not for everybody; "
+      "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what it has",
+      name);
+}
+
+bool set_congestion(const posix::Descriptor& socket, const std::string& name) {
+  return ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                      static_cast<socklen_t>(name.size())) == 0;
+}
+
+Door::Door(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch)
+    : rank_(request.rank),
+      size_(request.size),
+      settings_(with_host(settings)),
+      watch_(watch),
+      listener_(listen_in_range(settings_, request.rank)),
+      tenants_(static_cast<std::size_t>(request.size)) {
+  const std::string& congestion = settings_.congestion;
+  if (!congestion.empty() && congestion != "system" && !set_congestion(listener_, congestion))
+    throw Error(ErrorCode::kUnavailable, kNoPeer, no_congestion(congestion));
+  posix::set_buffers(listener_, settings_.buffer_bytes);
+  watch_.add(listener_.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
+  watch_.add(timer_.descriptor(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
+  cards_ = exchange_cards(request, settings_, posix::local_address(listener_));
+  for (int peer = 0; peer < size_; ++peer)
+    addresses_.push_back(resolve(cards_[static_cast<std::size_t>(peer)], rank_, peer));
+}
+
+void Door::call(int peer, std::uint32_t lane, When when) {
+  const auto now = Clock::now();
+  for (Call& call : calls_) {
+    if (call.peer != peer || call.lane != lane || call.is_done) continue;
+    if (when == When::kNow && !call.has_tried) call.next_try = std::min(call.next_try, now);
+    return;
+  }
+  calls_.push_back({});
+  calls_.back().peer = peer;
+  calls_.back().lane = lane;
+  calls_.back().next_try = when == When::kNow ? now : now + kSenderComesWithin;
+}
+
+void Door::call_again(int peer) {
+  call(peer, 0, When::kIfNobodyComes);
+  for (Call& call : calls_) {
+    if (call.peer == peer && call.lane == 0) call.why = fmt::format("it {}", kOtherProgram);
+  }
+  set_alarm();
+}
+
+void Door::wake_at(Clock::time_point time) {
+  wakes_.push_back(time);
+  set_alarm();
+}
+
+void Door::set_alarm() {
+  auto next = Clock::time_point::max();
+  for (const Call& call : calls_) {
+    if (!call.is_done && !call.socket.is_open()) next = std::min(next, call.next_try);
+  }
+  for (const auto time : wakes_) next = std::min(next, time);
+  if (next != Clock::time_point::max() && next != alarm_) timer_.set(alarm_ = next);
+}
+
+void Door::look(bool is_waited_for) {
+  if (!is_open()) return;
+  is_waited_for_ = is_waited_for;
+  hear_all();
+  const auto now = Clock::now();
+  for (std::size_t i = 0; i < calls_.size(); ++i) {  // a tenant may call again meanwhile
+    if (!calls_[i].is_done && !calls_[i].socket.is_open() && calls_[i].next_try <= now)
+      start(calls_[i]);
+    if (!calls_[i].is_done && calls_[i].socket.is_open()) advance(calls_[i]);
+  }
+  std::erase_if(calls_, [](const Call& call) { return call.is_done; });
+  std::erase_if(wakes_, [&](const auto time) { return time <= now; });
+  set_alarm();
+}
+
+// --- those who come ---
+
+void Door::hear_all() {
+  accept_some();
+  const auto now = Clock::now();
+  std::erase_if(strangers_, [&](Stranger& stranger) {
+    return hear(stranger) || now - stranger.since > settings_.hello_timeout;
+  });
+}
+
+// Each is heard at once: most have said hello by now, and then cannot be taken for silent.
+//
+// A crowd waits for the next look, so that nobody is kept from what else there is to do.
+void Door::accept_some() {
+  for (std::size_t accepted = 0;; ++accepted) {
+    has_left_some_ = accepted == kMostAccepted;
+    if (has_left_some_) return wake_at(Clock::now() + kCrowdWaits);
+    Stranger stranger{posix::accept_from(listener_), Clock::now(), {}};
+    if (stranger.socket.is_open()) {
+      if (hear(stranger)) continue;
+      watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
+      strangers_.push_back(std::move(stranger));
+      if (strangers_.size() > kMostStrangers + tenants_.size()) drop_oldest();
+    } else if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) {
+      continue;  // that one has gone already
+    } else if (!is_exhausted(errno)) {
+      return;
+    } else if (!strangers_.empty()) {
+      drop_oldest();  // a silent stranger's descriptor is better used
+    } else if (is_waited_for_ || is_calling()) {
+      throw_exhausted(errno);
+    } else {
+      return;  // whoever it is, nobody here waits to connect; it is tried again
+    }
+  }
+}
+
+// It may have said hello since it was last heard.
+void Door::drop_oldest() {
+  hear(strangers_.front());
+  strangers_.pop_front();
+}
+
+bool Door::is_calling() const {
+  return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) { return !call.is_done; });
+}
+
+// True when it need not be listened to any more.
+bool Door::hear(Stranger& stranger) {
+  const auto state = stranger.hello.read(stranger.socket);
+  if (state == HelloReader::State::kComplete) greet(stranger);
+  return state != HelloReader::State::kWaiting;
+}
+
+void Door::greet(Stranger& stranger) {
+  const auto hello = stranger.hello.hello();
+  if (!hello || hello->token != token() || hello->to != rank_) return;
+  if (hello->from < 0 || hello->from >= size_ || hello->from == rank_) return;
+  prepare(stranger.socket, hello->from);
+  const int socket = stranger.socket.get();
+  if (!tenants_[static_cast<std::size_t>(hello->from)]->take(stranger.socket, &*hello,
+                                                             hello->lane)) {
+    return;
+  }
+  watch_.remove(socket);
+  watch_.add(socket, kAnyEvent, static_cast<std::uint64_t>(hello->from));
+  for (Call& call : calls_) {
+    if (call.peer == hello->from && call.lane == hello->lane) call.is_done = true;
+  }
+}
+
+// --- those who are called ---
+
+void Door::start(Call& call) {
+  call.has_tried = true;
+  const auto connect = [&] {
+    return posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)],
+                                   settings_.buffer_bytes);
+  };
+  call.socket = connect();
+  while (!call.socket.is_open() && is_exhausted(errno) && !strangers_.empty()) {
+    drop_oldest();  // its descriptor is better used
+    call.socket = connect();
+  }
+  if (!call.socket.is_open()) {
+    if (is_exhausted(errno) && call.lane == 0) throw_exhausted(errno);
+    return retry(call, posix::error_text(errno));
+  }
+  if (errno != 0 && errno != EINPROGRESS) return fail(call, errno);
+  prepare(call.socket, call.peer);
+  watch_.add(call.socket.get(), kAnyEvent, static_cast<std::uint64_t>(size_));
+}
+
+void Door::advance(Call& call) {
+  pollfd watched{call.socket.get(), POLLOUT, 0};
+  if (::poll(&watched, 1, 0) <= 0) return;
+  if (const int error = posix::connect_result(call.socket)) return fail(call, error);
+  // Who is slow to say hello is a stranger to the other side.
+  if (has_hung_up(call.socket)) return retry(call, fmt::format("it {}", kOtherProgram));
+  posix::Descriptor socket = std::move(call.socket);
+  const int number = socket.get();
+  const int peer = call.peer;
+  call.is_done = true;
+  // Before it is handed over: whoever takes it may close it at once.
+  watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
+  tenants_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane);
+}
+
+void Door::fail(Call& call, int error) {
+  const auto now = Clock::now();
+  retry(call, posix::error_text(error));
+  if (error != ECONNREFUSED) call.refused_since = {};
+  if (error != ECONNREFUSED || call.is_done) return;
+  if (call.refused_since == Clock::time_point{}) call.refused_since = now;
+  // What it sent before its end may still be on the way.
+  const bool is_near = card_of(call.peer).is_on_this_host;
+  if (!is_near && now - call.refused_since < settings_.on_its_way) return;
+  hear_all();  // before its end it may have connected itself
+  if (call.is_done || has_left_some_) return;
+  call.is_done = true;
+  tenants_[static_cast<std::size_t>(call.peer)]->cannot_connect(
+      is_near ? "nobody listens there any more: its process has ended, look at its last output"
+              : "it is refused: its process has ended (look at its last output), or a firewall "
+                "refuses, or it is not the machine that was meant (let its port through, "
+                "KOLO_TCP_PORTS; set KOLO_TCP_HOST to an address of it that can be reached)");
+}
+
+void Door::retry(Call& call, std::string why) {
+  call.socket.close();
+  call.is_done = call.lane > 0;  // more lanes are a wish
+  call.why = std::move(why);
+  call.next_try = Clock::now() + kRetryEvery;
+}
+
+// --- both ---
+
+void Door::prepare(const posix::Descriptor& socket, int peer) const {
+  posix::set_low_latency(socket);
+  posix::set_keepalive(socket);
+  const std::string& congestion = settings_.congestion;
+  if (congestion == "system") return;
+  if (!congestion.empty()) {
+    set_congestion(socket, congestion);  // the listener had it, so there is one
+  } else if (card_of(peer).is_on_this_host && !set_congestion(socket, "reno")) {
+    set_congestion(socket, "cubic");
+  }
+}
+
+std::string Door::why_unconnected(int peer) const {
+  const Card& card = card_of(peer);
+  for (const Call& call : calls_) {
+    if (call.peer == peer && !call.is_done)
+      return fmt::format(
+          "no tcp connection to rank {} at {} was made ({}): see whether a firewall "
+          "is between, or set KOLO_TCP_HOST and KOLO_TCP_PORTS to what can be "
+          "reached",
+          peer, card.address(), call.why);
+  }
+  return "";
+}
+
+void Door::close() noexcept {
+  listener_.close();
+  strangers_.clear();
+  calls_.clear();
+}
+
+void Door::throw_exhausted(int error) const {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  throw Error(ErrorCode::kUnavailable, kNoPeer,
+              fmt::format("rank {}: no file descriptor is left for a tcp connection ({}; this "
+                          "process may have {}): raise the limit (ulimit -n), or choose algorithms "
+                          "that join fewer pairs of ranks, as ring and trees do",
+                          rank_, posix::error_text(error), limit.rlim_cur));
+}
+
+}  // namespace kolo::tcp

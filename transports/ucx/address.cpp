@@ -1,0 +1,44 @@
+// Lines: the form's name and version; identity; lifeline; token, segment_bytes, the address in hex;
+// a sum over all of that. UCX reads an address without looking whether it is one.
+#include "transports/ucx/address.h"
+
+#include <fmt/format.h>
+
+#include "transports/base/address_text.h"
+#include "transports/error.h"
+
+namespace kolo::ucx {
+
+namespace {
+
+constexpr const char* kForm = "kolo-ucx 2";
+
+}  // namespace
+
+std::string to_text(const Card& card) {
+  return with_sum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.lifeline,
+                              card.token, card.segment_bytes, card.host_bytes,
+                              to_hex(card.address)));
+}
+
+Card card_from_text(const std::string& text, int rank) {
+  auto stream = stream_of(text);
+  Card card;
+  std::string form;
+  std::string address;
+  std::getline(stream, form);
+  std::getline(stream, card.identity);
+  std::getline(stream, card.lifeline);
+  stream >> card.token >> card.segment_bytes >> card.host_bytes >> address;
+  const auto bytes = from_hex(address);
+  if (stream && bytes && !bytes->empty() && form == kForm) {
+    card.address = *bytes;
+    if (to_text(card) == text) return card;
+  }
+  throw Error(ErrorCode::kProtocol, rank,
+              fmt::format("rank {} published an unreadable ucx address: is it another version of "
+                          "kolo?",
+                          rank));
+}
+
+}  // namespace kolo::ucx
