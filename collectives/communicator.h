@@ -229,7 +229,7 @@ class Communicator : public SpanCalls<Communicator> {
   Work pull_async(const void* in, void* out, std::size_t count, ElementType type,
                   const ServerPlan& plan, const CallOptions& call = {});
 
-  // --- the reductions by a function of the caller's own: see reducer.h ---
+  // --- the reductions by a function of the caller's own: see user_reduce_op.h ---
 
   // As those with a type and an operation, with elements of reducer.element_bytes. The reducer is
   // needed during the call alone: an asynchronous operation keeps a copy until it is done, and a
@@ -238,38 +238,38 @@ class Communicator : public SpanCalls<Communicator> {
   // A reducer that does not commute runs, where the call names none, by the cheapest algorithm that
   // keeps the order of the ranks; std::invalid_argument lists those that do where it names another.
   // With kInvariant every reducer is held to ((x0 op x1) op x2) ...
-  void all_reduce(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  void all_reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                   const CallOptions& call = {});
-  Work all_reduce_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work all_reduce_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                         const CallOptions& call = {});
-  void reduce_scatter(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  void reduce_scatter(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                       const CallOptions& call = {});
-  Work reduce_scatter_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
-                            const CallOptions& call = {});
-  void reduce_scatter_v(const void* in, void* out, Counts counts, const Reducer& reducer,
+  Work reduce_scatter_async(const void* in, void* out, std::size_t count,
+                            const UserReduceOp& reducer, const CallOptions& call = {});
+  void reduce_scatter_v(const void* in, void* out, Counts counts, const UserReduceOp& reducer,
                         const CallOptions& call = {});
-  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, const Reducer& reducer,
+  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, const UserReduceOp& reducer,
                               const CallOptions& call = {});
-  void reduce(const void* in, void* out, std::size_t count, const Reducer& reducer, int root,
+  void reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer, int root,
               const CallOptions& call = {});
-  Work reduce_async(const void* in, void* out, std::size_t count, const Reducer& reducer, int root,
-                    const CallOptions& call = {});
-  void scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work reduce_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
+                    int root, const CallOptions& call = {});
+  void scan(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
             const CallOptions& call = {});
-  Work scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work scan_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                   const CallOptions& call = {});
-  void exclusive_scan(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  void exclusive_scan(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                       const CallOptions& call = {});
-  Work exclusive_scan_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
-                            const CallOptions& call = {});
-  void push_pull(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work exclusive_scan_async(const void* in, void* out, std::size_t count,
+                            const UserReduceOp& reducer, const CallOptions& call = {});
+  void push_pull(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_pull_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work push_pull_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
-  void push(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  void push(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
             const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_async(const void* in, void* out, std::size_t count, const Reducer& reducer,
+  Work push_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                   const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
 
   // --- shares of any length: one count per rank, whose data lie in a row ---

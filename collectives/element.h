@@ -57,7 +57,7 @@ enum class ReduceOp : std::uint8_t {
   kBitOr,
   kBitXor,
   kScaledSum,  // floats: factor_0 in_0 + factor_1 in_1 + ..., by CallOptions::scale of every rank
-  kUser,       // a function that the caller gives: reducer.h
+  kUser,       // a function that the caller gives: user_reduce_op.h
 };
 // Those that need nothing but a type.
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum,   ReduceOp::kAverage, ReduceOp::kMin,

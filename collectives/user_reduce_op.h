@@ -1,8 +1,8 @@
 // A reduction of the caller's own: a function over elements of any trivially copyable type.
 //
 // What MPI_Op_create and MPI_Type_contiguous are for: the reductions of communicator.h take a
-// Reducer where they otherwise take a type and an operation. Every rank gives one of the same tag
-// and element length, or all hear of the mismatch.
+// UserReduceOp where they otherwise take a type and an operation. Every rank gives one of the same
+// tag and element length, or all hear of the mismatch.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace kolo {
 
-// The longest element of a Reducer; nor may it be longer than a segment of the transport.
+// The longest element of a UserReduceOp; nor may it be longer than a segment of the transport.
 inline constexpr std::size_t kLongestElement = 65535;
 
-struct Reducer {
+struct UserReduceOp {
   // sizeof an element: 1 to kLongestElement.
   std::size_t element_bytes = 0;
 
@@ -44,9 +44,10 @@ struct Reducer {
 
 // Of a function from two elements to one.
 template <typename T, typename Combine>
-Reducer make_reducer(Combine combine, bool is_commutative = true, std::uint16_t tag = 0) {
+UserReduceOp make_user_reduce_op(Combine combine, bool is_commutative = true,
+                                 std::uint16_t tag = 0) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>);
-  Reducer reducer;
+  UserReduceOp reducer;
   reducer.element_bytes = sizeof(T);
   reducer.is_commutative = is_commutative;
   reducer.tag = tag;

@@ -37,7 +37,7 @@ std::string meant_dataset(const std::string& kind, const std::string& place) {
   std::ranges::transform(word, word.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  const std::string meant = meant_word(word, kinds);
+  const std::string meant = suggested_word(word, kinds);
   std::error_code ignored;
   if (meant.empty() && place.empty() && std::filesystem::is_directory(kind, ignored))
     return fmt::format("{}:{}", kind_with_place, kind);
@@ -77,7 +77,7 @@ ValueRule real_number(double least, Least is, double limit) {
   };
 }
 
-ValueRule some_word(std::string expected) {
+ValueRule nonempty_text(std::string expected) {
   return [expected = std::move(expected)](const std::string& text) -> std::string {
     return text.empty() ? fmt::format("expected {}", expected) : "";
   };
@@ -90,7 +90,7 @@ ValueRule one_of(std::string what, std::vector<std::string> names) {
         const bool is_list = text.find(',') != std::string::npos;
         return fmt::format("unknown {} '{}'; {}there are {}{}", what, text,
                            is_list ? "one at a time; " : "", fmt::join(names, ", "),
-                           did_you_mean(meant_word(text, names)));
+                           did_you_mean(suggested_word(text, names)));
       };
 }
 

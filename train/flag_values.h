@@ -27,7 +27,7 @@ ValueRule real_number(double least, Least is,
                       double limit = std::numeric_limits<double>::infinity());
 
 /// Not empty, as a shell's variable is that was never set. `expected`: "a folder".
-ValueRule some_word(std::string expected);
+ValueRule nonempty_text(std::string expected);
 
 /// One of `names`; `what` they are: "model".
 ValueRule one_of(std::string what, std::vector<std::string> names);

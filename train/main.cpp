@@ -30,12 +30,12 @@ using namespace kolo::train;
 // What some arms have come to is worth having when another fails, but who interrupts a comparison
 // wants no report in the place of an older one.
 void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
-                           const Performance& performance) {
-  if (performance.runs.empty()) return;
+                           const ExperimentResult& outcome) {
+  if (outcome.runs.empty()) return;
   const bool is_interrupted =
-      performance.exit_code == 128 + SIGINT || performance.exit_code == 128 + SIGTERM;
+      outcome.exit_code == 128 + SIGINT || outcome.exit_code == 128 + SIGTERM;
   if (is_interrupted) options.report.clear();
-  publish(options, arguments, performance.runs, performance.message);
+  publish(options, arguments, outcome.runs, outcome.message);
 }
 
 int run(const std::vector<std::string>& arguments, bool is_output_open) {
@@ -61,12 +61,12 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
   }
   check_data(options);
   check_report_folder(options);
-  const Performance performance = conduct(options, arguments);
-  if (performance.exit_code != 0) {
-    std::fprintf(stderr, "kolo-train: %s\n", performance.message.c_str());
+  const ExperimentResult outcome = run_arms(options, arguments);
+  if (outcome.exit_code != 0) {
+    std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());
   }
-  publish_what_there_is(options, arguments, performance);
-  return performance.exit_code;
+  publish_what_there_is(options, arguments, outcome);
+  return outcome.exit_code;
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ int main(int count, char** words) {
   try {
     return run(std::vector<std::string>(words + 1, words + count), is_output_open);
   } catch (const std::invalid_argument& error) {  // UsageError among them
-    return kolo::launch::refuse_with_one_voice(std::string("kolo-train: ") + error.what(), 2);
+    return kolo::launch::refuse_once(std::string("kolo-train: ") + error.what(), 2);
   } catch (const DataError& error) {
-    return kolo::launch::refuse_with_one_voice(std::string("kolo-train: ") + error.what(), 2);
+    return kolo::launch::refuse_once(std::string("kolo-train: ") + error.what(), 2);
   } catch (const std::system_error& error) {  // a thread, most likely
     std::fprintf(stderr, "kolo-train: the system has no more for it: %s; see ulimit -a\n",
                  error.what());

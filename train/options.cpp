@@ -57,7 +57,7 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
   app.add_option(
          "--strategies,--strategy", raw.strategies,
          "arms, separated by commas: " + list_of_strategies() + " [compare: ring,ps; train: ring]")
-      ->check(some_word("arms, as ring,ps"))
+      ->check(nonempty_text("arms, as ring,ps"))
       ->group(group);
   app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")
       ->check(whole_number(1, 1024))
@@ -192,7 +192,7 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
-      ->check(some_word("a folder; --no-report writes none"))
+      ->check(nonempty_text("a folder; --no-report writes none"))
       ->group(group);
   app.add_flag("--no-report", raw.has_no_report, "no folder, only the table")->group(group);
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
@@ -293,7 +293,7 @@ Command parse_command(const std::string& word) {
   if (word == "compare") return Command::compare;
   const std::vector<std::string> known{"train", "compare"};
   refuse(fmt::format("unknown command '{}'; there are train and compare{}", word,
-                     did_you_mean(meant_word(word, known))));
+                     did_you_mean(suggested_word(word, known))));
 }
 
 // "; did you mean --model?"; nothing where no flag is like it.

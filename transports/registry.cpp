@@ -67,7 +67,7 @@ std::optional<TransportKind> find_kind(const std::vector<TransportKind>& kinds,
   return std::nullopt;
 }
 
-Reach needed_reach(const Placement& placement) {
+Reach needed_reach(const Topology& placement) {
   if (placement.is_one_process) return Reach::kProcess;
   return placement.is_one_host ? Reach::kHost : Reach::kNetwork;
 }
@@ -124,7 +124,7 @@ struct Choice {
 
 Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& request) {
   const auto placement =
-      find_placement(*request.store, request.rank, request.size, request.deadline, request.host_id);
+      find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id);
   const bool has_devices = std::ranges::any_of(
       request.devices, [](const std::string& device) { return !device.empty(); });
   Choice choice;
@@ -205,7 +205,7 @@ void agree_on(std::string_view name, const TransportKind* kind, const TransportR
 
 void require_known(const std::vector<TransportKind>& kinds, std::string_view name) {
   if (find_kind(kinds, name)) return;
-  throw std::invalid_argument(refusal_of(name, transport_names(), left_out_transports()));
+  throw std::invalid_argument(refusal_of(name, transport_names(), disabled_transports()));
 }
 
 // Device memory is staged over what does not serve it; `why` so, where another was to serve it.

@@ -21,7 +21,7 @@ constexpr std::size_t kLeastAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
   std::array<char, 80> text{};
   std::snprintf(text.data(), text.size(), "there is no memory for %zu bytes (see ulimit -v)",
                 bytes);
-  throw NoMemory(text.data());
+  throw OutOfMemory(text.data());
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {

@@ -59,7 +59,8 @@ class HelpFormat final : public CLI::Formatter {
   }
 };
 
-void add_measurement(CLI::App& command, Collective collective, Arguments& result, Typed& typed) {
+void add_measurement(CLI::App& command, Collective collective, Arguments& result,
+                     RawOptions& typed) {
   add_ranks(command, result);
   command.add_option("-a,--algorithm", result.algorithm,
                      fmt::format("{}, or all of them in turn (all); else kolo chooses",
@@ -74,7 +75,7 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
 }
 
 void add_collective(CLI::App& app, const std::string& name, Collective collective,
-                    Arguments& result, Typed& typed) {
+                    Arguments& result, RawOptions& typed) {
   CLI::App* command = app.add_subcommand(name, describe(collective));
   if (const std::string other = long_command(name); !other.empty()) command->alias(other);
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -93,7 +94,7 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
 }
 
 // A parameter server's collectives under one name.
-void add_servers(CLI::App& app, Arguments& result, Typed& typed) {
+void add_servers(CLI::App& app, Arguments& result, RawOptions& typed) {
   CLI::App* command = app.add_subcommand("ps", "Measure a parameter server: push, pull, push-pull");
   command->require_subcommand(1);
   add_collective(*command, "push", Collective::kPush, result, typed);
@@ -121,7 +122,7 @@ constexpr Synonym kOpsElsewhere[] = {{"mean", "average"}, {"avg", "average"},  {
                                      {"xor", "bit_xor"},  {"band", "bit_and"}, {"bor", "bit_or"},
                                      {"bxor", "bit_xor"}};
 
-void take_typed(const Typed& typed, Arguments& result) {
+void take_typed(const RawOptions& typed, Arguments& result) {
   result.segment_bytes = parse_size("--segment-bytes", typed.segment_bytes);
   require_seconds("--timeout", typed.timeout_s, kLongestTimeoutS);
   require_seconds("--seconds", result.seconds, kLongestTimeoutS);
@@ -131,7 +132,7 @@ void take_typed(const Typed& typed, Arguments& result) {
   result.is_memory_its_own = typed.is_memory_its_own;
   result.device = typed.device;
   result.reproducibility = by_name(typed.reproducibility, kReproducibilities, "--reproducibility");
-  result.form = by_name(typed.form, kForms, "--form");
+  result.form = by_name(typed.form, kCallForms, "--form");
   result.is_checked = !typed.is_unchecked;
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
 }
@@ -177,7 +178,7 @@ void refuse_transport(const std::string& name, const std::string& command) {
     why = takes_all ? "one at a time, or all of them in turn; " : "one at a time; ";
   throw std::invalid_argument(fmt::format(
       "--transport {}: {}there are {}, and libraries by their paths, with a slash: ./libx.so{}",
-      name, why, fmt::join(names, ", "), did_you_mean(meant_word(name, names))));
+      name, why, fmt::join(names, ", "), did_you_mean(suggested_word(name, names))));
 }
 
 // Every rank would refuse the same: settings that cannot be read, a transport that is not there, or
@@ -321,7 +322,7 @@ void require_sense(const Arguments& arguments) {
 
 // Beside others, who can be no peer, or none without a device, is remembered, to be said; alone it
 // is refused.
-void take_peers(const Typed& typed, Arguments& result) {
+void take_peers(const RawOptions& typed, Arguments& result) {
   if (typed.against.empty()) return;
   result.against = split_list("--against", typed.against);
   if (result.against.size() == 1) {
@@ -347,7 +348,8 @@ void take_transports(int launched, Arguments& result) {
   require_settings(result);
 }
 
-void take_collective(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+void take_collective(const CLI::App& command, int launched, const RawOptions& typed,
+                     Arguments& result) {
   result.problem.collective = collective_commands().at(result.command);
   take_typed(typed, result);
   take_sizes(typed, result);
@@ -355,13 +357,14 @@ void take_collective(const CLI::App& command, int launched, const Typed& typed, 
   drop_unused(command, result);
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();
-  if (result.is_overlapped && result.form == Form::kBlocking) result.form = Form::kAsync;
+  if (result.is_overlapped && result.form == CallForm::kBlocking) result.form = CallForm::kAsync;
   take_launched(command, launched, result);
   take_transports(launched, result);
   require_sense(result);
 }
 
-void take_explain(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+void take_explain(const CLI::App& command, int launched, const RawOptions& typed,
+                  Arguments& result) {
   take_explained(result);
   take_typed(typed, result);
   take_sizes(typed, result);
@@ -372,7 +375,7 @@ void take_explain(const CLI::App& command, int launched, const Typed& typed, Arg
   require_sense(result);
 }
 
-void take_tune(const CLI::App& command, int launched, const Typed& typed, Arguments& result) {
+void take_tune(const CLI::App& command, int launched, const RawOptions& typed, Arguments& result) {
   require(launched == 0 || !result.tune.points.empty(),
           "tune starts its ranks itself, as many as the grid has: run it without a launcher");
   take_typed(typed, result);
@@ -383,7 +386,7 @@ void take_tune(const CLI::App& command, int launched, const Typed& typed, Argume
   require_sense(result);
 }
 
-void take_p2p(int launched, const Typed& typed, Arguments& result) {
+void take_p2p(int launched, const RawOptions& typed, Arguments& result) {
   require(launched == 0 || launched == 2,
           fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
   take_typed(typed, result);
@@ -426,17 +429,17 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   app.require_subcommand(1);
   app.footer(std::string(kMore) + "\n" + kDocuments);
   app.set_version_flag("--version", own_version(), "Print the version and end");
-  Typed typed;
+  RawOptions typed;
   for (const auto& entry : collective_commands())
     add_collective(app, entry.first, entry.second, result, typed);
   add_servers(app, result, typed);
   add_tools(app, result, typed);
   Arguments explained;
   Arguments tuned;
-  Typed typed_of_explain;
-  Typed typed_of_tune;
+  RawOptions typed_of_explain;
+  RawOptions typed_of_tune;
   Arguments paired;
-  Typed typed_of_p2p;
+  RawOptions typed_of_p2p;
   add_explain(app, explained, typed_of_explain);
   add_tune(app, tuned, typed_of_tune);
   add_p2p(app, paired, typed_of_p2p);

@@ -43,7 +43,7 @@ struct Arguments {
   bool is_memory_its_own = false;  // kolo's buffers are those of Communicator::allocate
   std::string device;              // "cuda": buffers are a device's memory; empty: the host's
   Reproducibility reproducibility = Reproducibility::kFast;
-  Form form = Form::kBlocking;
+  CallForm form = CallForm::kBlocking;
   bool is_captured = false;  // beside that kolo's calls as replays of a graph
   bool is_profiled = false;
   bool is_overlapped = false;  // a computation runs beside every operation

@@ -46,15 +46,15 @@ std::string first_cause(Store& store, int rank, const std::exception& failure) {
 
 void fail_together(Store& store, int rank, Audience audience, const std::exception& failure) {
   const std::string cause = first_cause(store, rank, failure);
-  if (audience == Audience::kOneForAll && !launch::is_first_to_speak(store))
-    throw SaidByAnotherRank();
+  if (audience == Audience::kOneForAll && !launch::is_first_to_report(store))
+    throw ReportedByAnotherRank();
   if (dynamic_cast<const std::invalid_argument*>(&failure) != nullptr)
     throw std::invalid_argument(cause);
   throw std::runtime_error(cause);
 }
 
-void say_for_all(Store& store, const std::string& text, int code) {
-  launch::say_for_all(store, "kolo-bench: " + text, code);
+void report_for_all(Store& store, const std::string& text, int code) {
+  launch::report_for_all(store, "kolo-bench: " + text, code);
 }
 
 }  // namespace kolo::bench

@@ -9,7 +9,7 @@
 namespace kolo::bench {
 
 // What a rank throws instead of its own failure where another rank says the job's.
-class SaidByAnotherRank : public std::exception {
+class ReportedByAnotherRank : public std::exception {
  public:
   const char* what() const noexcept override { return "another rank says what went wrong"; }
 };
@@ -22,11 +22,11 @@ enum class Audience {
 
 // Called while `failure`, of this rank, is handled: tells the other ranks, and throws what there is
 // to say: the job's first failure, whichever rank met it. std::invalid_argument stays one.
-// SaidByAnotherRank where one speaks for all and another rank was quicker.
+// ReportedByAnotherRank where one speaks for all and another rank was quicker.
 [[noreturn]] void fail_together(Store& store, int rank, Audience audience,
                                 const std::exception& failure);
 
-// launch::say_for_all, as this program's.
-void say_for_all(Store& store, const std::string& text, int code);
+// launch::report_for_all, as this program's.
+void report_for_all(Store& store, const std::string& text, int code);
 
 }  // namespace kolo::bench

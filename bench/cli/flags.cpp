@@ -97,7 +97,7 @@ void require_settings(const Arguments& arguments) {
   named("KOLO_TIMELINE", settings.timeline, require_writable);
 }
 
-void add_sizes(CLI::App& command, Arguments& result, Typed& typed) {
+void add_sizes(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("-b,--min-bytes", typed.min_bytes, "Smallest size: 8, 32K, 256M")
       ->type_name("SIZE")
       ->capture_default_str();
@@ -119,7 +119,7 @@ void add_end_of_help(CLI::App& command, SizesOf sizes) {
   command.footer(std::string(sizes == SizesOf::kElements ? kRule : "") + kDocuments);
 }
 
-void take_sizes(const Typed& typed, Arguments& result) {
+void take_sizes(const RawOptions& typed, Arguments& result) {
   require(result.factor >> 32 == 0, "--factor: expected 2 to 2^32 - 1");
   result.min_bytes = parse_size("--min-bytes", typed.min_bytes);
   result.max_bytes = parse_size("--max-bytes", typed.max_bytes);
@@ -138,11 +138,11 @@ void take_sizes(const Typed& typed, Arguments& result) {
   result.max_bytes = most;
 }
 
-void add_type(CLI::App& command, Typed& typed) {
+void add_type(CLI::App& command, RawOptions& typed) {
   command.add_option("-d,--type", typed.type, names_of(kElementTypes))->capture_default_str();
 }
 
-void add_operation(CLI::App& command, Typed& typed) {
+void add_operation(CLI::App& command, RawOptions& typed) {
   command.add_option("-o,--op", typed.op, names_of(kReduceOps))->capture_default_str();
   command.add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
   command.add_flag("--allocated", typed.is_memory_its_own,
@@ -150,21 +150,21 @@ void add_operation(CLI::App& command, Typed& typed) {
   add_device(command, typed);
 }
 
-void add_device(CLI::App& command, Typed& typed) {
+void add_device(CLI::App& command, RawOptions& typed) {
   command.add_option("--device", typed.device,
                      "cuda: buffers are memory of a GPU, the rank's own or one that ranks share, "
                      "and kolo and nccl work on a stream of it");
 }
 
-void add_reproducibility(CLI::App& command, Typed& typed) {
+void add_reproducibility(CLI::App& command, RawOptions& typed) {
   command
       .add_option("--reproducibility", typed.reproducibility,
                   names_of(kReproducibilities) + ": which bits a sum of floats may have")
       ->capture_default_str();
 }
 
-void add_form(CLI::App& command, Arguments& result, Typed& typed) {
-  command.add_option("--form", typed.form, names_of(kForms) + ": how kolo is called")
+void add_form(CLI::App& command, Arguments& result, RawOptions& typed) {
+  command.add_option("--form", typed.form, names_of(kCallForms) + ": how kolo is called")
       ->capture_default_str();
   command.add_flag("--captured", result.is_captured,
                    "With --device cuda: beside kolo's calls the same, captured into a CUDA graph");
@@ -174,7 +174,7 @@ void add_form(CLI::App& command, Arguments& result, Typed& typed) {
                    "After each size, what the steps and channels of all ranks did");
 }
 
-void add_timing(CLI::App& command, Arguments& result, Typed& typed) {
+void add_timing(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("--segment-bytes", typed.segment_bytes,
                      "Longest piece on its way at once, 64 to 1G; 0: the transport's choice");
   command
@@ -232,7 +232,7 @@ void refuse_name(const std::string& text, const std::vector<std::string>& names,
   const bool is_list = text.find(',') != std::string::npos;
   throw std::invalid_argument(fmt::format("{} {}: {}there are {}{}", flag, text,
                                           is_list ? "one at a time; " : "", fmt::join(names, ", "),
-                                          did_you_mean(meant_word(text, names, synonyms))));
+                                          did_you_mean(suggested_word(text, names, synonyms))));
 }
 
 std::vector<std::string> split_list(const std::string& flag, const std::string& text) {

@@ -16,7 +16,7 @@ class App;
 namespace kolo::bench {
 
 // Options as they are typed; what needs a second look is turned into Arguments afterwards.
-struct Typed {
+struct RawOptions {
   std::string bytes;  // a list
   std::string min_bytes = "8";
   std::string max_bytes = "256M";
@@ -61,16 +61,16 @@ inline constexpr const char* kDocuments =
     "share/doc/kolo.";
 enum class SizesOf { kElements, kBytes };
 void add_end_of_help(CLI::App& command, SizesOf sizes);
-void add_sizes(CLI::App& command, Arguments& result, Typed& typed);
+void add_sizes(CLI::App& command, Arguments& result, RawOptions& typed);
 // Once the type is known.
-void take_sizes(const Typed& typed, Arguments& result);
-void add_type(CLI::App& command, Typed& typed);
-void add_operation(CLI::App& command, Typed& typed);
-void add_device(CLI::App& command, Typed& typed);
-void add_reproducibility(CLI::App& command, Typed& typed);
-void add_form(CLI::App& command, Arguments& result, Typed& typed);
+void take_sizes(const RawOptions& typed, Arguments& result);
+void add_type(CLI::App& command, RawOptions& typed);
+void add_operation(CLI::App& command, RawOptions& typed);
+void add_device(CLI::App& command, RawOptions& typed);
+void add_reproducibility(CLI::App& command, RawOptions& typed);
+void add_form(CLI::App& command, Arguments& result, RawOptions& typed);
 // How often, how long, how exactly, and where to.
-void add_timing(CLI::App& command, Arguments& result, Typed& typed);
+void add_timing(CLI::App& command, Arguments& result, RawOptions& typed);
 
 void require(bool holds, const std::string& message);
 

@@ -66,7 +66,7 @@ CLI::Validator one_of_bindings() {
               list += (list.empty() ? "" : ", ") + entry.first;
             }
             return "there is no '" + text + "'; there are " + list +
-                   kolo::did_you_mean(kolo::meant_word(text, names));
+                   kolo::did_you_mean(kolo::suggested_word(text, names));
           },
           ""};
 }

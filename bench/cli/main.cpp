@@ -81,7 +81,7 @@ int list_transports() {
 }
 
 int run(const Arguments& arguments, int argc, const char* const* argv) {
-  if (kolo::bench::launched_ranks() == 0) kolo::bench::say_what_is_there(arguments.json);
+  if (kolo::bench::launched_ranks() == 0) kolo::bench::warn_about_existing_rows(arguments.json);
   if (arguments.command == "limits") return kolo::bench::run_limits(arguments);
   if (arguments.command == "plot") return plot(arguments);
   if (arguments.command == "peers") return list_peers();
@@ -105,7 +105,7 @@ int parse_and_run(int argc, const char* const* argv, bool is_output_open) {
     is_all_said =
         !kolo::bench::parse_arguments(argc, argv, arguments, kolo::bench::launched_ranks());
   } catch (const std::invalid_argument& error) {
-    kolo::bench::say_refusal(error.what());
+    kolo::bench::report_refusal(error.what());
     return kBadArguments;
   }
   require_standard_output(is_output_open || (!is_all_said && leaves_a_file(arguments)));

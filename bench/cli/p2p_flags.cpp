@@ -13,7 +13,7 @@ constexpr std::size_t kMostAgainst = std::size_t{1} << 30;
 
 }  // namespace
 
-void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
+void add_p2p(CLI::App& app, Arguments& result, RawOptions& typed) {
   typed.max_bytes = "4M";
   CLI::App* command =
       app.add_subcommand("p2p", "Measure two ranks: latency, bandwidth, message rate");
@@ -42,7 +42,7 @@ void add_p2p(CLI::App& app, Arguments& result, Typed& typed) {
   add_end_of_help(*command, SizesOf::kBytes);
 }
 
-void take_p2p(const Typed& typed, Arguments& result) {
+void take_p2p(const RawOptions& typed, Arguments& result) {
   P2pRequest& p2p = result.p2p;
   p2p.kind = by_name(typed.p2p_kind, kP2pKinds, "p2p");
   const bool is_of_segments = result.against.empty() && result.device.empty();

@@ -10,9 +10,9 @@ class App;
 
 namespace kolo::bench {
 
-void add_p2p(CLI::App& app, Arguments& result, Typed& typed);
+void add_p2p(CLI::App& app, Arguments& result, RawOptions& typed);
 
 // Checks what is p2p's own.
-void take_p2p(const Typed& typed, Arguments& result);
+void take_p2p(const RawOptions& typed, Arguments& result);
 
 }  // namespace kolo::bench

@@ -43,7 +43,7 @@ std::vector<std::string> each_once(const char* flag, const std::string& text) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Arguments& result, Typed& typed) {
+void add_explain(CLI::App& app, Arguments& result, RawOptions& typed) {
   result.passes = kPasses;
   result.factor = 16;
   typed.max_bytes = "4M";
@@ -64,7 +64,7 @@ void add_explain(CLI::App& app, Arguments& result, Typed& typed) {
   add_timing(*command, result, typed);
 }
 
-void add_tune(CLI::App& app, Arguments& result, Typed& typed) {
+void add_tune(CLI::App& app, Arguments& result, RawOptions& typed) {
   result.passes = kPassesOfTune;
   result.factor = 16;
   result.seconds = 0.1;
@@ -98,7 +98,7 @@ void take_explained_sizes(Arguments& result) {
   result.max_bytes = *std::max_element(result.sizes.begin(), result.sizes.end());
 }
 
-void take_grid(const Typed& typed, Arguments& result) {
+void take_grid(const RawOptions& typed, Arguments& result) {
   TuneRequest& tune = result.tune;
   const auto known = commands_with_a_choice();
   tune.collectives =

@@ -59,7 +59,7 @@ int run_as_threads(const Arguments& arguments) {
     try {
       const std::uint64_t found = run_rank(rank, arguments, store, Audience::kOneForAll);
       if (rank == 0) wrong = found;
-    } catch (const SaidByAnotherRank&) {
+    } catch (const ReportedByAnotherRank&) {
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();
@@ -139,38 +139,42 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
   }
   if (request.device == nullptr) return libraries;
   for (auto& library : libraries)
-    library = std::make_unique<OnDevice>(std::move(library), request.device, rank, arguments.ranks);
+    library = std::make_unique<LibraryOnDevice>(std::move(library), request.device, rank,
+                                                arguments.ranks);
   return libraries;
 }
 
 // What one rank holds. All of it outlives a failure until the others have been told: a connection
 // that closes before would be news of its own.
-struct Seat {
+struct RankState {
   std::unique_ptr<JsonLines> json;
-  std::unique_ptr<Meeting> meeting;
+  std::unique_ptr<RankGroup> group;
   std::vector<std::unique_ptr<Library>> libraries;
   std::shared_ptr<Communicator> communicator;  // of explain and tune
   std::vector<std::unique_ptr<Pipe>> pipes;    // of p2p
 };
 
-std::uint64_t measure_contests(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                               Seat& seat, std::ostream& table) {
-  Distance distance;
-  distance.add(seat.meeting->cache_line_round_trip());
-  seat.communicator = connect_kolo(request_of(rank, arguments, store, device_of(rank, arguments)));
-  std::unique_ptr<ContestReport> report;
+std::uint64_t measure_comparisons(int rank, const Arguments& arguments,
+                                  std::shared_ptr<Store> store, RankState& state,
+                                  std::ostream& table) {
+  CoreDistance distance;
+  distance.add(state.group->cache_line_round_trip());
+  state.communicator = connect_kolo(request_of(rank, arguments, store, device_of(rank, arguments)));
+  std::unique_ptr<ComparisonReport> report;
   if (rank == 0 && arguments.command == "tune")
-    report = make_tune_report(arguments, table, *seat.json);
+    report = make_tune_report(arguments, table, *state.json);
   if (rank == 0 && arguments.command == "explain")
-    report = std::make_unique<Explanation>(arguments, table, *seat.json);
-  return hold_contests(seat.communicator, *seat.meeting, distance, arguments, report.get());
+    report = std::make_unique<Explanation>(arguments, table, *state.json);
+  return compare_algorithms(state.communicator, *state.group, distance, arguments, report.get());
 }
 
-bool lives_elsewhere(const std::unique_ptr<Library>& library) { return library->is_elsewhere(); }
+bool has_worker_processes(const std::unique_ptr<Library>& library) {
+  return library->runs_in_workers();
+}
 
-std::vector<std::string> versions_of(const Seat& seat) {
+std::vector<std::string> versions_of(const RankState& state) {
   std::vector<std::string> versions = {own_version()};
-  for (const auto& library : seat.libraries) {
+  for (const auto& library : state.libraries) {
     const std::string version = library->version();
     if (!version.empty() && std::ranges::find(versions, version) == versions.end())
       versions.push_back(version);
@@ -186,11 +190,11 @@ std::vector<std::string> names_beside(const Arguments& arguments) {
 }
 
 // The same, and over what they run where that is not what kolo does: gloo's TCP beside shm.
-std::vector<std::string> peers_of(const Arguments& arguments, const Seat& seat) {
+std::vector<std::string> peers_of(const Arguments& arguments, const RankState& state) {
   std::vector<std::string> peers = names_beside(arguments);
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    peers[i] = peer_over(peers[i], seat.libraries[i + 1]->transport(),
-                         seat.libraries.front()->transport());
+    peers[i] = peer_over(peers[i], state.libraries[i + 1]->transport(),
+                         state.libraries.front()->transport());
   }
   return peers;
 }
@@ -201,26 +205,26 @@ struct Able {
   std::vector<std::string> peers;
 };
 
-Able find_able(const Problem& problem, const Arguments& arguments, const Seat& seat,
+Able find_able(const Problem& problem, const Arguments& arguments, const RankState& state,
                Report* report) {
   Able able;
   const std::vector<std::string> beside = names_beside(arguments);
-  for (std::size_t i = 0; i < seat.libraries.size(); ++i) {
+  for (std::size_t i = 0; i < state.libraries.size(); ++i) {
     const std::string peer = i == 0 || arguments.is_by_all ? "" : beside[i - 1];
-    const std::string objection = seat.libraries[i]->objection(problem);
+    const std::string objection = state.libraries[i]->objection(problem);
     if (objection.empty()) {
-      able.libraries.push_back(seat.libraries[i].get());
+      able.libraries.push_back(state.libraries[i].get());
       able.peers.push_back(peer);
     } else if (report != nullptr) {
-      report->leave_out(peer.empty() ? seat.libraries[i]->name() : peer, objection);
+      report->leave_out(peer.empty() ? state.libraries[i]->name() : peer, objection);
     }
   }
   return able;
 }
 
-std::vector<std::string> cautions_of(const Seat& seat) {
+std::vector<std::string> cautions_of(const RankState& state) {
   std::vector<std::string> cautions;
-  for (const auto& library : seat.libraries) {
+  for (const auto& library : state.libraries) {
     const std::string caution = library->caution();
     if (!caution.empty()) cautions.push_back(fmt::format("{}: {}", library->name(), caution));
   }
@@ -228,24 +232,24 @@ std::vector<std::string> cautions_of(const Seat& seat) {
 }
 
 std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                                Seat& seat, std::ostream& table) {
-  Report report(arguments, table, *seat.json);
+                                RankState& state, std::ostream& table) {
+  Report report(arguments, table, *state.json);
   const auto device = device_of(rank, arguments);
-  seat.libraries = make_libraries(rank, arguments, store, device);
-  const bool is_shared = std::ranges::any_of(seat.libraries, lives_elsewhere);
+  state.libraries = make_libraries(rank, arguments, store, device);
+  const bool is_shared = std::ranges::any_of(state.libraries, has_worker_processes);
   const Pages pages = is_shared ? Pages::kShared : Pages::kOwn;
-  Bench bench(*seat.meeting, arguments, pages);
-  RunLimit limit(arguments, rank, seat.libraries.front()->transport(), store, pages, device);
-  const double cache_line_us = seat.meeting->cache_line_round_trip();
+  Bench bench(*state.group, arguments, pages);
+  RunLimit limit(arguments, rank, state.libraries.front()->transport(), store, pages, device);
+  const double cache_line_us = state.group->cache_line_round_trip();
   if (rank == 0) {
-    report.begin(*seat.libraries.front(), cache_line_us, versions_of(seat),
-                 peers_of(arguments, seat), cautions_of(seat));
+    report.begin(*state.libraries.front(), cache_line_us, versions_of(state),
+                 peers_of(arguments, state), cautions_of(state));
   }
-  const Communicator& own = *seat.libraries.front()->communicator();
+  const Communicator& own = *state.libraries.front()->communicator();
   for (const std::size_t bytes : sizes_of(arguments)) {
     Problem problem = arguments.problem;
     problem.count = bytes / element_bytes(problem.type);
-    const Able able = find_able(problem, arguments, seat, rank == 0 ? &report : nullptr);
+    const Able able = find_able(problem, arguments, state, rank == 0 ? &report : nullptr);
     const Profile before = arguments.is_profiled ? profile_of(own) : Profile{};
     std::vector<Row> rows = bench.measure(able.libraries, bytes, &limit);
     std::vector<Profile> profiles;
@@ -257,7 +261,7 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
     if (rank != 0) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       rows[i].peer = able.peers[i];
-      if (rows[i].peer == kCaptured) rows[i].form = Form::kCaptured;
+      if (rows[i].peer == kCaptured) rows[i].form = CallForm::kCaptured;
     }
     if (arguments.is_by_all) {
       report.add_alternatives(rows);
@@ -272,47 +276,47 @@ std::uint64_t measure_libraries(int rank, const Arguments& arguments, std::share
 }
 
 std::uint64_t measure_pairs(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                            Seat& seat, std::ostream& table) {
-  seat.pipes = make_pipes(rank, arguments, store, device_of(rank, arguments));
-  RunLimit limit(arguments, rank, seat.pipes.front()->transport(), store);
-  return run_p2p(*seat.meeting, arguments, seat.pipes, table, *seat.json, &limit);
+                            RankState& state, std::ostream& table) {
+  state.pipes = make_pipes(rank, arguments, store, device_of(rank, arguments));
+  RunLimit limit(arguments, rank, state.pipes.front()->transport(), store);
+  return run_p2p(*state.group, arguments, state.pipes, table, *state.json, &limit);
 }
 
 std::uint64_t measure_overlapped(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                                 Seat& seat, std::ostream& table) {
-  seat.libraries = make_overlapped(request_of(rank, arguments, store, device_of(rank, arguments)));
-  return run_overlap(*seat.meeting, arguments, seat.libraries, sizes_of(arguments), table,
-                     *seat.json);
+                                 RankState& state, std::ostream& table) {
+  state.libraries = make_overlapped(request_of(rank, arguments, store, device_of(rank, arguments)));
+  return run_overlap(*state.group, arguments, state.libraries, sizes_of(arguments), table,
+                     *state.json);
 }
 
 std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                              Seat& seat, std::ostream& table) {
-  if (arguments.command == "p2p") return measure_pairs(rank, arguments, store, seat, table);
-  if (arguments.is_overlapped) return measure_overlapped(rank, arguments, store, seat, table);
-  const bool is_contest = arguments.command == "explain" || arguments.command == "tune";
-  return is_contest ? measure_contests(rank, arguments, store, seat, table)
-                    : measure_libraries(rank, arguments, store, seat, table);
+                              RankState& state, std::ostream& table) {
+  if (arguments.command == "p2p") return measure_pairs(rank, arguments, store, state, table);
+  if (arguments.is_overlapped) return measure_overlapped(rank, arguments, store, state, table);
+  const bool is_comparison = arguments.command == "explain" || arguments.command == "tune";
+  return is_comparison ? measure_comparisons(rank, arguments, store, state, table)
+                       : measure_libraries(rank, arguments, store, state, table);
 }
 
 // While there is somebody to be told that a file cannot be written.
-void write_records(Seat& seat) {
-  if (seat.communicator) seat.communicator->write_records();
-  for (const auto& library : seat.libraries) library->write_records();
-  for (const auto& pipe : seat.pipes) pipe->write_records();
+void write_records(RankState& state) {
+  if (state.communicator) state.communicator->write_records();
+  for (const auto& library : state.libraries) library->write_records();
+  for (const auto& pipe : state.pipes) pipe->write_records();
 }
 
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
-                          Audience audience, Seat& seat) {
-  seat.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
+                          Audience audience, RankState& state) {
+  state.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
   // JSON lines on standard output are for a program: nothing else comes between them.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
   // A launcher of another kind has bound its ranks as it was asked to.
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
-  agree_on_arguments(rank, arguments, *store);
-  seat.meeting = std::make_unique<Meeting>(rank, arguments.ranks, *store, arguments.timeout);
-  const std::uint64_t wrong = measure_command(rank, arguments, store, seat, table);
-  write_records(seat);
-  seat.meeting->wait();  // nobody takes its end of a connection away while others still measure
+  require_same_arguments(rank, arguments, *store);
+  state.group = std::make_unique<RankGroup>(rank, arguments.ranks, *store, arguments.timeout);
+  const std::uint64_t wrong = measure_command(rank, arguments, store, state, table);
+  write_records(state);
+  state.group->wait();  // nobody takes its end of a connection away while others still measure
   return wrong;
 }
 
@@ -330,12 +334,12 @@ int run_launched(const Arguments& arguments, const LaunchEnvironment& who) {
   const Audience audience = audience_of_processes();
   try {
     return exit_code(run_rank(who.rank, arguments, store, audience));
-  } catch (const SaidByAnotherRank&) {
-    return launch::wait_until_said(*store);
+  } catch (const ReportedByAnotherRank&) {
+    return launch::wait_until_reported(*store);
   } catch (const std::exception& failure) {
     if (audience == Audience::kOneEachRank) throw;
     const int code = code_of(failure);
-    say_for_all(*store, failure.what(), code);
+    report_for_all(*store, failure.what(), code);
     return code;
   }
 }
@@ -363,21 +367,21 @@ void require_memory(const Arguments& arguments) {
 
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                        Audience audience) {
-  Seat seat;
+  RankState state;
   try {
-    return measure_all(rank, arguments, store, audience, seat);
+    return measure_all(rank, arguments, store, audience, state);
   } catch (const std::exception& failure) {
     try {
       fail_together(*store, rank, audience, failure);
     } catch (...) {
-      if (seat.meeting)
-        seat.meeting->leave();  // after the cause is known: who sees this looks for it
+      if (state.group)
+        state.group->leave();  // after the cause is known: who sees this looks for it
       throw;
     }
   }
 }
 
-void say_refusal(const std::string& refusal) {
+void report_refusal(const std::string& refusal) {
   std::shared_ptr<Store> store;
   try {
     const LaunchEnvironment who = launch_environment();
@@ -385,11 +389,11 @@ void say_refusal(const std::string& refusal) {
       store = store_from_environment(who, Clock::now() + kStoreAnswers);
       fail_together(*store, who.rank, Audience::kOneForAll, std::invalid_argument(refusal));
     }
-  } catch (const SaidByAnotherRank&) {
-    launch::wait_until_said(*store);
+  } catch (const ReportedByAnotherRank&) {
+    launch::wait_until_reported(*store);
     return;
   } catch (const std::exception&) {  // also where the environment itself is what is wrong
-    if (store) return say_for_all(*store, refusal, kBadArguments);
+    if (store) return report_for_all(*store, refusal, kBadArguments);
   }
   std::cerr << "kolo-bench: " << refusal << '\n';
 }

@@ -19,7 +19,7 @@ int launched_ranks();
 
 // Says on standard error why the arguments are refused: once, where a launcher started this process
 // with others.
-void say_refusal(const std::string& refusal);
+void report_refusal(const std::string& refusal);
 
 // The part of one rank; returns how many elements were wrong. Throws as fail_together does.
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,

@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
           {"--window", text(arguments.p2p.window)}};
 }
 
-void agree_on_arguments(int rank, const Arguments& arguments, Store& store) {
+void require_same_arguments(int rank, const Arguments& arguments, Store& store) {
   const auto mine = shared_options(arguments);
   if (rank == 0) {
     store.set(kKey, nlohmann::json(mine).dump());

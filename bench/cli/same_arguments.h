@@ -16,6 +16,6 @@ std::vector<std::pair<std::string, std::string>> shared_options(const Arguments&
 
 // Collective. std::invalid_argument, on every rank but 0, which names an option that differs from
 // rank 0's.
-void agree_on_arguments(int rank, const Arguments& arguments, Store& store);
+void require_same_arguments(int rank, const Arguments& arguments, Store& store);
 
 }  // namespace kolo::bench

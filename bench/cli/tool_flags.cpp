@@ -11,7 +11,7 @@
 namespace kolo::bench {
 namespace {
 
-void add_limits(CLI::App& app, Arguments& result, Typed& typed) {
+void add_limits(CLI::App& app, Arguments& result, RawOptions& typed) {
   CLI::App* command = app.add_subcommand("limits", "What this machine can do at best");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command->add_option("--only", typed.limits,
@@ -34,7 +34,7 @@ void add_plot(CLI::App& app, Arguments& result) {
                       "png is");
 }
 
-void add_draw(CLI::App& app, DrawRequest& draw, Typed& typed) {
+void add_draw(CLI::App& app, DrawRequest& draw, RawOptions& typed) {
   CLI::App* command = app.add_subcommand(
       "draw", "Draw an algorithm: a space-time diagram (SVG), and the table of its steps");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -83,7 +83,7 @@ void add_interpreter(CLI::App& app, Arguments& result) {
   command->add_flag("--quick", result.is_quick, "Tiny sizes: to see that it works");
 }
 
-void take_draw(const Typed& typed, DrawRequest& draw) {
+void take_draw(const RawOptions& typed, DrawRequest& draw) {
   draw.name = short_command(draw.name);
   require_name(draw.name, collective_command_names(), "draw");
   draw.collective = collective_commands().at(draw.name);
@@ -105,7 +105,7 @@ void take_draw(const Typed& typed, DrawRequest& draw) {
 
 }  // namespace
 
-void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
+void add_tools(CLI::App& app, Arguments& result, RawOptions& typed) {
   add_limits(app, result, typed);
   add_plot(app, result);
   app.add_subcommand("peers",
@@ -119,7 +119,7 @@ void add_tools(CLI::App& app, Arguments& result, Typed& typed) {
   add_interpreter(app, result);
 }
 
-void take_tools(const Typed& typed, Arguments& result) {
+void take_tools(const RawOptions& typed, Arguments& result) {
   require(result.command != "diff" || (result.least_percent >= 0 && result.least_percent <= 1000),
           fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
   if (result.command == "draw") take_draw(typed, result.draw);

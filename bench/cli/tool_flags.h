@@ -6,9 +6,9 @@
 
 namespace kolo::bench {
 
-void add_tools(CLI::App& app, Arguments& result, Typed& typed);
+void add_tools(CLI::App& app, Arguments& result, RawOptions& typed);
 
 // Checks what was typed for `result.command`, where it is one of them.
-void take_tools(const Typed& typed, Arguments& result);
+void take_tools(const RawOptions& typed, Arguments& result);
 
 }  // namespace kolo::bench

@@ -95,7 +95,8 @@ void require_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc >= 2 && std::find(names.begin(), names.end(), short_command(argv[1])) != names.end())
     return;
   constexpr Synonym kElsewhere[] = {{"bcast", "broadcast"}};
-  const std::string guessed = argc < 2 ? "" : did_you_mean(meant_word(argv[1], names, kElsewhere));
+  const std::string guessed =
+      argc < 2 ? "" : did_you_mean(suggested_word(argv[1], names, kElsewhere));
   throw std::invalid_argument(fmt::format(
       "{}; there are {}{}; see kolo-bench --help",
       argc < 2 ? "a command is missing" : fmt::format("there is no command '{}'", argv[1]),

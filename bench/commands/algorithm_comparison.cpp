@@ -39,9 +39,9 @@ std::vector<std::size_t> sizes_of_points(const Arguments& arguments) {
                arguments.factor, granule_of(problem, arguments.ranks));
 }
 
-Contest hold(const Communicator& communicator, Bench& bench, const std::vector<Library*>& libraries,
-             std::size_t bytes) {
-  Contest contest;
+AlgorithmComparison hold(const Communicator& communicator, Bench& bench,
+                         const std::vector<Library*>& libraries, std::size_t bytes) {
+  AlgorithmComparison contest;
   const std::vector<Row> rows = bench.measure(libraries, bytes);
   const Problem& problem = rows.front().problem;
   const auto said =
@@ -52,30 +52,30 @@ Contest hold(const Communicator& communicator, Bench& bench, const std::vector<L
 
 }  // namespace
 
-const Contestant& Contest::fastest() const {
-  return *std::ranges::min_element(contestants, {},
-                                   [](const Contestant& one) { return one.row.time_us.median; });
+const ComparedAlgorithm& AlgorithmComparison::fastest() const {
+  return *std::ranges::min_element(
+      contestants, {}, [](const ComparedAlgorithm& one) { return one.row.time_us.median; });
 }
 
-const Contestant& Contest::chosen() const {
+const ComparedAlgorithm& AlgorithmComparison::chosen() const {
   return *std::ranges::find_if(contestants,
-                               [](const Contestant& one) { return one.said.is_chosen; });
+                               [](const ComparedAlgorithm& one) { return one.said.is_chosen; });
 }
 
-double Contest::distance() const {
+double AlgorithmComparison::distance() const {
   return chosen().row.time_us.median / fastest().row.time_us.median - 1;
 }
 
-double Contest::spread() const {
+double AlgorithmComparison::spread() const {
   const Row& row = fastest().row;
   return (quantile(row.pass_us, 0.75) - quantile(row.pass_us, 0.25)) / row.time_us.median;
 }
 
-std::string Contest::reason() const {
+std::string AlgorithmComparison::reason() const {
   if (contestants.size() == 1) return "the only one";
   if (chosen().said.is_by_table) return "the table says so";
   if (chosen().said.time_us <= 0) return "the first; these have no price";
-  const auto is_cheaper = [this](const Contestant& one) {
+  const auto is_cheaper = [this](const ComparedAlgorithm& one) {
     return one.said.time_us < chosen().said.time_us;
   };
   return std::ranges::any_of(contestants, is_cheaper)
@@ -83,9 +83,9 @@ std::string Contest::reason() const {
              : "the cheapest price";
 }
 
-std::vector<std::string> json_lines(const Contest& contest) {
+std::vector<std::string> json_lines(const AlgorithmComparison& contest) {
   std::vector<std::string> lines;
-  for (const Contestant& one : contest.contestants) {
+  for (const ComparedAlgorithm& one : contest.contestants) {
     auto line = nlohmann::ordered_json::parse(json_line(one.row));
     line["predicted_us"] = one.said.time_us;
     line["is_chosen"] = one.said.is_chosen;
@@ -96,9 +96,10 @@ std::vector<std::string> json_lines(const Contest& contest) {
   return lines;
 }
 
-std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting& meeting,
-                            Distance distance, const Arguments& arguments, ContestReport* report) {
-  distance.add(meeting.cache_line_round_trip());
+std::uint64_t compare_algorithms(std::shared_ptr<Communicator> communicator, RankGroup& group,
+                                 CoreDistance distance, const Arguments& arguments,
+                                 ComparisonReport* report) {
+  distance.add(group.cache_line_round_trip());
   if (report != nullptr) report->begin(*communicator, distance);
   std::vector<std::string> commands = arguments.tune.collectives;
   if (commands.empty()) commands.push_back(arguments.explained);
@@ -108,10 +109,10 @@ std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting&
     const auto libraries = make_kolo_by_all(communicator, one.problem);
     std::vector<Library*> all;
     for (const auto& library : libraries) all.push_back(library.get());
-    Bench bench(meeting, one);
+    Bench bench(group, one);
     for (const std::size_t bytes : sizes_of_points(one)) {
-      const Contest contest = hold(*communicator, bench, all, bytes);
-      for (const Contestant& each : contest.contestants) wrong += each.row.wrong.value_or(0);
+      const AlgorithmComparison contest = hold(*communicator, bench, all, bytes);
+      for (const ComparedAlgorithm& each : contest.contestants) wrong += each.row.wrong.value_or(0);
       if (report != nullptr) report->add(contest);
     }
   }

@@ -15,16 +15,16 @@
 
 namespace kolo::bench {
 
-struct Contestant {
+struct ComparedAlgorithm {
   Row row;
   Prediction said;
 };
 
-struct Contest {
-  std::vector<Contestant> contestants;  // at least one, in the planner's order
+struct AlgorithmComparison {
+  std::vector<ComparedAlgorithm> contestants;  // at least one, in the planner's order
 
-  const Contestant& fastest() const;
-  const Contestant& chosen() const;
+  const ComparedAlgorithm& fastest() const;
+  const ComparedAlgorithm& chosen() const;
   // How much longer the choice takes than the fastest: 0.1 is a tenth longer.
   double distance() const;
   // How far apart the fastest one's own passes are: the middle half of their medians, over the
@@ -39,24 +39,25 @@ inline constexpr double kNear = 0.1;
 
 // JSON lines, one for each contestant: those of any row, and then predicted_us, is_chosen, reason
 // and is_fastest.
-std::vector<std::string> json_lines(const Contest& contest);
+std::vector<std::string> json_lines(const AlgorithmComparison& contest);
 
 // What is done with a contest, at rank 0.
-class ContestReport {
+class ComparisonReport {
  public:
-  ContestReport() = default;
-  ContestReport(const ContestReport&) = delete;
-  ContestReport& operator=(const ContestReport&) = delete;
-  virtual ~ContestReport() = default;
+  ComparisonReport() = default;
+  ComparisonReport(const ComparisonReport&) = delete;
+  ComparisonReport& operator=(const ComparisonReport&) = delete;
+  virtual ~ComparisonReport() = default;
   // `distance`: of the cores, before and after the communicator measured its costs.
-  virtual void begin(const Communicator& communicator, const Distance& distance) = 0;
-  virtual void add(const Contest& contest) = 0;
+  virtual void begin(const Communicator& communicator, const CoreDistance& distance) = 0;
+  virtual void add(const AlgorithmComparison& contest) = 0;
   virtual void end() = 0;
 };
 
 // One rank's part in all contests that the arguments ask for; returns how many elements were wrong.
 // `distance` is of the cores before the communicator was made; `report` is null but at rank 0.
-std::uint64_t hold_contests(std::shared_ptr<Communicator> communicator, Meeting& meeting,
-                            Distance distance, const Arguments& arguments, ContestReport* report);
+std::uint64_t compare_algorithms(std::shared_ptr<Communicator> communicator, RankGroup& group,
+                                 CoreDistance distance, const Arguments& arguments,
+                                 ComparisonReport* report);
 
 }  // namespace kolo::bench

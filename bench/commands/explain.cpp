@@ -40,8 +40,8 @@ std::string heading_of_costs(const Arguments& arguments) {
   return fmt::format("# costs, {}:\n", whence);
 }
 
-std::string conclusion(const Contest& contest) {
-  const Contestant& chosen = contest.chosen();
+std::string conclusion(const AlgorithmComparison& contest) {
+  const ComparedAlgorithm& chosen = contest.chosen();
   std::string text = fmt::format("# {}: {} is chosen ({})", format_bytes(chosen.row.bytes),
                                  chosen.row.algorithm, contest.reason());
   if (contest.contestants.size() == 1) return text + "\n";
@@ -79,7 +79,7 @@ std::size_t Explanation::by_width() const {
   return bench::by_width(arguments_.problem.collective, "", kLeast);
 }
 
-void Explanation::begin(const Communicator& communicator, const Distance& distance) {
+void Explanation::begin(const Communicator& communicator, const CoreDistance& distance) {
   const Problem& problem = arguments_.problem;
   const auto hosts = communicator.hosts();
   table_ << fmt::format(
@@ -106,8 +106,8 @@ void Explanation::begin(const Communicator& communicator, const Distance& distan
   flush_or_throw(table_, kTable);
 }
 
-void Explanation::add(const Contest& contest) {
-  for (const Contestant& one : contest.contestants) {
+void Explanation::add(const AlgorithmComparison& contest) {
+  for (const ComparedAlgorithm& one : contest.contestants) {
     const Row& row = one.row;
     const bool has_price = one.said.time_us > 0;
     table_ << fmt::format(

@@ -12,12 +12,12 @@ namespace kolo::bench {
 // Costs as lines for people. `hosts`: how many; `ranks`: of the host that has most.
 std::string describe(const Costs& costs, int hosts, int ranks);
 
-class Explanation : public ContestReport {
+class Explanation : public ComparisonReport {
  public:
   Explanation(const Arguments& arguments, std::ostream& table, JsonLines& json)
       : arguments_(arguments), table_(table), json_(json) {}
-  void begin(const Communicator& communicator, const Distance& distance) override;
-  void add(const Contest& contest) override;
+  void begin(const Communicator& communicator, const CoreDistance& distance) override;
+  void add(const AlgorithmComparison& contest) override;
   void end() override;
 
  private:

@@ -69,21 +69,21 @@ class Overlapped final : public Library {
   Progress progress_;
   bool computes_;
   std::shared_ptr<Computation> computation_;
-  Caller caller_;
+  AsyncCaller caller_;
   std::uint64_t rounds_ = 0;
 };
 
 // The longest of the ranks' times, several times.
-std::vector<double> time_computation(Meeting& meeting, Computation& computation,
+std::vector<double> time_computation(RankGroup& group, Computation& computation,
                                      std::uint64_t rounds) {
   std::vector<double> times;
   for (int i = 0; i < kComputations; ++i) {
-    meeting.wait();
+    group.wait();
     const auto begin = Clock::now();
     computation.run(rounds);
     times.push_back(Microseconds(Clock::now() - begin).count());
   }
-  return meeting.largest(times);
+  return group.largest(times);
 }
 
 // Not wider than its column, also where somebody else had a core meanwhile.
@@ -176,13 +176,13 @@ std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& requ
   return libraries;
 }
 
-std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
+std::vector<OverlapRow> measure_overlap(RankGroup& group, Bench& bench,
                                         const std::vector<std::unique_ptr<Library>>& libraries,
                                         std::size_t bytes) {
   const Row calibration = bench.measure({libraries.front().get()}, bytes).front();
   Computation& computation = dynamic_cast<Overlapped&>(*libraries.front()).computation();
   const std::uint64_t rounds = computation.rounds_in(calibration.time_us.median);
-  std::vector<double> computed = time_computation(meeting, computation, rounds);
+  std::vector<double> computed = time_computation(group, computation, rounds);
   std::vector<Library*> all;
   for (const auto& library : libraries) {
     dynamic_cast<Overlapped&>(*library).set_rounds(rounds);
@@ -190,7 +190,7 @@ std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
   }
   std::vector<Row> rows = bench.measure(all, bytes);
   if (calibration.wrong) *rows.front().wrong += *calibration.wrong;
-  const std::vector<double> after = time_computation(meeting, computation, rounds);
+  const std::vector<double> after = time_computation(group, computation, rounds);
   computed.insert(computed.end(), after.begin(), after.end());
   std::vector<OverlapRow> result;
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -206,18 +206,18 @@ std::uint64_t count_wrong(const std::vector<OverlapRow>& rows) {
   return wrong;
 }
 
-std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
+std::uint64_t run_overlap(RankGroup& group, const Arguments& arguments,
                           const std::vector<std::unique_ptr<Library>>& libraries,
                           const std::vector<std::size_t>& sizes, std::ostream& table,
                           JsonLines& json) {
-  Bench bench(meeting, arguments);
-  const double cache_line_us = meeting.cache_line_round_trip();
-  const bool prints = meeting.rank() == 0;
+  Bench bench(group, arguments);
+  const double cache_line_us = group.cache_line_round_trip();
+  const bool prints = group.rank() == 0;
   if (prints) print_heading(arguments, *libraries.front(), cache_line_us, table);
   std::uint64_t wrong = 0;
   LineNotes line_notes;
   for (const std::size_t bytes : sizes) {
-    const std::vector<OverlapRow> rows = measure_overlap(meeting, bench, libraries, bytes);
+    const std::vector<OverlapRow> rows = measure_overlap(group, bench, libraries, bytes);
     wrong += count_wrong(rows);
     for (const OverlapRow& row : rows) {
       line_notes.add(row.together.distance, row.together.left_out);

@@ -52,7 +52,7 @@ std::string json_line(const OverlapRow& row);
 std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& request);
 
 // One size; the same rows on every rank. `libraries` as make_overlapped made them.
-std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
+std::vector<OverlapRow> measure_overlap(RankGroup& group, Bench& bench,
                                         const std::vector<std::unique_ptr<Library>>& libraries,
                                         std::size_t bytes);
 
@@ -61,7 +61,7 @@ std::vector<OverlapRow> measure_overlap(Meeting& meeting, Bench& bench,
 std::uint64_t count_wrong(const std::vector<OverlapRow>& rows);
 
 // One rank's part in all `sizes`, printed by rank 0; returns how many elements were wrong.
-std::uint64_t run_overlap(Meeting& meeting, const Arguments& arguments,
+std::uint64_t run_overlap(RankGroup& group, const Arguments& arguments,
                           const std::vector<std::unique_ptr<Library>>& libraries,
                           const std::vector<std::size_t>& sizes, std::ostream& table,
                           JsonLines& json);

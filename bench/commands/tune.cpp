@@ -73,7 +73,7 @@ std::size_t by_width(const Arguments& arguments) {
   return width;
 }
 
-class TuneReport : public ContestReport {
+class TuneReport : public ComparisonReport {
  public:
   TuneReport(const Arguments& arguments, std::ostream& table, JsonLines& json)
       : points_(arguments.tune.points),
@@ -81,7 +81,7 @@ class TuneReport : public ContestReport {
         json_(json),
         by_width_(by_width(arguments)) {}
 
-  void begin(const Communicator& communicator, const Distance& distance) override {
+  void begin(const Communicator& communicator, const CoreDistance& distance) override {
     transport_ = communicator.transport();
     ranks_ = communicator.size();
     table_ << fmt::format("# {}; {}\n", ranks_text(ranks_, transport_, communicator.carrier()),
@@ -90,7 +90,7 @@ class TuneReport : public ContestReport {
       table_ << "# " << warning << '\n';
   }
 
-  void add(const Contest& contest) override {
+  void add(const AlgorithmComparison& contest) override {
     const Row& fastest = contest.fastest().row;
     const Row& chosen = contest.chosen().row;
     table_ << fmt::format(" {:>14} {:>5} {:>6} {:>11} {:>{}} {:>9} {:>{}} {:>9} {:>8} {:>7}\n",
@@ -201,8 +201,8 @@ void summarize(const std::vector<nlohmann::json>& points, const Arguments& argum
 
 }  // namespace
 
-std::unique_ptr<ContestReport> make_tune_report(const Arguments& arguments, std::ostream& table,
-                                                JsonLines& json) {
+std::unique_ptr<ComparisonReport> make_tune_report(const Arguments& arguments, std::ostream& table,
+                                                   JsonLines& json) {
   return std::make_unique<TuneReport>(arguments, table, json);
 }
 

@@ -13,7 +13,7 @@
 namespace kolo::bench {
 
 struct Arguments;
-class ContestReport;
+class ComparisonReport;
 class JsonLines;
 
 struct TuneRequest {
@@ -29,7 +29,7 @@ struct TuneRequest {
 int run_tune(const Arguments& arguments, int argc, const char* const* argv);
 
 // Of rank 0 of one of its jobs.
-std::unique_ptr<ContestReport> make_tune_report(const Arguments& arguments, std::ostream& table,
-                                                JsonLines& json);
+std::unique_ptr<ComparisonReport> make_tune_report(const Arguments& arguments, std::ostream& table,
+                                                   JsonLines& json);
 
 }  // namespace kolo::bench

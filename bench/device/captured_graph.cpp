@@ -18,7 +18,7 @@ class Captured final : public Library {
       : algorithm_(request.algorithm),
         memory_(request.device),
         communicator_(connect_kolo(request)),
-        caller_(communicator_, Form::kAsync, on_stream()) {}
+        caller_(communicator_, CallForm::kAsync, on_stream()) {}
 
   std::string name() const override { return "kolo"; }
   std::string transport() const override { return std::string(communicator_->transport()); }
@@ -78,7 +78,7 @@ class Captured final : public Library {
   std::string algorithm_;
   std::shared_ptr<DeviceMemory> memory_;
   std::shared_ptr<Communicator> communicator_;
-  Caller caller_;
+  AsyncCaller caller_;
   mutable std::optional<std::string> objection_;
   std::shared_ptr<DeviceGraph> graph_;
   Problem problem_;  // of graph_, and its buffers

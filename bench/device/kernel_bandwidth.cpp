@@ -62,7 +62,7 @@ std::uint64_t count_wrong(ElementType type, const std::vector<std::byte>& found,
 
 class Round {
  public:
-  explicit Round(const KernelContest& contest)
+  explicit Round(const KernelRequest& contest)
       : contest_(contest),
         count_(contest.bytes / element_bytes(contest.type)),
         local_(numbers(contest.type, count_, 1)),
@@ -119,7 +119,7 @@ class Round {
     device::wait(stream_);
   }
 
-  KernelContest contest_;
+  KernelRequest contest_;
   std::size_t count_;
   std::vector<std::byte> local_, incoming_, result_, copied_;
   device::Buffer fresh_, mine_, theirs_, other_;
@@ -141,7 +141,7 @@ const char* to_string(KernelForm form) {
   return "unknown form";
 }
 
-KernelResult run_contest(const KernelContest& contest) {
+KernelResult measure_kernel(const KernelRequest& contest) {
   Round round(contest);
   std::vector<double> kernel_us, copy_us;
   for (int i = 0; i < kWarmUps + contest.iterations; ++i) round.run(kernel_us, copy_us);

@@ -26,7 +26,7 @@ inline constexpr KernelForm kKernelForms[] = {KernelForm::kInPlace, KernelForm::
 // "in_place", "apart", "twice".
 const char* to_string(KernelForm form);
 
-struct KernelContest {
+struct KernelRequest {
   ElementType type = ElementType::kFloat32;
   KernelForm form = KernelForm::kInPlace;
   std::size_t bytes = 0;  // of an operand
@@ -49,6 +49,6 @@ struct KernelResult {
 };
 
 // kolo::Error where the device has not the memory, or fails.
-KernelResult run_contest(const KernelContest& contest);
+KernelResult measure_kernel(const KernelRequest& contest);
 
 }  // namespace kolo::bench

@@ -59,59 +59,59 @@ Moved moved_by(const Problem& problem, int rank, int size) {
   }
 }
 
-OnDevice::OnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
-                   int size)
+LibraryOnDevice::LibraryOnDevice(std::unique_ptr<Library> library,
+                                 std::shared_ptr<DeviceMemory> memory, int rank, int size)
     : memory_(std::move(memory)),
       rank_(rank),
       size_(size),
-      twins_(memory_, Twins::Hosts::kPinned),
+      mirrors_(memory_, MirroredBuffers::Hosts::kPinned),
       library_(std::move(library)) {}
 
-std::string OnDevice::objection(const Problem& problem) const {
-  if (library_->is_elsewhere()) return "its processes have no memory of devices";
+std::string LibraryOnDevice::objection(const Problem& problem) const {
+  if (library_->runs_in_workers()) return "its processes have no memory of devices";
   return library_->objection(problem);
 }
 
-void OnDevice::place(std::span<std::byte> data, std::span<std::byte> input) {
+void LibraryOnDevice::place(std::span<std::byte> data, std::span<std::byte> input) {
   const std::array buffers{data, input};
-  twins_.place(buffers);
+  mirrors_.place(buffers);
 }
 
-void OnDevice::bring(const Problem& problem) {
-  twins_.bring(problem.count * element_bytes(problem.type));
+void LibraryOnDevice::bring(const Problem& problem) {
+  mirrors_.bring(problem.count * element_bytes(problem.type));
 }
 
-void OnDevice::fetch(const Problem& problem) {
+void LibraryOnDevice::fetch(const Problem& problem) {
   if (!library_->enqueues()) return;  // it has left its result here as well
-  twins_.fetch(problem.count * element_bytes(problem.type));
+  mirrors_.fetch(problem.count * element_bytes(problem.type));
 }
 
-void OnDevice::run(const Problem& problem, const void* in, void* out) {
+void LibraryOnDevice::run(const Problem& problem, const void* in, void* out) {
   if (!library_->enqueues()) return run_on_host(problem, in, out);
-  const void* const device_in = twins_.of(in);
-  void* const device_out = twins_.of(out);
+  const void* const device_in = mirrors_.of(in);
+  void* const device_out = mirrors_.of(out);
   const auto before = Clock::now();
   library_->run(problem, device_in, device_out);
   enqueue_us_.push_back(Microseconds(Clock::now() - before).count());
   memory_->wait();
 }
 
-void OnDevice::run_on_host(const Problem& problem, const void* in, void* out) {
+void LibraryOnDevice::run_on_host(const Problem& problem, const void* in, void* out) {
   const Moved moved = moved_by(problem, rank_, size_);
   const bool is_broadcast = problem.collective == Collective::kBroadcast;
   void* const from = is_broadcast ? out : const_cast<void*>(in);
   if (from != nullptr && moved.in_bytes > 0) {
-    memory_->copy(from, twins_.of(from), moved.in_bytes);
+    memory_->copy(from, mirrors_.of(from), moved.in_bytes);
     memory_->wait();
   }
   library_->run(problem, in, out);
   const void* const result = library_->result(problem, in, out);
   if (out == nullptr || moved.out_bytes == 0) return;
-  memory_->copy(twins_.of(out), result, moved.out_bytes);
+  memory_->copy(mirrors_.of(out), result, moved.out_bytes);
   memory_->wait();
 }
 
-std::optional<double> OnDevice::take_enqueue_us() {
+std::optional<double> LibraryOnDevice::take_enqueue_us() {
   if (enqueue_us_.empty()) return std::nullopt;
   return quantile(std::exchange(enqueue_us_, {}), 0.5);
 }

@@ -17,11 +17,11 @@
 
 namespace kolo::bench {
 
-class OnDevice final : public Library {
+class LibraryOnDevice final : public Library {
  public:
   // `rank` of `size`: whose chunk of a problem is which.
-  OnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
-           int size);
+  LibraryOnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
+                  int size);
 
   std::string name() const override { return library_->name(); }
   std::string transport() const override { return library_->transport(); }
@@ -50,7 +50,7 @@ class OnDevice final : public Library {
   std::shared_ptr<DeviceMemory> memory_;
   int rank_;
   int size_;
-  Twins twins_;
+  MirroredBuffers mirrors_;
   std::unique_ptr<Library> library_;  // ends first: its peers may have twins open
   std::vector<double> enqueue_us_;
 };

@@ -45,7 +45,7 @@ KernelForm parse_form(const std::string& name) {
   throw std::invalid_argument("--form: '" + name + "' is none of in_place, apart and twice");
 }
 
-std::string json_line(const KernelContest& contest, const KernelResult& result) {
+std::string json_line(const KernelRequest& contest, const KernelResult& result) {
   nlohmann::ordered_json line;
   line["library"] = "kolo";
   line["transport"] = "device";
@@ -66,11 +66,11 @@ std::string json_line(const KernelContest& contest, const KernelResult& result) 
   line["copy_GBps"] = result.copy_gigabytes_per_second();
   line["of_copy"] = result.kernel_gigabytes_per_second() / result.copy_gigabytes_per_second();
   line["device"] = device::description();
-  line["run"] = run_facts();
+  line["run"] = run_info();
   return line.dump();
 }
 
-std::string table_line(const KernelContest& contest, const KernelResult& result) {
+std::string table_line(const KernelRequest& contest, const KernelResult& result) {
   return fmt::format(
       "{:>12} {:>11} {:>9} {:>10.1f} {:>10.1f} {:>10.1f} {:>9.1f} {:>9.1f} {:>8.3f} {:>6}",
       format_bytes(contest.bytes), kolo::to_string(contest.type), to_string(contest.form),
@@ -80,8 +80,8 @@ std::string table_line(const KernelContest& contest, const KernelResult& result)
 }
 
 // Every size, type and form, in that order; the number of wrong elements.
-std::uint64_t measure(const std::vector<KernelContest>& contests, const std::string& json) {
-  say_what_is_there(json);
+std::uint64_t measure(const std::vector<KernelRequest>& contests, const std::string& json) {
+  warn_about_existing_rows(json);
   JsonLines lines(json);
   std::ostream& table = json == "-" ? std::cerr : std::cout;
   table << "# " << own_version() << "; " << device::description() << '\n'
@@ -89,8 +89,8 @@ std::uint64_t measure(const std::vector<KernelContest>& contests, const std::str
                        "bytes", "type", "form", "time us", "p10", "p90", "GB/s", "copy", "of copy",
                        "wrong");
   std::uint64_t wrong = 0;
-  for (const KernelContest& contest : contests) {
-    const KernelResult result = run_contest(contest);
+  for (const KernelRequest& contest : contests) {
+    const KernelResult result = measure_kernel(contest);
     table << table_line(contest, result) << std::endl;
     lines.add(json_line(contest, result));
     wrong += result.wrong;
@@ -99,12 +99,12 @@ std::uint64_t measure(const std::vector<KernelContest>& contests, const std::str
   return wrong;
 }
 
-std::vector<KernelContest> contests_of(const DeviceArguments& arguments) {
-  std::vector<KernelContest> contests;
+std::vector<KernelRequest> contests_of(const DeviceArguments& arguments) {
+  std::vector<KernelRequest> contests;
   for (const std::string& bytes : arguments.bytes) {
     for (const std::string& type : arguments.types) {
       for (const std::string& form : arguments.forms) {
-        KernelContest contest{parse_type(type), parse_form(form), parse_bytes(bytes),
+        KernelRequest contest{parse_type(type), parse_form(form), parse_bytes(bytes),
                               arguments.iterations};
         contest.bytes -= contest.bytes % element_bytes(contest.type);
         if (contest.bytes == 0) throw std::invalid_argument("--bytes: no element in " + bytes);
@@ -116,7 +116,7 @@ std::vector<KernelContest> contests_of(const DeviceArguments& arguments) {
 }
 
 int run(const DeviceArguments& arguments) {
-  const std::vector<KernelContest> contests = contests_of(arguments);
+  const std::vector<KernelRequest> contests = contests_of(arguments);
   if (!device::why_unusable().empty()) {
     std::cerr << "kolo-device-bench: no device to measure: " << device::why_unusable() << '\n';
     return kFailed;

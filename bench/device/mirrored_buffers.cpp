@@ -7,16 +7,16 @@
 
 namespace kolo::bench {
 
-Twins::Twins(std::shared_ptr<DeviceMemory> memory, Hosts hosts)
+MirroredBuffers::MirroredBuffers(std::shared_ptr<DeviceMemory> memory, Hosts hosts)
     : memory_(std::move(memory)), hosts_(hosts) {}
 
-void Twins::place(std::span<const std::span<std::byte>> hosts) {
-  twins_.resize(std::max(twins_.size(), hosts.size()));
-  for (std::size_t i = 0; i < twins_.size(); ++i)
-    place(twins_[i], i < hosts.size() ? hosts[i] : std::span<std::byte>());
+void MirroredBuffers::place(std::span<const std::span<std::byte>> hosts) {
+  mirrors_.resize(std::max(mirrors_.size(), hosts.size()));
+  for (std::size_t i = 0; i < mirrors_.size(); ++i)
+    place(mirrors_[i], i < hosts.size() ? hosts[i] : std::span<std::byte>());
 }
 
-void Twins::place(Twin& twin, std::span<std::byte> host) {
+void MirroredBuffers::place(MirroredBuffer& twin, std::span<std::byte> host) {
   if (twin.host.data() == host.data() && twin.host.size() == host.size()) return;
   twin.pinned = nullptr;
   twin.host = host;
@@ -29,26 +29,26 @@ void Twins::place(Twin& twin, std::span<std::byte> host) {
   twin.bytes = host.size();
 }
 
-void Twins::bring(std::size_t most) {
-  for (const Twin& twin : twins_) {
+void MirroredBuffers::bring(std::size_t most) {
+  for (const MirroredBuffer& twin : mirrors_) {
     const std::size_t bytes = std::min(twin.host.size(), most);
     if (bytes > 0) memory_->copy(twin.device.get(), twin.host.data(), bytes);
   }
   memory_->wait();
 }
 
-void Twins::fetch(std::size_t most) {
-  for (const Twin& twin : twins_) {
+void MirroredBuffers::fetch(std::size_t most) {
+  for (const MirroredBuffer& twin : mirrors_) {
     const std::size_t bytes = std::min(twin.host.size(), most);
     if (bytes > 0) memory_->copy(twin.host.data(), twin.device.get(), bytes);
   }
   memory_->wait();
 }
 
-Twins::Place Twins::find(const void* pointer) const {
+MirroredBuffers::Place MirroredBuffers::find(const void* pointer) const {
   const auto* const place = static_cast<const std::byte*>(pointer);
-  for (std::size_t i = 0; i < twins_.size(); ++i) {
-    const std::span<std::byte> host = twins_[i].host;
+  for (std::size_t i = 0; i < mirrors_.size(); ++i) {
+    const std::span<std::byte> host = mirrors_[i].host;
     const bool is_in = !host.empty() && place >= host.data() && place < host.data() + host.size();
     if (is_in) return {i, static_cast<std::size_t>(place - host.data())};
   }
@@ -56,10 +56,10 @@ Twins::Place Twins::find(const void* pointer) const {
   return {};
 }
 
-std::byte* Twins::of(const void* pointer) const {
+std::byte* MirroredBuffers::of(const void* pointer) const {
   if (pointer == nullptr) return nullptr;
   const Place place = find(pointer);
-  return twins_[place.buffer].device.get() + place.offset;
+  return mirrors_[place.buffer].device.get() + place.offset;
 }
 
 }  // namespace kolo::bench

@@ -15,14 +15,14 @@
 
 namespace kolo::bench {
 
-class Twins {
+class MirroredBuffers {
  public:
   enum class Hosts : std::uint8_t {
     kPlain,
     kPinned,  // as long as they are placed
   };
 
-  explicit Twins(std::shared_ptr<DeviceMemory> memory, Hosts hosts = Hosts::kPlain);
+  explicit MirroredBuffers(std::shared_ptr<DeviceMemory> memory, Hosts hosts = Hosts::kPlain);
 
   // In the place of those before, of which a twin that is long enough stays. One that is outgrown
   // is freed with all others, at the end: peers may have it open.
@@ -44,18 +44,18 @@ class Twins {
   Place find(const void* pointer) const;
 
  private:
-  struct Twin {
+  struct MirroredBuffer {
     std::span<std::byte> host;
     std::shared_ptr<void> pinned;
     std::shared_ptr<std::byte[]> device;
     std::size_t bytes = 0;  // of the device's
   };
 
-  void place(Twin& twin, std::span<std::byte> host);
+  void place(MirroredBuffer& twin, std::span<std::byte> host);
 
   std::shared_ptr<DeviceMemory> memory_;
   Hosts hosts_;
-  std::vector<Twin> twins_;
+  std::vector<MirroredBuffer> mirrors_;
   std::vector<std::shared_ptr<std::byte[]>> outgrown_;
 };
 

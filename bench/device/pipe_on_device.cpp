@@ -9,15 +9,15 @@
 namespace kolo::bench {
 
 PipeOnDevice::PipeOnDevice(std::unique_ptr<Pipe> pipe, std::shared_ptr<DeviceMemory> memory)
-    : memory_(std::move(memory)), twins_(memory_), pipe_(std::move(pipe)) {}
+    : memory_(std::move(memory)), mirrors_(memory_), pipe_(std::move(pipe)) {}
 
 std::string PipeOnDevice::objection() const {
-  if (pipe_->is_elsewhere()) return "its processes have no memory of devices";
+  if (pipe_->runs_in_workers()) return "its processes have no memory of devices";
   return pipe_->objection();
 }
 
 void PipeOnDevice::place(std::span<const std::span<std::byte>> memory) {
-  twins_.place(memory);
+  mirrors_.place(memory);
   if (pipe_->enqueues()) return;
   stages_.resize(std::max(stages_.size(), memory.size()));
   for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -31,8 +31,8 @@ void PipeOnDevice::place(std::span<const std::span<std::byte>> memory) {
 
 void PipeOnDevice::exchange(const Messages& out, const Messages& in) {
   if (!pipe_->enqueues()) return exchange_on_host(out, in);
-  const Messages device_out{twins_.of(out.first), out.bytes, out.count};
-  const Messages device_in{twins_.of(in.first), in.bytes, in.count};
+  const Messages device_out{mirrors_.of(out.first), out.bytes, out.count};
+  const Messages device_in{mirrors_.of(in.first), in.bytes, in.count};
   const auto before = Clock::now();
   pipe_->exchange(device_out, device_in);
   given_us_ += std::chrono::duration<double, std::micro>(Clock::now() - before).count();
@@ -42,18 +42,18 @@ void PipeOnDevice::exchange_on_host(const Messages& out, const Messages& in) {
   std::byte* const from = stage_of(out);
   std::byte* const into = stage_of(in);
   if (out.count > 0) {
-    memory_->copy(from, twins_.of(out.first), out.bytes * out.count);
+    memory_->copy(from, mirrors_.of(out.first), out.bytes * out.count);
     memory_->wait();
   }
   pipe_->exchange({from, out.bytes, out.count}, {into, in.bytes, in.count});
   if (in.count == 0) return;
-  memory_->copy(twins_.of(in.first), into, in.bytes * in.count);
+  memory_->copy(mirrors_.of(in.first), into, in.bytes * in.count);
   memory_->wait();
 }
 
 std::byte* PipeOnDevice::stage_of(const Messages& messages) const {
   if (messages.count == 0) return nullptr;
-  const Twins::Place place = twins_.find(messages.first);
+  const MirroredBuffers::Place place = mirrors_.find(messages.first);
   return stages_[place.buffer].pages.data() + place.offset;
 }
 

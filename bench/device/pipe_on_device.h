@@ -36,8 +36,8 @@ class PipeOnDevice final : public Pipe {
   void write_records() override { pipe_->write_records(); }
 
   void place(std::span<const std::span<std::byte>> memory) override;
-  void bring() override { twins_.bring(); }
-  void fetch() override { twins_.fetch(); }
+  void bring() override { mirrors_.bring(); }
+  void fetch() override { mirrors_.fetch(); }
   void exchange(const Messages& out, const Messages& in) override;
   void finish() override;
   std::optional<double> take_enqueue_us() override;
@@ -53,7 +53,7 @@ class PipeOnDevice final : public Pipe {
   void exchange_on_host(const Messages& out, const Messages& in);
 
   std::shared_ptr<DeviceMemory> memory_;
-  Twins twins_;
+  MirroredBuffers mirrors_;
   std::vector<Stage> stages_;
   double given_us_ = 0;  // of this sample
   std::vector<double> enqueue_us_;

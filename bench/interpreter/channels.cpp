@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-class ChannelToNowhere final : public Channel {
+class NullChannel final : public Channel {
  public:
-  explicit ChannelToNowhere(int peer) : peer_(peer) { capabilities_.can_answer = true; }
+  explicit NullChannel(int peer) : peer_(peer) { capabilities_.can_answer = true; }
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -34,7 +34,7 @@ class ChannelToNowhere final : public Channel {
 }  // namespace
 
 // Ranks enter a room together, so each needs a thread until all are in.
-Room::Room(int size) : transports_(static_cast<std::size_t>(size)) {
+InprocRanks::InprocRanks(int size) : transports_(static_cast<std::size_t>(size)) {
   const std::shared_ptr<Store> store = make_local_store();
   InprocSettings settings;
   settings.segment_bytes = kInterpreterSegment;
@@ -48,7 +48,7 @@ Room::Room(int size) : transports_(static_cast<std::size_t>(size)) {
   for (std::thread& thread : threads) thread.join();
 }
 
-std::vector<Channel*> Room::channels(int rank) {
+std::vector<Channel*> InprocRanks::channels(int rank) {
   std::vector<Channel*> all;
   for (int peer = 0; peer < static_cast<int>(transports_.size()); ++peer) {
     all.push_back(peer == rank ? nullptr : &channel(rank, peer));
@@ -56,14 +56,14 @@ std::vector<Channel*> Room::channels(int rank) {
   return all;
 }
 
-Nowhere::Nowhere(int rank, int size) {
+NullChannels::NullChannels(int rank, int size) {
   for (int peer = 0; peer < size; ++peer) {
-    owned_.push_back(peer == rank ? nullptr : std::make_unique<ChannelToNowhere>(peer));
+    owned_.push_back(peer == rank ? nullptr : std::make_unique<NullChannel>(peer));
     channels_.push_back(owned_.back().get());
   }
 }
 
-Nowhere::~Nowhere() = default;
+NullChannels::~NullChannels() = default;
 
 CallHeader sum_header(std::size_t count) {
   CallHeader header;

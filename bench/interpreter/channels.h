@@ -14,9 +14,9 @@ namespace kolo::bench {
 inline constexpr std::size_t kInterpreterSegment = 64 * 1024;
 
 // All ranks' ends of inproc.
-class Room {
+class InprocRanks {
  public:
-  explicit Room(int size);
+  explicit InprocRanks(int size);
 
   Channel& channel(int rank, int peer) {
     return transports_[static_cast<std::size_t>(rank)]->channel(peer);
@@ -29,12 +29,12 @@ class Room {
 };
 
 // Channels of rank `rank` that take no segment and bring none: enough for a plan.
-class Nowhere {
+class NullChannels {
  public:
-  Nowhere(int rank, int size);
-  ~Nowhere();
-  Nowhere(const Nowhere&) = delete;
-  Nowhere& operator=(const Nowhere&) = delete;
+  NullChannels(int rank, int size);
+  ~NullChannels();
+  NullChannels(const NullChannels&) = delete;
+  NullChannels& operator=(const NullChannels&) = delete;
 
   const std::vector<Channel*>& channels() const { return channels_; }
 

@@ -99,7 +99,7 @@ class Exchange {
  private:
   Channel& to_other(std::size_t rank) { return *channels_[rank][1 - rank]; }
 
-  Room room_{2};
+  InprocRanks room_{2};
   std::array<std::vector<Channel*>, 2> channels_{room_.channels(0), room_.channels(1)};
   std::array<Executor, 2> executors_{
       Executor(ring_all_reduce({.rank = 0, .size = 2}), channels_[0]),

@@ -16,31 +16,31 @@ constexpr std::size_t kSlices = 2;  // with three ranks and more
 // The first non-null that `attempt` returns.
 template <typename Attempt>
 auto insist(const Attempt& attempt) {
-  Spinning spinning;
+  SpinWait spinning;
   auto* got = attempt();
   for (; got == nullptr; got = attempt()) spinning.wait();
   return got;
 }
 
 void insist_send(Channel& channel, const float* from, std::size_t bytes) {
-  Spinning spinning;
+  SpinWait spinning;
   while (!channel.send({reinterpret_cast<const std::byte*>(from), bytes})) spinning.wait();
 }
 
 void insist_receive(Channel& channel, float* into, std::size_t bytes) {
-  Spinning spinning;
+  SpinWait spinning;
   while (!channel.receive({reinterpret_cast<std::byte*>(into), bytes})) spinning.wait();
 }
 
 }  // namespace
 
-void Spinning::wait() {
+void SpinWait::wait() {
   if (++spins_ > kSpins) return std::this_thread::yield();
   relax();
 }
 
 // Elements [begin, begin + length): a rank's share, or a segment of it.
-struct HandRing::Chunk {
+struct HandwrittenRing::Chunk {
   std::size_t begin = 0;
   std::size_t length = 0;
 
@@ -55,12 +55,12 @@ struct HandRing::Chunk {
   }
 };
 
-HandRing::Chunk HandRing::chunk(int steps_to_the_left, std::size_t count) const {
+HandwrittenRing::Chunk HandwrittenRing::chunk(int steps_to_the_left, std::size_t count) const {
   const int index = ((rank - steps_to_the_left) % size + size) % size;
   return {chunk_begin(count, size, index), chunk_count(count, size, index)};
 }
 
-void HandRing::all_reduce(const float* in, float* out, std::size_t count) const {
+void HandwrittenRing::all_reduce(const float* in, float* out, std::size_t count) const {
   if (size == 2) {
     const std::size_t turns = turns_of_two(count);
     for (std::size_t turn = 0; turn < turns; ++turn) turn_of_two(in, out, count, turn);
@@ -75,11 +75,12 @@ void HandRing::all_reduce(const float* in, float* out, std::size_t count) const 
 
 // --- two ranks: the other overwrites my segment with the sum; three stages, a turn apart ---
 
-std::size_t HandRing::turns_of_two(std::size_t count) const {
+std::size_t HandwrittenRing::turns_of_two(std::size_t count) const {
   return chunk(0, count).segments(segment_bytes / sizeof(float)) + 2;
 }
 
-void HandRing::turn_of_two(const float* in, float* out, std::size_t count, std::size_t turn) const {
+void HandwrittenRing::turn_of_two(const float* in, float* out, std::size_t count,
+                                  std::size_t turn) const {
   const std::size_t per_segment = segment_bytes / sizeof(float);
   if (const Chunk asked = chunk(1, count).segment(turn, per_segment); asked.length > 0) {
     std::byte* slot = insist([&] { return right->reserve(asked.bytes()); });
@@ -102,8 +103,8 @@ void HandRing::turn_of_two(const float* in, float* out, std::size_t count, std::
 
 // --- three and more: partial sums travel, then complete chunks; two slices a turn ---
 
-void HandRing::turn_of_many(const float* in, float* out, std::size_t count,
-                            std::size_t turn) const {
+void HandwrittenRing::turn_of_many(const float* in, float* out, std::size_t count,
+                                   std::size_t turn) const {
   const std::size_t per_segment = segment_bytes / sizeof(float);
   const auto each_slice = [&](int steps_to_the_left, const auto& work) {
     for (std::size_t slice = 0; slice < kSlices; ++slice) {
@@ -124,7 +125,7 @@ void HandRing::turn_of_many(const float* in, float* out, std::size_t count,
              [&](const Chunk& piece) { insist_receive(*left, out + piece.begin, piece.bytes()); });
 }
 
-void HandRing::pass_on_sum(const float* in, float* kept, const Chunk& piece) const {
+void HandwrittenRing::pass_on_sum(const float* in, float* kept, const Chunk& piece) const {
   const std::byte* partial = insist([&] { return left->view(piece.bytes()); });
   std::byte* slot = insist([&] { return right->reserve(piece.bytes()); });
   kernel(slot, kept == nullptr ? nullptr : kept + piece.begin, in + piece.begin, partial,
@@ -133,7 +134,7 @@ void HandRing::pass_on_sum(const float* in, float* kept, const Chunk& piece) con
   left->release();
 }
 
-void HandRing::pass_on(float* out, const Chunk& piece) const {
+void HandwrittenRing::pass_on(float* out, const Chunk& piece) const {
   const std::byte* complete = insist([&] { return left->view(piece.bytes()); });
   std::byte* slot = insist([&] { return right->reserve(piece.bytes()); });
   std::memcpy(slot, complete, piece.bytes());

@@ -14,7 +14,7 @@
 namespace kolo::bench {
 
 // Spins a while, then yields: there may be fewer cores than ranks.
-class Spinning {
+class SpinWait {
  public:
   void wait();
 
@@ -23,7 +23,7 @@ class Spinning {
 };
 
 // float32 sums of `count` elements in segments of `segment_bytes`.
-struct HandRing {
+struct HandwrittenRing {
   int rank = 0;
   int size = 2;
   Channel* left = nullptr;

@@ -66,7 +66,7 @@ Schedule write(const Algorithm& algorithm, int rank, int size) {
 double planning_us(const Algorithm& algorithm, int size, int repeats) {
   double longest = 0;
   for (const int rank : {0, size / 2, size - 1}) {
-    const Nowhere nowhere(rank, size);
+    const NullChannels nowhere(rank, size);
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i) {
       const auto begin = std::chrono::steady_clock::now();
@@ -81,7 +81,7 @@ double planning_us(const Algorithm& algorithm, int size, int repeats) {
 // Bytes that a started plan holds.
 std::size_t memory_of(const Algorithm& algorithm, int size, std::size_t message,
                       const InterpreterRequest& request, const Addresses& data) {
-  const Nowhere nowhere(size / 2, size);
+  const NullChannels nowhere(size / 2, size);
   const std::size_t before = request.allocated_bytes();
   const auto executor =
       std::make_unique<Executor>(write(algorithm, size / 2, size), nowhere.channels());
@@ -114,7 +114,7 @@ double median_ns(int rounds, int repeats, const std::function<void()>& work) {
 }
 
 InterpreterRow cached_row(int size, bool has_same_count, bool is_quick) {
-  const Nowhere nowhere(0, size);
+  const NullChannels nowhere(0, size);
   const std::vector<int> hosts(static_cast<std::size_t>(size), 0);
   PlanCache cache(0, nowhere.channels(), hosts);
   constexpr std::size_t kCount = 1 << 18;

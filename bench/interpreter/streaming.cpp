@@ -30,7 +30,7 @@ float given(int rank, std::size_t index) {
 // One rank: its buffers, and both ways to sum them.
 class Rank {
  public:
-  Rank(Room& room, int rank, int size, std::size_t count)
+  Rank(InprocRanks& room, int rank, int size, std::size_t count)
       : size_(size),
         in_(count),
         out_(count),
@@ -55,7 +55,7 @@ class Rank {
   bool advance() { return executor_.advance(); }
   void run_interpreted() {
     start();
-    Spinning spinning;
+    SpinWait spinning;
     for (auto moves = executor_.moves(); !advance(); moves = executor_.moves()) {
       if (executor_.moves() != moves) spinning = {};
       spinning.wait();
@@ -76,14 +76,14 @@ class Rank {
   int size_;
   std::vector<float> in_;
   std::vector<float> out_;
-  HandRing by_hand_;
+  HandwrittenRing by_hand_;
   std::vector<Channel*> channels_;
   Executor executor_;
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-Ranks make_ranks(Room& room, int size, std::size_t bytes) {
+Ranks make_ranks(InprocRanks& room, int size, std::size_t bytes) {
   Ranks ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::make_unique<Rank>(room, rank, size, bytes / sizeof(float)));
@@ -114,7 +114,7 @@ InterpreterRow row_of(const std::string& what, std::size_t bytes,
 bool is_by_hand(int round) { return round % 2 == 1; }
 
 InterpreterRow in_threads(int size, std::size_t bytes, int rounds) {
-  Room room(size);
+  InprocRanks room(size);
   const Ranks ranks = make_ranks(room, size, bytes);
   std::vector<int> round(static_cast<std::size_t>(size), -1);
   const std::vector<double> times =
@@ -134,7 +134,7 @@ InterpreterRow in_threads(int size, std::size_t bytes, int rounds) {
 }
 
 InterpreterRow in_one_thread(std::size_t bytes, int rounds) {
-  Room room(2);
+  InprocRanks room(2);
   const Ranks ranks = make_ranks(room, 2, bytes);
   int round = -1;
   const auto by_hand = [&] {

@@ -85,7 +85,7 @@ class Ends {
 };
 
 Limit limit_of(std::string what, std::string how, std::size_t bytes, int operations,
-               const std::vector<double>& rounds, const Distance& distance) {
+               const std::vector<double>& rounds, const CoreDistance& distance) {
   std::vector<double> times = rounds;
   for (double& time : times) time /= operations;
   Limit limit{std::move(what), std::move(how), bytes, quantiles(times), 0, distance};
@@ -104,7 +104,7 @@ Limit round_trip(const std::string& name, Ends& ends, double seconds) {
                         if (rank == 1) ends[rank].exchange(word, {});
                       }
                     }};
-  Distance distance;
+  CoreDistance distance;
   distance.add(cache_line_round_trip());
   const auto times = time_for(kRanks, seconds, round);
   distance.add(cache_line_round_trip());
@@ -123,7 +123,7 @@ Limit stream(const std::string& name, Ends& ends, double seconds) {
         ends[rank].exchange(rank == 0 ? window : Messages{}, rank == 1 ? window : Messages{});
         ends[rank].exchange(rank == 1 ? word : Messages{}, rank == 0 ? word : Messages{});
       }};
-  Distance distance;
+  CoreDistance distance;
   distance.add(cache_line_round_trip());
   const auto times = time_for(kRanks, seconds, round);
   distance.add(cache_line_round_trip());

@@ -7,10 +7,11 @@
 
 namespace kolo::bench {
 
-class Floats {
+class FloatBuffer {
  public:
-  Floats() = default;
-  Floats(std::size_t count, Pages pages) : buffer_(count * sizeof(float), pages), count_(count) {}
+  FloatBuffer() = default;
+  FloatBuffer(std::size_t count, Pages pages)
+      : buffer_(count * sizeof(float), pages), count_(count) {}
 
   float* data() { return reinterpret_cast<float*>(buffer_.data()); }
   const float* data() const { return reinterpret_cast<const float*>(buffer_.data()); }

@@ -38,7 +38,7 @@ bool has_floor(const FloorRequest& request) {
 }
 
 Row shared_memory_floor(const FloorRequest& request, double seconds) {
-  if (request.ranks > 2) return passes_floor(request, seconds);
+  if (request.ranks > 2) return memory_traffic_floor(request, seconds);
   if (request.collective != Collective::kAllReduce) return one_hop_floor(request, seconds);
   if (request.is_mapped) return mapped_all_reduce_floor(request, seconds);
   if (request.bytes > kLineBytes) return all_reduce_floor(request, seconds);

@@ -22,7 +22,7 @@ constexpr int kMoreRanks = 4;  // of which bounds are shown
 // What the machine can do at best is nearly the same each time.
 constexpr double kUneven = 3;
 
-Distance with_judgement(Distance distance, const Quantiles& time_us) {
+CoreDistance with_judgement(CoreDistance distance, const Quantiles& time_us) {
   if (time_us.median > kUneven * time_us.p10) distance.disturb();
   return distance;
 }
@@ -61,7 +61,7 @@ class LimitReport {
     line["cache_line_us"] = limit.distance.cache_line_us();
     line["cache_line_probes_us"] = limit.distance.probes_us();
     line["regime"] = limit.distance.regime();
-    line["run"] = run_facts();
+    line["run"] = run_info();
     json_.add(line.dump());
   }
 
@@ -91,7 +91,7 @@ class LimitReport {
 
 std::optional<Limit> line_limit() {
   std::vector<double> times;
-  Distance distance;
+  CoreDistance distance;
   for (int i = 0; i < kLineRepeats; ++i) {
     const double took = cache_line_round_trip();
     if (took <= 0) continue;

@@ -39,7 +39,7 @@ struct Limit {
   std::size_t bytes = 0;
   Quantiles time_us;
   double gigabytes_per_second = 0;  // 0 where only time matters
-  Distance distance = {};           // how far apart the cores were then
+  CoreDistance distance = {};       // how far apart the cores were then
 };
 
 std::vector<Limit> memory_limits(bool is_quick);
@@ -91,7 +91,7 @@ MessagesFloor tcp_latency_floor(const MessagesRequest& request, double seconds);
 Row all_reduce_floor(const FloorRequest& request, double seconds);
 Row mapped_all_reduce_floor(const FloorRequest& request, double seconds);
 Row one_hop_floor(const FloorRequest& request, double seconds);
-Row passes_floor(const FloorRequest& request, double seconds);
+Row memory_traffic_floor(const FloorRequest& request, double seconds);
 
 // A floor's row, of rounds for about that many seconds, with probes before and after them.
 Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm,

@@ -51,7 +51,7 @@ Limit measure(const Level& level, int cores, const char* variant, const Sweep& s
                       for (std::size_t i = 0; i < sweeps; ++i)
                         sweep(buffers[static_cast<std::size_t>(thread)].data(), count);
                     }};
-  Distance distance;
+  CoreDistance distance;
   distance.add(cache_line_round_trip());
   std::vector<double> times = time_for(cores, kSecondsEach, round);
   distance.add(cache_line_round_trip());

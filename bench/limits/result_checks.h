@@ -8,10 +8,10 @@
 
 namespace kolo::bench {
 
-class Checks {
+class ResultChecks {
  public:
-  Checks() = default;
-  explicit Checks(int contributions) { pattern_.contributions = contributions; }
+  ResultChecks() = default;
+  explicit ResultChecks(int contributions) { pattern_.contributions = contributions; }
 
   // Counts what was wrong in the round that is over, if there was one, and begins the next.
   template <typename Count>

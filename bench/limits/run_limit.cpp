@@ -65,9 +65,9 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
 
 // Says in the store, as long as it lives, that this process is not stopped: the floor of a large
 // size takes longer than the others wait. So seldom that it costs the floor nothing.
-class Heart {
+class Heartbeat {
  public:
-  Heart(Store& store, std::chrono::milliseconds every)
+  Heartbeat(Store& store, std::chrono::milliseconds every)
       : thread_([&store, every](const std::stop_token& stop) { beat(store, every, stop); }) {}
 
  private:
@@ -143,7 +143,7 @@ std::optional<double> RunLimit::in_turn(
     wait_for_rank_0(key);
     return std::nullopt;
   }
-  const Heart heart(*store_, arguments_.timeout / kBeats);
+  const Heartbeat heart(*store_, arguments_.timeout / kBeats);
   std::optional<double> found;
   try {
     found = measure(seconds());

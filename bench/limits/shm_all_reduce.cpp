@@ -41,7 +41,7 @@ class Buffers {
  public:
   explicit Buffers(const FloorRequest& request)
       : half_(request.bytes / 2 / sizeof(float)),
-        buffers_{Floats(2 * half_, request.pages), Floats(2 * half_, request.pages)} {}
+        buffers_{FloatBuffer(2 * half_, request.pages), FloatBuffer(2 * half_, request.pages)} {}
 
   void prepare(int rank) {
     auto& buffer = buffers_[rank];
@@ -58,10 +58,10 @@ class Buffers {
 
  protected:
   std::size_t half_;
-  Floats buffers_[2];
+  FloatBuffer buffers_[2];
 
  private:
-  Checks checks_[2] = {Checks(2), Checks(2)};
+  ResultChecks checks_[2] = {ResultChecks(2), ResultChecks(2)};
 };
 
 class Floor : public Buffers {

@@ -29,14 +29,14 @@ bool is_whole(Collective collective) {
          collective == Collective::kReduce || is_scan(collective);
 }
 
-class Passes {
+class MemoryTraffic {
  public:
-  Passes(const FloorRequest& request, int threads)
+  MemoryTraffic(const FloorRequest& request, int threads)
       : collective_(request.collective),
         ranks_(request.ranks),
         threads_(threads),
         count_(request.bytes / sizeof(float)),
-        checks_(static_cast<std::size_t>(threads), Checks(request.ranks)) {
+        checks_(static_cast<std::size_t>(threads), ResultChecks(request.ranks)) {
     for (int rank = 0; rank < ranks_; ++rank) {
       data_.emplace_back(count_, request.pages);
       if (collective_ == Collective::kAllToAll) results_.emplace_back(count_, request.pages);
@@ -44,7 +44,7 @@ class Passes {
   }
 
   void prepare(int thread) {
-    Checks& checks = checks_[static_cast<std::size_t>(thread)];
+    ResultChecks& checks = checks_[static_cast<std::size_t>(thread)];
     checks.next([&](const Pattern& pattern) { return count_wrong(thread, pattern); });
     for (int rank = 0; rank < ranks_; ++rank) give(rank, thread, checks.pattern());
   }
@@ -76,7 +76,7 @@ class Passes {
     std::size_t end = 0;
   };
 
-  static float* of(std::vector<Floats>& all, int rank) {
+  static float* of(std::vector<FloatBuffer>& all, int rank) {
     return all[static_cast<std::size_t>(rank)].data();
   }
 
@@ -216,16 +216,16 @@ class Passes {
   int ranks_;
   int threads_;
   std::size_t count_;
-  std::vector<Floats> data_;
-  std::vector<Floats> results_;  // of an all-to-all
-  std::vector<Checks> checks_;   // by thread
+  std::vector<FloatBuffer> data_;
+  std::vector<FloatBuffer> results_;  // of an all-to-all
+  std::vector<ResultChecks> checks_;  // by thread
 };
 
 }  // namespace
 
-Row passes_floor(const FloorRequest& request, double seconds) {
+Row memory_traffic_floor(const FloorRequest& request, double seconds) {
   const int threads = std::min(request.ranks, static_cast<int>(available_cores().size()));
-  Passes passes(request, threads);
+  MemoryTraffic passes(request, threads);
   const Round round{[&](int thread) { passes.prepare(thread); },
                     [&](int thread) { passes.work(thread); }};
   Row row = floor_row(request, "shm", "each byte once", threads, seconds, round);

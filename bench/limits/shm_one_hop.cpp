@@ -49,9 +49,9 @@ class Pair {
  public:
   explicit Pair(const FloorRequest& request)
       : collective_(request.collective), count_(request.bytes / sizeof(float)), half_(count_ / 2) {
-    for (auto& data : data_) data = Floats(count_, request.pages);
+    for (auto& data : data_) data = FloatBuffer(count_, request.pages);
     if (collective_ == Collective::kAllToAll) {
-      for (auto& data : results_) data = Floats(count_, request.pages);
+      for (auto& data : results_) data = FloatBuffer(count_, request.pages);
     }
   }
 
@@ -235,9 +235,9 @@ class Pair {
   Collective collective_;
   std::size_t count_;
   std::size_t half_;
-  Floats data_[2];
-  Floats results_[2];  // of an all-to-all
-  Checks checks_[2] = {Checks(2), Checks(2)};
+  FloatBuffer data_[2];
+  FloatBuffer results_[2];  // of an all-to-all
+  ResultChecks checks_[2] = {ResultChecks(2), ResultChecks(2)};
   Flag rounds_[2];
   Side sides_[2];
 };

@@ -348,7 +348,7 @@ MessagesFloor tcp_latency_floor(const MessagesRequest& request, double seconds) 
 std::vector<Limit> tcp_round_trips() {
   PingPong game("", 8, kRoundTrips);
   const Round round{{}, [&](int side) { game.run(side); }};
-  Distance distance;
+  CoreDistance distance;
   distance.add(cache_line_round_trip());
   std::vector<double> times = time_together(2, 100, round);
   distance.add(cache_line_round_trip());

@@ -24,7 +24,7 @@ void require(std::size_t bytes) {
   try {
     posix::require_memory(bytes, "of a buffer");
   } catch (const Error& error) {
-    throw NoMemory(error.what());
+    throw OutOfMemory(error.what());
   }
 }
 
@@ -38,8 +38,9 @@ Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kP
   } else {
     data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes_));
     if (data_ == nullptr) {
-      throw NoMemory(fmt::format("there is no memory for {} bytes of a buffer: {} (see ulimit -v)",
-                                 bytes_, posix::error_text(ENOMEM)));
+      throw OutOfMemory(
+          fmt::format("there is no memory for {} bytes of a buffer: {} (see ulimit -v)", bytes_,
+                      posix::error_text(ENOMEM)));
     }
   }
   std::memset(data_, 0, bytes_);

@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kLongestProbe{2};
 struct TooLong {};
 
 template <typename Is>
-void wait_until(const Line& line, const Is& is_right, const Patience& patience) {
+void wait_until(const Line& line, const Is& is_right, const WaitCallback& patience) {
   // No pause: it is longer than the round trip.
   for (int spin = 0; !is_right(line.value.load(std::memory_order_acquire)); ++spin) {
     if (spin <= kSpins) continue;
@@ -39,13 +39,14 @@ void wait_until(const Line& line, const Is& is_right, const Patience& patience) 
   }
 }
 
-void wait_for(const Line& line, std::uint32_t value, const Patience& patience) {
+void wait_for(const Line& line, std::uint32_t value, const WaitCallback& patience) {
   wait_until(
       line, [value](std::uint32_t there) { return there == value; }, patience);
 }
 
 // Whether there is another game: what the first side wants, known to both.
-bool goes_on(Line& to_second, Line& to_first, int side, bool is_wanted, const Patience& patience) {
+bool goes_on(Line& to_second, Line& to_first, int side, bool is_wanted,
+             const WaitCallback& patience) {
   if (side == 0) {
     const std::uint32_t word = is_wanted ? kOn : kOver;
     to_second.value.store(word, std::memory_order_release);
@@ -66,7 +67,7 @@ bool goes_on(Line& to_second, Line& to_first, int side, bool is_wanted, const Pa
 }  // namespace
 
 double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds,
-                 const Patience& patience) {
+                 const WaitCallback& patience) {
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint32_t i = 1; i <= rounds; ++i) {
     if (side == 0) {
@@ -88,7 +89,7 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
   return took.count() / rounds;
 }
 
-double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience) {
+double quickest_ping_pong(Line& to_second, Line& to_first, int side, const WaitCallback& patience) {
   const auto begin = std::chrono::steady_clock::now();
   double best = ping_pong(to_second, to_first, side, kTrialRounds, patience);
   for (int game = 0; game < kGames; ++game) {
@@ -105,7 +106,7 @@ double cache_line_round_trip() {
   Line lines[2];
   double took = 0;
   const auto deadline = std::chrono::steady_clock::now() + kLongestProbe;
-  const Patience patience = [deadline] {
+  const WaitCallback patience = [deadline] {
     if (std::chrono::steady_clock::now() > deadline) throw TooLong();
   };
   const auto play = [&](int side) {
@@ -132,20 +133,20 @@ const char* regime(double cache_line_us) {
   return cache_line_us < kNearLimitUs ? "near" : "far";
 }
 
-void Distance::add(double cache_line_us) {
+void CoreDistance::add(double cache_line_us) {
   if (cache_line_us > 0) probes_us_.push_back(cache_line_us);
 }
 
-void Distance::add(const Distance& other) {
+void CoreDistance::add(const CoreDistance& other) {
   probes_us_.insert(probes_us_.end(), other.probes_us_.begin(), other.probes_us_.end());
   is_disturbed_ = is_disturbed_ || other.is_disturbed_;
 }
 
-double Distance::cache_line_us() const {
+double CoreDistance::cache_line_us() const {
   return probes_us_.empty() ? 0 : quantile(probes_us_, 0.5);
 }
 
-const char* Distance::regime() const {
+const char* CoreDistance::regime() const {
   if (is_disturbed_) return "disturbed";
   if (probes_us_.empty()) return bench::regime(0);
   const auto [shortest, longest] = std::ranges::minmax(probes_us_);

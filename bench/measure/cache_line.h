@@ -17,17 +17,18 @@ struct alignas(64) Line {
 
 // Called now and then by a side that has waited for long; throws to leave the game. Empty: it waits
 // for ever.
-using Patience = std::function<void()>;
+using WaitCallback = std::function<void()>;
 
 // One side of `rounds` round trips between two threads; both call it at once, with the same lines,
 // as side 0 and 1. Both lines are 0 before and afterwards. The time of one round trip in
 // microseconds.
 double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds,
-                 const Patience& patience = {});
+                 const WaitCallback& patience = {});
 
 // The quickest of several short games: one that was interrupted says nothing about distance. Where
 // others keep the cores so busy that a few rounds take milliseconds there is no more than those.
-double quickest_ping_pong(Line& to_second, Line& to_first, int side, const Patience& patience = {});
+double quickest_ping_pong(Line& to_second, Line& to_first, int side,
+                          const WaitCallback& patience = {});
 
 // The same by two threads of its own, bound to the first two cores of this process; 0 where there
 // is only one, or where others keep them so busy that it takes more than 2 s. std::system_error
@@ -41,11 +42,11 @@ bool is_disturbed(double cache_line_us);
 
 // How far apart the cores were in the course of a measurement: a probe before it, one after it, and
 // as many between. What is measured while they move belongs to no regime.
-class Distance {
+class CoreDistance {
  public:
   // 0, where there was nothing to measure, counts as no probe.
   void add(double cache_line_us);
-  void add(const Distance& other);
+  void add(const CoreDistance& other);
   // What was measured meanwhile says that others had the cores.
   void disturb() { is_disturbed_ = true; }
 

@@ -49,15 +49,15 @@ Work issue(Communicator& communicator, const Problem& problem, const void* in, v
 
 }  // namespace
 
-std::string_view to_string(Form form) {
+std::string_view to_string(CallForm form) {
   switch (form) {
-    case Form::kBlocking:
+    case CallForm::kBlocking:
       return "blocking";
-    case Form::kAsync:
+    case CallForm::kAsync:
       return "async";
-    case Form::kPersistent:
+    case CallForm::kPersistent:
       return "persistent";
-    case Form::kCaptured:
+    case CallForm::kCaptured:
       return "captured";
   }
   return "?";
@@ -70,12 +70,13 @@ ServerPlan server_plan(const Problem& problem) {
   return result;
 }
 
-Caller::Caller(std::shared_ptr<Communicator> communicator, Form form, const CallOptions& call)
+AsyncCaller::AsyncCaller(std::shared_ptr<Communicator> communicator, CallForm form,
+                         const CallOptions& call)
     : communicator_(std::move(communicator)), call_(call) {
-  call_.is_persistent = form == Form::kPersistent;
+  call_.is_persistent = form == CallForm::kPersistent;
 }
 
-Work Caller::begin(const Problem& problem, const void* in, void* out) {
+Work AsyncCaller::begin(const Problem& problem, const void* in, void* out) {
   if (!call_.is_persistent) return issue(*communicator_, problem, in, out, call_);
   if (!planned_.is_valid() || problem != problem_ || in != in_ || out != out_) {
     planned_ = issue(*communicator_, problem, in, out, call_);

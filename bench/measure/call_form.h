@@ -15,20 +15,21 @@
 
 namespace kolo::bench {
 
-std::string_view to_string(Form form);
+std::string_view to_string(CallForm form);
 
 // Which --form can ask for.
-inline constexpr Form kForms[] = {Form::kBlocking, Form::kAsync, Form::kPersistent};
+inline constexpr CallForm kCallForms[] = {CallForm::kBlocking, CallForm::kAsync,
+                                          CallForm::kPersistent};
 
 // Who serves in a push or a pull.
 ServerPlan server_plan(const Problem& problem);
 
 // One who calls without waiting. A persistent operation is planned when problem or buffers are new.
 // Threading: as the communicator's; one thread at a time.
-class Caller {
+class AsyncCaller {
  public:
   // `form`: all but kPersistent count as kAsync.
-  Caller(std::shared_ptr<Communicator> communicator, Form form, const CallOptions& call);
+  AsyncCaller(std::shared_ptr<Communicator> communicator, CallForm form, const CallOptions& call);
 
   // The operation is in flight when it returns.
   Work begin(const Problem& problem, const void* in, void* out);

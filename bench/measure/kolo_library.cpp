@@ -38,7 +38,7 @@ class Kolo : public Library {
 
   // On a stream an asynchronous one is given there, and not waited for: the stream is.
   void run(const Problem& problem, const void* in, void* out) override {
-    if (form_ == Form::kBlocking) return run_blocking(problem, in, out);
+    if (form_ == CallForm::kBlocking) return run_blocking(problem, in, out);
     if (given_.is_valid()) given_.wait();
     given_ = caller_.begin(problem, in, out);
     if (!enqueues()) std::exchange(given_, {}).wait();
@@ -92,9 +92,9 @@ class Kolo : public Library {
 
   std::string algorithm_;
   std::shared_ptr<Communicator> communicator_;
-  Form form_;
+  CallForm form_;
   CallOptions call_;
-  Caller caller_;
+  AsyncCaller caller_;
   Work given_;  // to the stream, last
 };
 

@@ -34,15 +34,15 @@ struct Problem {
 };
 
 // How kolo is called: see forms.h.
-enum class Form : std::uint8_t { kBlocking, kAsync, kPersistent, kCaptured };
+enum class CallForm : std::uint8_t { kBlocking, kAsync, kPersistent, kCaptured };
 
 // The rank that gives or gets all, where there is one.
 inline constexpr int kRoot = 0;
 
 class Buffer;
 class DeviceMemory;
-struct Turn;
-struct TurnResult;
+struct PassRequest;
+struct PassResult;
 
 class Library {
  public:
@@ -71,11 +71,11 @@ class Library {
   }
 
   // Whether it lives in processes of its own, one for each rank, which play whole turns (player.h)
-  // by themselves while the ranks sleep: for those libraries play() is called, and never run().
-  virtual bool is_elsewhere() const { return false; }
+  // by themselves while the ranks sleep: for those libraries run_pass() is called, and never run().
+  virtual bool runs_in_workers() const { return false; }
 
   // The buffers are shared pages (buffer.h). Throws where a process is lost.
-  virtual TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
+  virtual PassResult run_pass(const PassRequest& turn, const Buffer& data, const Buffer& input);
 
   // What to know before its rows are read, a line above the table; empty where there is nothing.
   virtual std::string caution() const { return {}; }
@@ -120,7 +120,7 @@ struct LibraryRequest {
   std::size_t segment_bytes = 0;  // 0: the library's choice
   std::chrono::milliseconds timeout{60'000};
   Reproducibility reproducibility = Reproducibility::kFast;  // kolo's
-  Form form = Form::kBlocking;                               // kolo's
+  CallForm form = CallForm::kBlocking;                       // kolo's
   bool has_progress_thread = false;                          // kolo's
   bool is_profiled = false;                                  // kolo's
   std::shared_ptr<DeviceMemory> device = {};  // where buffers are; null: the host's memory

@@ -26,12 +26,12 @@ std::optional<double> bus_bandwidth(const Row& row) {
   return *algbw * bus_factor(row.problem.collective, row.ranks, row.problem.servers);
 }
 
-Bench::Bench(Meeting& meeting, const Arguments& arguments, Pages pages)
-    : meeting_(meeting), arguments_(arguments) {
+Bench::Bench(RankGroup& group, const Arguments& arguments, Pages pages)
+    : group_(group), arguments_(arguments) {
   const Problem& problem = arguments.problem;
   const bool has_data = problem.collective != Collective::kBarrier;
   const std::size_t rounding_up =
-      static_cast<std::size_t>(meeting.size()) * element_bytes(problem.type);
+      static_cast<std::size_t>(group.size()) * element_bytes(problem.type);
   const std::size_t bytes = has_data ? arguments.max_bytes + rounding_up : 0;
   data_ = Buffer(bytes, pages);
   if (!problem.is_in_place) input_ = Buffer(bytes, pages);
@@ -52,34 +52,34 @@ std::optional<double> credible_limit(const std::vector<double>& limits_us, doubl
 
 std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::size_t bytes,
                                 RunLimit* limit) {
-  Turn turn;
+  PassRequest turn;
   turn.problem = arguments_.problem;
   turn.problem.count = bytes / element_bytes(turn.problem.type);
   turn.is_checked = arguments_.is_checked;
   turn.seconds = arguments_.seconds / arguments_.passes;
   const std::size_t limits_seat = libraries.size();
-  Regimes regimes(libraries.size() + (limit != nullptr ? 1 : 0), arguments_.iterations > 0);
+  PassFilter regimes(libraries.size() + (limit != nullptr ? 1 : 0), arguments_.iterations > 0);
   const auto end_turn = [&](std::size_t player) {
     regimes.took(player);
     const bool is_last = player + 1 == libraries.size();
-    if (is_last || !regimes.keeps_all()) regimes.probe(meeting_.cache_line_round_trip());
+    if (is_last || !regimes.keeps_all()) regimes.probe(group_.cache_line_round_trip());
   };
   std::vector<std::optional<double>> limit_turns_us;
   std::vector<Played> played(libraries.size());
-  regimes.probe(meeting_.cache_line_round_trip());
+  regimes.probe(group_.cache_line_round_trip());
   for (int pass = 0; regimes.goes_on(pass, arguments_.passes); ++pass) {
     if (limit != nullptr) {
       limit_turns_us.push_back(limit->measure(bytes));
       end_turn(limits_seat);
     }
     for (std::size_t i = 0; i < libraries.size(); ++i) {
-      play(*libraries[i], turn, pass, played[i]);
+      run_pass(*libraries[i], turn, pass, played[i]);
       end_turn(i);
     }
   }
   std::vector<Row> rows;
   for (std::size_t i = 0; i < libraries.size(); ++i) {
-    const Counted counted = regimes.count(i, played[i].turns_us);
+    const SelectedPasses counted = regimes.count(i, played[i].turns_us);
     rows.push_back(row_of(*libraries[i], turn.problem, bytes, played[i], counted));
     rows.back().distance = regimes.distance();
   }
@@ -89,7 +89,7 @@ std::vector<Row> Bench::measure(const std::vector<Library*>& libraries, std::siz
 }
 
 Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, const Played& played,
-                  const Counted& counted) const {
+                  const SelectedPasses& counted) const {
   Row row;
   row.library = library.name();
   row.version = library.version();
@@ -98,7 +98,7 @@ Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, c
   row.algorithm = library.algorithm(problem);
   row.collective = arguments_.command;
   row.problem = problem;
-  row.ranks = meeting_.size();
+  row.ranks = group_.size();
   row.bytes = bytes;
   row.iterations = counted.times_us.size();
   row.left_out = counted.left_out;
@@ -118,7 +118,7 @@ Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, c
 }
 
 // A library's first pass says how many iterations the later ones shall have.
-void Bench::play(Library& library, Turn turn, int pass, Played& played) {
+void Bench::run_pass(Library& library, PassRequest turn, int pass, Played& played) {
   const auto passes = static_cast<std::size_t>(arguments_.passes);
   const auto asked = static_cast<std::size_t>(arguments_.iterations);
   turn.iterations = asked > 0 ? std::max<std::size_t>(1, asked / passes) : played.per_pass;
@@ -135,9 +135,9 @@ void Bench::play(Library& library, Turn turn, int pass, Played& played) {
     input = allocated_input_.get();
   }
   library.place({data, data_.bytes()}, {input, input_.bytes()});
-  Player player(meeting_, data, input);
-  const TurnResult result =
-      library.is_elsewhere() ? library.play(turn, data_, input_) : player.play(library, turn);
+  PassRunner player(group_, data, input);
+  const PassResult result = library.runs_in_workers() ? library.run_pass(turn, data_, input_)
+                                                      : player.run_pass(library, turn);
   if (pass == 0) played.first_us = result.first_us;
   played.per_pass = result.times_us.size();
   played.turns_us.push_back(result.times_us);

@@ -21,7 +21,7 @@
 namespace kolo::bench {
 
 class RunLimit;
-struct Counted;
+struct SelectedPasses;
 
 // One library at one size.
 struct Row {
@@ -38,13 +38,13 @@ struct Row {
   std::size_t left_out = 0;
   Quantiles time_us;
   std::optional<std::uint64_t> wrong;  // elements, over all iterations and ranks; none: not checked
-  Distance distance = {};              // how far apart the cores were, round turns that count
+  CoreDistance distance = {};          // how far apart the cores were, round turns that count
   std::vector<double> pass_us = {};    // the medians of these turns
   double first_us = 0;                 // the first call of that size, with all that it prepares
   std::optional<double> limit_us = {};  // what the machine takes at least; none: not known
   std::string version = {};             // of the library; empty: unknown
   std::string peer = {};                // as --against named it, "gloo:bcube"; empty: kolo itself
-  Form form = Form::kBlocking;          // of kolo's calls
+  CallForm form = CallForm::kBlocking;  // of kolo's calls
   bool is_memory_its_own = false;       // of kolo's buffers: Communicator::allocate
   std::string device = {};              // whose memory the buffers are; empty: the host's
   // What the call took that gave the work to the device's stream, on rank 0; none: nothing did.
@@ -71,9 +71,9 @@ std::optional<double> credible_limit(const std::vector<double>& limits_us, doubl
 
 class Bench {
  public:
-  // Collective over the meeting's ranks, as are its calls. The meeting and the arguments must
+  // Collective over the group's ranks, as are its calls. The group and the arguments must
   // outlive it.
-  Bench(Meeting& meeting, const Arguments& arguments, Pages pages = Pages::kOwn);
+  Bench(RankGroup& group, const Arguments& arguments, Pages pages = Pages::kOwn);
 
   // The same rows on every rank, one per library, in their order; `bytes` is a multiple of
   // granule_of (arguments.h). With `limit` the machine's limit
@@ -91,11 +91,11 @@ class Bench {
     std::uint64_t wrong = 0;
   };
 
-  void play(Library& library, Turn turn, int pass, Played& played);
+  void run_pass(Library& library, PassRequest turn, int pass, Played& played);
   Row row_of(Library& library, const Problem& problem, std::size_t bytes, const Played& played,
-             const Counted& counted) const;
+             const SelectedPasses& counted) const;
 
-  Meeting& meeting_;
+  RankGroup& group_;
   const Arguments& arguments_;
   std::uint32_t iteration_ = 0;
   Buffer data_;   // the result, and in place the input

@@ -8,10 +8,12 @@
 
 namespace kolo::bench {
 
-class NoMemory : public std::bad_alloc {
+class OutOfMemory : public std::bad_alloc {
  public:
   // Copies what fits, as there is no memory.
-  explicit NoMemory(std::string_view text) noexcept { text.copy(text_.data(), text_.size() - 1); }
+  explicit OutOfMemory(std::string_view text) noexcept {
+    text.copy(text_.data(), text_.size() - 1);
+  }
 
   const char* what() const noexcept override { return text_.data(); }
 

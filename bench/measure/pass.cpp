@@ -5,7 +5,7 @@
 #include "bench/measure/json_fields.h"
 
 namespace kolo::bench {
-std::string to_text(const Turn& turn) {
+std::string to_text(const PassRequest& turn) {
   return nlohmann::json{{"collective", static_cast<int>(turn.problem.collective)},
                         {"type", static_cast<int>(turn.problem.type)},
                         {"op", static_cast<int>(turn.problem.op)},
@@ -21,7 +21,7 @@ std::string to_text(const Turn& turn) {
       .dump();
 }
 
-std::string to_text(const TurnResult& result) {
+std::string to_text(const PassResult& result) {
   return nlohmann::json{{"first_us", result.first_us},
                         {"times_us", result.times_us},
                         {"wrong", result.wrong},
@@ -29,9 +29,9 @@ std::string to_text(const TurnResult& result) {
       .dump();
 }
 
-Turn parse_turn(const std::string& text) {
-  return read_json<Turn>(text, "turn of a benchmark", [](const nlohmann::json& read) {
-    Turn turn;
+PassRequest parse_pass_request(const std::string& text) {
+  return read_json<PassRequest>(text, "turn of a benchmark", [](const nlohmann::json& read) {
+    PassRequest turn;
     turn.problem.collective = enumerator(read, "collective", Collective::kMessage);
     turn.problem.type = enumerator(read, "type", ElementType::kUint64);
     turn.problem.op = enumerator(read, "op", ReduceOp::kUser);
@@ -48,9 +48,9 @@ Turn parse_turn(const std::string& text) {
   });
 }
 
-TurnResult parse_turn_result(const std::string& text) {
-  return read_json<TurnResult>(text, "result of a turn", [](const nlohmann::json& read) {
-    TurnResult result;
+PassResult parse_pass_result(const std::string& text) {
+  return read_json<PassResult>(text, "result of a turn", [](const nlohmann::json& read) {
+    PassResult result;
     result.first_us = duration(read.at("first_us"));
     result.times_us = durations(read.at("times_us"));
     result.wrong = whole<std::uint64_t>(read, "wrong");

@@ -11,7 +11,7 @@
 
 namespace kolo::bench {
 
-struct Turn {
+struct PassRequest {
   Problem problem;
   int warmup = 1;              // iterations that do not count; one at least where `iterations` is 0
   std::size_t iterations = 0;  // that count; 0: as many as fit into `seconds`
@@ -21,18 +21,18 @@ struct Turn {
   std::uint32_t iteration = 0;  // of the whole run, so far: no two fill the buffers alike
 };
 
-struct TurnResult {
+struct PassResult {
   double first_us = 0;           // its first iteration, warm-up included
   std::vector<double> times_us;  // of those that count, the longest over the ranks
   std::uint64_t wrong = 0;       // elements, over all ranks and iterations
   std::uint32_t iteration = 0;   // of the whole run, afterwards
 };
 
-std::string to_text(const Turn& turn);
-std::string to_text(const TurnResult& result);
+std::string to_text(const PassRequest& turn);
+std::string to_text(const PassResult& result);
 
 // Of a text that to_text did not write: std::invalid_argument.
-Turn parse_turn(const std::string& text);
-TurnResult parse_turn_result(const std::string& text);
+PassRequest parse_pass_request(const std::string& text);
+PassResult parse_pass_result(const std::string& text);
 
 }  // namespace kolo::bench

@@ -6,26 +6,26 @@
 
 namespace kolo::bench {
 
-void Regimes::probe(double cache_line_us) { probes_us_.push_back(cache_line_us); }
+void PassFilter::probe(double cache_line_us) { probes_us_.push_back(cache_line_us); }
 
-void Regimes::took(std::size_t player) { turns_.push_back({player, probes_us_.size() - 1}); }
+void PassFilter::took(std::size_t player) { turns_.push_back({player, probes_us_.size() - 1}); }
 
-std::string_view Regimes::regime_of(const Taken& turn) const {
-  Distance around;
+std::string_view PassFilter::regime_of(const Taken& turn) const {
+  CoreDistance around;
   around.add(probes_us_[turn.probe]);
   around.add(probes_us_[turn.probe + 1]);
   return around.regime();
 }
 
-std::size_t Regimes::coverage(std::string_view regime) const {
-  std::vector<std::size_t> turns(players_);
+std::size_t PassFilter::coverage(std::string_view regime) const {
+  std::vector<std::size_t> turns(libraries_);
   for (const Taken& turn : turns_) {
     if (regime_of(turn) == regime) ++turns[turn.player];
   }
   return turns.empty() ? 0 : std::ranges::min(turns);
 }
 
-std::string_view Regimes::chosen() const {
+std::string_view PassFilter::chosen() const {
   std::string_view best;
   if (keeps_all_) return best;
   std::size_t most = 0;
@@ -37,14 +37,14 @@ std::string_view Regimes::chosen() const {
   return best;
 }
 
-bool Regimes::goes_on(int pass, int passes) const {
+bool PassFilter::goes_on(int pass, int passes) const {
   if (pass < passes) return true;
   if (keeps_all_ || pass >= 2 * passes) return false;
   const int enough = std::max(1, passes * 3 / 4);
   return coverage(chosen()) < static_cast<std::size_t>(enough);
 }
 
-std::vector<bool> Regimes::counting(std::size_t player) const {
+std::vector<bool> PassFilter::counting(std::size_t player) const {
   const std::string_view regime = chosen();
   std::vector<bool> counts;
   for (const Taken& turn : turns_) {
@@ -53,8 +53,9 @@ std::vector<bool> Regimes::counting(std::size_t player) const {
   return counts;
 }
 
-Counted Regimes::count(std::size_t player, const std::vector<std::vector<double>>& turns_us) const {
-  Counted counted;
+SelectedPasses PassFilter::count(std::size_t player,
+                                 const std::vector<std::vector<double>>& turns_us) const {
+  SelectedPasses counted;
   const std::vector<bool> counts = counting(player);
   for (std::size_t i = 0; i < turns_us.size(); ++i) {
     const std::vector<double>& times = turns_us[i];
@@ -68,8 +69,8 @@ Counted Regimes::count(std::size_t player, const std::vector<std::vector<double>
   return counted;
 }
 
-std::vector<double> Regimes::known(std::size_t player,
-                                   const std::vector<std::optional<double>>& turns_us) const {
+std::vector<double> PassFilter::known(std::size_t player,
+                                      const std::vector<std::optional<double>>& turns_us) const {
   std::vector<double> found;
   if (turns_us.empty()) return found;
   const std::vector<bool> counts = counting(player);
@@ -79,13 +80,13 @@ std::vector<double> Regimes::known(std::size_t player,
   return found;
 }
 
-Distance Regimes::distance() const {
+CoreDistance PassFilter::distance() const {
   const std::string_view regime = chosen();
   std::vector<bool> is_around(probes_us_.size(), regime.empty());
   for (const Taken& turn : turns_) {
     if (regime_of(turn) == regime) is_around[turn.probe] = is_around[turn.probe + 1] = true;
   }
-  Distance distance;
+  CoreDistance distance;
   for (std::size_t i = 0; i < probes_us_.size(); ++i) {
     if (is_around[i]) distance.add(probes_us_[i]);
   }

@@ -16,16 +16,16 @@
 namespace kolo::bench {
 
 // What of a player's turns counts.
-struct Counted {
+struct SelectedPasses {
   std::vector<double> times_us;    // of all iterations
   std::vector<double> medians_us;  // of the turns
   std::size_t left_out = 0;        // iterations of the other turns
 };
 
-class Regimes {
+class PassFilter {
  public:
   // With `keeps_all` every turn counts, wherever the cores were.
-  Regimes(std::size_t players, bool keeps_all) : players_(players), keeps_all_(keeps_all) {}
+  PassFilter(std::size_t players, bool keeps_all) : libraries_(players), keeps_all_(keeps_all) {}
 
   // Before the first turn and after each, or, where all count, after those of each pass;
   // microseconds.
@@ -43,12 +43,12 @@ class Regimes {
   // the player with the fewest turns has most; all, where no regime has a turn of every player.
   std::vector<bool> counting(std::size_t player) const;
   // `turns_us`: the times of the iterations in each of the player's turns.
-  Counted count(std::size_t player, const std::vector<std::vector<double>>& turns_us) const;
+  SelectedPasses count(std::size_t player, const std::vector<std::vector<double>>& turns_us) const;
   // Of a figure for each of the player's turns, or none, those that are known and count.
   std::vector<double> known(std::size_t player,
                             const std::vector<std::optional<double>>& turns_us) const;
   // By the probes round the turns that count.
-  Distance distance() const;
+  CoreDistance distance() const;
 
  private:
   struct Taken {
@@ -61,7 +61,7 @@ class Regimes {
   // Empty: none has a turn of every player, or all turns count.
   std::string_view chosen() const;
 
-  std::size_t players_;
+  std::size_t libraries_;
   bool keeps_all_;
   std::vector<double> probes_us_;
   std::vector<Taken> turns_;

@@ -23,33 +23,33 @@ constexpr std::chrono::microseconds kLateness{20};  // of one rank, while a barr
 
 }  // namespace
 
-TurnResult Library::play(const Turn&, const Buffer&, const Buffer&) {
+PassResult Library::run_pass(const PassRequest&, const Buffer&, const Buffer&) {
   throw std::logic_error(name() + " plays no turns by itself");
 }
 
-Player::Player(Meeting& meeting, std::byte* data, std::byte* input)
-    : meeting_(meeting), data_(data), input_(input) {}
+PassRunner::PassRunner(RankGroup& group, std::byte* data, std::byte* input)
+    : group_(group), data_(data), input_(input) {}
 
-TurnResult Player::play(Library& library, const Turn& turn) {
+PassResult PassRunner::run_pass(Library& library, const PassRequest& turn) {
   std::optional<Unbound> unbound;  // bound, its threads wait longer for the rank's
   if (library.has_threads()) unbound.emplace();
   turn_ = turn;
   wrong_ = 0;
   place_buffers(library);
-  TurnResult result;
+  PassResult result;
   pass(library, warm_up(library, result), result);
   if (turn_.checks_waiting) wrong_ += count_wrong_barriers(library);
-  result.wrong = meeting_.sum(wrong_);
+  result.wrong = group_.sum(wrong_);
   result.iteration = turn_.iteration;
   return result;
 }
 
-std::size_t Player::chunk_begin_bytes() const {
+std::size_t PassRunner::chunk_begin_bytes() const {
   const Problem& problem = turn_.problem;
-  return chunk_begin(problem.count, meeting_.size(), meeting_.rank()) * element_bytes(problem.type);
+  return chunk_begin(problem.count, group_.size(), group_.rank()) * element_bytes(problem.type);
 }
 
-void Player::place_buffers(const Library& library) {
+void PassRunner::place_buffers(const Library& library) {
   const Problem& problem = turn_.problem;
   const Collective collective = problem.collective;
   in_ = problem.is_in_place ? data_ : input_;
@@ -66,65 +66,65 @@ void Player::place_buffers(const Library& library) {
 }
 
 // Returns how many iterations shall count: those asked for, or what the warm-up says.
-std::size_t Player::warm_up(Library& library, TurnResult& result) {
+std::size_t PassRunner::warm_up(Library& library, PassResult& result) {
   double quickest = std::numeric_limits<double>::max();
   const int least = turn_.iterations == 0 ? 1 : 0;
   const int count = std::max(turn_.warmup, least);
   for (int i = 0; i < count; ++i) {
     const Timed timed = iterate(library);
     quickest = std::min(quickest, timed.whole_us);
-    if (i == 0) result.first_us = meeting_.largest(timed.call_us);
+    if (i == 0) result.first_us = group_.largest(timed.call_us);
   }
   if (turn_.iterations > 0) return std::min(turn_.iterations, kMostIterations);
-  const double fitting = turn_.seconds * 1e6 / meeting_.largest(quickest);
+  const double fitting = turn_.seconds * 1e6 / group_.largest(quickest);
   return std::clamp(static_cast<std::size_t>(fitting), kFewestPerTurn, kMostPerTurn);
 }
 
-void Player::pass(Library& library, std::size_t iterations, TurnResult& result) {
+void PassRunner::pass(Library& library, std::size_t iterations, PassResult& result) {
   std::vector<double> times;
   times.reserve(iterations);
   const auto begin = Clock::now();
   const auto is_over = [&] {
     const std::chrono::duration<double> so_far = Clock::now() - begin;
-    return meeting_.largest(so_far.count()) > kLongest * turn_.seconds;
+    return group_.largest(so_far.count()) > kLongest * turn_.seconds;
   };
   for (std::size_t i = 0; i < iterations; ++i) {
     if (turn_.seconds > 0 && i > 0 && i % kLookEvery == 0 && is_over()) break;
     times.push_back(iterate(library).call_us);
   }
-  result.times_us = meeting_.largest(times);
+  result.times_us = group_.largest(times);
   if (turn_.warmup == 0 && turn_.iterations > 0) result.first_us = result.times_us.front();
 }
 
-Player::Timed Player::iterate(Library& library) {
+PassRunner::Timed PassRunner::iterate(Library& library) {
   const auto begin = Clock::now();
   ++turn_.iteration;
   give();
   library.bring(turn_.problem);
-  meeting_.wait();
+  group_.wait();
   const auto before = Clock::now();
   library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
   const auto after = Clock::now();
   // Who is done first would else check its result on the core of another that is still at work.
-  meeting_.wait();
+  group_.wait();
   library.fetch(turn_.problem);
   if (turn_.is_checked) wrong_ += count_wrong();
   return {Microseconds(after - before).count(), Microseconds(Clock::now() - begin).count()};
 }
 
-bool Player::has_input() const {
+bool PassRunner::has_input() const {
   if (turn_.problem.collective == Collective::kPull) return serves();
   return !has_servers(turn_.problem.collective) || !is_server();
 }
 
-bool Player::has_output() const {
+bool PassRunner::has_output() const {
   if (turn_.problem.collective == Collective::kPush) return serves();
   return !has_servers(turn_.problem.collective) || !is_server();
 }
 
-void Player::give() {
-  const int rank = meeting_.rank();
-  const int workers = meeting_.size() - turn_.problem.servers;
+void PassRunner::give() {
+  const int rank = group_.rank();
+  const int workers = group_.size() - turn_.problem.servers;
   const Pattern pattern{turn_.problem.type, turn_.problem.op, workers, turn_.iteration};
   switch (turn_.problem.collective) {
     case Collective::kAllReduce:
@@ -142,8 +142,8 @@ void Player::give() {
       return;
     case Collective::kAllGather:
     case Collective::kGather:
-      return fill(in_, chunk_begin(turn_.problem.count, meeting_.size(), rank),
-                  chunk_count(turn_.problem.count, meeting_.size(), rank), rank, pattern);
+      return fill(in_, chunk_begin(turn_.problem.count, group_.size(), rank),
+                  chunk_count(turn_.problem.count, group_.size(), rank), rank, pattern);
     case Collective::kPull:
       if (serves())
         fill(in_, chunk_begin(turn_.problem.count, servers(), rank),
@@ -158,9 +158,9 @@ void Player::give() {
   }
 }
 
-std::uint64_t Player::count_wrong() const {
-  const int rank = meeting_.rank();
-  const int size = meeting_.size();
+std::uint64_t PassRunner::count_wrong() const {
+  const int rank = group_.rank();
+  const int size = group_.size();
   const std::size_t count = turn_.problem.count;
   const Pattern pattern{turn_.problem.type, turn_.problem.op, size - turn_.problem.servers,
                         turn_.iteration};
@@ -206,7 +206,7 @@ std::uint64_t Player::count_wrong() const {
 }
 
 // Of a gather: every owner's chunk in its place.
-std::uint64_t Player::count_wrong_chunks(int owners, const Pattern& pattern) const {
+std::uint64_t PassRunner::count_wrong_chunks(int owners, const Pattern& pattern) const {
   std::uint64_t wrong = 0;
   for (int owner = 0; owner < owners; ++owner) {
     const std::size_t first = chunk_begin(turn_.problem.count, owners, owner);
@@ -217,12 +217,12 @@ std::uint64_t Player::count_wrong_chunks(int owners, const Pattern& pattern) con
 }
 
 // Of an all-to-all: from every rank the share that was for this one.
-std::uint64_t Player::count_wrong_shares(const Pattern& pattern) const {
-  const std::size_t share = turn_.problem.count / static_cast<std::size_t>(meeting_.size());
+std::uint64_t PassRunner::count_wrong_shares(const Pattern& pattern) const {
+  const std::size_t share = turn_.problem.count / static_cast<std::size_t>(group_.size());
   std::uint64_t wrong = 0;
-  for (int giver = 0; giver < meeting_.size(); ++giver) {
+  for (int giver = 0; giver < group_.size(); ++giver) {
     const auto place = share * static_cast<std::size_t>(giver) * element_bytes(turn_.problem.type);
-    wrong += count_wrong_copies(result_ + place, share * static_cast<std::size_t>(meeting_.rank()),
+    wrong += count_wrong_copies(result_ + place, share * static_cast<std::size_t>(group_.rank()),
                                 share, giver, pattern);
   }
   return wrong;
@@ -230,22 +230,22 @@ std::uint64_t Player::count_wrong_shares(const Pattern& pattern) const {
 
 // A barrier's result is that nobody leaves before everybody has come. In each turn another rank is
 // late.
-std::uint64_t Player::count_wrong_barriers(Library& library) {
+std::uint64_t PassRunner::count_wrong_barriers(Library& library) {
   if (turn_.problem.collective != Collective::kBarrier) return 0;
   std::uint64_t wrong = 0;
   for (std::uint64_t turn = 1; turn <= kBarrierChecks; ++turn) {
     const auto late_until = Clock::now() + kLateness;
-    const bool is_late = turn % static_cast<std::uint64_t>(meeting_.size()) ==
-                         static_cast<std::uint64_t>(meeting_.rank());
+    const bool is_late = turn % static_cast<std::uint64_t>(group_.size()) ==
+                         static_cast<std::uint64_t>(group_.rank());
     while (is_late && Clock::now() < late_until) {
     }
     const std::uint64_t sequence =
         std::uint64_t{turn_.iteration} * kBarrierChecks + turn;  // grows from library to library
-    meeting_.come(sequence);
+    group_.come(sequence);
     library.run(turn_.problem, nullptr, nullptr);
-    wrong += meeting_.ranks_behind(sequence);
+    wrong += group_.ranks_behind(sequence);
   }
-  meeting_.wait();
+  group_.wait();
   return wrong;
 }
 

@@ -17,14 +17,14 @@
 
 namespace kolo::bench {
 
-class Player {
+class PassRunner {
  public:
   // `data` holds the result, and in place the input as well; `input` what is given out of place.
-  // Both, and the meeting, must outlive it.
-  Player(Meeting& meeting, std::byte* data, std::byte* input);
+  // Both, and the group, must outlive it.
+  PassRunner(RankGroup& group, std::byte* data, std::byte* input);
 
-  // Collective over the meeting's ranks; the same result on all of them.
-  TurnResult play(Library& library, const Turn& turn);
+  // Collective over the group's ranks; the same result on all of them.
+  PassResult run_pass(Library& library, const PassRequest& turn);
 
  private:
   struct Timed {
@@ -33,8 +33,8 @@ class Player {
   };
 
   Timed iterate(Library& library);
-  std::size_t warm_up(Library& library, TurnResult& result);
-  void pass(Library& library, std::size_t iterations, TurnResult& result);
+  std::size_t warm_up(Library& library, PassResult& result);
+  void pass(Library& library, std::size_t iterations, PassResult& result);
   void give();
   std::uint64_t count_wrong() const;
   std::uint64_t count_wrong_chunks(int owners, const Pattern& pattern) const;
@@ -42,21 +42,19 @@ class Player {
   std::uint64_t count_wrong_barriers(Library& library);
 
   // Of a problem with servers: dedicated to it; a worker; one that serves, besides or only.
-  bool is_server() const { return meeting_.rank() < turn_.problem.servers; }
+  bool is_server() const { return group_.rank() < turn_.problem.servers; }
   bool serves() const { return is_server() || turn_.problem.servers == 0; }
   // Servers of the problem, or as many as ranks where each is one.
-  int servers() const {
-    return turn_.problem.servers > 0 ? turn_.problem.servers : meeting_.size();
-  }
+  int servers() const { return turn_.problem.servers > 0 ? turn_.problem.servers : group_.size(); }
   bool has_input() const;
   bool has_output() const;
   void place_buffers(const Library& library);
   std::size_t chunk_begin_bytes() const;
 
-  Meeting& meeting_;
+  RankGroup& group_;
   std::byte* data_;
   std::byte* input_;
-  Turn turn_;
+  PassRequest turn_;
   std::uint64_t wrong_ = 0;  // of this rank
   std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;

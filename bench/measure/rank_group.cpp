@@ -42,7 +42,7 @@ void wake_all(std::atomic<std::uint32_t>& word) {
 
 }  // namespace
 
-struct alignas(64) Meeting::Seat {
+struct alignas(64) RankGroup::Slot {
   // How many meetings this rank has come to: who looks when it waits in vain. A line of its own, so
   // that writing it costs nothing.
   std::atomic<std::uint64_t> meetings{0};
@@ -52,9 +52,9 @@ struct alignas(64) Meeting::Seat {
   alignas(64) double times[kMostIterations];
 };
 
-struct alignas(64) Meeting::Shared {
+struct alignas(64) RankGroup::Shared {
   alignas(64) std::atomic<std::uint32_t> arrived{0};
-  // Grows by 2 with each meeting; its lowest bit says that this one is held again.
+  // Grows by 2 with each group; its lowest bit says that this one is held again.
   alignas(64) std::atomic<std::uint32_t> phase{0};
   alignas(64) std::atomic<std::uint32_t> slept{0};  // 1 + the latest phase in which a rank did
   alignas(64) std::atomic<std::uint32_t> has_left{0};
@@ -63,10 +63,10 @@ struct alignas(64) Meeting::Shared {
 
 // Rank 0 makes the memory; the others open it through rank 0's descriptor table. A fresh file is
 // all zeros, which is what the atomics begin with.
-Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout)
+RankGroup::RankGroup(int rank, int size, Store& store, std::chrono::milliseconds timeout)
     : rank_(rank), size_(size), store_(store), timeout_(timeout) {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
-  bytes_ = sizeof(Shared) + static_cast<std::size_t>(size) * sizeof(Seat);
+  bytes_ = sizeof(Shared) + static_cast<std::size_t>(size) * sizeof(Slot);
   posix::Descriptor file;
   std::string path;
   if (rank == 0) {
@@ -86,20 +86,22 @@ Meeting::Meeting(int rank, int size, Store& store, std::chrono::milliseconds tim
   wait();  // nobody closes the descriptor before all have opened it
 }
 
-Meeting::~Meeting() { munmap(shared_, bytes_); }
+RankGroup::~RankGroup() { munmap(shared_, bytes_); }
 
-Meeting::Seat& Meeting::seat(int rank) const { return reinterpret_cast<Seat*>(shared_ + 1)[rank]; }
+RankGroup::Slot& RankGroup::slot(int rank) const {
+  return reinterpret_cast<Slot*>(shared_ + 1)[rank];
+}
 
-void Meeting::wait() {
+void RankGroup::wait() {
   const Deadline deadline = Clock::now() + timeout_;
   if (meet(deadline, true)) meet(deadline, false);
 }
 
 // Waits for all; true where they must meet again, as one of them slept, and is late. Whoever waits
 // for long sleeps: on a core where others compute, each yield would give away a whole time slice.
-bool Meeting::meet(Deadline deadline, bool may_repeat) {
+bool RankGroup::meet(Deadline deadline, bool may_repeat) {
   const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
-  seat(rank_).meetings.store(++meetings_, std::memory_order_relaxed);
+  slot(rank_).meetings.store(++meetings_, std::memory_order_relaxed);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<std::uint32_t>(size_)) {
     shared_->arrived.store(0, std::memory_order_relaxed);
@@ -132,7 +134,7 @@ bool Meeting::meet(Deadline deadline, bool may_repeat) {
 }
 
 // Never backwards: who was held up on its way here may be a phase behind.
-void Meeting::say_asleep(std::uint32_t phase) {
+void RankGroup::say_asleep(std::uint32_t phase) {
   std::uint32_t slept = shared_->slept.load();
   while (static_cast<std::int32_t>(slept - (phase + 1)) < 0 &&
          !shared_->slept.compare_exchange_weak(slept, phase + 1)) {
@@ -140,7 +142,7 @@ void Meeting::say_asleep(std::uint32_t phase) {
 }
 
 // Whether it makes sense to wait on.
-void Meeting::look_up(Deadline deadline, int awaited) {
+void RankGroup::look_up(Deadline deadline, int awaited) {
   const auto now = Clock::now();
   if (shared_->has_left.load() != 0) {
     throw Error(ErrorCode::kAborted, kNoPeer,
@@ -159,50 +161,50 @@ void Meeting::look_up(Deadline deadline, int awaited) {
                           missing.empty() ? "the other ranks" : name_ranks(missing)));
 }
 
-std::vector<int> Meeting::ranks_missing() const {
+std::vector<int> RankGroup::ranks_missing() const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
-    if (seat(rank).meetings.load(std::memory_order_relaxed) < meetings_) missing.push_back(rank);
+    if (slot(rank).meetings.load(std::memory_order_relaxed) < meetings_) missing.push_back(rank);
   }
   return missing;
 }
 
-void Meeting::publish(double value, std::uint64_t number) {
-  seat(rank_).value = value;
-  seat(rank_).number = number;
+void RankGroup::publish(double value, std::uint64_t number) {
+  slot(rank_).value = value;
+  slot(rank_).number = number;
   wait();
 }
 
-double Meeting::largest(double mine) {
+double RankGroup::largest(double mine) {
   publish(mine, 0);
   double result = mine;
-  for (int rank = 0; rank < size_; ++rank) result = std::max(result, seat(rank).value);
+  for (int rank = 0; rank < size_; ++rank) result = std::max(result, slot(rank).value);
   wait();  // before anybody writes the next
   return result;
 }
 
-std::uint64_t Meeting::sum(std::uint64_t mine) {
+std::uint64_t RankGroup::sum(std::uint64_t mine) {
   publish(0, mine);
   std::uint64_t result = 0;
-  for (int rank = 0; rank < size_; ++rank) result += seat(rank).number;
+  for (int rank = 0; rank < size_; ++rank) result += slot(rank).number;
   wait();
   return result;
 }
 
-std::vector<double> Meeting::largest(std::span<const double> times) {
-  std::copy(times.begin(), times.end(), seat(rank_).times);
+std::vector<double> RankGroup::largest(std::span<const double> times) {
+  std::copy(times.begin(), times.end(), slot(rank_).times);
   wait();
   std::vector<double> result(times.begin(), times.end());
   for (int rank = 0; rank < size_; ++rank) {
     for (std::size_t i = 0; i < result.size(); ++i)
-      result[i] = std::max(result[i], seat(rank).times[i]);
+      result[i] = std::max(result[i], slot(rank).times[i]);
   }
   wait();
   return result;
 }
 
 // The quickest of a few: one that was interrupted says nothing about distance.
-double Meeting::cache_line_round_trip() {
+double RankGroup::cache_line_round_trip() {
   double took = 0;
   wait();
   if (has_spare_cores_ && size_ > 1 && rank_ < 2) {
@@ -216,16 +218,18 @@ double Meeting::cache_line_round_trip() {
   return largest(rank_ == 0 ? took : 0);
 }
 
-void Meeting::come(std::uint64_t turn) { seat(rank_).turn.store(turn, std::memory_order_release); }
+void RankGroup::come(std::uint64_t turn) {
+  slot(rank_).turn.store(turn, std::memory_order_release);
+}
 
-std::uint64_t Meeting::ranks_behind(std::uint64_t turn) const {
+std::uint64_t RankGroup::ranks_behind(std::uint64_t turn) const {
   std::uint64_t behind = 0;
   for (int rank = 0; rank < size_; ++rank)
-    behind += seat(rank).turn.load(std::memory_order_acquire) < turn ? 1U : 0U;
+    behind += slot(rank).turn.load(std::memory_order_acquire) < turn ? 1U : 0U;
   return behind;
 }
 
-void Meeting::leave() noexcept {
+void RankGroup::leave() noexcept {
   shared_->has_left.store(1);
   wake_all(shared_->phase);
 }

@@ -23,15 +23,15 @@ namespace kolo::bench {
 // Times that one rank can put down between two gatherings.
 inline constexpr std::size_t kMostIterations = 16 * 1024;
 
-class Meeting {
+class RankGroup {
  public:
   // Collective over the `size` ranks that share the store; all must be on one host. Waits have
   // `timeout`. Error kDeadline names the ranks that never came, and the store. The store is asked
-  // for failures in long waits, and must outlive the meeting.
-  Meeting(int rank, int size, Store& store, std::chrono::milliseconds timeout);
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  // for failures in long waits, and must outlive the group.
+  RankGroup(int rank, int size, Store& store, std::chrono::milliseconds timeout);
+  ~RankGroup();
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -65,11 +65,11 @@ class Meeting {
 
  private:
   struct Shared;
-  struct Seat;
+  struct Slot;
 
   bool meet(Deadline deadline, bool may_repeat);
   void say_asleep(std::uint32_t phase);
-  Seat& seat(int rank) const;
+  Slot& slot(int rank) const;
   void publish(double value, std::uint64_t number);
   void look_up(Deadline deadline, int awaited = kNoPeer);
   std::vector<int> ranks_missing() const;

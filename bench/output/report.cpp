@@ -69,14 +69,14 @@ std::string bandwidth_text(const std::optional<double>& gigabytes_per_second) {
 }
 
 // No probe: one rank, or one core.
-std::string line_text(const Distance& distance) {
+std::string line_text(const CoreDistance& distance) {
   const std::string_view regime = distance.regime();
   if (regime == "moved" || regime == "disturbed") return std::string(regime);
   const double us = distance.cache_line_us();
   return us > 0 ? fmt::format("{:.2f}", us) : "-";
 }
 
-void LineNotes::add(const Distance& distance, std::size_t left_out) {
+void LineNotes::add(const CoreDistance& distance, std::size_t left_out) {
   const std::string text = line_text(distance);
   has_moved_ = has_moved_ || text == "moved";
   is_disturbed_ = is_disturbed_ || text == "disturbed";
@@ -122,7 +122,7 @@ std::string surroundings_text(double cache_line_us) {
   return network.empty() ? text : fmt::format("{}; a network of {}", text, network);
 }
 
-std::string costs_warning(const Distance& distance) {
+std::string costs_warning(const CoreDistance& distance) {
   const std::string_view regime = distance.regime();
   if (regime == "disturbed")
     return "another program had a core while the costs were measured: what is predicted and chosen "
@@ -207,8 +207,8 @@ std::string ratio_text(double ratio) {
 }
 
 // How kolo was called; nothing for the plain way.
-std::string form_text(Form form) {
-  return form == Form::kBlocking ? "" : fmt::format(", {}", to_string(form));
+std::string form_text(CallForm form) {
+  return form == CallForm::kBlocking ? "" : fmt::format(", {}", to_string(form));
 }
 
 std::string type_text(const Row& row) {
@@ -281,7 +281,7 @@ std::string json_line(const Row& row) {
   line["limit_us"] = or_null(row.limit_us);
   if (!row.profiles.empty()) line["profile"] = profile_json(row.profiles);
   line["version"] = row.version;
-  line["run"] = run_facts();
+  line["run"] = run_info();
   return line.dump();
 }
 
@@ -300,7 +300,7 @@ JsonLines::JsonLines(const std::string& path) : path_(path) {
   out_ = &file_;
 }
 
-void say_what_is_there(const std::string& json) {
+void warn_about_existing_rows(const std::string& json) {
   if (json.empty() || json == "-" || !holds_something(json)) return;
   std::cerr << fmt::format(
       "kolo-bench: --json {}: the file holds something already; the rows are appended\n", json);

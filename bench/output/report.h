@@ -25,7 +25,7 @@ std::string time_text(double us);
 // GB/s; "-" where nothing moves.
 std::string bandwidth_text(const std::optional<double>& gigabytes_per_second);
 // The median of the probes, or "moved" or "disturbed" in its place; "-" without probes.
-std::string line_text(const Distance& distance);
+std::string line_text(const CoreDistance& distance);
 // Of so many iterations: few have no hundredth.
 std::string p99_text(double us, std::size_t iterations);
 
@@ -34,7 +34,7 @@ std::string p99_text(double us, std::size_t iterations);
 class LineNotes {
  public:
   // Of a row, which leaves out so many iterations.
-  void add(const Distance& distance, std::size_t left_out = 0);
+  void add(const CoreDistance& distance, std::size_t left_out = 0);
   std::vector<std::string> texts() const;
 
  private:
@@ -52,7 +52,7 @@ std::string surroundings_text(double cache_line_us);
 
 // What is wrong with costs that the planner measured between the probes of `distance`; empty where
 // nothing is.
-std::string costs_warning(const Distance& distance);
+std::string costs_warning(const CoreDistance& distance);
 
 // "2 ranks over tcp"; with a carrier "2 ranks over ofi (tcp;ofi_rxm)".
 std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier);
@@ -86,7 +86,7 @@ std::string peer_over(const std::string& peer, const std::string& transport,
 std::string ratio_text(double ratio);
 
 // ", persistent"; nothing for blocking calls.
-std::string form_text(Form form);
+std::string form_text(CallForm form);
 
 // ", results that are ordered"; nothing for those that are fast.
 std::string mode_text(Reproducibility mode);
@@ -115,7 +115,7 @@ class JsonLines {
 
 // Says on standard error that rows will stand behind those of another run, where the file of --json
 // is there and not empty. For who starts a run, once: its ranks write to the same file.
-void say_what_is_there(const std::string& json);
+void warn_about_existing_rows(const std::string& json);
 
 // Throws as flush_or_throw does.
 class Report {

@@ -40,7 +40,7 @@ std::map<std::string, std::string> kolo_variables() {
 
 }  // namespace
 
-nlohmann::ordered_json run_facts() {
+nlohmann::ordered_json run_info() {
   utsname system{};
   uname(&system);
   nlohmann::ordered_json facts;

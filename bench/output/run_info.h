@@ -10,7 +10,7 @@ namespace kolo::bench {
 // The commit is that of the build, with "-dirty" where the sources differed from it; "unknown"
 // where they were no checkout. The environment: every variable KOLO_... that was set, but for
 // KOLO_STORE, which a launcher chooses anew each time.
-nlohmann::ordered_json run_facts();
+nlohmann::ordered_json run_info();
 
 // "1Gbit,10ms": the network that the ranks are joined by, where what made it says so
 // (KOLO_BENCH_NETWORK, network/link.py); empty: this machine's own.

@@ -57,13 +57,14 @@ struct Played {
 };
 
 // A pipe's first pass says how many samples the later ones shall have.
-void play_pass(Pipe& pipe, GameTurn& turn, int pass, const Arguments& arguments, Meeting& meeting,
-               Played& played) {
+void play_pass(Pipe& pipe, P2pPassRequest& turn, int pass, const Arguments& arguments,
+               RankGroup& group, Played& played) {
   const auto passes = static_cast<std::size_t>(arguments.passes);
   const auto asked = static_cast<std::size_t>(arguments.iterations);
   turn.samples = asked > 0 ? std::max<std::size_t>(1, asked / passes) : played.per_pass;
   turn.warmup = pass == 0 ? std::max(1, arguments.warmup) : 1;  // others have had their turns
-  const GameResult result = pipe.is_elsewhere() ? pipe.play(turn) : play(pipe, turn, meeting);
+  const P2pPassResult result =
+      pipe.runs_in_workers() ? pipe.run_pass(turn) : run_pass(pipe, turn, group);
   turn.salt = result.salt;
   played.per_pass = result.times_us.size();
   played.turns_us.push_back(result.times_us);
@@ -245,10 +246,10 @@ std::string json_line(const P2pRow& p2p) {
   return line.dump();
 }
 
-std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
+std::vector<P2pRow> measure_p2p(RankGroup& group, const Arguments& arguments,
                                 const std::vector<Pipe*>& pipes, std::size_t bytes,
                                 RunLimit* limit) {
-  GameTurn turn;
+  P2pPassRequest turn;
   turn.kind = arguments.p2p.kind;
   turn.bytes = bytes;
   turn.window = window_of(arguments.p2p, bytes);
@@ -256,29 +257,29 @@ std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
   turn.is_checked = arguments.is_checked;
   std::vector<Played> played(pipes.size());
   const std::size_t limits_seat = pipes.size();
-  Regimes regimes(pipes.size() + (limit != nullptr ? 1 : 0), arguments.iterations > 0);
+  PassFilter regimes(pipes.size() + (limit != nullptr ? 1 : 0), arguments.iterations > 0);
   const auto end_turn = [&](std::size_t player) {
     regimes.took(player);
     const bool is_last = player + 1 == pipes.size();
-    if (is_last || !regimes.keeps_all()) regimes.probe(meeting.cache_line_round_trip());
+    if (is_last || !regimes.keeps_all()) regimes.probe(group.cache_line_round_trip());
   };
   std::vector<std::optional<double>> limit_turns_us;
-  regimes.probe(meeting.cache_line_round_trip());
+  regimes.probe(group.cache_line_round_trip());
   for (int pass = 0; regimes.goes_on(pass, arguments.passes); ++pass) {
     if (limit != nullptr) {
       limit_turns_us.push_back(limit->measure({turn.kind, turn.bytes, turn.window}));
       end_turn(limits_seat);
     }
     for (std::size_t i = 0; i < pipes.size(); ++i) {
-      play_pass(*pipes[i], turn, pass, arguments, meeting, played[i]);
+      play_pass(*pipes[i], turn, pass, arguments, group, played[i]);
       end_turn(i);
     }
   }
-  const Distance distance = regimes.distance();
+  const CoreDistance distance = regimes.distance();
   std::vector<P2pRow> rows;
   for (std::size_t i = 0; i < pipes.size(); ++i) {
     P2pRow row = row_of(arguments, *pipes[i], bytes);
-    const Counted counted = regimes.count(i, played[i].turns_us);
+    const SelectedPasses counted = regimes.count(i, played[i].turns_us);
     row.samples = counted.times_us.size();
     row.left_out = counted.left_out;
     row.time_us = quantiles(counted.times_us);
@@ -317,18 +318,18 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
   return pipes;
 }
 
-std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
+std::uint64_t run_p2p(RankGroup& group, const Arguments& arguments,
                       const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
                       JsonLines& json, RunLimit* limit) {
   const Able able = find_able(arguments, pipes);
-  const double cache_line_us = meeting.cache_line_round_trip();
-  const bool prints = meeting.rank() == 0;
+  const double cache_line_us = group.cache_line_round_trip();
+  const bool prints = group.rank() == 0;
   if (prints) print_heading(arguments, able, cache_line_us, table);
   std::uint64_t wrong = 0;
   bool has_limits = false;
   LineNotes line_notes;
   for (const std::size_t bytes : sizes_of(arguments)) {
-    std::vector<P2pRow> rows = measure_p2p(meeting, arguments, able.pipes, bytes, limit);
+    std::vector<P2pRow> rows = measure_p2p(group, arguments, able.pipes, bytes, limit);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peer = able.peers[i];
     for (const P2pRow& row : rows) {
       wrong += row.wrong.value_or(0);

@@ -21,7 +21,7 @@ namespace kolo::bench {
 
 struct Arguments;
 class JsonLines;
-class Meeting;
+class RankGroup;
 class RunLimit;
 
 enum class P2pLevel : std::uint8_t { kSegments, kMessages, kBoth, kLibrary };
@@ -61,7 +61,7 @@ struct P2pRow {
   std::string device;                  // whose memory the messages are in; empty: the host's
   std::optional<double> enqueue_us;    // of a sample's work, to give it there, on rank 0
   std::optional<std::uint64_t> wrong;  // bytes; none: not checked
-  Distance distance;
+  CoreDistance distance;
 };
 
 // Payload of both directions where there are two, bytes per nanosecond.
@@ -73,9 +73,9 @@ double messages_per_second(const P2pRow& row);
 std::string json_line(const P2pRow& p2p);
 
 // The pipes in turn at one size, with the limit; the same rows on both ranks, but for the limit,
-// which rank 0 knows. Collective over the meeting's two
+// which rank 0 knows. Collective over the group's two
 // ranks.
-std::vector<P2pRow> measure_p2p(Meeting& meeting, const Arguments& arguments,
+std::vector<P2pRow> measure_p2p(RankGroup& group, const Arguments& arguments,
                                 const std::vector<Pipe*>& pipes, std::size_t bytes,
                                 RunLimit* limit = nullptr);
 
@@ -86,7 +86,7 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
                                               std::shared_ptr<DeviceMemory> device = {});
 
 // One rank's part in all sizes, printed by rank 0; returns how many bytes were wrong.
-std::uint64_t run_p2p(Meeting& meeting, const Arguments& arguments,
+std::uint64_t run_p2p(RankGroup& group, const Arguments& arguments,
                       const std::vector<std::unique_ptr<Pipe>>& pipes, std::ostream& table,
                       JsonLines& json, RunLimit* limit = nullptr);
 

@@ -19,8 +19,8 @@ constexpr std::size_t kAcknowledgement = 8;
 // The messages of one size, and the game that is played with them.
 class Game {
  public:
-  Game(Meeting& meeting, const GameTurn& turn)
-      : meeting_(meeting),
+  Game(RankGroup& group, const P2pPassRequest& turn)
+      : group_(group),
         turn_(turn),
         given_(turn.bytes * turn.window),
         taken_(turn.bytes * turn.window) {}
@@ -51,7 +51,7 @@ class Game {
   std::uint32_t salt() const { return turn_.salt; }
 
  private:
-  int rank() const { return meeting_.rank(); }
+  int rank() const { return group_.rank(); }
   Messages all(std::vector<std::byte>& memory) const {
     return {memory.data(), turn_.bytes, turn_.window};
   }
@@ -68,7 +68,7 @@ class Game {
   // What was filled in is where the pipe works, at both ranks.
   void begin(Pipe& pipe) {
     pipe.bring();
-    meeting_.wait();
+    group_.wait();
   }
 
   // The peer sends back what it got, so that what went wrong on either way shows here.
@@ -134,33 +134,33 @@ class Game {
     return time.count();
   }
 
-  Meeting& meeting_;
-  GameTurn turn_;
+  RankGroup& group_;
+  P2pPassRequest turn_;
   std::vector<std::byte> given_;
   std::vector<std::byte> taken_;
   std::array<std::byte, kAcknowledgement> acknowledgement_{};
   std::uint64_t wrong_ = 0;
 };
 
-// While it lives, whoever waits in the meeting lets the pipe get on, where that needs it.
+// While it lives, whoever waits in the group lets the pipe get on, where that needs it.
 class Meanwhile {
  public:
-  Meanwhile(Pipe& pipe, Meeting& meeting) : meeting_(meeting), is_set_(pipe.needs_calls()) {
-    if (is_set_) meeting_.set_meanwhile([&pipe] { pipe.get_on(); });
+  Meanwhile(Pipe& pipe, RankGroup& group) : group_(group), is_set_(pipe.needs_calls()) {
+    if (is_set_) group_.set_meanwhile([&pipe] { pipe.get_on(); });
   }
   ~Meanwhile() {
-    if (is_set_) meeting_.set_meanwhile({});
+    if (is_set_) group_.set_meanwhile({});
   }
   Meanwhile(const Meanwhile&) = delete;
   Meanwhile& operator=(const Meanwhile&) = delete;
 
  private:
-  Meeting& meeting_;
+  RankGroup& group_;
   const bool is_set_;
 };
 
 // Returns how many samples shall count: those asked for, or what the warm-up says.
-std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pipe) {
+std::size_t warm_up(Game& game, RankGroup& group, const P2pPassRequest& turn, Pipe& pipe) {
   double quickest = std::numeric_limits<double>::max();
   const int least = turn.samples == 0 ? 1 : 0;
   for (int i = 0; i < std::max(turn.warmup, least); ++i) {
@@ -169,25 +169,25 @@ std::size_t warm_up(Game& game, Meeting& meeting, const GameTurn& turn, Pipe& pi
     quickest = std::min(quickest, Microseconds(Clock::now() - begin).count());
   }
   if (turn.samples > 0) return std::min(turn.samples, kMostIterations);
-  const double fitting = turn.seconds * 1e6 / meeting.largest(quickest);
+  const double fitting = turn.seconds * 1e6 / group.largest(quickest);
   return std::clamp(static_cast<std::size_t>(fitting), kFewestSamples, kMostSamples);
 }
 
 }  // namespace
 
-GameResult Pipe::play(const GameTurn&) {
+P2pPassResult Pipe::run_pass(const P2pPassRequest&) {
   throw std::logic_error(library() + " plays no games by itself");
 }
 
-GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting) {
-  const Meanwhile meanwhile(pipe, meeting);
-  Game game(meeting, turn);
+P2pPassResult run_pass(Pipe& pipe, const P2pPassRequest& turn, RankGroup& group) {
+  const Meanwhile meanwhile(pipe, group);
+  Game game(group, turn);
   game.place_in(pipe);
-  const std::size_t samples = warm_up(game, meeting, turn, pipe);
+  const std::size_t samples = warm_up(game, group, turn, pipe);
   std::vector<double> times;
   times.reserve(samples);
   for (std::size_t i = 0; i < samples; ++i) times.push_back(game.sample(pipe));
-  return {meeting.largest(times), meeting.sum(game.wrong()), game.salt()};
+  return {group.largest(times), group.sum(game.wrong()), game.salt()};
 }
 
 }  // namespace kolo::bench

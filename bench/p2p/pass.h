@@ -31,7 +31,7 @@ inline constexpr P2pKind kP2pKinds[] = {P2pKind::kLatency, P2pKind::kBandwidth,
 
 std::string_view to_string(P2pKind kind);
 
-struct GameTurn {
+struct P2pPassRequest {
   P2pKind kind = P2pKind::kLatency;
   std::size_t bytes = 1;    // of a message, at least 1
   std::size_t window = 1;   // messages of a sample
@@ -42,20 +42,20 @@ struct GameTurn {
   std::uint32_t salt = 0;  // of the run, so far: no two samples fill the memory alike
 };
 
-struct GameResult {
+struct P2pPassResult {
   std::vector<double> times_us;  // of those that count; latency: one message one way, else a window
   std::uint64_t wrong = 0;       // bytes, of both ranks
   std::uint32_t salt = 0;        // of the run, afterwards
 };
 
-std::string to_text(const GameTurn& turn);
-std::string to_text(const GameResult& result);
+std::string to_text(const P2pPassRequest& turn);
+std::string to_text(const P2pPassResult& result);
 
 // Of a text that to_text did not write: std::invalid_argument.
-GameTurn parse_game_turn(const std::string& text);
-GameResult parse_game_result(const std::string& text);
+P2pPassRequest parse_p2p_pass_request(const std::string& text);
+P2pPassResult parse_p2p_pass_result(const std::string& text);
 
-// Collective over the meeting's two ranks; the same result on both. Errors as of the pipe.
-GameResult play(Pipe& pipe, const GameTurn& turn, Meeting& meeting);
+// Collective over the group's two ranks; the same result on both. Errors as of the pipe.
+P2pPassResult run_pass(Pipe& pipe, const P2pPassRequest& turn, RankGroup& group);
 
 }  // namespace kolo::bench

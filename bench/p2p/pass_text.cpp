@@ -20,7 +20,7 @@ std::string_view to_string(P2pKind kind) {
   return "?";
 }
 
-std::string to_text(const GameTurn& turn) {
+std::string to_text(const P2pPassRequest& turn) {
   return nlohmann::json{{"kind", static_cast<int>(turn.kind)},
                         {"bytes", turn.bytes},
                         {"window", turn.window},
@@ -32,15 +32,15 @@ std::string to_text(const GameTurn& turn) {
       .dump();
 }
 
-std::string to_text(const GameResult& result) {
+std::string to_text(const P2pPassResult& result) {
   return nlohmann::json{
       {"times_us", result.times_us}, {"wrong", result.wrong}, {"salt", result.salt}}
       .dump();
 }
 
-GameTurn parse_game_turn(const std::string& text) {
-  return read_json<GameTurn>(text, "game of two ranks", [](const nlohmann::json& read) {
-    GameTurn turn;
+P2pPassRequest parse_p2p_pass_request(const std::string& text) {
+  return read_json<P2pPassRequest>(text, "game of two ranks", [](const nlohmann::json& read) {
+    P2pPassRequest turn;
     turn.kind = enumerator(read, "kind", P2pKind::kMessageRate);
     turn.bytes = whole<std::size_t>(read, "bytes");
     turn.window = whole<std::size_t>(read, "window");
@@ -53,9 +53,9 @@ GameTurn parse_game_turn(const std::string& text) {
   });
 }
 
-GameResult parse_game_result(const std::string& text) {
-  return read_json<GameResult>(text, "result of a game", [](const nlohmann::json& read) {
-    GameResult result;
+P2pPassResult parse_p2p_pass_result(const std::string& text) {
+  return read_json<P2pPassResult>(text, "result of a game", [](const nlohmann::json& read) {
+    P2pPassResult result;
     result.times_us = durations(read.at("times_us"));
     result.wrong = whole<std::uint64_t>(read, "wrong");
     result.salt = whole<std::uint32_t>(read, "salt");

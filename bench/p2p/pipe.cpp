@@ -73,7 +73,7 @@ class SegmentPipe final : public Pipe {
     wanted.local_ranks = kRanks;
     transport_ = make_transport(request.transport, wanted);
     channel_ = &transport_->channel(1 - rank_);
-    expecting_ = dynamic_cast<Expecting*>(channel_);
+    expecting_ = dynamic_cast<PrepostedReceives*>(channel_);
   }
 
   ~SegmentPipe() override {
@@ -164,7 +164,7 @@ class SegmentPipe final : public Pipe {
   std::shared_ptr<Store> store_;
   std::unique_ptr<Transport> transport_;
   Channel* channel_ = nullptr;
-  Expecting* expecting_ = nullptr;  // the same, where it wants to know what is to come
+  PrepostedReceives* expecting_ = nullptr;  // the same, where it wants to know what is to come
   WaitPolicy policy_;
   bool has_looked_ahead_ = false;
 };

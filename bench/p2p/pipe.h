@@ -31,8 +31,8 @@ struct Messages {
 };
 
 class DeviceMemory;
-struct GameTurn;
-struct GameResult;
+struct P2pPassRequest;
+struct P2pPassResult;
 
 class Pipe {
  public:
@@ -53,10 +53,10 @@ class Pipe {
   virtual std::string objection() const { return {}; }
 
   // Whether it lives in processes of its own, one for each rank, which play whole turns (game.h) by
-  // themselves while the ranks sleep: for those play() is called, and never exchange().
-  virtual bool is_elsewhere() const { return false; }
+  // themselves while the ranks sleep: for those run_pass() is called, and never exchange().
+  virtual bool runs_in_workers() const { return false; }
   // Throws where a process is lost.
-  virtual GameResult play(const GameTurn& turn);
+  virtual P2pPassResult run_pass(const P2pPassRequest& turn);
 
   // Sends `out` to the peer and receives `in` from it, both at once, each in order; one of them may
   // be none. Returns when all has been done and no memory is in use. Errors as of a channel;

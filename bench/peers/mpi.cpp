@@ -28,12 +28,12 @@ bool has_type(ElementType type) {
 class Mpi : public Library {
  public:
   Mpi(MpiPeer peer, const LibraryRequest& request)
-      : peer_(std::move(peer)), elsewhere_(peer_.library, request, peer_.command) {}
+      : peer_(std::move(peer)), workers_(peer_.library, request, peer_.command) {}
 
   std::string name() const override { return peer_.library; }
   std::string transport() const override { return peer_.transport; }
   std::string algorithm(const Problem&) const override { return peer_.algorithm; }
-  std::string version() const override { return elsewhere_.version(); }
+  std::string version() const override { return workers_.version(); }
   std::string caution() const override { return peer_.caution; }
 
   std::string objection(const Problem& problem) const override {
@@ -45,34 +45,34 @@ class Mpi : public Library {
     return {};
   }
 
-  bool is_elsewhere() const override { return true; }
-  TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input) override {
-    return elsewhere_.play(turn, data, input);
+  bool runs_in_workers() const override { return true; }
+  PassResult run_pass(const PassRequest& turn, const Buffer& data, const Buffer& input) override {
+    return workers_.run_pass(turn, data, input);
   }
-  void run(const Problem&, const void*, void*) override {}  // never called: is_elsewhere()
+  void run(const Problem&, const void*, void*) override {}  // never called: runs_in_workers()
 
  private:
   MpiPeer peer_;
-  Elsewhere elsewhere_;
+  WorkerProcesses workers_;
 };
 
 class MpiPipe : public Pipe {
  public:
   MpiPipe(MpiPeer peer, const LibraryRequest& request)
-      : peer_(std::move(peer)), elsewhere_(peer_.library, request, peer_.command) {}
+      : peer_(std::move(peer)), workers_(peer_.library, request, peer_.command) {}
 
   std::string library() const override { return peer_.library; }
   std::string level() const override { return "messages"; }
   std::string transport() const override { return peer_.transport; }
-  std::string version() const override { return elsewhere_.version(); }
+  std::string version() const override { return workers_.version(); }
 
-  bool is_elsewhere() const override { return true; }
-  GameResult play(const GameTurn& turn) override { return elsewhere_.play(turn); }
-  void exchange(const Messages&, const Messages&) override {}  // never called: is_elsewhere()
+  bool runs_in_workers() const override { return true; }
+  P2pPassResult run_pass(const P2pPassRequest& turn) override { return workers_.run_pass(turn); }
+  void exchange(const Messages&, const Messages&) override {}  // never called: runs_in_workers()
 
  private:
   MpiPeer peer_;
-  Elsewhere elsewhere_;
+  WorkerProcesses workers_;
 };
 
 }  // namespace

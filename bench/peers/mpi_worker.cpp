@@ -337,32 +337,32 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
   Messenger messenger(rank, calls);
   const Watch watch(*store, calls, rank, timeout);
   const auto place = prefixed(store, "meeting/");
-  Meeting meeting(rank, size, *place, timeout);
+  RankGroup group(rank, size, *place, timeout);
   store->set(hello_key(rank), version());
   Buffer data;
   Buffer input;
   std::string data_path;
   std::string input_path;
   for (int number = 0;; ++number) {
-    const std::string text = store->get(turn_key(number, rank), Clock::now() + kAsLongAsItTakes);
+    const std::string text = store->get(request_key(number, rank), Clock::now() + kAsLongAsItTakes);
     if (text.empty()) return;
-    const Order order = parse_order(text);
+    const WorkerRequest order = parse_worker_request(text);
     if (order.game) {
       // Who has all that it waited for may owe its peer a word that it had no room for, and says it
       // in its next call: windows of 64 messages of 4 KiB hung once.
-      meeting.set_meanwhile([] {
+      group.set_meanwhile([] {
         int is_there = 0;
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
       });
-      store->set(result_key(number, rank), to_text(play(messenger, *order.game, meeting)));
-      meeting.set_meanwhile({});
+      store->set(result_key(number, rank), to_text(run_pass(messenger, *order.game, group)));
+      group.set_meanwhile({});
       continue;
     }
     map(data, data_path, order.data_path, order.data_bytes);
     map(input, input_path, order.input_path, order.input_bytes);
     mpi.prepare(order.turn.problem);
-    Player player(meeting, data.data(), input.data());
-    store->set(result_key(number, rank), to_text(player.play(mpi, order.turn)));
+    PassRunner player(group, data.data(), input.data());
+    store->set(result_key(number, rank), to_text(player.run_pass(mpi, order.turn)));
   }
 }
 

@@ -77,7 +77,7 @@ const Row& find_peer(std::string_view name) {
   throw std::invalid_argument(
       fmt::format("--against {}: {} is not among the peers in this build ({}){}", name, base,
                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
-                  known == std::end(kAbsent) ? did_you_mean(meant_word(base, names))
+                  known == std::end(kAbsent) ? did_you_mean(suggested_word(base, names))
                                              : fmt::format("; {}", known->way_out)));
 }
 

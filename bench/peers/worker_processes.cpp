@@ -79,14 +79,15 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-struct Elsewhere::Ending {
+struct WorkerProcesses::Ending {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_expected = false;
   bool has_ended = false;
 };
 
-Elsewhere::Elsewhere(std::string name, const LibraryRequest& request, StartCommand command)
+WorkerProcesses::WorkerProcesses(std::string name, const LibraryRequest& request,
+                                 StartCommand command)
     : name_(std::move(name)),
       rank_(request.rank),
       size_(request.size),
@@ -120,9 +121,9 @@ Elsewhere::Elsewhere(std::string name, const LibraryRequest& request, StartComma
   }
 }
 
-Elsewhere::~Elsewhere() {
+WorkerProcesses::~WorkerProcesses() {
   try {
-    store_->set(turn_key(turns_, rank_), "");
+    store_->set(request_key(turns_, rank_), "");
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): they know of the failure
   }
   if (rank_ == 0) end_launcher();
@@ -132,26 +133,28 @@ Elsewhere::~Elsewhere() {
   }
 }
 
-TurnResult Elsewhere::play(const Turn& turn, const Buffer& data, const Buffer& input) {
-  const Order order{{}, turn, data.path(), data.bytes(), input.path(), input.bytes()};
-  return parse_turn_result(
+PassResult WorkerProcesses::run_pass(const PassRequest& turn, const Buffer& data,
+                                     const Buffer& input) {
+  const WorkerRequest order{{}, turn, data.path(), data.bytes(), input.path(), input.bytes()};
+  return parse_pass_result(
       ask(order, patience(turn.iterations, turn.warmup, turn.seconds, timeout_)));
 }
 
-GameResult Elsewhere::play(const GameTurn& turn) {
-  Order order;
+P2pPassResult WorkerProcesses::run_pass(const P2pPassRequest& turn) {
+  WorkerRequest order;
   order.game = turn;
-  return parse_game_result(ask(order, patience(turn.samples, turn.warmup, turn.seconds, timeout_)));
+  return parse_p2p_pass_result(
+      ask(order, patience(turn.samples, turn.warmup, turn.seconds, timeout_)));
 }
 
-std::string Elsewhere::ask(const Order& order, std::chrono::milliseconds patience) {
-  store_->set(turn_key(turns_, rank_), to_text(order));
+std::string WorkerProcesses::ask(const WorkerRequest& order, std::chrono::milliseconds patience) {
+  store_->set(request_key(turns_, rank_), to_text(order));
   std::string text = store_->get(result_key(turns_, rank_), Clock::now() + patience);
   ++turns_;
   return text;
 }
 
-void Elsewhere::start(StartCommand command) {
+void WorkerProcesses::start(StartCommand command) {
   output_ = make_memory_file(0, "output of the launcher of " + name_);
   const posix::Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!output_.is_open() || !input.is_open())
@@ -166,7 +169,7 @@ void Elsewhere::start(StartCommand command) {
   watcher_ = std::thread([this] { watch(); });
 }
 
-void Elsewhere::watch() {
+void WorkerProcesses::watch() {
   int status = 0;
   // The process stays a zombie until all is said, so that its number is nobody else's.
   siginfo_t info{};
@@ -191,7 +194,7 @@ void Elsewhere::watch() {
   }
 }
 
-void Elsewhere::end_launcher() {
+void WorkerProcesses::end_launcher() {
   if (!watcher_.joinable()) return;
   const bool has_failed = store_->failure().has_value();
   {
@@ -208,7 +211,7 @@ void Elsewhere::end_launcher() {
 }
 
 // What the launcher and its processes have printed, on one line.
-std::string Elsewhere::last_words() const {
+std::string WorkerProcesses::last_words() const {
   const off_t end = lseek(output_.get(), 0, SEEK_END);
   const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kLastWords));
   std::array<char, kLastWords> text{};

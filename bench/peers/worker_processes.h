@@ -29,25 +29,25 @@ struct StartCommand {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-class Elsewhere {
+class WorkerProcesses {
  public:
   // Collective over the request's ranks: `command` is started by rank 0, with the store's host and
   // port, the number of ranks and the timeout in milliseconds after its last word. `name` is the
   // peer's, for messages. Error kDeadline, kAborted with the launcher's last words.
-  Elsewhere(std::string name, const LibraryRequest& request, StartCommand command);
+  WorkerProcesses(std::string name, const LibraryRequest& request, StartCommand command);
   // Ends the processes, by force where they do not end by themselves.
-  ~Elsewhere();
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
+  ~WorkerProcesses();
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
   // What the process of this rank says that it is.
   const std::string& version() const { return version_; }
   // Collective. Error kDeadline and kAborted.
-  TurnResult play(const Turn& turn, const Buffer& data, const Buffer& input);
-  GameResult play(const GameTurn& turn);
+  PassResult run_pass(const PassRequest& turn, const Buffer& data, const Buffer& input);
+  P2pPassResult run_pass(const P2pPassRequest& turn);
 
  private:
-  std::string ask(const Order& order, std::chrono::milliseconds patience);
+  std::string ask(const WorkerRequest& order, std::chrono::milliseconds patience);
   void start(StartCommand command);
   void watch();
   void end_launcher();

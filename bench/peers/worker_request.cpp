@@ -10,11 +10,11 @@
 
 namespace kolo::bench {
 
-std::string turn_key(int number, int rank) { return fmt::format("turn/{}/{}", number, rank); }
+std::string request_key(int number, int rank) { return fmt::format("turn/{}/{}", number, rank); }
 std::string result_key(int number, int rank) { return fmt::format("result/{}/{}", number, rank); }
 std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
 
-std::string to_text(const Order& order) {
+std::string to_text(const WorkerRequest& order) {
   if (order.game) return nlohmann::json{{"game", to_text(*order.game)}}.dump();
   return nlohmann::json{{"turn", to_text(order.turn)},
                         {"data_path", order.data_path},
@@ -24,14 +24,14 @@ std::string to_text(const Order& order) {
       .dump();
 }
 
-Order parse_order(const std::string& text) {
-  return read_json<Order>(text, "order for a peer", [](const nlohmann::json& read) {
-    Order order;
+WorkerRequest parse_worker_request(const std::string& text) {
+  return read_json<WorkerRequest>(text, "order for a peer", [](const nlohmann::json& read) {
+    WorkerRequest order;
     if (read.contains("game")) {
-      order.game = parse_game_turn(read.at("game"));
+      order.game = parse_p2p_pass_request(read.at("game"));
       return order;
     }
-    order.turn = parse_turn(read.at("turn"));
+    order.turn = parse_pass_request(read.at("turn"));
     order.data_path = read.at("data_path");
     order.data_bytes = whole<std::size_t>(read, "data_bytes");
     order.input_path = read.at("input_path");

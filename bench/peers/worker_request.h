@@ -12,22 +12,23 @@
 namespace kolo::bench {
 
 // Of a store of theirs: what the ranks and the processes call what they put there.
-std::string turn_key(int number, int rank);
+std::string request_key(int number, int rank);
 std::string result_key(int number, int rank);
 std::string hello_key(int rank);
 
-// What a process finds under turn_key: empty text where there is no more to do.
-struct Order {
-  std::optional<GameTurn>
+// What a process finds under request_key: empty text where there is no more to do.
+struct WorkerRequest {
+  std::optional<P2pPassRequest>
       game;  // of two ranks; none: a turn of a collective, with all that follows
-  Turn turn;
+  PassRequest turn;
   std::string data_path;
   std::size_t data_bytes = 0;
   std::string input_path;  // empty in place
   std::size_t input_bytes = 0;
 };
-std::string to_text(const Order& order);
-Order parse_order(const std::string& text);  // std::invalid_argument where to_text did not write it
+std::string to_text(const WorkerRequest& order);
+WorkerRequest parse_worker_request(
+    const std::string& text);  // std::invalid_argument where to_text did not write it
 
 // From 1 to 65535, as decimal digits; std::invalid_argument where the text is nothing of the kind.
 std::uint16_t parse_port(const std::string& text);

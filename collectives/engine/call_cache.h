@@ -19,9 +19,7 @@ namespace kolo {
 class Executor;
 
 // A key has no room for a list of servers.
-inline bool is_repeatable(const ServerPlan& plan) {
-  return plan.everywhere && plan.servers.empty();
-}
+inline bool is_cacheable(const ServerPlan& plan) { return plan.everywhere && plan.servers.empty(); }
 
 // Of operations that are no messages.
 inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
@@ -55,7 +53,7 @@ class CallKey {
   std::uint64_t count_ = 0;
 };
 
-struct Repeat {
+struct CachedCall {
   CallKey key;
   Executor* executor = nullptr;  // null: nothing is known
   CallHeader header;             // but for its sequence
@@ -64,19 +62,19 @@ struct Repeat {
 };
 
 // The last ones, each in the place that its key names. Not thread-safe.
-class Repeats {
+class CallCache {
  public:
   // Null where nothing is known of it.
-  const Repeat* find(CallKey key) const {
-    const Repeat& known = calls_[key.place(kBits)];
+  const CachedCall* find(CallKey key) const {
+    const CachedCall& known = calls_[key.place(kBits)];
     return known.executor != nullptr && known.key == key ? &known : nullptr;
   }
 
-  void keep(const Repeat& call) { calls_[call.key.place(kBits)] = call; }
+  void keep(const CachedCall& call) { calls_[call.key.place(kBits)] = call; }
 
  private:
   static constexpr int kBits = 5;
-  std::array<Repeat, std::size_t{1} << kBits> calls_{};
+  std::array<CachedCall, std::size_t{1} << kBits> calls_{};
 };
 
 }  // namespace kolo

@@ -12,7 +12,7 @@
 #include "collectives/algorithms/dissemination.h"
 #include "collectives/executor/call_header.h"
 
-namespace kolo::calls {
+namespace kolo::checked_calls {
 namespace {
 
 // A caller's buffer: `count` elements of the call's type at `data`.
@@ -60,7 +60,7 @@ void require_root(const Call& call, Caller who) {
 }
 
 void require_reducer(const Call& call) {
-  const Reducer& reducer = *call.reducer;
+  const UserReduceOp& reducer = *call.reducer;
   if (!reducer.combine) reject(call, "the reducer has no function");
   if (reducer.element_bytes < 1 || reducer.element_bytes > kLongestElement) {
     reject(call, fmt::format("the reducer's elements have {} bytes; 1 to {} are possible",
@@ -85,7 +85,7 @@ void take_op(Call& call, ReduceOp op) {
     reject(call, fmt::format("{} is the number of no operation", static_cast<int>(op)));
   }
   if (op == ReduceOp::kUser && call.reducer == nullptr) {
-    reject(call, "a user function is given as a Reducer, in the place of type and operation");
+    reject(call, "a user function is given as a UserReduceOp, in the place of type and operation");
   }
   if (call.reducer == nullptr && !is_defined(call.type, op)) {
     reject(call,
@@ -473,4 +473,4 @@ Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
   return both;
 }
 
-}  // namespace kolo::calls
+}  // namespace kolo::checked_calls

@@ -16,7 +16,7 @@
 namespace kolo {
 
 // In the place of an algorithm's row: the planner says, once the call is issued.
-inline constexpr std::uint8_t kToBeChosen = 0xff;
+inline constexpr std::uint8_t kPlannerChooses = 0xff;
 
 // How far a call's buffers reach, in bytes.
 struct Extents {
@@ -50,7 +50,7 @@ struct Extents {
 
 struct Call {
   Collective collective = Collective::kBarrier;
-  std::uint8_t algorithm = kToBeChosen;  // a row of algorithms()
+  std::uint8_t algorithm = kPlannerChooses;  // a row of algorithms()
   ElementType type = ElementType::kInt32;
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
@@ -64,7 +64,7 @@ struct Call {
   bool has_own_lengths = false;      // ranks know different lengths, and no common count
   std::size_t segment_bytes = 0;     // 0: as the communicator chooses
   bool is_persistent = false;
-  const Reducer* reducer = nullptr;  // of a user function; borrowed
+  const UserReduceOp* reducer = nullptr;  // of a user function; borrowed
   std::size_t element_bytes = 4;
   double scale = 1;                      // of a scaled sum
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
@@ -72,7 +72,7 @@ struct Call {
   bool is_captured = false;              // into a graph, as the stream is found to be
 };
 
-namespace calls {
+namespace checked_calls {
 
 // Who calls.
 struct Caller {
@@ -84,7 +84,7 @@ struct Caller {
 struct Elements {
   ElementType type;
   const CallOptions& options;
-  const Reducer* reducer = nullptr;  // instead of a type, with kUser
+  const UserReduceOp* reducer = nullptr;  // instead of a type, with kUser
 };
 
 Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op);
@@ -137,5 +137,5 @@ struct Received {
 };
 Exchange exchange(Caller who, Sent sent, Received received, Elements of);
 
-}  // namespace calls
+}  // namespace checked_calls
 }  // namespace kolo

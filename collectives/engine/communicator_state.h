@@ -13,11 +13,11 @@ namespace kolo {
 
 struct Communicator::State : Engine {
   using Engine::Engine;
-  calls::Caller caller() const { return {rank(), size()}; }
+  checked_calls::Caller caller() const { return {rank(), size()}; }
   // And not in a child by fork() of the process that made it.
-  bool is_at_home() const { return fork_generation() == made_in_; }
+  bool is_in_creating_process() const { return fork_generation() == made_in_; }
   // Never ends: a child's goodbyes would go over its parent's sockets.
-  static void leave_as_it_is(std::shared_ptr<State> state) { state->itself_ = state; }
+  static void leak_in_child(std::shared_ptr<State> state) { state->itself_ = state; }
 
  private:
   const std::uint64_t made_in_ = fork_generation();

@@ -79,7 +79,7 @@ void Engine::start(const Operation& operation) {
   const Binding& binding = operation.binding;
   Executor& executor = *operation.executor;
   const bool is_started_again =
-      operation.is_repeat &&
+      operation.is_cached_call &&
       executor.start_again(binding.header, binding.header.sequence, binding.in, binding.out);
   if (!is_started_again) executor.start(binding);
 }
@@ -107,9 +107,9 @@ bool Engine::run_at_hand(Operation& operation) {
 // A collective. The head of the queue afterwards, as retire() has it.
 Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   if (!run_at_hand(operation)) return &operation;
-  if (operation.has_spoken) {
+  if (operation.has_published_wait) {
     asked_calls_.clear();
-    say_who_is_awaited({});
+    publish_awaited_peers({});
   }
   if (operation.on_stream != nullptr) return hand_over(operation, awaited);
   look_for_stray(*operation.executor, operation.binding.header);
@@ -127,7 +127,7 @@ Operation* Engine::advance_messages(Operation& head, const Operation* awaited) {
       continue;
     }
     finish_message(i);
-    if (operation.has_spoken) say_who_is_awaited(running_);
+    if (operation.has_published_wait) publish_awaited_peers(running_);
     first = retire(operation, awaited);
     if (first == nullptr) break;
   }
@@ -232,13 +232,13 @@ void Engine::wake_for(const Operation& operation) {
 bool Engine::look_after(std::span<Operation* const> running, Deadline limit, bool pauses) {
   const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
   Deadline until = limit;
-  if (!asked_calls_.empty() && !running.empty()) hear_calls(running.front()->binding.header);
+  if (!asked_calls_.empty() && !running.empty()) read_peer_calls(running.front()->binding.header);
   for (Operation* operation : running) {
     if (operation->deadline == Deadline{}) operation->deadline = Clock::now() + operation->timeout;
-    if (operation->next_words == Deadline{}) {
-      operation->next_words = operation->deadline - operation->timeout + kWorthSaying;
+    if (operation->next_wait_report == Deadline{}) {
+      operation->next_wait_report = operation->deadline - operation->timeout + kPublishWaitsAfter;
     }
-    until = std::min({until, operation->deadline, operation->next_words});
+    until = std::min({until, operation->deadline, operation->next_wait_report});
     if (!looks) continue;
     if (operation->executor != nullptr && operation->is_started)
       operation->executor->check_arrivals();
@@ -257,11 +257,11 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
     if (policy_->is_in_time(*store_, until)) return true;
   }
   for (Operation* operation : running) {
-    if (until == operation->next_words) {
-      const bool has_spoken = std::exchange(operation->has_spoken, true);
-      say_who_is_awaited(running);
-      if (!has_spoken) compare_calls(*operation);
-      operation->next_words = Clock::now() + kWorthSaying;
+    if (until == operation->next_wait_report) {
+      const bool has_published_wait = std::exchange(operation->has_published_wait, true);
+      publish_awaited_peers(running);
+      if (!has_published_wait) compare_calls(*operation);
+      operation->next_wait_report = Clock::now() + kPublishWaitsAfter;
       return true;
     }
     if (until == operation->deadline) {
@@ -279,7 +279,7 @@ bool Engine::has_been_away(Operation& operation) {
   const auto now = Clock::now();
   if (now - operation.deadline < kAway) return false;
   operation.deadline = now + operation.timeout;
-  operation.next_words = now + kWorthSaying;
+  operation.next_wait_report = now + kPublishWaitsAfter;
   return true;
 }
 

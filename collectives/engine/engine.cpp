@@ -33,7 +33,7 @@ std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
 }
 
 // What the header says of a user function: see there. A segment has one element at least.
-void describe_user(CallHeader& header, const Reducer& reducer, std::uint64_t plan) {
+void describe_user(CallHeader& header, const UserReduceOp& reducer, std::uint64_t plan) {
   const std::size_t least = (reducer.element_bytes + kSegmentAlignment - 1) / kSegmentAlignment;
   const std::size_t units = std::max<std::size_t>(header.segment_units, least);
   header.type = ElementType::kUint8;
@@ -52,7 +52,7 @@ std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-CommunicatorOptions sensible(CommunicatorOptions options) {
+CommunicatorOptions validated_options(CommunicatorOptions options) {
   if (options.timeout.count() == 0) options.timeout = read_settings().timeout;
   check(options.timeout.count() > 0,
         fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
@@ -72,7 +72,7 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
   check(store != nullptr, "a communicator needs a store");
   store_ = joined_once(store);
   begin([&] {
-    options_ = sensible(options);
+    options_ = validated_options(options);
     check(size >= 1 && rank >= 0 && rank < size,
           fmt::format("a communicator of {} ranks has none of number {}", size, rank));
     check(options.host_id.empty() || is_host_id(options.host_id),
@@ -114,14 +114,14 @@ void Engine::begin(const std::function<void()>& steps) {
     leave();
     throw cause;
   } catch (...) {
-    settle_what_was_thrown();
+    settle_current_exception();
     leave();
     throw;
   }
 }
 
 // What is no Error is this rank's own; the job is told, where memory is left to say it.
-void Engine::settle_what_was_thrown() noexcept {
+void Engine::settle_current_exception() noexcept {
   try {
     settle(explain(nullptr, std::current_exception()));
   } catch (...) {
@@ -152,8 +152,8 @@ void Engine::connect(Deadline deadline) {
   if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
   make_streams();
-  placement_ = find_placement(*store_, rank_, size_, deadline, host_id,
-                              streams_ ? streams_->describe_reach() : "");
+  placement_ = find_topology(*store_, rank_, size_, deadline, host_id,
+                             streams_ ? streams_->describe_peer_access() : "");
   TransportRequest request;
   request.rank = rank_;
   request.size = size_;
@@ -267,10 +267,10 @@ void Engine::link(Operation& operation) {
 void Engine::run(Call& call, Operation& operation) {
   require_not_driving("a blocking call");
   require_alive();
-  const bool names_algorithm = call.algorithm != kToBeChosen;
+  const bool names_algorithm = call.algorithm != kPlannerChooses;
   std::unique_lock lock(mutex_);
   prepare(call, operation);
-  if (!names_algorithm) keep_for_repeats(call, operation);
+  if (!names_algorithm) cache_call(call, operation);
   if (has_driver_ || head_ != nullptr) {
     operation.deadline = Clock::now() + operation.timeout;
     link(operation);
@@ -288,10 +288,10 @@ void Engine::run(Call& call, Operation& operation) {
 
 void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
   require_alive();
-  const bool names_algorithm = call.algorithm != kToBeChosen;
+  const bool names_algorithm = call.algorithm != kPlannerChooses;
   const std::lock_guard lock(mutex_);
   prepare(call, *operation);
-  if (!names_algorithm && !call.is_persistent) keep_for_repeats(call, *operation);
+  if (!names_algorithm && !call.is_persistent) cache_call(call, *operation);
   put_in_queue(operation);
 }
 
@@ -323,8 +323,8 @@ void Engine::restart(const std::shared_ptr<Operation>& operation) {
   {
     const std::lock_guard lock(mutex_);
     check(operation->is_done, "start() on an operation that is in flight; wait for it first");
-    operation->is_done = operation->is_started = operation->has_spoken = false;
-    operation->next_words = {};
+    operation->is_done = operation->is_started = operation->has_published_wait = false;
+    operation->next_wait_report = {};
     operation->failure.reset();
     operation->next = operation->behind = nullptr;
   }

@@ -48,7 +48,7 @@
 namespace kolo {
 
 // The same, its timeout known and bounded; std::invalid_argument for what makes no sense.
-CommunicatorOptions sensible(CommunicatorOptions options);
+CommunicatorOptions validated_options(CommunicatorOptions options);
 
 class Engine {
  public:
@@ -85,14 +85,15 @@ class Engine {
   // Issues and waits. `operation` may hold an update.
   void run(Call& call, Operation& operation);
   // The same for a call with default options that is like one before: true once it has run. False,
-  // and nothing done, where run() has to see to it, be it to say what is wrong. engine_repeat.cpp.
-  bool repeat(CallKey key, const void* in, void* out);
+  // and nothing done, where run() has to see to it, be it to say what is wrong.
+  // engine/fast_path.cpp.
+  bool run_cached(CallKey key, const void* in, void* out);
   // Issues one, as issue() would, where it is like a call before; else null, and nothing is done.
-  static std::shared_ptr<Operation> reissue(const std::shared_ptr<Engine>& self, CallKey key,
-                                            const void* in, void* out);
+  static std::shared_ptr<Operation> issue_cached(const std::shared_ptr<Engine>& self, CallKey key,
+                                                 const void* in, void* out);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
   // Both messages, or the copy, on the stream that they name.
-  void exchange_on_stream(const calls::Exchange& both);
+  void exchange_on_stream(const checked_calls::Exchange& both);
 
   // Readies one that restart() will issue.
   void plan(const Call& call, Operation& operation);
@@ -125,7 +126,7 @@ class Engine {
   // the progress thread, which nobody can wait for then, keeps the engine until its own end.
   static void close(std::shared_ptr<Engine> engine) noexcept;
 
-  // Of the one who drives: each waits until it may look. engine_profile.cpp.
+  // Of the one who drives: each waits until it may look. engine/statistics.cpp.
   CommunicatorStatistics statistics();
   PeerStatistics peer_statistics(int peer);
   std::vector<StepProfile> step_profile();
@@ -139,15 +140,15 @@ class Engine {
   };
 
   void begin(const std::function<void()>& steps);
-  void settle_what_was_thrown() noexcept;
+  void settle_current_exception() noexcept;
   void start_progress_thread();
   void meet(Store& store);
   void connect(Deadline deadline);
-  Situation situation() const;
+  PlannerInputs situation() const;
   void plan_streams(const Costs& costs);
   void agree_on_planner(Store& job, Deadline deadline);
   std::string publish_plan(Store& job);
-  std::string hear_plan(Deadline deadline);
+  std::string fetch_plan(Deadline deadline);
   Costs probe(Deadline deadline);
   void count_bytes(CommunicatorStatistics& sum) const;
   void look(const std::function<void()>& at);
@@ -168,7 +169,7 @@ class Engine {
   void end(Operation& operation, std::unique_lock<std::mutex>& lock);
   void release_role();
 
-  void keep_for_repeats(const Call& call, const Operation& operation);
+  void cache_call(const Call& call, const Operation& operation);
   bool advance_soon(Executor& executor);
   std::uint32_t next_sequence(std::size_t direction);
   void put_in_queue(const std::shared_ptr<Operation>& operation);
@@ -180,13 +181,13 @@ class Engine {
   static bool may_end_under_lock(const Operation& operation);
   void fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                      std::unique_lock<std::mutex>& lock);
-  void go_on_in_queue(const Repeat& known, std::uint32_t sequence, const void* in, void* out,
-                      const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
+  void continue_in_queue(const CachedCall& known, std::uint32_t sequence, const void* in, void* out,
+                         const std::exception_ptr& failure, std::unique_lock<std::mutex>& lock);
   void finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                        std::unique_lock<std::mutex>& lock);
   WaitStatistics& waits_for(int awaited);
 
-  // Operations on streams: engine_streams.cpp.
+  // Operations on streams: engine/stream_operations.cpp.
   void make_streams();
   void join_devices();
   void require_places(Call& call);
@@ -197,8 +198,8 @@ class Engine {
   bool wait_beside_streams(Deadline until);
   int awaited_peer(const Operation& operation) const;
   std::string describe_wait(const Operation& operation) const;
-  std::string describe_place(const Operation& operation) const;
-  Error timed_out(const Streams::Pending& pending) const;
+  std::string describe_location(const Operation& operation) const;
+  Error timed_out(const StreamQueue::Pending& pending) const;
   void fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock);
 
   Operation* first_in_queue();
@@ -218,18 +219,18 @@ class Engine {
   bool is_wanted() const;
   bool look_after(std::span<Operation* const> running, Deadline limit, bool pauses);
   static bool has_been_away(Operation& operation);
-  void say_who_is_awaited(std::span<Operation* const> running);
+  void publish_awaited_peers(std::span<Operation* const> running);
   void compare_calls(const Operation& operation);
-  void hear_calls(const CallHeader& mine);
+  void read_peer_calls(const CallHeader& mine);
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
   void serve();
 
-  std::vector<int> circle_of_receives(int peer, Deadline until) const;
-  std::string ask_after(const Operation& operation, int last, Deadline until) const;
+  std::vector<int> receive_cycle(int peer, Deadline until) const;
+  std::string diagnose_timeout(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);
-  Error in_group(const Error& error) const;
+  Error with_group_ranks(const Error& error) const;
   void fail(const Error& own);
   [[noreturn]] void fail_with_job();
   void abort_what_is_left();
@@ -245,16 +246,16 @@ class Engine {
   const std::vector<int> members_;
   std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own
   std::shared_ptr<Store> store_;
-  Placement placement_;
+  Topology placement_;
   const std::shared_ptr<JobFailure> failure_;
 
   // Of the one who drives.
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<WaitPolicy> policy_;
-  std::vector<Channel*> channels_;      // by rank, null for this one
-  std::vector<WaitStatistics> waits_;   // by rank, at last those for nobody
-  std::unique_ptr<Streams> streams_;    // null: this rank has no device
-  std::unique_ptr<Recorder> recorder_;  // null: nobody wants to know
+  std::vector<Channel*> channels_;        // by rank, null for this one
+  std::vector<WaitStatistics> waits_;     // by rank, at last those for nobody
+  std::unique_ptr<StreamQueue> streams_;  // null: this rank has no device
+  std::unique_ptr<Recorder> recorder_;    // null: nobody wants to know
   bool is_timeline_written_ = false;
   std::size_t next_looked_at_ = 0;  // of channels_, for strays
   CallHeader last_done_;
@@ -271,7 +272,7 @@ class Engine {
   std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
   std::unique_ptr<PlanCache> plans_;
-  Repeats repeats_;
+  CallCache call_cache_;
   std::shared_ptr<Operation> spare_;  // for the next one that is issued again
   Planner planner_;
   std::optional<Planner> stream_planner_;  // none: calls on streams go by the other

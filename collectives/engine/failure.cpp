@@ -39,13 +39,13 @@ std::string_view as_text(const CallHeader& header) {
 
 // `peer` and those after it, of which each waits to receive a message from the next, and the last
 // one from this rank; none where there is no such circle.
-std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
+std::vector<int> Engine::receive_cycle(int peer, Deadline until) const {
   std::vector<std::vector<int>> ways = {{peer}};
   std::vector<int> asked = {peer};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const std::vector<int> way = ways[i];
-    const auto said = whom_awaits(*store_, way.back(), until);
-    for (const auto& [next, is_to_send] : awaited_from(said.value_or(""), size_)) {
+    const auto said = fetch_wait_edges(*store_, way.back(), until);
+    for (const auto& [next, is_to_send] : wait_edges_from(said.value_or(""), size_)) {
       if (is_to_send && next == rank_) return way;
       if (!is_to_send || std::ranges::find(asked, next) != asked.end()) continue;
       asked.push_back(next);
@@ -59,9 +59,8 @@ std::vector<int> Engine::circle_of_receives(int peer, Deadline until) const {
 // What to look at when `operation` has timed out, as `last` holds it up, as far as is known: a
 // store that is silent does not say who waits for whom, and its own process may be what holds up
 // all. Receives that face each other are no error before that: a thread may still issue the send.
-std::string Engine::ask_after(const Operation& operation, int last, Deadline until) const {
-  const auto circle =
-      receives_message(operation) ? circle_of_receives(last, until) : std::vector<int>();
+std::string Engine::diagnose_timeout(const Operation& operation, int last, Deadline until) const {
+  const auto circle = receives_message(operation) ? receive_cycle(last, until) : std::vector<int>();
   if (circle.empty()) {
     const std::string silence = store_->silence();
     return fmt::format("is rank {} alive, and does it call the same operations?{}", last,
@@ -76,8 +75,8 @@ std::string Engine::ask_after(const Operation& operation, int last, Deadline unt
 Error Engine::timed_out(const Operation& operation) const {
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
-  const Deadline until = end_of_questions(*store_);
-  const int last = end_of_waiting(*store_, rank_, size_, awaited, until);
+  const Deadline until = wait_graph_deadline(*store_);
+  const int last = find_stalled_rank(*store_, rank_, size_, awaited, until);
   std::string channel;
   if (awaited != kNobody) {
     const Channel& to = *channels_[static_cast<std::size_t>(awaited)];
@@ -88,8 +87,8 @@ Error Engine::timed_out(const Operation& operation) const {
           fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_,
                       host_, describe_wait(operation), transport_->name(),
                       seconds(operation.timeout), to_string(header.collective), header.sequence,
-                      describe_place(operation), in_its_turn(awaited, last), channel,
-                      channel.empty() ? "" : "; ", ask_after(operation, last, until))};
+                      describe_location(operation), wait_chain_text(awaited, last), channel,
+                      channel.empty() ? "" : "; ", diagnose_timeout(operation, last, until))};
 }
 
 // What was thrown while `operation` ran, in the words of this rank.
@@ -98,7 +97,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     return operation == nullptr
                ? ""
                : fmt::format(" (in {} #{}, {})", to_string(operation->binding.header.collective),
-                             operation->binding.header.sequence, describe_place(*operation));
+                             operation->binding.header.sequence, describe_location(*operation));
   };
   if (exception == nullptr) {
     return {
@@ -136,7 +135,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
 }
 
 // A group's ranks have numbers of their own, but its failure is the whole job's.
-Error Engine::in_group(const Error& error) const {
+Error Engine::with_group_ranks(const Error& error) const {
   if (members_.empty()) return error;
   const bool is_member = error.peer() >= 0 && error.peer() < size_;
   return {error.code(), is_member ? job_rank(error.peer()) : error.peer(),
@@ -147,7 +146,7 @@ Error Engine::in_group(const Error& error) const {
 // The job's first cause, which is `own` where there is no earlier one.
 Error Engine::settle(Error own) {
   if (failure_->is_known()) return failure_->cause();
-  own = in_group(own);
+  own = with_group_ranks(own);
   try {
     if (own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem) {
       for (const auto end = Clock::now() + kGrace; Clock::now() < end && !store_->failure();) {
@@ -218,7 +217,7 @@ void Engine::check_stray(Channel& channel, const CallHeader& done) const {
   if (streams_ && (streams_->is_one_with_host() || streams_->is_expecting(channel))) return;
   const std::byte* opening = nullptr;
   try {
-    opening = channel.view(kOpeningBytes);
+    opening = channel.view(kHeaderSegmentBytes);
   } catch (const Error&) {
     return;  // a peer that has ended has done so after all that this rank needed of it
   }
@@ -296,13 +295,13 @@ void Engine::abort_what_is_left() {
 }
 
 // For whom those of `running` wait that have lost their patience.
-void Engine::say_who_is_awaited(std::span<Operation* const> running) {
-  std::vector<Awaited> awaited;
+void Engine::publish_awaited_peers(std::span<Operation* const> running) {
+  std::vector<WaitEdge> awaited;
   for (const Operation* operation : running) {
-    if (!operation->has_spoken) continue;
+    if (!operation->has_published_wait) continue;
     awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
   }
-  say_awaited(*store_, rank_, awaited);
+  publish_wait_edges(*store_, rank_, awaited);
 }
 
 // Two ranks can wait for each other without a header on the way between them: both expect to
@@ -322,7 +321,7 @@ void Engine::compare_calls(const Operation& operation) {
 }
 
 // The answers that have come since.
-void Engine::hear_calls(const CallHeader& mine) {
+void Engine::read_peer_calls(const CallHeader& mine) {
   if (mine.collective == Collective::kMessage) return asked_calls_.clear();
   if (const auto failure = store_->failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
   std::erase_if(asked_calls_, [&](const AskedCall& asked) {

@@ -51,15 +51,15 @@ Error failure_from(std::string_view text) {
           std::string(text)};
 }
 
-std::string to_text(std::span<const Awaited> awaited) {
+std::string to_text(std::span<const WaitEdge> awaited) {
   std::string text;
-  for (const Awaited& one : awaited)
+  for (const WaitEdge& one : awaited)
     text += fmt::format("{}{}{}", text.empty() ? "" : " ", one.rank, one.is_to_send ? "<" : "");
   return text;
 }
 
-std::vector<Awaited> awaited_from(std::string_view text, int size) {
-  std::vector<Awaited> awaited;
+std::vector<WaitEdge> wait_edges_from(std::string_view text, int size) {
+  std::vector<WaitEdge> awaited;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     const int rank = leading_number(word);

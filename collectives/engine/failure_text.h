@@ -20,15 +20,15 @@ std::string to_text(const Error& failure);
 Error failure_from(std::string_view text);
 
 // For whom a rank waits: to receive a message from it, or for anything else.
-struct Awaited {
+struct WaitEdge {
   int rank = 0;
   bool is_to_send = false;
 };
 
 // "3 1< 2": for ranks 3 and 2, and for a message from rank 1.
-std::string to_text(std::span<const Awaited> awaited);
+std::string to_text(std::span<const WaitEdge> awaited);
 
 // The same again, of those that are ranks of a job of `size`.
-std::vector<Awaited> awaited_from(std::string_view text, int size);
+std::vector<WaitEdge> wait_edges_from(std::string_view text, int size);
 
 }  // namespace kolo

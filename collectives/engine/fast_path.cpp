@@ -1,5 +1,5 @@
-// The short way of a call that is like one before (repeats.h): small operations spend their time on
-// the way, not on their bytes.
+// The short way of a call that is like one before (engine/call_cache.h): small operations spend
+// their time on the way, not on their bytes.
 //
 // Where nothing in the queue comes before it and nobody drives, the caller's thread runs the
 // operation under the engine's lock, without an entry in the queue, and without the role that this
@@ -53,8 +53,8 @@ CallKey key_of(const Call& call, int rank) {
 }  // namespace
 
 // Needs the lock.
-void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
-  const bool has_usual_servers = call.servers == nullptr || is_repeatable(*call.servers);
+void Engine::cache_call(const Call& call, const Operation& operation) {
+  const bool has_usual_servers = call.servers == nullptr || is_cacheable(*call.servers);
   const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
                           !call.has_own_lengths && call.segment_bytes == 0 && call.scale == 1 &&
                           call.timeout.count() == 0;
@@ -64,13 +64,13 @@ void Engine::keep_for_repeats(const Call& call, const Operation& operation) {
       call.count * call.element_bytes > longest) {
     return;
   }
-  repeats_.keep({key_of(call, rank_), operation.executor, operation.binding.header, call.extents,
-                 operation.direction});
+  call_cache_.keep({key_of(call, rank_), operation.executor, operation.binding.header, call.extents,
+                    operation.direction});
 }
 
-bool Engine::repeat(CallKey key, const void* in, void* out) {
+bool Engine::run_cached(CallKey key, const void* in, void* out) {
   std::unique_lock lock(mutex_);
-  const Repeat* known = repeats_.find(key);
+  const CachedCall* known = call_cache_.find(key);
   if (known == nullptr || has_driver_ || failure_->is_known() || is_closing_ ||
       !known->extents.fit(in, out) || !is_apart_from_streams(in, out) ||
       !is_next(known->direction)) {
@@ -86,19 +86,19 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
       return true;
     }
   } catch (...) {
-    go_on_in_queue(*known, sequence, in, out, std::current_exception(), lock);
+    continue_in_queue(*known, sequence, in, out, std::current_exception(), lock);
     return true;
   }
-  go_on_in_queue(*known, sequence, in, out, nullptr, lock);
+  continue_in_queue(*known, sequence, in, out, nullptr, lock);
   return true;
 }
 
 // A repeat that was begun, and has failed or has to be waited for in earnest. Apart from it, whose
 // frame is short then.
-[[gnu::noinline]] void Engine::go_on_in_queue(const Repeat& known, std::uint32_t sequence,
-                                              const void* in, void* out,
-                                              const std::exception_ptr& failure,
-                                              std::unique_lock<std::mutex>& lock) {
+[[gnu::noinline]] void Engine::continue_in_queue(const CachedCall& known, std::uint32_t sequence,
+                                                 const void* in, void* out,
+                                                 const std::exception_ptr& failure,
+                                                 std::unique_lock<std::mutex>& lock) {
   Operation operation;
   operation.executor = known.executor;
   operation.binding = binding_of(known.header.with(sequence), in, out);
@@ -110,11 +110,11 @@ bool Engine::repeat(CallKey key, const void* in, void* out) {
 
 // What it sends leaves here, where nothing before it is still to be done; who waits for all of many
 // messages finds most of them done. Those need no operation of their own.
-std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, CallKey key,
-                                           const void* in, void* out) {
+std::shared_ptr<Operation> Engine::issue_cached(const std::shared_ptr<Engine>& self, CallKey key,
+                                                const void* in, void* out) {
   Engine& engine = *self;
   std::unique_lock lock(engine.mutex_);
-  const Repeat* known = engine.repeats_.find(key);
+  const CachedCall* known = engine.call_cache_.find(key);
   if (known == nullptr || engine.failure_->is_known() || engine.is_closing_ ||
       !known->extents.fit(in, out) || !engine.is_apart_from_streams(in, out)) {
     return nullptr;
@@ -148,7 +148,7 @@ std::shared_ptr<Operation> Engine::reissue(const std::shared_ptr<Engine>& self, 
   operation->binding.header.set_sequence(sequence);
   operation->timeout = engine.options_.timeout;
   operation->is_started = is_first;
-  operation->is_repeat = true;
+  operation->is_cached_call = true;
   engine.put_in_queue(operation);
   if (failure) engine.fail_in_queue(*operation, failure, lock);
   return operation;
@@ -188,7 +188,7 @@ bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& 
 
 // Whom nobody hears of, and that moves little.
 bool Engine::may_end_under_lock(const Operation& operation) {
-  return operation.direction != kNoDirection && !operation.has_spoken &&
+  return operation.direction != kNoDirection && !operation.has_published_wait &&
          operation.callbacks.empty() && bytes_of(operation.binding.header) <= kLongestUnderLock;
 }
 

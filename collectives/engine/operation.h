@@ -43,14 +43,15 @@ class Operation {
   bool is_captured = false;  // into a graph
   Binding binding;
   Update update;
-  std::unique_ptr<const Reducer> reducer;  // a user function's, where no caller waits and keeps it
-  std::vector<std::size_t> lengths;        // what the binding's lengths are a view of
-  std::chrono::milliseconds timeout{};     // from its issue on, or from when somebody looks again
-  Deadline deadline{};                     // zero: not yet needed
+  std::unique_ptr<const UserReduceOp>
+      reducer;                          // a user function's, where no caller waits and keeps it
+  std::vector<std::size_t> lengths;     // what the binding's lengths are a view of
+  std::chrono::milliseconds timeout{};  // from its issue on, or from when somebody looks again
+  Deadline deadline{};                  // zero: not yet needed
   bool is_started = false;
-  bool is_repeat = false;   // its binding is header and buffers, and nothing else
-  Deadline next_words{};    // when who waits for long says so in the store; zero: not yet known
-  bool has_spoken = false;  // there, and has compared what others say they called
+  bool is_cached_call = false;  // its binding is header and buffers, and nothing else
+  Deadline next_wait_report{};  // when who waits for long says so in the store; zero: not yet known
+  bool has_published_wait = false;  // there, and has compared what others say they called
 
   std::unique_ptr<Plan> plan;  // of a persistent one
 

@@ -38,7 +38,7 @@ Costs estimated_costs(std::span<Channel* const> channels) {
 
 // What a rank knows of its own channels: there is a network in between. Where not, a latency that
 // was long to measure was that of a busy machine.
-bool is_far(const Placement& placement, std::span<Channel* const> channels) {
+bool is_far(const Topology& placement, std::span<Channel* const> channels) {
   constexpr double kFarUs = 200;
   return !placement.is_one_host || std::ranges::any_of(channels, [](const Channel* channel) {
     return channel != nullptr && channel->capabilities().latency_us >= kFarUs;
@@ -93,7 +93,7 @@ std::string_view to_string(Reproducibility mode) {
   return "unknown";
 }
 
-Situation Engine::situation() const {
+PlannerInputs Engine::situation() const {
   return {size_,
           placement_.hosts,
           std::string(transport_->name()),
@@ -107,7 +107,7 @@ Situation Engine::situation() const {
 // too.
 void Engine::plan_streams(const Costs& costs) {
   if (streams_ == nullptr || size_ == 1 || streams_->is_one_with_host()) return;
-  Situation on_streams = situation();
+  PlannerInputs on_streams = situation();
   streams_->suit(on_streams);
   Costs own = costs;
   own.cores = streams_->costs(placement_.devices).cores;  // a group's devices may be fewer
@@ -136,7 +136,7 @@ std::string Engine::publish_plan(Store& job) {
   return text;
 }
 
-std::string Engine::hear_plan(Deadline deadline) {
+std::string Engine::fetch_plan(Deadline deadline) {
   try {
     return store_->get("plan", deadline);
   } catch (const Error& error) {
@@ -153,7 +153,7 @@ void Engine::agree_on_planner(Store& job, Deadline deadline) {
     planner_ = Planner(situation(), {}, {});
     return;
   }
-  const std::string text = rank_ == 0 ? publish_plan(job) : hear_plan(deadline);
+  const std::string text = rank_ == 0 ? publish_plan(job) : fetch_plan(deadline);
   std::string_view rest = text;
   const std::string_view mode = take_line(rest);
   if (mode != to_string(options_.reproducibility)) {
@@ -200,7 +200,7 @@ RankOrder Engine::order_of(const Call& call) const {
 
 void Engine::choose(Call& call) {
   const RankOrder order = order_of(call);
-  if (call.algorithm == kToBeChosen) {
+  if (call.algorithm == kPlannerChooses) {
     Planner& planner = call.stream && stream_planner_ ? *stream_planner_ : planner_;
     call.algorithm = planner.choose(call.collective, call.count * call.element_bytes, order);
   } else if (order == RankOrder::kFold && !algorithms()[call.algorithm].is_rank_ordered) {

@@ -24,7 +24,7 @@ constexpr auto kPause = std::chrono::microseconds(20);
 void Engine::make_streams() {
   if (options_.device == nullptr) return;
   try {
-    streams_ = std::make_unique<Streams>(*options_.device, rank_);
+    streams_ = std::make_unique<StreamQueue>(*options_.device, rank_);
   } catch (const Error& error) {
     throw Error(error.code(), rank_,
                 fmt::format("rank {} ({}): its device: {}", rank_, host_, error.what()));
@@ -57,7 +57,7 @@ void Engine::require_places(Call& call) {
 }
 
 // What is sent goes first: a stream that waited to receive would send nothing meanwhile.
-void Engine::exchange_on_stream(const calls::Exchange& both) {
+void Engine::exchange_on_stream(const checked_calls::Exchange& both) {
   Call send = both.send;
   Call receive = both.receive;
   if (both.is_copy) {
@@ -69,7 +69,7 @@ void Engine::exchange_on_stream(const calls::Exchange& both) {
     return;
   }
   const std::size_t held = streams_ == nullptr ? 0 : streams_->held_bytes();
-  if (streams_ != nullptr && send.extents.in_bytes + kOpeningBytes > held) {
+  if (streams_ != nullptr && send.extents.in_bytes + kHeaderSegmentBytes > held) {
     throw std::invalid_argument(
         fmt::format("send_receive: {} bytes on a stream are more than the {} that may be under way "
                     "before any are received, and ranks would wait for each other; use all_to_all",
@@ -126,7 +126,7 @@ bool Engine::is_following(const Operation* awaited, Until until) const {
 bool Engine::follow_streams(const Operation* awaited) {
   if (!streams_->has_unfinished()) return false;
   const std::uint64_t moves = streams_->moves();
-  streams_->read_openings();
+  streams_->read_headers();
   if (streams_->moves() != moves) has_moved_ = true;
   std::shared_ptr<Operation> ended = streams_->take_over();
   for (; ended != nullptr; ended = streams_->take_over()) {
@@ -170,15 +170,17 @@ std::string Engine::describe_wait(const Operation& operation) const {
   return operation.executor->describe_wait();
 }
 
-std::string Engine::describe_place(const Operation& operation) const {
-  if (operation.on_stream != nullptr) return operation.on_stream->describe_place() + " on a stream";
-  return operation.executor->describe_place();
+std::string Engine::describe_location(const Operation& operation) const {
+  if (operation.on_stream != nullptr)
+    return operation.on_stream->describe_location() + " on a stream";
+  return operation.executor->describe_location();
 }
 
-Error Engine::timed_out(const Streams::Pending& pending) const {
+Error Engine::timed_out(const StreamQueue::Pending& pending) const {
   const std::chrono::duration<double> timeout = pending.timeout;
   const std::string what = describe(*pending.header);
-  const int late = pending.peer == kNobody ? streams_->unheard_peer(*pending.header) : pending.peer;
+  const int late =
+      pending.peer == kNobody ? streams_->peer_without_header(*pending.header) : pending.peer;
   if (late == kNobody) {
     return {
         ErrorCode::kDeadline, kNoPeer,

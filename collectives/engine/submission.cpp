@@ -6,7 +6,7 @@
 
 #include "collectives/engine/operation.h"
 
-namespace kolo::issuing {
+namespace kolo::submission {
 namespace {
 
 bool is_default(const CallOptions& call) {
@@ -39,7 +39,7 @@ Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
   require_no_update(call, update);
   const std::shared_ptr<Operation> operation = Operation::make();
   if (call.reducer != nullptr) {
-    operation->reducer = std::make_unique<const Reducer>(*call.reducer);
+    operation->reducer = std::make_unique<const UserReduceOp>(*call.reducer);
     call.reducer = operation->reducer.get();
   }
   operation->update = std::move(update);
@@ -52,16 +52,17 @@ Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update) {
   return Work(operation);
 }
 
-bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call) {
-  return is_default(call) && engine.repeat(key, in, out);
+bool ran_from_cache(Engine& engine, CallKey key, const void* in, void* out,
+                    const CallOptions& call) {
+  return is_default(call) && engine.run_cached(key, in, out);
 }
 
-std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
-                             void* out, const CallOptions& call) {
+std::optional<Work> issued_from_cache(const std::shared_ptr<Engine>& engine, CallKey key,
+                                      const void* in, void* out, const CallOptions& call) {
   if (!is_default(call)) return std::nullopt;
-  std::shared_ptr<Operation> operation = Engine::reissue(engine, key, in, out);
+  std::shared_ptr<Operation> operation = Engine::issue_cached(engine, key, in, out);
   if (operation == nullptr) return std::nullopt;
   return Work(std::move(operation));
 }
 
-}  // namespace kolo::issuing
+}  // namespace kolo::submission

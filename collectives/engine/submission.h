@@ -9,7 +9,7 @@
 #include "collectives/engine/engine.h"
 #include "collectives/work.h"
 
-namespace kolo::issuing {
+namespace kolo::submission {
 
 // Blocking. std::invalid_argument for a persistent call.
 void run(Engine& engine, Call call, Update update = {});
@@ -17,10 +17,11 @@ void run(Engine& engine, Call call, Update update = {});
 Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {});
 
 // A call with default options that is like one before has run by the short way.
-bool has_repeated(Engine& engine, CallKey key, const void* in, void* out, const CallOptions& call);
+bool ran_from_cache(Engine& engine, CallKey key, const void* in, void* out,
+                    const CallOptions& call);
 
 // The same of an asynchronous one; none where it is not like one before.
-std::optional<Work> reissued(const std::shared_ptr<Engine>& engine, CallKey key, const void* in,
-                             void* out, const CallOptions& call);
+std::optional<Work> issued_from_cache(const std::shared_ptr<Engine>& engine, CallKey key,
+                                      const void* in, void* out, const CallOptions& call);
 
-}  // namespace kolo::issuing
+}  // namespace kolo::submission

@@ -14,26 +14,26 @@ std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
 
 }  // namespace
 
-void say_awaited(Store& store, int rank, std::span<const Awaited> awaited) {
+void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited) {
   store.note(awaited_key(rank), to_text(awaited));
 }
 
-std::optional<std::string> whom_awaits(Store& store, int peer, Deadline until) {
+std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until) {
   const auto answer = store.ask(awaited_key(peer));
   return wait_for_answers(store, {&answer, 1}, until) ? answer->value : std::nullopt;
 }
 
-Deadline end_of_questions(Store& store) {
+Deadline wait_graph_deadline(Store& store) {
   const Deadline now = Clock::now();
   return store.silence().empty() ? now + kLastQuestions : now;
 }
 
-int end_of_waiting(Store& store, int rank, int size, int peer, Deadline until) {
+int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until) {
   std::vector<int> asked = {peer};
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    const auto said = whom_awaits(store, asked[i], until);
+    const auto said = fetch_wait_edges(store, asked[i], until);
     if (!said || said->empty()) return asked[i];
-    for (const auto& [next, is_to_send] : awaited_from(*said, size)) {
+    for (const auto& [next, is_to_send] : wait_edges_from(*said, size)) {
       if (next == rank) continue;  // which waits
       if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
     }
@@ -41,7 +41,7 @@ int end_of_waiting(Store& store, int rank, int size, int peer, Deadline until) {
   return peer;
 }
 
-std::string in_its_turn(int awaited, int last) {
+std::string wait_chain_text(int awaited, int last) {
   if (last == awaited) return "";
   return fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
 }

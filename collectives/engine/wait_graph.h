@@ -15,24 +15,24 @@
 namespace kolo {
 
 // A wait this long is worth telling the others for whom.
-inline constexpr std::chrono::seconds kWorthSaying{1};
+inline constexpr std::chrono::seconds kPublishWaitsAfter{1};
 
 // For whom `rank` waits from now on; nothing: for nobody. Without waiting for the store.
-void say_awaited(Store& store, int rank, std::span<const Awaited> awaited);
+void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited);
 
 // What `peer` has said; nothing where the store does not answer by then.
-std::optional<std::string> whom_awaits(Store& store, int peer, Deadline until);
+std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until);
 
 // How long the store may take to say who waits for whom, once a deadline has passed: one that is
 // known to be silent gets no time.
-Deadline end_of_questions(Store& store);
+Deadline wait_graph_deadline(Store& store);
 
 // Whom `peer`, for which `rank` of `size` waits, waits for in the end: the rank that says nothing,
 // the nearest if there are several. `peer` itself where that is nobody else, or where all wait in a
 // circle.
-int end_of_waiting(Store& store, int rank, int size, int peer, Deadline until);
+int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until);
 
 // "rank 1 waits in its turn, in the end for rank 3; ", and nothing where they are the same.
-std::string in_its_turn(int awaited, int last);
+std::string wait_chain_text(int awaited, int last);
 
 }  // namespace kolo

@@ -1,10 +1,10 @@
 // The words with which an operation opens a channel: who calls what.
 //
 // The first segment of an operation on every channel direction that its schedule uses is
-// kOpeningBytes long, whatever the operation: a CallHeader, and room into which the first payload
-// segment goes if it fits. So ranks that call different things understand one another's first
-// segment at least, small operations travel in one cache line, and mismatch is an error instead of
-// a hang, without a round trip.
+// kHeaderSegmentBytes long, whatever the operation: a CallHeader, and room into which the first
+// payload segment goes if it fits. So ranks that call different things understand one another's
+// first segment at least, small operations travel in one cache line, and mismatch is an error
+// instead of a hang, without a round trip.
 #pragma once
 
 #include <bit>
@@ -103,9 +103,9 @@ static_assert(std::endian::native == std::endian::little);
 
 static_assert(std::has_unique_object_representations_v<CallHeader>);
 
-inline constexpr std::size_t kOpeningBytes =
+inline constexpr std::size_t kHeaderSegmentBytes =
     56;  // what shm carries in one cache line, its own word beside it
-inline constexpr std::size_t kOpeningPayload = kOpeningBytes - sizeof(CallHeader);
+inline constexpr std::size_t kInlinePayloadBytes = kHeaderSegmentBytes - sizeof(CallHeader);
 inline constexpr std::uint64_t kLongestCount = (std::uint64_t{1} << 48) - 1;
 
 // "all_reduce #182 of 1000 float32 sum", "broadcast #7 of 5 int32 from root 0", "scan #1 of 7

@@ -70,8 +70,10 @@ std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
 }
 
 Executor::Executor(Schedule schedule, std::span<Channel* const> channels, std::size_t cache_bytes,
-                   bool opens_alone)
-    : schedule_(std::move(schedule)), cache_bytes_(cache_bytes), opens_alone_(opens_alone) {
+                   bool sends_header_alone)
+    : schedule_(std::move(schedule)),
+      cache_bytes_(cache_bytes),
+      sends_header_alone_(sends_header_alone) {
   compile(channels);
 }
 
@@ -91,7 +93,7 @@ void Executor::compile(std::span<Channel* const> channels) {
   lines_.reserve(schedule_.steps.size());
   std::vector<std::size_t> outs(channels.size(), kNoDirection);
   std::vector<std::size_t> ins(channels.size(), kNoDirection);
-  const std::vector<bool> copies = sends_of_copies(schedule_);
+  const std::vector<bool> copies = sends_needing_copies(schedule_);
   // The last step that asked, by slice of a chunk.
   std::vector<std::size_t> asked(parts_.size() * static_cast<std::size_t>(schedule_.slices), 0);
   for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
@@ -114,15 +116,15 @@ void Executor::compile(std::span<Channel* const> channels) {
     }
     lines_.push_back(line);
   }
-  find_cold();
+  find_uncached();
   int credit = std::numeric_limits<int>::max();
   for (const Direction& out : out_) {
     credit = std::min(credit, out.channel->capabilities().credit_segments);
   }
-  brief_order_ = brief_order(schedule_, credit);
+  coalesced_order_ = coalesced_order(schedule_, credit);
   for (Direction& in : in_) {
-    in.expecting = dynamic_cast<Expecting*>(in.channel);
-    has_expecting_ |= in.expecting != nullptr;
+    in.expecting = dynamic_cast<PrepostedReceives*>(in.channel);
+    has_posting_channels_ |= in.expecting != nullptr;
   }
 }
 
@@ -177,7 +179,7 @@ void Executor::start(const Binding& binding) {
       scratch_.empty() ? nullptr : scratch_.front().bytes;
   is_plain_ = is_even && reducer_ == nullptr && multiply_ == nullptr && update_ == nullptr &&
               !has_own_lengths_ && binding.recorder == nullptr;
-  is_brief_ = is_plain_ && !actions_.empty();
+  is_single_segment_ = is_plain_ && !actions_.empty();
   begin(binding.in, binding.out);
   recorder_ = binding.recorder;
   if (recorder_ != nullptr) {
@@ -258,7 +260,7 @@ void Executor::find_opening(std::vector<Direction>& directions, std::size_t Line
     direction.first->*opens = true;
     const std::size_t begin = direction.first->slice * segment_bytes_;
     const std::size_t payload = std::min(direction.first->bytes - begin, segment_bytes_);
-    if (payload <= kOpeningPayload && !opens_alone_) direction.payload = payload;
+    if (payload <= kInlinePayloadBytes && !sends_header_alone_) direction.payload = payload;
   }
 }
 

@@ -31,8 +31,8 @@ bool Executor::advance_in_turns() {
   for (; turn_ < turns_; ++turn_, step_ = 0) {
     for (; step_ < lines_.size(); ++step_) {
       if (run(lines_[step_], turn_)) continue;
-      if (has_expecting_ && looked_at_ != moves_) [[unlikely]]
-        look_ahead();
+      if (has_posting_channels_ && posted_at_ != moves_) [[unlikely]]
+        post_expected_receives();
       return false;
     }
   }
@@ -67,7 +67,7 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
       is_done = receive_reduce_send(line, piece, nullptr);
       break;
     case StepKind::kReceiveReduceCopySend:
-      is_done = line.is_direct && !is_in_opening(line, piece)
+      is_done = line.is_direct && !is_inline(line, piece)
                     ? receive_reduce_then_send(line, piece)
                     : receive_reduce_send(line, piece, piece.out);
       break;
@@ -101,10 +101,10 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
 // ---
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
-  const bool is_in_opening = piece.opens_out && out_[line.out_index].payload > 0;
+  const bool is_inline = piece.opens_out && out_[line.out_index].payload > 0;
   const bool is_answered = (flags & kAnswered) != 0;
   const bool is_lent = is_answered && line.may_lend && is_in_place_;
-  if (is_in_opening || scales(line) || (is_answered && !is_lent)) {
+  if (is_inline || scales(line) || (is_answered && !is_lent)) {
     std::byte* to = slot(line, piece);
     if (to == nullptr) return false;
     take(line, piece, to);
@@ -121,10 +121,10 @@ bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
 }
 
 bool Executor::receive(Line& line, const Piece& piece) {
-  const bool is_in_opening = piece.opens_in && in_[line.in_index].payload > 0;
-  if (!line.is_held && !is_in_opening) {
+  const bool is_inline = piece.opens_in && in_[line.in_index].payload > 0;
+  if (!line.is_held && !is_inline) {
     if (piece.opens_in && !open_in(in_[line.in_index])) return false;
-    return line.from->receive({piece.out, piece.bytes}, piece.is_cold ? kCold : kPlain) ||
+    return line.from->receive({piece.out, piece.bytes}, piece.is_uncached ? kCold : kPlain) ||
            blocked_in(*line.from, piece.bytes);
   }
   const std::byte* from = line.is_held ? view_to_answer(line, piece) : view(line, piece);
@@ -135,13 +135,13 @@ bool Executor::receive(Line& line, const Piece& piece) {
 }
 
 // Whether a receive-send's segment travels with the header, one way or the other.
-bool Executor::is_in_opening(const Line& line, const Piece& piece) const {
+bool Executor::is_inline(const Line& line, const Piece& piece) const {
   return (piece.opens_in && in_[line.in_index].payload > 0) ||
          (piece.opens_out && out_[line.out_index].payload > 0);
 }
 
 bool Executor::receive_send(Line& line, const Piece& piece) {
-  if (line.is_direct && !is_in_opening(line, piece)) {
+  if (line.is_direct && !is_inline(line, piece)) {
     if (!is_half_done_ && !receive(line, piece)) return false;
     is_half_done_ = true;
     return send_kept(line, piece);
@@ -179,7 +179,7 @@ bool Executor::receive_reduce_send(Line& line, const Piece& piece, std::byte* ke
 
 // The sum leaves from where it is kept: no slot is filled beside it.
 bool Executor::receive_reduce_then_send(Line& line, Piece piece) {
-  piece.is_cold = false;  // it is read again at once
+  piece.is_uncached = false;  // it is read again at once
   if (!is_half_done_) {
     if (!receive_reduce(line, piece)) return false;
     is_half_done_ = true;
@@ -206,11 +206,11 @@ bool Executor::receive_reduce_answer(Line& line, const Piece& piece) {
 
 bool Executor::receive_answer(Line& line, const Piece& piece) {
   const bool is_opening = piece.opens_out && out_[line.out_index].payload > 0;
-  const std::byte* answer = line.to->view_answer(is_opening ? kOpeningBytes : piece.bytes);
+  const std::byte* answer = line.to->view_answer(is_opening ? kHeaderSegmentBytes : piece.bytes);
   if (answer == nullptr) return blocked_in(*line.to, piece.bytes);
   if (is_opening) {
     answer += sizeof(CallHeader);
-    header_bytes_received_ += kOpeningBytes - piece.bytes;
+    header_bytes_received_ += kHeaderSegmentBytes - piece.bytes;
   }
   if (answer != piece.out) store(piece, answer);
   line.to->release_answer();
@@ -259,9 +259,9 @@ void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kep
   const std::byte* left = line.is_in_last ? incoming : piece.in;
   const std::byte* right = line.is_in_last ? piece.in : incoming;
   if (reducer_ != nullptr) return combine(piece, out, kept, left, right);
-  if (piece.is_cold) {
-    return reduce_cold(line, piece, kept == nullptr ? nullptr : static_cast<std::byte*>(out), left,
-                       right);
+  if (piece.is_uncached) {
+    return reduce_non_temporal(
+        line, piece, kept == nullptr ? nullptr : static_cast<std::byte*>(out), left, right);
   }
   kernel_(out, kept, left, right, piece.bytes / element_bytes_, line.is_final ? divisor_ : 1);
 }
@@ -302,7 +302,7 @@ std::byte* Executor::slot(Line& line, const Piece& piece) {
   if (piece.opens_out) {
     Direction& out = out_[line.out_index];
     if (out.payload > 0) {
-      std::byte* opening = line.to->reserve(kOpeningBytes);
+      std::byte* opening = line.to->reserve(kHeaderSegmentBytes);
       if (opening == nullptr) return blocked_out(*line.to, piece.bytes), nullptr;
       write_header(opening, header_of(out));
       return opening + sizeof(header_);
@@ -318,19 +318,19 @@ void Executor::commit(Line& line, const Piece& piece, unsigned flags) {
   line.to->commit(flags);
   if (!piece.opens_out) return;
   Direction& out = out_[line.out_index];
-  if (!is_open(out)) header_bytes_sent_ += kOpeningBytes - piece.bytes;
+  if (!is_open(out)) header_bytes_sent_ += kHeaderSegmentBytes - piece.bytes;
   out.opened = operation_;
 }
 
 // Sends the header on its own, ahead of a segment that follows at once.
 bool Executor::open_out(Direction& out, unsigned flags) {
   if (is_open(out)) return true;
-  std::byte* opening = out.channel->reserve(kOpeningBytes);
-  if (opening == nullptr) return blocked_out(*out.channel, kOpeningBytes);
+  std::byte* opening = out.channel->reserve(kHeaderSegmentBytes);
+  if (opening == nullptr) return blocked_out(*out.channel, kHeaderSegmentBytes);
   write_header(opening, header_of(out));
-  std::memset(opening + sizeof(header_), 0, kOpeningPayload);
+  std::memset(opening + sizeof(header_), 0, kInlinePayloadBytes);
   out.channel->commit(flags);
-  header_bytes_sent_ += kOpeningBytes;
+  header_bytes_sent_ += kHeaderSegmentBytes;
   out.opened = operation_;
   return true;
 }
@@ -340,7 +340,7 @@ const std::byte* Executor::view(Line& line, const Piece& piece) {
   if (piece.opens_in) {
     Direction& in = in_[line.in_index];
     if (!open_in(in)) return nullptr;
-    if (in.payload > 0) return line.from->view(kOpeningBytes) + sizeof(CallHeader);
+    if (in.payload > 0) return line.from->view(kHeaderSegmentBytes) + sizeof(CallHeader);
   }
   const std::byte* from = line.from->view(piece.bytes);
   if (from == nullptr) blocked_in(*line.from, piece.bytes);
@@ -350,8 +350,8 @@ const std::byte* Executor::view(Line& line, const Piece& piece) {
 std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
   if (piece.opens_in && !open_in(in_[line.in_index])) return nullptr;
   if (piece.opens_in && in_[line.in_index].payload > 0) {
-    std::byte* opening = line.from->view_to_answer(kOpeningBytes);
-    *line.held = {opening + sizeof(CallHeader), kOpeningBytes - piece.bytes};
+    std::byte* opening = line.from->view_to_answer(kHeaderSegmentBytes);
+    *line.held = {opening + sizeof(CallHeader), kHeaderSegmentBytes - piece.bytes};
   } else {
     *line.held = {line.from->view_to_answer(piece.bytes), 0};
     if (line.held->bytes == nullptr) blocked_in(*line.from, piece.bytes);
@@ -363,12 +363,12 @@ std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
 // released.
 bool Executor::open_in(Direction& in) {
   if (is_open(in)) return true;
-  const std::byte* opening = in.channel->view(kOpeningBytes);
+  const std::byte* opening = in.channel->view(kHeaderSegmentBytes);
   if (opening == nullptr) return blocked_in(*in.channel, 0);
   const CallHeader mine = header_of(in);
   if (!mine.is(opening)) refuse(in.channel->peer(), opening, mine);
   if (in.payload == 0) in.channel->release();
-  header_bytes_received_ += kOpeningBytes - in.payload;
+  header_bytes_received_ += kHeaderSegmentBytes - in.payload;
   in.opened = operation_;
   return true;
 }
@@ -439,7 +439,7 @@ std::string Executor::describe_wait() const {
                      format_bytes(awaited_bytes_), waits_to_send_ ? "to" : "from", awaited_peer_);
 }
 
-std::string Executor::describe_place() const {
+std::string Executor::describe_location() const {
   return fmt::format("{} step {} of {}", schedule_.algorithm, std::min(step_ + 1, lines_.size()),
                      lines_.size());
 }

@@ -7,9 +7,9 @@
 // anything but segments.
 //
 // Zero copy and buffers in use. send() may leave the caller's memory in use until the channel is
-// drained, so a schedule that later overwrites what it sent needs care (memory_in_use.h): such a
-// step sends a copy from a slot. So does every send of an all_to_all in place. A sum that is kept
-// leaves from where it is kept, by the same rule.
+// drained, so a schedule that later overwrites what it sent needs care (schedule/buffer_reuse.h):
+// such a step sends a copy from a slot. So does every send of an all_to_all in place. A sum that is
+// kept leaves from where it is kept, by the same rule.
 //
 // A segment that is sent for an answer is *lent* instead, where input and output are one and
 // nothing else of the schedule touches it: the peer, where it can reach the memory
@@ -41,7 +41,7 @@
 
 namespace kolo {
 
-class Expecting;
+class PrepostedReceives;
 class Recorder;
 
 // What step kUpdate calls: the index of the first element, and the elements.
@@ -58,9 +58,9 @@ struct Binding {
   // The lengths are this rank's alone (each knows what it sends to whom), so that the headers'
   // count is that of their channel.
   bool has_own_lengths = false;
-  const Reducer* reducer = nullptr;  // of a user function
-  double scale = 1;                  // of a scaled sum: this rank's factor
-  Recorder* recorder = nullptr;      // leaves word of every step there; null: of none
+  const UserReduceOp* reducer = nullptr;  // of a user function
+  double scale = 1;                       // of a scaled sum: this rank's factor
+  Recorder* recorder = nullptr;           // leaves word of every step there; null: of none
 };
 
 // Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, down to `shortest`, so that
@@ -73,11 +73,11 @@ class Executor {
  public:
   // `channels`: by rank, null for this rank itself. Borrowed. `cache_bytes`: what the last-level
   // cache holds for this rank; memory of operations beyond it is written past the caches
-  // (executor_cold.cpp). `opens_alone`: no payload travels with the header that opens a channel,
-  // as a peer may take one by its host and the other by its device's stream.
+  // (executor/non_temporal_stores.cpp). `sends_header_alone`: no payload travels with the header
+  // that opens a channel, as a peer may take one by its host and the other by its device's stream.
   Executor(Schedule schedule, std::span<Channel* const> channels,
            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max(),
-           bool opens_alone = false);
+           bool sends_header_alone = false);
 
   const Schedule& schedule() const { return schedule_; }
 
@@ -91,7 +91,7 @@ class Executor {
   // Goes as far as it can; true once the operation is done: results in place, and none of the
   // caller's memory in use. kolo::Error: from the channels, or kMismatch where a peer opens with
   // another header.
-  bool advance() { return is_brief_ ? advance_brief() : advance_in_turns(); }
+  bool advance() { return is_single_segment_ ? advance_single_segment() : advance_in_turns(); }
 
   // Compares the headers that have arrived but are not yet needed: to be called now and then by who
   // is blocked.
@@ -116,7 +116,7 @@ class Executor {
   int awaited_peer() const { return awaited_peer_; }
   std::string describe_wait() const;
   // "ring step 5 of 14".
-  std::string describe_place() const;
+  std::string describe_location() const;
 
  private:
   static constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
@@ -130,9 +130,10 @@ class Executor {
     std::size_t payload = 0;   // bytes of payload that travel in the opening segment
     std::size_t elements = 0;  // of the operation, on this channel
     Line* first = nullptr;     // whose segment opens it; null: no segment at all
-    Expecting* expecting = nullptr;  // the same channel, where it wants to know what is to come
-    std::size_t ahead = 0;           // segments that look_ahead() has found to come on it
-    bool is_ahead_known = false;     // no more of them can be told
+    PrepostedReceives* expecting =
+        nullptr;                   // the same channel, where it wants to know what is to come
+    std::size_t ahead = 0;         // segments that post_expected_receives() has found to come on it
+    bool is_posting_done = false;  // no more of them can be told
   };
 
   // A chunk of this operation.
@@ -161,9 +162,9 @@ class Executor {
     bool is_direct = false;    // one that also sends, from memory, as the channels copy nothing
     bool may_lend = false;     // a send for an answer that may be written where it is wanted
     // It writes to the caller's memory, which nothing else of the schedule touches:
-    bool is_cold_apart = false;     // where input and output are apart
-    bool is_cold_in_place = false;  // where they are one
-    bool opens_out = false;         // this operation's first segment on `out_index`, or `in_index`
+    bool is_uncached_out_of_place = false;  // where input and output are apart
+    bool is_uncached_in_place = false;      // where they are one
+    bool opens_out = false;  // this operation's first segment on `out_index`, or `in_index`
     bool opens_in = false;
     std::uint16_t chunk = 0;
     std::size_t question = 0;  // of a kReceiveAnswer: the line that sent what is answered
@@ -188,7 +189,7 @@ class Executor {
     std::size_t bytes = 0;
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
-    bool is_cold = false;  // `out` is in no cache
+    bool is_uncached = false;  // `out` is in no cache
     bool opens_out = false;
     bool opens_in = false;
     unsigned flags = kPlain;  // of the commit or send of a plain kSend
@@ -221,7 +222,7 @@ class Executor {
     Direction* direction = nullptr;  // "
   };
 
-  // Making the table: executor_table.cpp.
+  // Making the table: executor/compile.cpp.
   void compile(std::span<Channel* const> channels);
   Line compile(const Step& step, std::span<Channel* const> channels);
   void begin(const void* in, void* out);
@@ -234,27 +235,27 @@ class Executor {
   std::size_t bytes_of(const ChunkRange& held) const;
   std::size_t begin_of(const Line& line, const Operand& operand) const;
 
-  // Memory in no cache: executor_cold.cpp.
-  void find_cold();
+  // Memory in no cache: executor/non_temporal_stores.cpp.
+  void find_uncached();
   void choose_stores();
   static void store(const Piece& piece, const std::byte* from);
-  void reduce_cold(const Line& line, const Piece& piece, std::byte* slot, const std::byte* left,
-                   const std::byte* right) const;
+  void reduce_non_temporal(const Line& line, const Piece& piece, std::byte* slot,
+                           const std::byte* left, const std::byte* right) const;
 
-  // What is to come: executor_ahead.cpp.
-  void look_ahead();
+  // What is to come: executor/preposted_receives.cpp.
+  void post_expected_receives();
   bool expect(const Line& line, const Piece& piece);
   bool is_received(const Line& line, const Piece& piece) const;
   bool is_touched(std::span<const std::byte> memory) const;
 
-  // Brief operations: executor_brief.cpp.
+  // Brief operations: executor/single_segment.cpp.
   void find_actions();
   Action action_of(Line& line, std::size_t step);
-  bool advance_brief();
+  bool advance_single_segment();
   bool act(const Action& action);
   bool act_as_line(const Action& action);
-  bool send_brief(const Action& action);
-  bool receive_brief(const Action& action);
+  bool send_single_segment(const Action& action);
+  bool receive_single_segment(const Action& action);
   bool send_behind(const Action& action);
   bool receive_behind(const Action& action);
   void take_in(const Action& action, const std::byte* payload);
@@ -276,7 +277,7 @@ class Executor {
   bool receive_reduce_send(Line& line, const Piece& piece, std::byte* kept);
   bool receive_reduce_then_send(Line& line, Piece piece);
   bool send_kept(Line& line, const Piece& piece);
-  bool is_in_opening(const Line& line, const Piece& piece) const;
+  bool is_inline(const Line& line, const Piece& piece) const;
   bool receive_reduce_answer(Line& line, const Piece& piece);
   bool receive_answer(Line& line, const Piece& piece);
   void answer_held(Line& line, const Piece& piece);
@@ -309,11 +310,11 @@ class Executor {
 
   Schedule schedule_;
   const std::size_t cache_bytes_;
-  const bool opens_alone_;
+  const bool sends_header_alone_;
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;
-  std::vector<std::size_t> brief_order_;  // of lines_, where the operation is brief
+  std::vector<std::size_t> coalesced_order_;  // of lines_, where the operation is brief
   Layout layout_;
   std::vector<Part> parts_;
   std::vector<Held> held_;  // by rank
@@ -328,14 +329,14 @@ class Executor {
   CallHeader header_;
   bool is_measured_ = false;         // lines hold the lengths of header_, split evenly
   bool is_plain_ = false;            // the operation is header and buffers, and nothing else
-  bool is_brief_ = false;            // and runs as actions_
+  bool is_single_segment_ = false;   // and runs as actions_
   bool is_opened_by_lines_ = false;  // every channel: no header goes alone at the end
   std::vector<Action> actions_;      // in the order in which they run; empty: not brief
   bool has_own_lengths_ = false;
   const Update* update_ = nullptr;
   ReduceKernel kernel_ = nullptr;
-  const Reducer* reducer_ = nullptr;   // instead of kernel_
-  MultiplyKernel multiply_ = nullptr;  // of a scaled sum whose factor is not 1
+  const UserReduceOp* reducer_ = nullptr;  // instead of kernel_
+  MultiplyKernel multiply_ = nullptr;      // of a scaled sum whose factor is not 1
   double scale_ = 1;
   int divisor_ = 1;
   bool sends_copies_ = false;
@@ -350,9 +351,9 @@ class Executor {
   std::size_t in_bytes_ = 0;  // of the caller's buffers
   std::size_t out_bytes_ = 0;
 
-  bool Line::*cold_ = nullptr;   // says which lines write to memory in no cache; null: none does
-  std::byte* places_[4] = {};    // of this operation, by Place; null: there is none
-  std::uint64_t operation_ = 0;  // counts them
+  bool Line::*uncached_ = nullptr;  // says which lines write to memory in no cache; null: none does
+  std::byte* places_[4] = {};       // of this operation, by Place; null: there is none
+  std::uint64_t operation_ = 0;     // counts them
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
   std::size_t action_ = 0;  // of a brief operation, instead of turn_
@@ -364,8 +365,8 @@ class Executor {
   int awaited_peer_ = kNobody;
   std::size_t awaited_bytes_ = 0;
   std::uint64_t moves_ = 0;
-  bool has_expecting_ = false;   // channels that want to be told what is to come
-  std::uint64_t looked_at_ = 0;  // moves_ when it was looked ahead last
+  bool has_posting_channels_ = false;  // channels that want to be told what is to come
+  std::uint64_t posted_at_ = 0;        // moves_ when it was looked ahead last
   std::vector<std::span<const std::byte>> touched_;  // by pieces that are yet to run
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;
@@ -380,7 +381,7 @@ inline void Executor::begin(const void* in, void* out) {
   ++operation_;
   turn_ = step_ = action_ = 0;
   is_half_done_ = false;
-  cold_ = nullptr;
+  uncached_ = nullptr;
   if (in_bytes_ + out_bytes_ > cache_bytes_) [[unlikely]]
     choose_stores();
 }
@@ -403,7 +404,7 @@ inline bool Executor::find_piece(const Line& line, std::size_t turn, Piece& piec
   piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
   piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
   piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
-  piece.is_cold = cold_ != nullptr && line.*cold_;
+  piece.is_uncached = uncached_ != nullptr && line.*uncached_;
   piece.opens_out = round == 0 && line.opens_out;
   piece.opens_in = round == 0 && line.opens_in;
   return true;

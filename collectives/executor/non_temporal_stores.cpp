@@ -34,7 +34,7 @@ bool overwrites(StepKind kind) {
 }  // namespace
 
 // Which steps' memory is touched by no other step, with input and output apart, and in place.
-void Executor::find_cold() {
+void Executor::find_uncached() {
   const auto slices = static_cast<std::size_t>(schedule_.slices);
   std::vector<int> outputs(parts_.size() * slices);  // how often each is touched
   std::vector<int> both(outputs.size());             // and as well as an input
@@ -52,9 +52,9 @@ void Executor::find_cold() {
     if (line.out_operand.place != Place::kOutput || !overwrites(line.kind) || line.is_direct)
       continue;
     const std::size_t index = index_of(line.out_operand, line);
-    line.is_cold_apart = outputs[index] == 1;
+    line.is_uncached_out_of_place = outputs[index] == 1;
     // An all-to-all in place sends other data from where it receives.
-    line.is_cold_in_place = both[index] == 1 && schedule_.spans == 1;
+    line.is_uncached_in_place = both[index] == 1 && schedule_.spans == 1;
   }
 }
 
@@ -66,19 +66,20 @@ void Executor::choose_stores() {
   const std::uintptr_t out = address_of(Place::kOutput);
   const bool is_apart = in + in_bytes_ <= out || out + out_bytes_ <= in;
   const std::size_t bytes = is_apart ? in_bytes_ + out_bytes_ : std::max(in_bytes_, out_bytes_);
-  if (bytes > cache_bytes_) cold_ = is_apart ? &Line::is_cold_apart : &Line::is_cold_in_place;
+  if (bytes > cache_bytes_)
+    uncached_ = is_apart ? &Line::is_uncached_out_of_place : &Line::is_uncached_in_place;
 }
 
 // Into the caller's memory.
 void Executor::store(const Piece& piece, const std::byte* from) {
-  if (piece.is_cold) return posix::streaming_copy(piece.out, from, piece.bytes);
+  if (piece.is_uncached) return posix::streaming_copy(piece.out, from, piece.bytes);
   std::memcpy(piece.out, from, piece.bytes);
 }
 
 // By the kernels' plain stores into the slot, or into a block that stays in the first level of
 // cache, and from there.
-void Executor::reduce_cold(const Line& line, const Piece& piece, std::byte* slot,
-                           const std::byte* left, const std::byte* right) const {
+void Executor::reduce_non_temporal(const Line& line, const Piece& piece, std::byte* slot,
+                                   const std::byte* left, const std::byte* right) const {
   alignas(kSegmentAlignment) std::byte block[4096];
   for (std::size_t begin = 0; begin < piece.bytes; begin += sizeof(block)) {
     const std::size_t bytes = std::min(sizeof(block), piece.bytes - begin);

@@ -92,7 +92,8 @@ Executor& PlanCache::find(const Key& key) {
       return *plan.executor;
     }
   }
-  auto executor = std::make_unique<Executor>(write(key), channels_, cache_bytes_, opens_alone_);
+  auto executor =
+      std::make_unique<Executor>(write(key), channels_, cache_bytes_, sends_header_alone_);
   plans_.push_back({key.algorithm, key.root, key.peer, key.has_update, can_answer, servers,
                     std::move(executor)});
   return *plans_.back().executor;
@@ -119,7 +120,7 @@ Schedule PlanCache::write(const Key& key) const {
 
 void PlanCache::suit_devices(bool is_one_with_host) {
   can_answer_ = false;
-  opens_alone_ = is_one_with_host;
+  sends_header_alone_ = is_one_with_host;
   if (!is_one_with_host) return;
   // What streams take over any transport that serves them through the host's memory.
   segments_.longest = std::min(segments_.longest, StagedSettings().longest_segment_bytes);

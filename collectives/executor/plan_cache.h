@@ -22,7 +22,7 @@ std::uint64_t hash(std::span<const std::size_t> lengths);
 
 // Up to here a segment travels with its header, in a cache line; an answer in place would need a
 // slot beside it.
-inline constexpr std::size_t kLeastAnswered = 2 * kOpeningPayload;
+inline constexpr std::size_t kLeastAnswered = 2 * kInlinePayloadBytes;
 
 // How long segments are, as the channels have it.
 struct SegmentRule {
@@ -102,7 +102,7 @@ class PlanCache {
   std::span<const int> hosts_;
   std::size_t cache_bytes_;
   bool can_answer_ = true;
-  bool opens_alone_ = false;
+  bool sends_header_alone_ = false;
   int credit_ = kMinimumCredit;
   SegmentRule segments_;
   std::vector<Plan> plans_;

@@ -6,8 +6,8 @@
 // which segments come there. What is expected may arrive at any time from then on; so a walk is
 // over for a channel where a piece before, still to be run, touches the same memory. What has run
 // already may be overwritten: the table lets only such memory leave without a copy to which what
-// is received descends from (memory_in_use.h). Nothing is expected on a channel whose header has
-// not come yet: another operation's segments may have any length.
+// is received descends from (schedule/buffer_reuse.h). Nothing is expected on a channel whose
+// header has not come yet: another operation's segments may have any length.
 #include <algorithm>
 
 #include "collectives/executor/executor.h"
@@ -21,14 +21,14 @@ constexpr std::size_t kFarthest = 48;
 
 }  // namespace
 
-void Executor::look_ahead() {
-  looked_at_ = moves_;
+void Executor::post_expected_receives() {
+  posted_at_ = moves_;
   touched_.clear();
   std::size_t left = 0;  // channels of which more can be told
   for (Direction& in : in_) {
     in.ahead = 0;
-    in.is_ahead_known = in.expecting == nullptr || !is_open(in);
-    left += in.is_ahead_known ? 0 : 1;
+    in.is_posting_done = in.expecting == nullptr || !is_open(in);
+    left += in.is_posting_done ? 0 : 1;
   }
   std::size_t pieces = 0;
   std::size_t step = step_;
@@ -40,9 +40,9 @@ void Executor::look_ahead() {
       if (!find_piece(line, turn, piece, segment)) continue;
       if (++pieces > kFarthest) return;
       const bool has_come = is_half_done_ && turn == turn_ && step == step_;
-      if (line.in_index != kNoDirection && !has_come && !in_[line.in_index].is_ahead_known &&
+      if (line.in_index != kNoDirection && !has_come && !in_[line.in_index].is_posting_done &&
           !expect(line, piece)) {
-        in_[line.in_index].is_ahead_known = true;
+        in_[line.in_index].is_posting_done = true;
         --left;
       }
       if (piece.in != nullptr) touched_.emplace_back(piece.in, piece.bytes);
@@ -66,7 +66,7 @@ bool Executor::expect(const Line& line, const Piece& piece) {
 bool Executor::is_received(const Line& line, const Piece& piece) const {
   if (piece.opens_in && in_[line.in_index].payload > 0) return false;  // it is in the opening
   if (line.kind == StepKind::kReceive) return true;
-  return line.kind == StepKind::kReceiveSend && line.is_direct && !is_in_opening(line, piece);
+  return line.kind == StepKind::kReceiveSend && line.is_direct && !is_inline(line, piece);
 }
 
 bool Executor::is_touched(std::span<const std::byte> memory) const {

@@ -40,7 +40,7 @@ inline constexpr std::uint16_t kStreamTrack = 0xffff;
 struct StepRecord {
   // No step: the wait for the last sends, which on a stream is the stream's.
   static constexpr std::uint8_t kDrain = 255;
-  // None either, on streams: an opening (streams.h), given to a rank, or heard of one.
+  // None either, on streams: an opening (stream/stream_queue.h), given to a rank, or heard of one.
   static constexpr std::uint8_t kOpening = 254;
 
   std::uint8_t kind = 0;  // a StepKind

@@ -3,10 +3,10 @@
 // There the loop over turns and segments has nothing left to compute. Which lines run, in which
 // order and on which bytes follows from the lengths alone, so it is written down once, as a list of
 // actions: the same steps on the same segments, in an order that lets chunks for one peer go
-// together (brief_order.h) and is proved as the program's own is. A step whose segment travels with
-// the header (a cache line, in shared memory) runs here, without a call in between, and so does one
-// whose segment follows the header at once, where the channel has a way for that; any other runs as
-// ever.
+// together (schedule/coalesced_order.h) and is proved as the program's own is. A step whose segment
+// travels with the header (a cache line, in shared memory) runs here, without a call in between,
+// and so does one whose segment follows the header at once, where the channel has a way for that;
+// any other runs as ever.
 #include <algorithm>
 
 #include "collectives/executor/executor.h"
@@ -19,15 +19,15 @@ void Executor::find_actions() {
   actions_.clear();
   const auto has_line = [](const Direction& direction) { return direction.first != nullptr; };
   is_opened_by_lines_ = std::ranges::all_of(out_, has_line) && std::ranges::all_of(in_, has_line);
-  const bool is_brief =
+  const bool is_single_segment =
       std::ranges::all_of(lines_, [](const Line& line) { return line.segments <= 1; });
-  if (!is_brief) return;
+  if (!is_single_segment) return;
   const Step* before = nullptr;
-  for (const std::size_t step : brief_order_) {
+  for (const std::size_t step : coalesced_order_) {
     Line& line = lines_[step];
     if (line.segments == 0) continue;
     const Step& now = schedule_.steps[step];
-    if (before != nullptr && is_followed(*before, now)) actions_.back().flags = kMore;
+    if (before != nullptr && is_coalesced_with_next(*before, now)) actions_.back().flags = kMore;
     actions_.push_back(action_of(line, step));
     before = &now;
   }
@@ -63,13 +63,13 @@ Executor::Action Executor::action_of(Line& line, std::size_t step) {
 }
 
 // As send() with the payload in the opening.
-inline bool Executor::send_brief(const Action& action) {
+inline bool Executor::send_single_segment(const Action& action) {
   const std::byte* const payload = places_[action.in_place] + action.in_begin;
   if (!action.channel->send_gathered(std::as_bytes(std::span(&header_, 1)), {payload, action.bytes},
-                                     kOpeningBytes, action.flags)) {
+                                     kHeaderSegmentBytes, action.flags)) {
     return blocked_out(*action.channel, action.bytes);
   }
-  header_bytes_sent_ += kOpeningBytes - action.bytes;
+  header_bytes_sent_ += kHeaderSegmentBytes - action.bytes;
   action.direction->opened = operation_;
   ++moves_;
   return true;
@@ -90,12 +90,12 @@ inline void Executor::take_in(const Action& action, const std::byte* payload) {
 }
 
 // As receive() and receive_reduce() with the payload in the opening.
-inline bool Executor::receive_brief(const Action& action) {
-  const std::byte* opening = action.channel->view_unaligned(kOpeningBytes);
+inline bool Executor::receive_single_segment(const Action& action) {
+  const std::byte* opening = action.channel->view_unaligned(kHeaderSegmentBytes);
   if (opening == nullptr) return blocked_in(*action.channel, 0);
   if (!is_open(*action.direction)) {
     require_mine(action, opening);
-    header_bytes_received_ += kOpeningBytes - action.bytes;
+    header_bytes_received_ += kHeaderSegmentBytes - action.bytes;
     action.direction->opened = operation_;
   }
   take_in(action, opening + sizeof(header_));
@@ -108,11 +108,11 @@ inline bool Executor::receive_brief(const Action& action) {
 inline bool Executor::send_behind(const Action& action) {
   const std::byte* const payload = places_[action.in_place] + action.in_begin;
   if (is_open(*action.direction) ||
-      !action.channel->send_both(std::as_bytes(std::span(&header_, 1)), kOpeningBytes,
+      !action.channel->send_both(std::as_bytes(std::span(&header_, 1)), kHeaderSegmentBytes,
                                  {payload, action.bytes}, action.flags)) {
     return act_as_line(action);
   }
-  header_bytes_sent_ += kOpeningBytes;
+  header_bytes_sent_ += kHeaderSegmentBytes;
   action.direction->opened = operation_;
   ++moves_;
   return true;
@@ -120,11 +120,12 @@ inline bool Executor::send_behind(const Action& action) {
 
 // As open_in() and receive() or receive_reduce(), where both have come at once.
 inline bool Executor::receive_behind(const Action& action) {
-  const Both both =
-      is_open(*action.direction) ? Both{} : action.channel->view_both(kOpeningBytes, action.bytes);
+  const Both both = is_open(*action.direction)
+                        ? Both{}
+                        : action.channel->view_both(kHeaderSegmentBytes, action.bytes);
   if (both.first == nullptr) return act_as_line(action);
   require_mine(action, both.first);
-  header_bytes_received_ += kOpeningBytes;
+  header_bytes_received_ += kHeaderSegmentBytes;
   action.direction->opened = operation_;
   take_in(action, both.next);
   action.channel->release_both();
@@ -135,10 +136,10 @@ inline bool Executor::receive_behind(const Action& action) {
 inline bool Executor::act(const Action& action) {
   switch (action.form) {
     case Form::kSend:
-      return send_brief(action);
+      return send_single_segment(action);
     case Form::kReceive:
     case Form::kReceiveReduce:
-      return receive_brief(action);
+      return receive_single_segment(action);
     case Form::kSendBehind:
       return send_behind(action);
     case Form::kReceiveBehind:
@@ -162,7 +163,7 @@ bool Executor::act_as_line(const Action& action) {
   return run(line, piece, 0);
 }
 
-bool Executor::advance_brief() {
+bool Executor::advance_single_segment() {
   for (; action_ < actions_.size(); ++action_) {
     const Action& action = actions_[action_];
     step_ = action.step;

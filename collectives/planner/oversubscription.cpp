@@ -29,7 +29,7 @@ Step receive_from(int peer) {
 }
 
 // The schedules of all ranks.
-std::vector<Schedule> program_of(const CrowdRound& round, int size) {
+std::vector<Schedule> program_of(const RingRound& round, int size) {
   std::vector<Schedule> program;
   for (int rank = 0; rank < size; ++rank) {
     const int right = (rank + 1) % size;
@@ -38,10 +38,10 @@ std::vector<Schedule> program_of(const CrowdRound& round, int size) {
     schedule.rank = rank;
     schedule.size = size;
     schedule.chunks = 2;
-    for (int i = 0; i < kCrowdRounds; ++i) {
-      for (const CrowdMove move : round) {
-        const bool is_right = move == CrowdMove::kSayRight || move == CrowdMove::kHearRight;
-        const bool is_said = move == CrowdMove::kSayRight || move == CrowdMove::kSayLeft;
+    for (int i = 0; i < kRingRounds; ++i) {
+      for (const RingStep move : round) {
+        const bool is_right = move == RingStep::kSendRight || move == RingStep::kReceiveRight;
+        const bool is_said = move == RingStep::kSendRight || move == RingStep::kSendLeft;
         const int peer = is_right ? right : left;
         schedule.steps.push_back(is_said ? send_to(peer) : receive_from(peer));
       }
@@ -56,7 +56,7 @@ double takes(std::span<const Schedule> program, const Costs& costs, std::span<co
   options.count = 2;
   options.keeps_events = false;
   options.hosts = hosts;
-  return simulate(program, costs, options).total_us / kCrowdRounds;
+  return simulate(program, costs, options).total_us / kRingRounds;
 }
 
 // Where between the two `takes`, which grows, gives `us`; the nearer end, where it nowhere does.
@@ -81,26 +81,28 @@ Link busier(Link link, double factor) {
 
 }  // namespace
 
-Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts) {
+RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts) {
   const auto size = static_cast<int>(hosts.size());
-  return {takes(program_of(kInTurn, size), costs, hosts),
-          takes(program_of(kAtOnce, size), costs, hosts)};
+  return {takes(program_of(kAlternatingRound, size), costs, hosts),
+          takes(program_of(kSendsFirstRound, size), costs, hosts)};
 }
 
-Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int> hosts) {
-  const auto in_turn = program_of(kInTurn, static_cast<int>(hosts.size()));
-  const auto at_once = program_of(kAtOnce, static_cast<int>(hosts.size()));
+Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& measured,
+                            std::span<const int> hosts) {
+  const auto in_turn = program_of(kAlternatingRound, static_cast<int>(hosts.size()));
+  const auto at_once = program_of(kSendsFirstRound, static_cast<int>(hosts.size()));
   const auto with_factor = [&](double factor) {
-    Costs costs = of_a_pair;
-    costs.local = busier(of_a_pair.local, factor);
-    costs.remote = busier(of_a_pair.remote, factor);
-    costs.switch_us = solved(0, measured.in_turn_us, measured.in_turn_us, [&](double switch_us) {
-      costs.switch_us = switch_us;
-      return takes(in_turn, costs, hosts);
-    });
+    Costs costs = pair_costs;
+    costs.local = busier(pair_costs.local, factor);
+    costs.remote = busier(pair_costs.remote, factor);
+    costs.switch_us =
+        solved(0, measured.alternating_us, measured.alternating_us, [&](double switch_us) {
+          costs.switch_us = switch_us;
+          return takes(in_turn, costs, hosts);
+        });
     return costs;
   };
-  return with_factor(solved(1, kMostBusier, measured.at_once_us, [&](double factor) {
+  return with_factor(solved(1, kMostBusier, measured.sends_first_us, [&](double factor) {
     return takes(at_once, with_factor(factor), hosts);
   }));
 }

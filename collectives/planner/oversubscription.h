@@ -13,28 +13,29 @@
 
 namespace kolo {
 
-enum class CrowdMove { kSayRight, kHearLeft, kSayLeft, kHearRight };
-using CrowdRound = std::array<CrowdMove, 4>;
+enum class RingStep { kSendRight, kReceiveLeft, kSendLeft, kReceiveRight };
+using RingRound = std::array<RingStep, 4>;
 
-// The two ways: every rank goes through such a round kCrowdRounds times.
-inline constexpr CrowdRound kInTurn{CrowdMove::kSayRight, CrowdMove::kHearLeft, CrowdMove::kSayLeft,
-                                    CrowdMove::kHearRight};
-inline constexpr CrowdRound kAtOnce{CrowdMove::kSayRight, CrowdMove::kSayLeft, CrowdMove::kHearLeft,
-                                    CrowdMove::kHearRight};
-inline constexpr int kCrowdRounds = 8;
+// The two ways: every rank goes through such a round kRingRounds times.
+inline constexpr RingRound kAlternatingRound{RingStep::kSendRight, RingStep::kReceiveLeft,
+                                             RingStep::kSendLeft, RingStep::kReceiveRight};
+inline constexpr RingRound kSendsFirstRound{RingStep::kSendRight, RingStep::kSendLeft,
+                                            RingStep::kReceiveLeft, RingStep::kReceiveRight};
+inline constexpr int kRingRounds = 8;
 
 // Microseconds for a round of each.
-struct Crowd {
-  double in_turn_us = 0;
-  double at_once_us = 0;
+struct RingTimes {
+  double alternating_us = 0;
+  double sends_first_us = 0;
 };
 
 // What the simulator makes of the two, for ranks on these hosts (by rank; one element each).
-Crowd simulated_crowd(const Costs& costs, std::span<const int> hosts);
+RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts);
 
 // The costs with which it makes of them what was measured: how long a message keeps ranks busy (up
 // to four times as long as a pair's; its latency is less by that) and what a change of ranks on a
 // core costs.
-Costs fitted(const Costs& of_a_pair, const Crowd& measured, std::span<const int> hosts);
+Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& measured,
+                            std::span<const int> hosts);
 
 }  // namespace kolo

@@ -89,14 +89,14 @@ std::vector<int> thinned(const std::vector<int>& hosts, std::size_t ranks) {
 
 }  // namespace
 
-Planner::Planner(Situation situation, const Costs& costs, TuningTable table)
-    : situation_(std::move(situation)), costs_(costs), table_(std::move(table)) {
+Planner::Planner(PlannerInputs situation, const Costs& costs, TuningTable table)
+    : inputs_(std::move(situation)), costs_(costs), table_(std::move(table)) {
   Choices undecided;
   undecided.row.fill(kUndecided);
   choices_.assign(kRankOrders * (static_cast<std::size_t>(Collective::kMessage) + 1), undecided);
-  situation_.hosts.resize(static_cast<std::size_t>(situation_.size));
+  inputs_.hosts.resize(static_cast<std::size_t>(inputs_.size));
   has_points_ = std::ranges::any_of(table_.points(), [this](const TuningPoint& point) {
-    return point.ranks == situation_.size && point.transport == situation_.transport;
+    return point.ranks == inputs_.size && point.transport == inputs_.transport;
   });
 }
 
@@ -122,7 +122,7 @@ std::uint8_t Planner::choose(Collective collective, std::size_t bytes, RankOrder
 
 std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder order) const {
   std::vector<std::uint8_t> rows = candidates(collective, order);
-  const auto& hosts = situation_.hosts;
+  const auto& hosts = inputs_.hosts;
   if (std::ranges::adjacent_find(hosts, std::ranges::not_equal_to{}) == hosts.end()) {
     std::erase_if(rows, [](std::uint8_t row) { return algorithms()[row].is_for_hosts; });
   }
@@ -130,7 +130,7 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
     throw std::invalid_argument(
         fmt::format("{}: no algorithm combines in the order of ranks", to_string(collective)));
   }
-  if (rows.size() == 1 || situation_.size == 1 || !has_price(collective)) return rows.front();
+  if (rows.size() == 1 || inputs_.size == 1 || !has_price(collective)) return rows.front();
   return *std::ranges::min_element(
       rows, {}, [&](std::uint8_t row) { return price(row, bytes) * (1 + doubt_of(row, bytes)); });
 }
@@ -140,16 +140,16 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
 // others', took up to twice as long. So every message that waits for another counts a little; more
 // than that would wrong the rings of 8 ranks, which are kind to caches.
 double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
-  if (costs_.cores == 0 || situation_.is_on_streams) return 0;
-  const auto size = static_cast<std::size_t>(situation_.size);
-  const std::vector<int> hosts = thinned(situation_.hosts, std::min(size, kMostRanks));
+  if (costs_.cores == 0 || inputs_.is_on_streams) return 0;
+  const auto size = static_cast<std::size_t>(inputs_.size);
+  const std::vector<int> hosts = thinned(inputs_.hosts, std::min(size, kMostRanks));
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   Costs hops;
   hops.local = hops.remote = Link{.latency_us = 1};
   hops.overhead_us = hops.copy_us_per_byte = hops.reduce_us_per_byte = 0;
   SimulationOptions options;
   options.count = static_cast<std::size_t>(program[0].chunks / program[0].spans);
-  options.credit = situation_.credit;
+  options.credit = inputs_.credit;
   options.keeps_events = false;
   options.hosts = hosts;
   return kDoubtPerHop * simulate(program, hops, options).total_us;
@@ -158,7 +158,7 @@ double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
 // What the table says, where that is a candidate.
 std::optional<std::uint8_t> Planner::measured(Collective collective, std::size_t bytes,
                                               RankOrder order) const {
-  const auto name = table_.find(collective, situation_.size, situation_.transport, bytes);
+  const auto name = table_.find(collective, inputs_.size, inputs_.transport, bytes);
   if (!name) return std::nullopt;
   const std::uint8_t row = find_algorithm(collective, *name);
   return is_candidate(algorithms()[row], collective, order) ? std::optional(row) : std::nullopt;
@@ -166,7 +166,7 @@ std::optional<std::uint8_t> Planner::measured(Collective collective, std::size_t
 
 double Planner::price(std::uint8_t row, std::size_t bytes) const {
   if (!has_price(algorithms()[row].collective)) return 0;
-  const auto size = static_cast<std::size_t>(situation_.size);
+  const auto size = static_cast<std::size_t>(inputs_.size);
   if (size <= kMostRanks) return price_of(row, bytes, size);
   // What messages cost grows otherwise than what bytes do: rounds in a ring double where the bytes
   // hardly grow.
@@ -190,22 +190,21 @@ std::vector<Schedule> Planner::program_of(std::uint8_t row, std::size_t bytes,
   std::vector<Schedule> program;
   for (int rank = 0; rank < size; ++rank) {
     PlanRequest request;
-    request.ranks = {rank, size, 0, 0, situation_.can_answer && bytes > kLeastAnswered, hosts};
+    request.ranks = {rank, size, 0, 0, inputs_.can_answer && bytes > kLeastAnswered, hosts};
     program.push_back(algorithms()[row].write(request));
   }
   return program;
 }
 
 std::size_t Planner::segment_of(const Schedule& schedule, std::size_t chunk_bytes) const {
-  const SegmentRule& rule = situation_.segments;
-  if (!situation_.is_on_streams)
-    return rule.bytes(schedule, chunk_bytes, situation_.asked_segment_bytes);
+  const SegmentRule& rule = inputs_.segments;
+  if (!inputs_.is_on_streams) return rule.bytes(schedule, chunk_bytes, inputs_.asked_segment_bytes);
   return schedule.leaves_from_memory ? std::max(rule.longest, rule.straight) : rule.longest;
 }
 
 // Among so many of the ranks.
 double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const {
-  const std::vector<int> hosts = thinned(situation_.hosts, ranks);
+  const std::vector<int> hosts = thinned(inputs_.hosts, ranks);
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   const auto chunks = static_cast<std::size_t>(program[0].chunks / program[0].spans);
   const std::size_t chunk_bytes = std::max(ceil_divide(bytes, chunks), kElementBytes);
@@ -214,7 +213,7 @@ double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks)
   SimulationOptions options;
   options.element_bytes = kElementBytes;
   options.segment_bytes = segment;
-  options.credit = situation_.credit;
+  options.credit = inputs_.credit;
   options.keeps_events = false;
   options.hosts = hosts;
   const auto takes = [&](std::size_t played) {

@@ -31,7 +31,7 @@
 namespace kolo {
 
 // What the planner plans for.
-struct Situation {
+struct PlannerInputs {
   int size = 1;
   std::vector<int> hosts;  // by rank, as in ScheduleRequest
   std::string transport;
@@ -54,7 +54,7 @@ enum class RankOrder : std::uint8_t {
 class Planner {
  public:
   Planner() = default;
-  Planner(Situation situation, const Costs& costs, TuningTable table);
+  Planner(PlannerInputs situation, const Costs& costs, TuningTable table);
 
   // The row of algorithms() for an operation of so many bytes in all. std::invalid_argument where
   // none keeps that order.
@@ -88,7 +88,7 @@ class Planner {
   std::vector<Schedule> program_of(std::uint8_t row, std::size_t bytes,
                                    const std::vector<int>& hosts) const;
 
-  Situation situation_;
+  PlannerInputs inputs_;
   Costs costs_;
   TuningTable table_;
   bool has_points_ = false;       // the table has some for this situation

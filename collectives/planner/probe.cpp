@@ -53,8 +53,8 @@ double shortest(const Work& work) {
 struct Probing : ProbeRequest {
   explicit Probing(const ProbeRequest& request) : ProbeRequest(request) {}
 
-  Deadline next_words = Clock::now() + kWorthSaying;
-  bool has_spoken = false;
+  Deadline next_wait_report = Clock::now() + kPublishWaitsAfter;
+  bool has_published_wait = false;
 };
 
 // Two ranks that measure their channel; both call the same functions.
@@ -162,22 +162,22 @@ class Pair {
 };
 
 // For whom this rank waits, once that has taken long; or that it waits for nobody any more.
-void say_of_wait(Probing& request, std::span<const Awaited> awaited) {
-  say_awaited(*request.store, request.rank, awaited);
-  request.has_spoken = !awaited.empty();
-  request.next_words = Clock::now() + kWorthSaying;
+void publish_probe_wait(Probing& request, std::span<const WaitEdge> awaited) {
+  publish_wait_edges(*request.store, request.rank, awaited);
+  request.has_published_wait = !awaited.empty();
+  request.next_wait_report = Clock::now() + kPublishWaitsAfter;
 }
 
 Error timed_out(Probing& request, int peer) {
-  const int last = end_of_waiting(*request.store, request.rank, request.size, peer,
-                                  end_of_questions(*request.store));
+  const int last = find_stalled_rank(*request.store, request.rank, request.size, peer,
+                                     wait_graph_deadline(*request.store));
   return {
       ErrorCode::kDeadline, last,
       fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}is "
                   "rank {} alive? Busy or slow machines need a longer timeout",
                   request.rank, peer, request.transport->name(),
                   std::chrono::duration<double>(Clock::now() - request.begin).count(),
-                  in_its_turn(peer, last), last)};
+                  wait_chain_text(peer, last), last)};
 }
 
 // Tries until it works, letting the transport make progress.
@@ -186,14 +186,14 @@ void wait_until(Probing& request, int peer, const Attempt& attempt) {
   while (!attempt()) {
     request.transport->progress();
     if (attempt()) break;
-    const Deadline until = std::min(request.deadline, request.next_words);
+    const Deadline until = std::min(request.deadline, request.next_wait_report);
     if (request.policy->pause(*request.transport, *request.store, until)) continue;
     if (Clock::now() >= request.deadline) throw timed_out(request, peer);
-    const Awaited awaited{peer};
-    say_of_wait(request, {&awaited, 1});
+    const WaitEdge awaited{peer};
+    publish_probe_wait(request, {&awaited, 1});
   }
-  if (request.has_spoken) [[unlikely]]
-    say_of_wait(request, {});
+  if (request.has_published_wait) [[unlikely]]
+    publish_probe_wait(request, {});
   request.policy->moved();
 }
 
@@ -201,9 +201,9 @@ void wait_until(Probing& request, int peer, const Attempt& attempt) {
 void say_to(Probing& request, int peer, unsigned flags = kPlain, int first_byte = 0) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   wait_until(request, peer, [&] {
-    std::byte* slot = channel.reserve(kOpeningBytes);
+    std::byte* slot = channel.reserve(kHeaderSegmentBytes);
     if (slot == nullptr) return false;
-    std::memset(slot, 0, kOpeningBytes);
+    std::memset(slot, 0, kHeaderSegmentBytes);
     slot[0] = static_cast<std::byte>(first_byte);
     channel.commit(flags);
     return true;
@@ -215,7 +215,7 @@ int hear_from(Probing& request, int peer) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   int first_byte = 0;
   wait_until(request, peer, [&] {
-    const std::byte* const segment = channel.view(kOpeningBytes);
+    const std::byte* const segment = channel.view(kHeaderSegmentBytes);
     if (segment == nullptr) return false;
     first_byte = static_cast<int>(segment[0]);
     channel.release();
@@ -271,31 +271,31 @@ void measure_passes(Costs& costs) {
 }
 
 // Microseconds of a round.
-double measure_rounds(Probing& request, const CrowdRound& round) {
+double measure_rounds(Probing& request, const RingRound& round) {
   const int right = (request.rank + 1) % request.size;
   const int left = (request.rank + request.size - 1) % request.size;
-  const auto play = [&](CrowdMove move) {
+  const auto play = [&](RingStep move) {
     switch (move) {
-      case CrowdMove::kSayRight:
+      case RingStep::kSendRight:
         return say_to(request, right);
-      case CrowdMove::kSayLeft:
+      case RingStep::kSendLeft:
         return say_to(request, left);
-      case CrowdMove::kHearRight:
+      case RingStep::kReceiveRight:
         hear_from(request, right);
         return;
-      case CrowdMove::kHearLeft:
+      case RingStep::kReceiveLeft:
         hear_from(request, left);
         return;
     }
   };
   const double rounds_us = shortest([&] {
-    for (int i = 0; i < kCrowdRounds; ++i) std::ranges::for_each(round, play);
+    for (int i = 0; i < kRingRounds; ++i) std::ranges::for_each(round, play);
   });
   for (const int peer : {right, left}) {  // who waits at the store sends nothing more
     Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
     wait_until(request, peer, [&] { return channel.is_drained(); });
   }
-  return rounds_us / kCrowdRounds;
+  return rounds_us / kRingRounds;
 }
 
 int most_ranks_of_a_host(std::span<const int> hosts) {
@@ -317,11 +317,11 @@ std::string hear_of(Probing& request, std::string_view key, std::string_view wha
     return request.store->get(key, request.deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDeadline) throw;
-    const int last = end_of_waiting(*request.store, request.rank, request.size, 0,
-                                    end_of_questions(*request.store));
+    const int last = find_stalled_rank(*request.store, request.rank, request.size, 0,
+                                       wait_graph_deadline(*request.store));
     const std::string why =
         last == 0 ? "it, or one of the ranks that measure, has stopped as the job began"
-                  : fmt::format("{}is rank {} alive?", in_its_turn(0, last), last);
+                  : fmt::format("{}is rank {} alive?", wait_chain_text(0, last), last);
     throw Error(ErrorCode::kDeadline, last,
                 fmt::format("rank {}: rank 0 has not said {}: {}; {}", request.rank, what, why,
                             error.what()));
@@ -361,8 +361,9 @@ Costs measure_costs(const ProbeRequest& asked) {
     request.store->set("probe/crowd", has_crowd ? "yes" : "no");
   }
   if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
-    const Crowd crowd{measure_rounds(request, kInTurn), measure_rounds(request, kAtOnce)};
-    if (request.rank == 0) costs = fitted(costs, crowd, request.hosts);
+    const RingTimes crowd{measure_rounds(request, kAlternatingRound),
+                          measure_rounds(request, kSendsFirstRound)};
+    if (request.rank == 0) costs = fit_shared_core_costs(costs, crowd, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
   return costs_from(hear_of(request, "probe/costs", "what channels cost"));

@@ -3,8 +3,8 @@
 // One pair of ranks that share a host, and one that does not, play ping-pong (latency) and stream
 // (per segment, per byte); each rank times the passes over memory that a step makes; and where a
 // host has more ranks than cores all of them exchange messages with their neighbours, which says
-// what it costs that one waits while another has the core (crowd.h). Some milliseconds over TCP,
-// less in shared memory. The others sleep meanwhile.
+// what it costs that one waits while another has the core (planner/oversubscription.h). Some
+// milliseconds over TCP, less in shared memory. The others sleep meanwhile.
 //
 // The terms are those of LogGP (Alexandrov et al. 1995), as in simulator.h.
 #pragma once
@@ -26,7 +26,8 @@ struct ProbeRequest {
   int cores = 1;                       // of this rank's host, for its ranks
   Transport* transport = nullptr;
   WaitPolicy* policy = nullptr;
-  Store* store = nullptr;  // keys begin with "probe/"; who waits for long says for whom (awaited.h)
+  Store* store =
+      nullptr;  // keys begin with "probe/"; who waits for long says for whom (engine/wait_graph.h)
   Clock::time_point begin = Clock::now();  // of what the deadline ends
   Deadline deadline;
 };

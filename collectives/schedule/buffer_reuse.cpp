@@ -65,7 +65,7 @@ bool sends_from_memory(const Step& step) {
          (step.kind == StepKind::kReceiveSend && step.out.place != Place::kNone);
 }
 
-std::vector<bool> sends_of_copies(const Schedule& schedule) {
+std::vector<bool> sends_needing_copies(const Schedule& schedule) {
   const std::vector<Fate> fates = fates_of(schedule);
   std::vector<bool> copies;
   copies.reserve(schedule.steps.size());
@@ -77,7 +77,7 @@ std::vector<bool> sends_of_copies(const Schedule& schedule) {
 }
 
 bool leaves_from_memory(const Schedule& schedule) {
-  const std::vector<bool> copies = sends_of_copies(schedule);
+  const std::vector<bool> copies = sends_needing_copies(schedule);
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     if (sends_segment(step.kind) && (!sends_from_memory(step) || copies[i])) return false;

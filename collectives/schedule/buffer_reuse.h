@@ -16,7 +16,7 @@ namespace kolo {
 bool sends_from_memory(const Step& step);
 
 // By step: of those that send from memory, whether a copy has to leave.
-std::vector<bool> sends_of_copies(const Schedule& schedule);
+std::vector<bool> sends_needing_copies(const Schedule& schedule);
 
 // Whether all that this rank sends leaves from memory, and no copy of it: what a schedule says of
 // all ranks (Schedule::leaves_from_memory) holds for this one.

@@ -67,19 +67,19 @@ class Order {
 
 }  // namespace
 
-std::vector<std::size_t> brief_order(const Schedule& schedule, int credit) {
+std::vector<std::size_t> coalesced_order(const Schedule& schedule, int credit) {
   return Order(schedule, credit).take();
 }
 
-bool is_followed(const Step& first, const Step& second) {
+bool is_coalesced_with_next(const Step& first, const Step& second) {
   return first.kind == StepKind::kSend && second.kind == StepKind::kSend && first.to == second.to;
 }
 
-Schedule brief_form(const Schedule& schedule, int credit) {
+Schedule coalesced_schedule(const Schedule& schedule, int credit) {
   Schedule brief = schedule;
   brief.slices = 1;
   brief.steps.clear();
-  for (const std::size_t i : brief_order(schedule, credit)) {
+  for (const std::size_t i : coalesced_order(schedule, credit)) {
     brief.steps.push_back(schedule.steps[i]);
     brief.steps.back().stage = 0;
   }

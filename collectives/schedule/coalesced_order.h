@@ -20,14 +20,14 @@ namespace kolo {
 
 // Indices into schedule.steps, of those of the first slice. `credit`: segments that every channel
 // takes before the peer has released any; what opens the channel may be one of them.
-std::vector<std::size_t> brief_order(const Schedule& schedule, int credit);
+std::vector<std::size_t> coalesced_order(const Schedule& schedule, int credit);
 
 // Both send to one peer, and the first may wait for the second (kMore of transport.h): it is
 // followed by it.
-bool is_followed(const Step& first, const Step& second);
+bool is_coalesced_with_next(const Step& first, const Step& second);
 
 // A schedule for brief operations that says the same in its order of steps: what the checker
 // proves.
-Schedule brief_form(const Schedule& schedule, int credit);
+Schedule coalesced_schedule(const Schedule& schedule, int credit);
 
 }  // namespace kolo

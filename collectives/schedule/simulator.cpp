@@ -103,11 +103,12 @@ class Stage {
     share_cores();
     layout_.split(options.count, program[0].chunks, program[0].spans);
     count_segments();
-    is_brief_ = std::ranges::all_of(segments_, [](std::size_t count) { return count <= 1; });
+    is_single_segment_ =
+        std::ranges::all_of(segments_, [](std::size_t count) { return count <= 1; });
     for (Player& player : players_) {
       player.turns = turns_of(*player.schedule);
-      if (!is_brief_) continue;
-      player.order = brief_order(*player.schedule, options.credit);
+      if (!is_single_segment_) continue;
+      player.order = coalesced_order(*player.schedule, options.credit);
       std::erase_if(player.order, [&](std::size_t step) {
         return segments_of(player.schedule->steps[step].chunk) == 0;
       });
@@ -236,20 +237,20 @@ class Stage {
   }
 
   const Step& step_of(const Player& player) const {
-    return player.schedule->steps[is_brief_ ? player.order[player.step] : player.step];
+    return player.schedule->steps[is_single_segment_ ? player.order[player.step] : player.step];
   }
 
   // The step's segment goes with the one that the player sends next, for which there is credit.
   bool goes_with_next(const Player& player) {
-    if (!is_brief_ || player.step + 1 == player.order.size()) return false;
+    if (!is_single_segment_ || player.step + 1 == player.order.size()) return false;
     const Step& step = step_of(player);
-    return is_followed(step, player.schedule->steps[player.order[player.step + 1]]) &&
+    return is_coalesced_with_next(step, player.schedule->steps[player.order[player.step + 1]]) &&
            lane(player.schedule->rank, step.to).unreturned + 1 < options_.credit;
   }
 
   // To the next step that has a segment to work on; false at the end.
   bool skip_to_work(Player& player) const {
-    if (is_brief_) {
+    if (is_single_segment_) {
       if (player.step == player.order.size()) player.turn = player.turns;
       return player.turn < player.turns;
     }
@@ -265,7 +266,7 @@ class Stage {
   }
 
   std::size_t segment_of(const Player& player, const Step& step) const {
-    if (is_brief_) return 0;
+    if (is_single_segment_) return 0;
     return (player.turn - step.stage) * static_cast<std::size_t>(player.schedule->slices) +
            step.slice;
   }
@@ -334,7 +335,7 @@ class Stage {
     if (step.kind == StepKind::kAnswer) answer(player, step, end);
     if (step.kind == StepKind::kReceiveAnswer) take_answer(lane(rank, step.to), end);
     if (options_.keeps_events) {
-      const std::size_t number = is_brief_ ? player.order[player.step] : player.step;
+      const std::size_t number = is_single_segment_ ? player.order[player.step] : player.step;
       result_.events.push_back({rank, static_cast<int>(number), segment, bytes, begin, end});
     }
     ++player.step;
@@ -392,7 +393,7 @@ class Stage {
   const SimulationOptions& options_;
   Layout layout_;
   std::vector<std::size_t> segments_;  // by chunk
-  bool is_brief_ = false;              // no chunk has more than one
+  bool is_single_segment_ = false;     // no chunk has more than one
   std::vector<Lane> lanes_;
   std::vector<Player> players_;
   std::vector<Core> cores_;  // of all hosts; empty: nobody waits for one

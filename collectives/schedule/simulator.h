@@ -5,7 +5,7 @@
 // sent arrives a latency after its step has ended, and the credit for it comes back a latency after
 // the receiver has let it go. Ranks are sequential and channels have one writer and one reader, so
 // when things happen does not depend on the order in which they are worked out (as in checker.h).
-// Segments of a brief operation that go together (brief_order.h) arrive together.
+// Segments of a brief operation that go together (schedule/coalesced_order.h) arrive together.
 // Where ranks share cores, each core's ranks have it in turn, and one that cannot go on yields to
 // the next, whether that one can or not; who shares with whom is one plausible choice of many.
 // Channels that share a wire are not in the model.

@@ -103,8 +103,8 @@ void StreamExecutor::start(const StreamBinding& binding) {
   awaited_peer_ = kNobody;
   is_begun_ = true;
   first_tried_ = {};
-  unheard_.clear();
-  if (binding.before_receiving) unheard_ = receives_from_;
+  headerless_peers_.clear();
+  if (binding.before_receiving) headerless_peers_ = receives_from_;
   for (StreamChannel* const channel : used_) channel->begin(binding.stream);
 }
 
@@ -186,18 +186,18 @@ bool StreamExecutor::advance() {
 
 // True once what comes before the segments from this peer has been seen to.
 bool StreamExecutor::may_receive(int peer) {
-  const auto at = std::ranges::find(unheard_, peer);
-  if (at == unheard_.end()) return true;
+  const auto at = std::ranges::find(headerless_peers_, peer);
+  if (at == headerless_peers_.end()) return true;
   if (!binding_.before_receiving(peer)) return wait_for(peer);
-  unheard_.erase(at);
+  headerless_peers_.erase(at);
   return true;
 }
 
 // Memory that was lent is the caller's again for what the stream does next. All are drained before
 // any ends, which captured work needs.
 bool StreamExecutor::finish() {
-  while (!unheard_.empty()) {
-    if (!may_receive(unheard_.back())) return false;
+  while (!headerless_peers_.empty()) {
+    if (!may_receive(headerless_peers_.back())) return false;
   }
   for (StreamChannel* const channel : used_) channel->drain(binding_.stream);
   for (StreamChannel* const channel : used_) channel->end(binding_.stream);
@@ -222,7 +222,8 @@ bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece
 }
 
 bool StreamExecutor::give(const Line& line, const Piece& piece) {
-  if (!unheard_.empty() && line.from != nullptr && !may_receive(line.step.from)) return false;
+  if (!headerless_peers_.empty() && line.from != nullptr && !may_receive(line.step.from))
+    return false;
   if (!run(line, piece)) return false;
   if (!binding_.counts.empty()) count(line, piece);
   ++moves_;
@@ -400,10 +401,10 @@ bool StreamExecutor::wait_for(int peer) {
 
 std::string StreamExecutor::describe_wait() const {
   return fmt::format("rank {} to give its part of {} to its stream", awaited_peer_,
-                     describe_place());
+                     describe_location());
 }
 
-std::string StreamExecutor::describe_place() const {
+std::string StreamExecutor::describe_location() const {
   return fmt::format("{} step {} of {}", schedule_.algorithm, std::min(step_ + 1, lines_.size()),
                      lines_.size());
 }

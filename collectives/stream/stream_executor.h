@@ -90,7 +90,7 @@ class StreamExecutor {
   std::string describe_wait() const;
 
   // "ring step 3 of 10".
-  std::string describe_place() const;
+  std::string describe_location() const;
 
   // Whom its schedule sends to, and receives from; each once.
   std::span<const int> sends_to() const { return sends_to_; }
@@ -182,8 +182,8 @@ class StreamExecutor {
   std::vector<std::byte*> scratches_made_;  // of the device; the last one is in use
   std::size_t scratch_bytes_ = 0;
   bool is_begun_ = false;
-  std::vector<int> unheard_;   // peers that before_receiving has not been called for
-  bool is_half_done_ = false;  // the step at hand has received, and is yet to send
+  std::vector<int> headerless_peers_;  // peers that before_receiving has not been called for
+  bool is_half_done_ = false;          // the step at hand has received, and is yet to send
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
   std::uint64_t moves_ = 0;

@@ -35,13 +35,14 @@ bool is_same(const ServerPlan& one, const ServerPlan& other) {
 
 }  // namespace
 
-Streams::Own::~Own() {
+StreamQueue::Own::~Own() {
   plans.clear();  // their scratch is freed by the mathematics
   math.reset();
   for (std::byte* const memory : pinned) at->free_host(memory);
 }
 
-Streams::Streams(const RankDevice& wanted, int rank) : rank_(rank), own_(std::make_unique<Own>()) {
+StreamQueue::StreamQueue(const RankDevice& wanted, int rank)
+    : rank_(rank), own_(std::make_unique<Own>()) {
   check(wanted.make_math != nullptr, "a device without kernels: RankDevice::make_math is empty");
   own_->driver = wanted.driver ? wanted.driver : cuda::installed_driver();
   cuda::DriverSettings needed;
@@ -58,7 +59,7 @@ Streams::Streams(const RankDevice& wanted, int rank) : rank_(rank), own_(std::ma
 
 // The transport has let go of all streams: what is in them ends soon, if nothing else is in its
 // way.
-Streams::~Streams() {
+StreamQueue::~StreamQueue() {
   const auto until = Clock::now() + kPatience;
   for (auto at = given_.begin(); at != given_.end();) {
     if (has_left(at->second)) {
@@ -75,7 +76,7 @@ Streams::~Streams() {
 }
 
 // Whether its stream has done what it was given, be it all of the operation or not.
-bool Streams::has_left(Given& given) noexcept {
+bool StreamQueue::has_left(Given& given) noexcept {
   try {
     if (given.is_captured) return true;  // nothing of it is in any stream
     if (given.event == nullptr) {
@@ -89,7 +90,7 @@ bool Streams::has_left(Given& given) noexcept {
 }
 
 // In a list, so that it is known where it is.
-void Streams::keep(std::unique_ptr<Own> stuck) noexcept {
+void StreamQueue::keep(std::unique_ptr<Own> stuck) noexcept {
   static std::atomic<Own*> kept{nullptr};
   Own* const first = stuck.release();
   first->next = kept.load();
@@ -97,15 +98,15 @@ void Streams::keep(std::unique_ptr<Own> stuck) noexcept {
   }
 }
 
-DeviceRequest Streams::request() const {
+DeviceRequest StreamQueue::request() const {
   return {own_->device->number, own_->driver, own_->device->process};
 }
 
-std::string Streams::describe_reach() const {
-  return cuda::describe_reach(*own_->driver, *own_->at);
+std::string StreamQueue::describe_peer_access() const {
+  return cuda::describe_peer_access(*own_->driver, *own_->at);
 }
 
-void Streams::meet(std::span<Channel* const> channels) {
+void StreamQueue::meet(std::span<Channel* const> channels) {
   channels_ = channels;
   expected_.resize(channels.size());
   counts_.resize(channels.size());
@@ -125,7 +126,7 @@ void Streams::meet(std::span<Channel* const> channels) {
   }
 }
 
-Costs Streams::costs(std::span<const std::string> devices) const {
+Costs StreamQueue::costs(std::span<const std::string> devices) const {
   const auto uuid = [](const std::string& device) { return device.substr(0, device.find(' ')); };
   DeviceSpeed speed;
   speed.memory_GBps = own_->at->memory_GBps();
@@ -137,7 +138,7 @@ Costs Streams::costs(std::span<const std::string> devices) const {
   return device_costs(speed);
 }
 
-void Streams::suit(Situation& situation) const {
+void StreamQueue::suit(PlannerInputs& situation) const {
   situation.is_on_streams = true;
   situation.can_answer = false;
   situation.segments.longest = situation.segments.straight = slot_bytes_;
@@ -151,7 +152,7 @@ void Streams::suit(Situation& situation) const {
 
 // --- before anything is sent ---
 
-void Streams::require_places(Call& call) {
+void StreamQueue::require_places(Call& call) {
   std::optional<cuda::Device::Entered> entered;
   if (call.stream) entered.emplace(*own_->at);
   call.is_captured = call.stream && own_->at->capture_of(call.stream->handle) != 0;
@@ -162,7 +163,7 @@ void Streams::require_places(Call& call) {
 }
 
 // A graph is launched again without any host's knowing.
-void Streams::require_replays(const Call& call) const {
+void StreamQueue::require_replays(const Call& call) const {
   const auto refuse = [&call](const std::string& why) {
     throw std::invalid_argument(
         fmt::format("{}: the stream is being captured into a graph, and {}; call it outside of the "
@@ -178,8 +179,8 @@ void Streams::require_replays(const Call& call) const {
   }
 }
 
-void Streams::require_place(const Call& call, const char* name, const void* data,
-                            std::size_t bytes) {
+void StreamQueue::require_place(const Call& call, const char* name, const void* data,
+                                std::size_t bytes) {
   if (data == nullptr || bytes == 0) return;
   const cuda::Device& device = *own_->at;
   const std::uint64_t buffer = call.stream ? device.number_at(data) : device.buffer_at(data);
@@ -208,7 +209,7 @@ void Streams::require_place(const Call& call, const char* name, const void* data
   known_buffers_[next_known_++ % kKnownBuffers] = buffer;
 }
 
-std::size_t Streams::held_bytes() const {
+std::size_t StreamQueue::held_bytes() const {
   std::size_t bytes = std::numeric_limits<std::size_t>::max();
   for (const StreamChannel* const channel : streams_) {
     if (channel == nullptr) continue;
@@ -218,12 +219,13 @@ std::size_t Streams::held_bytes() const {
   return bytes;
 }
 
-void Streams::copy(const Call& call) {
+void StreamQueue::copy(const Call& call) {
   const std::size_t bytes = call.extents.in_bytes;
   if (bytes > 0) own_->math->copy(call.out, call.in, bytes, call.stream->handle);
 }
 
-StreamExecutor& Streams::find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans) {
+StreamExecutor& StreamQueue::find(const PlanCache::Key& key, bool is_captured,
+                                  const PlanCache& plans) {
   static const ServerPlan kNoServers;
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
   for (const Plan& plan : own_->plans) {
@@ -240,7 +242,7 @@ StreamExecutor& Streams::find(const PlanCache::Key& key, bool is_captured, const
 
 // --- giving ---
 
-void Streams::start(const Operation& operation) {
+void StreamQueue::start(const Operation& operation) {
   const Binding& said = operation.binding;
   StreamExecutor& executor = *operation.on_stream;
   StreamBinding binding;
@@ -256,7 +258,7 @@ void Streams::start(const Operation& operation) {
   binding.recorder = said.recorder;
   if (is_one_with_host_) {
     binding.segment_bytes = said.header.segment_bytes();
-    binding.before_receiving = [this](int peer) { return hear_through_stream(peer); };
+    binding.before_receiving = [this](int peer) { return receive_header_on_stream(peer); };
   } else if (operation.is_captured || said.header.collective == Collective::kMessage) {
     // Through slots, so that ranks that all send before they receive do not wait for each other,
     // and that no replay reads memory of a peer's that is gone.
@@ -264,7 +266,7 @@ void Streams::start(const Operation& operation) {
   }
   executor.start(binding);
   recorder_ = said.recorder;
-  opening_tried_ = {};
+  header_tried_ = {};
   Given& given = given_[++number_];
   given.header = said.header;
   given.has_own_lengths = said.has_own_lengths;
@@ -280,12 +282,12 @@ void Streams::start(const Operation& operation) {
         said.recorder->begin_operation(said.header, executor.schedule().algorithm, kStreamTrack);
   }
   to_open_.assign(executor.sends_to().begin(), executor.sends_to().end());
-  if (!is_one_with_host_) expect_openings();
+  if (!is_one_with_host_) expect_headers();
 }
 
-bool Streams::advance(const Operation& operation) {
+bool StreamQueue::advance(const Operation& operation) {
   const bool is_opened =
-      is_one_with_host_ ? open_through_stream(operation.stream) : open_through_host();
+      is_one_with_host_ ? send_header_on_stream(operation.stream) : send_header_on_host();
   if (!is_opened) return false;
   StreamExecutor& executor = *operation.on_stream;
   const std::uint64_t moves = executor.moves();
@@ -306,7 +308,7 @@ bool Streams::advance(const Operation& operation) {
   return true;
 }
 
-bool Streams::wait_for(int peer, std::string what) {
+bool StreamQueue::wait_for(int peer, std::string what) {
   awaited_peer_ = peer;
   awaited_ = "wait for " + std::move(what);
   return false;

@@ -41,24 +41,24 @@
 
 namespace kolo {
 
-class Streams {
+class StreamQueue {
  public:
   // Operations by which this rank's host may be ahead of a peer's that has yet to say what it
   // calls; less where the channel's credit is less.
-  static constexpr std::size_t kMostAhead = 16;
+  static constexpr std::size_t kMaxOperationsAhead = 16;
 
   // Error kUnavailable where there is no such device, in words.
-  Streams(const RankDevice& wanted, int rank);
+  StreamQueue(const RankDevice& wanted, int rank);
   // Waits for the device, if nothing is at work there any more; else what it uses stays until the
   // process ends.
-  ~Streams();
-  Streams(const Streams&) = delete;
-  Streams& operator=(const Streams&) = delete;
+  ~StreamQueue();
+  StreamQueue(const StreamQueue&) = delete;
+  StreamQueue& operator=(const StreamQueue&) = delete;
 
   // The device with the number that it came to.
   std::shared_ptr<const RankDevice> device() const { return own_->device; }
   DeviceRequest request() const;
-  std::string describe_reach() const;
+  std::string describe_peer_access() const;
 
   // With the channels of the transport that was made; borrowed. Error kUnavailable where one has no
   // stream.
@@ -66,9 +66,9 @@ class Streams {
   // The streams' segments are the host channels': streams move while hosts make progress.
   bool is_one_with_host() const { return is_one_with_host_; }
   // What the planner of calls on streams goes by, where no host carries their data. `devices`: of
-  // all ranks, as describe_reach() says them.
+  // all ranks, as describe_peer_access() says them.
   Costs costs(std::span<const std::string> devices) const;
-  void suit(Situation& situation) const;
+  void suit(PlannerInputs& situation) const;
 
   // Finds out whether the call is captured. std::invalid_argument for buffers that are not where
   // the call says, or a capture of what cannot be replayed; Error kSystem for a stream that is
@@ -103,7 +103,7 @@ class Streams {
   void hand_over(const Operation& operation, std::shared_ptr<Operation> waited_for);
 
   // Looks at the openings that have come. Error kMismatch, kProtocol.
-  void read_openings();
+  void read_headers();
   // The opening of an earlier operation is yet to come on this channel.
   bool is_expecting(const Channel& channel) const;
   // The same, for a host's operation that must not take it for its own.
@@ -124,7 +124,7 @@ class Streams {
   // What ends first if nothing comes: an opening, or an operation that somebody waits for.
   std::optional<Pending> next_due() const;
   // Who has not opened an operation that is given; kNobody: all have.
-  int unheard_peer(const CallHeader& header) const;
+  int peer_without_header(const CallHeader& header) const;
   // Given, and not over; or over, and what was sent has yet to leave, which a host does that
   // carries it.
   bool has_unfinished() const { return !given_.empty() || is_leaving_; }
@@ -192,13 +192,13 @@ class Streams {
 
   void require_replays(const Call& call) const;
   void require_place(const Call& call, const char* name, const void* data, std::size_t bytes);
-  void try_opening();
-  void leave_word(int to, int from);
-  bool open_through_stream(void* stream);
-  bool hear_through_stream(int peer);
-  bool open_through_host();
-  std::size_t most_unheard(int peer) const;
-  void expect_openings();
+  void note_header_attempt();
+  void record_header(int to, int from);
+  bool send_header_on_stream(void* stream);
+  bool receive_header_on_stream(int peer);
+  bool send_header_on_host();
+  std::size_t max_pending_headers(int peer) const;
+  void expect_headers();
   Cell& make_cell(Given& given);
   CallHeader header_for(const Given& given, std::size_t elements) const;
   void compare(int peer, const std::byte* opening, const CallHeader& mine) const;
@@ -226,8 +226,8 @@ class Streams {
   std::size_t waited_for_ = 0;                  // of them, those with somebody who waits
   std::vector<int> to_open_;                    // peers that the current one is yet to open
   Recorder* recorder_ = nullptr;                // of all operations; null: nobody wants to know
-  Clock::time_point opening_tried_{};           // first, of the opening that is to be given next
-  Clock::time_point opening_worked_{};          // last
+  Clock::time_point header_tried_{};            // first, of the opening that is to be given next
+  Clock::time_point header_worked_{};           // last
   std::vector<std::deque<Expected>> expected_;  // by rank
   std::vector<cuda::Event> idle_events_;
   std::vector<Cell> idle_cells_;

@@ -15,31 +15,31 @@ namespace {
 
 constexpr std::size_t kCellBytes = kSegmentAlignment;
 constexpr std::size_t kCellsAtOnce = 64;
-static_assert(kOpeningBytes <= kCellBytes);
+static_assert(kHeaderSegmentBytes <= kCellBytes);
 
 void write_opening(std::byte* to, const CallHeader& header) {
-  std::memset(to, 0, kOpeningBytes);
+  std::memset(to, 0, kHeaderSegmentBytes);
   std::memcpy(to, &header, sizeof(header));
 }
 
 }  // namespace
 
-CallHeader Streams::header_for(const Given& given, std::size_t elements) const {
+CallHeader StreamQueue::header_for(const Given& given, std::size_t elements) const {
   CallHeader header = given.header;
   if (given.has_own_lengths) header.count_and_plan = static_cast<std::uint64_t>(elements) << 16;
   return header;
 }
 
 // An opening was tried: from now on its time counts, or its wait.
-void Streams::try_opening() {
+void StreamQueue::note_header_attempt() {
   if (recorder_ == nullptr) [[likely]]
     return;
-  opening_worked_ = Clock::now();
-  if (opening_tried_ == Clock::time_point{}) opening_tried_ = opening_worked_;
+  header_worked_ = Clock::now();
+  if (header_tried_ == Clock::time_point{}) header_tried_ = header_worked_;
 }
 
 // It was given, or heard.
-void Streams::leave_word(int to, int from) {
+void StreamQueue::record_header(int to, int from) {
   if (recorder_ == nullptr) [[likely]]
     return;
   StepRecord record;
@@ -47,48 +47,48 @@ void Streams::leave_word(int to, int from) {
   record.track = kStreamTrack;
   record.to = static_cast<std::int16_t>(to);
   record.from = static_cast<std::int16_t>(from);
-  record.bytes = kOpeningBytes;
-  record.begin = opening_tried_;
-  record.worked = opening_worked_;
+  record.bytes = kHeaderSegmentBytes;
+  record.begin = header_tried_;
+  record.worked = header_worked_;
   record.end = Clock::now();
   recorder_->add(record);
-  opening_tried_ = {};
+  header_tried_ = {};
 }
 
 // --- openings over the host's channels ---
 
 // As many as the peer can say without this rank's reading, which may call nothing more, and wait
 // for its stream alone.
-std::size_t Streams::most_unheard(int peer) const {
+std::size_t StreamQueue::max_pending_headers(int peer) const {
   const Capabilities& can = channels_[static_cast<std::size_t>(peer)]->capabilities();
-  return std::min(kMostAhead, static_cast<std::size_t>(can.credit_segments));
+  return std::min(kMaxOperationsAhead, static_cast<std::size_t>(can.credit_segments));
 }
 
-bool Streams::open_through_host() {
+bool StreamQueue::send_header_on_host() {
   Given& given = current();
   for (; !to_open_.empty(); to_open_.pop_back()) {
-    try_opening();
+    note_header_attempt();
     const int peer = to_open_.back();
     Channel& channel = *channels_[static_cast<std::size_t>(peer)];
-    std::byte* const opening = channel.reserve(kOpeningBytes);
+    std::byte* const opening = channel.reserve(kHeaderSegmentBytes);
     if (opening == nullptr)
       return wait_for(peer, fmt::format("rank {} to read what was said of operations", peer));
     write_opening(opening, header_for(given, given.executor->elements_to(peer)));
     channel.commit();
-    leave_word(peer, kNobody);
-    header_bytes_sent_ += kOpeningBytes;
+    record_header(peer, kNobody);
+    header_bytes_sent_ += kHeaderSegmentBytes;
     ++moves_;
   }
   for (const int peer : given.executor->receives_from()) {
     const auto& expected = expected_[static_cast<std::size_t>(peer)];
-    if (expected.size() > most_unheard(peer))
+    if (expected.size() > max_pending_headers(peer))
       return wait_for(peer, fmt::format("rank {} to call {}", peer, describe(expected[0].header)));
   }
   return true;
 }
 
 // From its start on: what comes is no stray.
-void Streams::expect_openings() {
+void StreamQueue::expect_headers() {
   Given& given = current();
   for (const int peer : given.executor->receives_from()) {
     expected_[static_cast<std::size_t>(peer)].push_back(
@@ -97,20 +97,20 @@ void Streams::expect_openings() {
   }
 }
 
-void Streams::read_openings() {
+void StreamQueue::read_headers() {
   for (std::size_t peer = 0; peer < expected_.size(); ++peer) {
     auto& expected = expected_[peer];
     while (!expected.empty()) {
       Channel& channel = *channels_[peer];
-      const std::byte* const opening = channel.view(kOpeningBytes);
+      const std::byte* const opening = channel.view(kHeaderSegmentBytes);
       if (opening == nullptr) break;
-      const auto tried = std::exchange(opening_tried_, {});  // of one to be given, maybe
-      try_opening();
+      const auto tried = std::exchange(header_tried_, {});  // of one to be given, maybe
+      note_header_attempt();
       compare(static_cast<int>(peer), opening, expected.front().header);
       channel.release();
-      leave_word(kNobody, static_cast<int>(peer));
-      opening_tried_ = tried;
-      header_bytes_received_ += kOpeningBytes;
+      record_header(kNobody, static_cast<int>(peer));
+      header_tried_ = tried;
+      header_bytes_received_ += kHeaderSegmentBytes;
       --given_.at(expected.front().number).unread;
       expected.pop_front();
       ++moves_;
@@ -118,7 +118,7 @@ void Streams::read_openings() {
   }
 }
 
-void Streams::compare(int peer, const std::byte* opening, const CallHeader& mine) const {
+void StreamQueue::compare(int peer, const std::byte* opening, const CallHeader& mine) const {
   CallHeader theirs;
   std::memcpy(&theirs, opening, sizeof(theirs));
   if (theirs == mine) return;
@@ -130,11 +130,11 @@ void Streams::compare(int peer, const std::byte* opening, const CallHeader& mine
                           rank_, peer));
 }
 
-bool Streams::is_expecting(const Channel& channel) const {
+bool StreamQueue::is_expecting(const Channel& channel) const {
   return !expected_[static_cast<std::size_t>(channel.peer())].empty();
 }
 
-bool Streams::holds_up(const Executor& executor) {
+bool StreamQueue::holds_up(const Executor& executor) {
   for (Channel* const channel : channels_) {
     if (channel == nullptr || !is_expecting(*channel) || !executor.receives_on(*channel)) continue;
     const auto& expected = expected_[static_cast<std::size_t>(channel->peer())];
@@ -148,7 +148,7 @@ bool Streams::holds_up(const Executor& executor) {
 // --- openings through streams ---
 
 // For an opening of `given`; nothing is in it.
-Streams::Cell& Streams::make_cell(Given& given) {
+StreamQueue::Cell& StreamQueue::make_cell(Given& given) {
   if (idle_cells_.empty()) {
     std::byte* const memory = own_->at->allocate_host(kCellsAtOnce * kCellBytes);
     own_->pinned.push_back(memory);
@@ -158,57 +158,57 @@ Streams::Cell& Streams::make_cell(Given& given) {
   }
   given.cells.push_back(idle_cells_.back());
   idle_cells_.pop_back();
-  std::memset(given.cells.back().bytes, 0, kOpeningBytes);
+  std::memset(given.cells.back().bytes, 0, kHeaderSegmentBytes);
   return given.cells.back();
 }
 
-bool Streams::open_through_stream(void* stream) {
+bool StreamQueue::send_header_on_stream(void* stream) {
   Given& given = current();
   for (; !to_open_.empty(); to_open_.pop_back()) {
-    try_opening();
+    note_header_attempt();
     const int peer = to_open_.back();
     StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
-    std::byte* const slot = channel.reserve(stream, kOpeningBytes);
+    std::byte* const slot = channel.reserve(stream, kHeaderSegmentBytes);
     if (slot == nullptr) return wait_for(peer, "this rank's streams to get on");
     const Cell& cell = make_cell(given);
     write_opening(cell.bytes, header_for(given, given.executor->elements_to(peer)));
-    own_->math->copy(slot, cell.seen, kOpeningBytes, stream);
+    own_->math->copy(slot, cell.seen, kHeaderSegmentBytes, stream);
     channel.commit(stream, kPlain);
-    leave_word(peer, kNobody);
-    header_bytes_sent_ += kOpeningBytes;
+    record_header(peer, kNobody);
+    header_bytes_sent_ += kHeaderSegmentBytes;
     ++moves_;
   }
   return true;
 }
 
 // Before the first segment from this peer, who may send it late.
-bool Streams::hear_through_stream(int peer) {
+bool StreamQueue::receive_header_on_stream(int peer) {
   Given& given = current();
   StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
-  try_opening();
-  const std::byte* const opening = channel.view(given.stream, kOpeningBytes);
+  note_header_attempt();
+  const std::byte* const opening = channel.view(given.stream, kHeaderSegmentBytes);
   if (opening == nullptr) return false;
   Cell& cell = make_cell(given);
   cell.from = peer;
   cell.expected = header_for(given, given.executor->elements_from(peer));
-  own_->math->copy(cell.seen, opening, kOpeningBytes, given.stream);
+  own_->math->copy(cell.seen, opening, kHeaderSegmentBytes, given.stream);
   channel.release(given.stream);
-  leave_word(kNobody, peer);
-  header_bytes_received_ += kOpeningBytes;
+  record_header(kNobody, peer);
+  header_bytes_received_ += kHeaderSegmentBytes;
   ++moves_;
   return true;
 }
 
 // --- the end of operations ---
 
-void Streams::hand_over(const Operation& operation, std::shared_ptr<Operation> waited_for) {
+void StreamQueue::hand_over(const Operation& operation, std::shared_ptr<Operation> waited_for) {
   Given& given = current();
   given.deadline = operation.deadline;
   given.waited_for = std::move(waited_for);
   if (given.waited_for) ++waited_for_;
 }
 
-bool Streams::is_over(const Given& given) const {
+bool StreamQueue::is_over(const Given& given) const {
   if (!given.is_given || given.unread > 0) return false;
   if (given.event == nullptr) return true;
   if (!own_->at->has_come(given.event)) return false;
@@ -221,7 +221,7 @@ bool Streams::is_over(const Given& given) const {
   return true;
 }
 
-void Streams::forget(Given& given) noexcept {
+void StreamQueue::forget(Given& given) noexcept {
   for (Cell& cell : given.cells) {
     cell.from = kNobody;
     idle_cells_.push_back(cell);
@@ -230,7 +230,7 @@ void Streams::forget(Given& given) noexcept {
   if (given.waited_for) --waited_for_;
 }
 
-std::shared_ptr<Operation> Streams::take_over() {
+std::shared_ptr<Operation> StreamQueue::take_over() {
   for (auto at = given_.begin(); at != given_.end();) {
     Given& given = at->second;
     if (!is_over(given)) {
@@ -247,13 +247,13 @@ std::shared_ptr<Operation> Streams::take_over() {
   return nullptr;
 }
 
-bool Streams::has_all_left() const {
+bool StreamQueue::has_all_left() const {
   return std::ranges::all_of(channels_, [](Channel* const channel) {
     return channel == nullptr || channel->is_drained();
   });
 }
 
-std::vector<std::shared_ptr<Operation>> Streams::take_all() {
+std::vector<std::shared_ptr<Operation>> StreamQueue::take_all() {
   std::vector<std::shared_ptr<Operation>> all;
   for (auto& [number, given] : given_) {
     if (given.waited_for) all.push_back(std::exchange(given.waited_for, nullptr));
@@ -262,7 +262,7 @@ std::vector<std::shared_ptr<Operation>> Streams::take_all() {
   return all;
 }
 
-std::optional<Streams::Pending> Streams::next_due() const {
+std::optional<StreamQueue::Pending> StreamQueue::next_due() const {
   std::optional<Pending> next;
   const auto consider = [&next](const Pending& pending) {
     if (!next || pending.deadline < next->deadline) next = pending;
@@ -280,7 +280,7 @@ std::optional<Streams::Pending> Streams::next_due() const {
   return next;
 }
 
-int Streams::unheard_peer(const CallHeader& header) const {
+int StreamQueue::peer_without_header(const CallHeader& header) const {
   for (const auto& [number, given] : given_) {
     if (&given.header != &header) continue;
     for (const Cell& cell : given.cells) {
@@ -292,7 +292,7 @@ int Streams::unheard_peer(const CallHeader& header) const {
   return kNobody;
 }
 
-const CallHeader* Streams::first_at_work() const {
+const CallHeader* StreamQueue::first_at_work() const {
   for (const auto& [number, given] : given_) {
     const bool has_left =
         given.is_given && (given.event == nullptr || own_->at->is_done(given.event));

@@ -140,7 +140,7 @@ TEST_CASE("no more bytes leave a host than the formula says") {
     const ScheduleRequest request{.rank = world.rank(), .size = world.size(), .hosts = hosts};
     const std::size_t elements = hierarchical_all_reduce_traffic(request, kCount).across;
     // Every rank of a lane sends to one other host, which it tells once what is called.
-    const std::size_t expected = elements == 0 ? 0 : 4 * elements + kOpeningBytes;
+    const std::size_t expected = elements == 0 ? 0 : 4 * elements + kHeaderSegmentBytes;
     expect(sent() - before == expected,
            std::to_string(sent() - before) + " bytes, not " + std::to_string(expected));
   });
@@ -185,10 +185,10 @@ TEST_CASE("a host's name that cannot be is refused") {
 TEST_CASE("processes that count as two hosts reduce over the network") {
   constexpr int kSize = 4;
   constexpr std::size_t kCount = 100'000;
-  const auto outcomes = run_processes(kSize, {KOLO_HOSTED_RANK, std::to_string(kCount)},
+  const auto outcomes = run_processes(kSize, {KOLO_MULTI_HOST_RANK, std::to_string(kCount)},
                                       {"red", "red", "blue", "blue"});
   // Each host sends its sum, half of it from each rank.
-  const std::string bytes = std::to_string(4 * kCount / 2 + kOpeningBytes);
+  const std::string bytes = std::to_string(4 * kCount / 2 + kHeaderSegmentBytes);
   for (const ProcessOutcome& outcome : outcomes) {
     INFO(outcome.output);
     CHECK(outcome.exit_code == 0);
@@ -198,7 +198,7 @@ TEST_CASE("processes that count as two hosts reduce over the network") {
 
 TEST_CASE("a process that asks for shared memory between hosts is told that there is none") {
   const auto outcomes = run_processes(
-      2, {"/usr/bin/env", "KOLO_TRANSPORT=shm", KOLO_HOSTED_RANK, "1"}, {"red", "blue"});
+      2, {"/usr/bin/env", "KOLO_TRANSPORT=shm", KOLO_MULTI_HOST_RANK, "1"}, {"red", "blue"});
   for (const ProcessOutcome& outcome : outcomes) {
     INFO(outcome.output);
     CHECK(outcome.exit_code == 3);

@@ -1,6 +1,6 @@
 // One rank of a job on several hosts: a program for hosts_test.cpp.
 //
-//   hosted_rank COUNT
+//   multi_host_rank COUNT
 //
 // Reduces COUNT integers, hierarchically, and prints over what, on which hosts, and how many bytes
 // this rank sent to other hosts. Exits with 1 where a sum is wrong.

@@ -67,8 +67,8 @@ Affine<Number> combined(bool is_commutative, const Affine<Number>& one,
 }
 
 template <typename Number>
-Reducer reducer_of(const Case& c) {
-  return make_reducer<Affine<Number>>(
+UserReduceOp reducer_of(const Case& c) {
+  return make_user_reduce_op<Affine<Number>>(
       [is_commutative = c.is_commutative](const auto& one, const auto& other) {
         return combined<Number>(is_commutative, one, other);
       },
@@ -76,7 +76,7 @@ Reducer reducer_of(const Case& c) {
 }
 
 void call(Communicator& communicator, const Case& c, const void* in, void* out,
-          const Reducer& reducer) {
+          const UserReduceOp& reducer) {
   const CallOptions options{.algorithm = c.algorithm};
   switch (c.collective) {
     case Collective::kAllReduce:
@@ -206,7 +206,7 @@ TEST_CASE("uneven shares are reduced by a function of the caller's") {
     std::vector<Affine<std::uint32_t>> in, out(200);
     for (std::size_t i = 0; i < 205; ++i)
       in.push_back(given<std::uint32_t>(communicator.rank(), i));
-    const Reducer reducer = reducer_of<std::uint32_t>({.is_commutative = false});
+    const UserReduceOp reducer = reducer_of<std::uint32_t>({.is_commutative = false});
     communicator.reduce_scatter_v(in.data(), out.data(), counts, reducer);
     if (communicator.rank() != 2) return;
     Affine<std::uint32_t> expected = given<std::uint32_t>(0, 204);
@@ -237,7 +237,7 @@ TEST_CASE("a server's update sees elements of a function's length") {
 TEST_CASE("elements lie where their alignment, up to 8 bytes, wants them") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& communicator) {
-    Reducer reducer;
+    UserReduceOp reducer;
     reducer.element_bytes = 8;
     reducer.combine = [](void* out, const void* left, const void* right, std::size_t count) {
       for (const void* at : {static_cast<const void*>(out), left, right}) {
@@ -267,7 +267,7 @@ TEST_CASE("an asynchronous and a persistent operation keep their reducer") {
       [](Communicator& communicator) {
         const auto sum = [](int one, int other) { return one + other; };
         int now = 1, later = 1, again = 1;
-        auto reducer = std::make_unique<Reducer>(make_reducer<int>(sum));
+        auto reducer = std::make_unique<UserReduceOp>(make_user_reduce_op<int>(sum));
         Work work = communicator.all_reduce_async(&now, &now, 1, *reducer);
         Work planned = communicator.scan_async(&again, &later, 1, *reducer,
                                                {.algorithm = {}, .is_persistent = true});

@@ -37,17 +37,18 @@ auto take(const std::string& text, const Read& read) {
 void take(char kind, const std::string& text) {
   switch (kind) {
     case 'o': {
-      const Order order = take(text, parse_order);
+      const WorkerRequest order = take(text, parse_worker_request);
       return require_known(order.turn.problem);
     }
     case 't':
-      return require_known(take(text, parse_turn).problem);
+      return require_known(take(text, parse_pass_request).problem);
     case 'r':
-      return require_times(take(text, parse_turn_result).times_us);
+      return require_times(take(text, parse_pass_result).times_us);
     case 'g':
-      return require(to_string(take(text, parse_game_turn).kind) != "?", "a game has a name");
+      return require(to_string(take(text, parse_p2p_pass_request).kind) != "?",
+                     "a game has a name");
     case 'a':
-      return require_times(take(text, parse_game_result).times_us);
+      return require_times(take(text, parse_p2p_pass_result).times_us);
     default:
       require(parse_port(text) != 0, "a port is none that the system chooses");
   }

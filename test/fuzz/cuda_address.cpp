@@ -14,14 +14,14 @@ using namespace kolo::fuzz;
 
 namespace {
 
-bool is_same(const cuda::Card& a, const cuda::Card& b) {
+bool is_same(const cuda::EndpointAddress& a, const cuda::EndpointAddress& b) {
   return a.why == b.why && a.process == b.process && a.uuid == b.uuid && a.socket == b.socket &&
          a.token == b.token && a.segment_bytes == b.segment_bytes && a.slots == b.slots &&
          a.device == b.device && a.ring == b.ring && a.handle.bytes == b.handle.bytes;
 }
 
 void take_text(const std::string& text) {
-  const cuda::Card card = cuda::card_from_text(text, 1);
+  const cuda::EndpointAddress card = cuda::address_from_text(text, 1);
   require(cuda::to_text(card) == text, "a card says the same again");
 }
 
@@ -30,8 +30,8 @@ std::string line(Input& input) {
   return taken.substr(0, taken.find('\n'));
 }
 
-cuda::Card card_of(Input& input) {
-  cuda::Card card;
+cuda::EndpointAddress address_of(Input& input) {
+  cuda::EndpointAddress card;
   for (std::string* words : {&card.why, &card.process, &card.uuid, &card.socket})
     *words = line(input);
   card.token = input.number<std::uint64_t>();
@@ -46,9 +46,9 @@ cuda::Card card_of(Input& input) {
 void take_torn(Input& input) {
   const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
-  const cuda::Card card = card_of(input);
+  const cuda::EndpointAddress card = address_of(input);
   const std::string text = cuda::to_text(card);
-  require(is_same(cuda::card_from_text(text, 1), card), "a whole card is what it was");
+  require(is_same(cuda::address_from_text(text, 1), card), "a whole card is what it was");
   take_text(torn(text, place, change));
   require(false, "a torn card is refused");
 }
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (kind == 't') {
       take_torn(input);
     } else if (kind == 's') {
-      take_text(with_sum(std::string(input.take_all())));
+      take_text(with_checksum(std::string(input.take_all())));
     } else {
       take_text(std::string(input.take_all()));
     }

@@ -49,7 +49,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 // A peer: its card, where it listens, who has called there, and how it has come.
 struct Peer {
-  cuda::Card card;
+  cuda::EndpointAddress card;
   posix::UnixListener listener{8};
   std::vector<posix::Descriptor> calls;
   bool has_come = false;
@@ -64,13 +64,13 @@ struct Visitor {
 // A store of one rank, whose peers are played.
 class Stage final : public Store {
  public:
-  Stage(Input& input, int rank, PlayedMachine& machine)
+  Stage(Input& input, int rank, FakeMachine& machine)
       : input_(input), rank_(rank), device_(machine.process(), 0) {
     for (int number = 0; number < kSize; ++number) {
       if (number == rank) continue;
       std::byte*& slots = slots_[index(number)];
       slots = device_.allocate(kSize * slot_stride(kSegment) * kMinimumCredit);
-      cuda::Card& card = peers_[index(number)].card;
+      cuda::EndpointAddress& card = peers_[index(number)].card;
       card.process = "a process of its own";
       card.uuid = device_.uuid();
       card.socket = peers_[index(number)].listener.name();
@@ -89,7 +89,7 @@ class Stage final : public Store {
   Stage& operator=(const Stage&) = delete;
 
   void set(std::string_view key, std::string_view value) override {
-    if (key.starts_with("card/")) own_ = cuda::card_from_text(std::string(value), rank_);
+    if (key.starts_with("card/")) own_ = cuda::address_from_text(std::string(value), rank_);
   }
   std::string get(std::string_view key, Deadline) override {
     return key.starts_with("card/") ? cuda::to_text(peers_[index(key.back() - '0')].card) : "";
@@ -248,7 +248,7 @@ class Stage final : public Store {
   std::array<Peer, kSize> peers_;
   std::array<std::byte*, kSize> slots_{};
   posix::UnixListener listener_{1};  // something that is no memory
-  cuda::Card own_;
+  cuda::EndpointAddress own_;
   std::vector<Visitor> visitors_;
   std::uint64_t last_mark_ = 0;
   bool is_heard_next_ = false;
@@ -256,10 +256,10 @@ class Stage final : public Store {
   int last_turns_ = 0;
 };
 
-void check(cuda::Met& met, const Stage& stage, int rank) {
+void check(cuda::BootstrapResult& met, const Stage& stage, int rank) {
   for (int number = 0; number < kSize; ++number) {
     if (number == rank) continue;
-    cuda::Met::Peer& peer = met.peers[index(number)];
+    cuda::BootstrapResult::Peer& peer = met.peers[index(number)];
     require(peer.called.is_open() && peer.accepted.is_open(), "both ends of a meeting stay");
     std::uint64_t mark = 0;
     std::memcpy(&mark, peer.words->block(0), sizeof mark);
@@ -269,10 +269,10 @@ void check(cuda::Met& met, const Stage& stage, int rank) {
   }
 }
 
-void meet(Input& input, PlayedMachine& machine) {
+void meet(Input& input, FakeMachine& machine) {
   const int rank = static_cast<int>(input.below(kSize));
   const auto stage = std::make_shared<Stage>(input, rank, machine);
-  cuda::MeetingSettings settings;
+  cuda::BootstrapSettings settings;
   settings.segment_bytes = kSegment;
   settings.process = "the rank's";
   settings.driver = machine.process();
@@ -303,7 +303,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input(data, size);
   const int before = lowest_free_descriptor();
   {
-    PlayedMachine machine;
+    FakeMachine machine;
     meet(input, machine);
     const auto found = machine.violations();
     require(found.empty(), found.empty() ? "" : found.front().c_str());

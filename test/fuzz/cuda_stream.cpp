@@ -237,15 +237,15 @@ class Pair {
 
   static constexpr unsigned kMemories = 3;
 
-  PlayedMachine machine_;
-  std::shared_ptr<PlayedDriver> driver_ = machine_.process();
-  std::shared_ptr<PlayedDriver> peers_driver_ = machine_.process();
+  FakeMachine machine_;
+  std::shared_ptr<FakeDriver> driver_ = machine_.process();
+  std::shared_ptr<FakeDriver> peers_driver_ = machine_.process();
   Device device_{driver_, 0};
   Device peers_device_{peers_driver_, 0};
   RegisteredWords own_words_{device_, words()};
   RegisteredWords their_words_{device_, words()};
-  Exports exports_{device_};
-  Exports peers_exports_{peers_device_};
+  IpcExports exports_{device_};
+  IpcExports peers_exports_{peers_device_};
   Link link_;
   std::byte* peers_slots_ = nullptr;
   std::array<std::byte*, kMemories> peers_memory_{};

@@ -127,7 +127,7 @@ class PlayedChannel final : public Channel {
   CallHeader opening() const {
     CallHeader header;
     header.magic = 0;
-    if (!come_.empty() && come_.front().bytes == kOpeningBytes)
+    if (!come_.empty() && come_.front().bytes == kHeaderSegmentBytes)
       std::memcpy(&header, come_.front().data(), sizeof header);
     return header;
   }
@@ -148,7 +148,7 @@ class PlayedChannel final : public Channel {
   std::size_t answered_ = 0;  // of those
   std::deque<Segment> come_;
   std::optional<CallHeader> opening_;
-  std::size_t wanted_ = kOpeningBytes;
+  std::size_t wanted_ = kHeaderSegmentBytes;
   bool is_viewing_ = false;
   bool has_failed_ = false;
   bool is_gone_ = false;
@@ -257,7 +257,7 @@ class Game {
 
   // This rank's own, with some bits of it changed.
   void bring_opening(PlayedChannel& channel, std::uint8_t change) {
-    Segment segment(kOpeningBytes);
+    Segment segment(kHeaderSegmentBytes);
     std::memcpy(segment.data(), &header_, sizeof header_);
     if (change != 0) segment.data()[input_.below(sizeof header_)] ^= static_cast<std::byte>(change);
     channel.bring(std::move(segment));
@@ -278,7 +278,7 @@ class Game {
     }
     const int awaited = executor_->awaited_peer();
     require(awaited >= 0 && awaited < size_ && awaited != rank_, "who waits, waits for a peer");
-    require(!executor_->describe_wait().empty() && !executor_->describe_place().empty(),
+    require(!executor_->describe_wait().empty() && !executor_->describe_location().empty(),
             "who waits says what for");
   }
 

@@ -83,16 +83,16 @@ class Voice {
 class Street {
  public:
   Street() {
-    own_ = lifeline_.address();
-    LifelineAddress far = own_;
+    own_ = liveness_.address();
+    LivenessAddress far = own_;
     far.host_identity = "elsewhere";
     far.tcp_host = "127.0.0.1";
     far.tcp_port = posix::local_address(far_place_).port();
     far.ticket = kFar;
-    LifelineAddress near = own_;
+    LivenessAddress near = own_;
     near.unix_name = near_place_.name();
     near.ticket = kNear;
-    lifeline_.know({own_, far, near});
+    liveness_.know({own_, far, near});
   }
 
   void act(Input& input) {
@@ -100,7 +100,7 @@ class Street {
     if (what == 0) come(input);
     if (what == 1) visitor_speaks(input);
     if (what == 2) visitor_leaves(input);
-    if (what == 3) lifeline_.join(peer_of(input));
+    if (what == 3) liveness_.join(peer_of(input));
     if (what == 4) place_speaks(input);
     if (what == 5) place_hangs_up(input);
     look();
@@ -112,13 +112,13 @@ class Street {
       if (name_of(visitors_[i]) != 0) leave(i);
     }
     for (const int peer : {kFar, kNear}) {
-      if (lifeline_.is_gone(peer)) continue;
+      if (liveness_.is_gone(peer)) continue;
       visitors_.push_back(visitor(peer == kNear));
       speak(visitors_.back(), hello(own_.ticket, peer) + word_of(7), kHelloBytes);
-      until([&] { return lifeline_.last_word(peer) == 7; }, "a peer's last word is heard");
+      until([&] { return liveness_.last_word(peer) == 7; }, "a peer's last word is heard");
       leave(visitors_.size() - 1);
     }
-    require(lifeline_.gone() == kSize - 1, "all have ended, and are gone");
+    require(liveness_.gone() == kSize - 1, "all have ended, and are gone");
   }
 
  private:
@@ -144,7 +144,7 @@ class Street {
   }
 
   void look() {
-    lifeline_.look();
+    liveness_.look();
     while (auto called = near_place_.accept())
       lines_[kNear].emplace_back(std::move(*called), true, kWordBytes);
     for (auto called = posix::accept_from(far_place_); called.is_open();
@@ -161,8 +161,8 @@ class Street {
   void look_at(int peer) {
     for (Voice& line : lines_[index(peer)])
       require(hello(index(peer), 0).starts_with(line.heard()), "a rank says hello, and no more");
-    require(!lifeline_.is_gone(peer) || may_be_gone_[index(peer)], "who has not ended is not gone");
-    const auto last = lifeline_.last_word(peer);
+    require(!liveness_.is_gone(peer) || may_be_gone_[index(peer)], "who has not ended is not gone");
+    const auto last = liveness_.last_word(peer);
     require(!last || words_[index(peer)].contains(word_of(*last)), "a last word has been said");
   }
 
@@ -241,7 +241,7 @@ class Street {
     speak(input, voice);
     const int name = name_of(voice);
     if (name == 0 || has_come_[index(name)]) return;
-    until([&] { return lifeline_.is_gone(name) || is_let_in(voice); }, "a peer is let in");
+    until([&] { return liveness_.is_gone(name) || is_let_in(voice); }, "a peer is let in");
     has_come_[index(name)] = true;
   }
   static bool is_let_in(Voice& voice) { return voice.heard().size() == kWordBytes; }
@@ -253,14 +253,14 @@ class Street {
   void leave(std::size_t number) {
     Voice& voice = visitors_[number];
     const int name = name_of(voice);
-    const bool was_peer = name != 0 && is_let_in(voice) && !lifeline_.is_gone(name);
+    const bool was_peer = name != 0 && is_let_in(voice) && !liveness_.is_gone(name);
     const std::string last = voice.last();
     if (was_peer) may_be_gone_[index(name)] = true;
     visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(number));
     if (!was_peer) return;
-    until([&] { return lifeline_.is_gone(name); }, "the end of who was let in is the peer's");
+    until([&] { return liveness_.is_gone(name); }, "the end of who was let in is the peer's");
     if (last.empty()) return;
-    const auto word = lifeline_.last_word(name);
+    const auto word = liveness_.last_word(name);
     require(word && word_of(*word) == last, "the last word of who was let in is the peer's");
   }
 
@@ -272,7 +272,7 @@ class Street {
     Voice& line = lines_[index(peer)].back();
     speak(input, line);
     if (is_somebody_else(line))
-      until([&] { return lifeline_.is_gone(peer); }, "somebody else in its place is a peer's end");
+      until([&] { return liveness_.is_gone(peer); }, "somebody else in its place is a peer's end");
   }
 
   void place_hangs_up(Input& input) {
@@ -281,13 +281,13 @@ class Street {
     const bool is_end = is_welcome(lines_[index(peer)].back());
     may_be_gone_[index(peer)] |= is_end;
     lines_[index(peer)].pop_back();
-    if (is_end) until([&] { return lifeline_.is_gone(peer); }, "the end of a line is the peer's");
+    if (is_end) until([&] { return liveness_.is_gone(peer); }, "the end of a line is the peer's");
   }
 
   posix::Descriptor far_place_ = posix::listen_on("127.0.0.1", 0);
   posix::UnixListener near_place_{64};
-  Lifeline lifeline_{0, kSize, "127.0.0.1", std::chrono::hours(1)};
-  LifelineAddress own_;
+  PeerLiveness liveness_{0, kSize, "127.0.0.1", std::chrono::hours(1)};
+  LivenessAddress own_;
   std::vector<Voice> visitors_;
   std::array<std::deque<Voice>, kSize> lines_;  // that the rank has opened
   std::array<bool, kSize> has_come_{};

@@ -12,9 +12,9 @@ using namespace kolo::fuzz;
 
 namespace {
 
-void take_card(const std::string& text) {
-  const ofi::Card card = ofi::card_from_text(text, 1);
-  const ofi::Card again = ofi::card_from_text(ofi::to_text(card), 1);
+void take_endpoint_address(const std::string& text) {
+  const ofi::EndpointAddress card = ofi::address_from_text(text, 1);
+  const ofi::EndpointAddress again = ofi::address_from_text(ofi::to_text(card), 1);
   require(again.why_not == card.why_not, "why there is no endpoint is said again");
   require(again.name == card.name && again.token == card.token && again.window == card.window &&
               again.lifeline.ticket == card.lifeline.ticket,
@@ -24,7 +24,7 @@ void take_card(const std::string& text) {
 void take_word(Input& input) {
   const auto bits = input.number<std::uint64_t>();
   const auto known = input.number<std::uint64_t>() >> 1;
-  const ofi::Word word = ofi::word_from_bits(bits);
+  const ofi::ImmediateData word = ofi::immediate_from_bits(bits);
   require(ofi::to_bits(word) == bits, "a word says the same again");
   const std::uint64_t count = ofi::whole_count(word.count, known);
   require(count >= known && count - known <= ofi::kCountMask / 2, "a count only grows");
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (input.number<char>() == 'w') {
       take_word(input);
     } else {
-      take_card(std::string(input.take_all()));
+      take_endpoint_address(std::string(input.take_all()));
     }
   } catch (const Error& error) {
     require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");

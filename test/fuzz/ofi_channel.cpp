@@ -19,7 +19,7 @@
 
 using namespace kolo;
 using namespace kolo::fuzz;
-using test::played_fabric;
+using test::fake_fabric;
 
 namespace {
 
@@ -32,19 +32,19 @@ constexpr std::size_t kLengths[] = {0, 1, 8, 64, 65, 4096, 4097, 16385, kSegment
 
 class Game {
  public:
-  explicit Game(Input& input) : input_(input), lifeline_(1, 2) {
-    played_fabric() = {};
+  explicit Game(Input& input) : input_(input), liveness_(1, 2) {
+    fake_fabric() = {};
     const unsigned kind = input_.below(4);
-    played_fabric().provider = kind == 0 ? "sockets" : "tcp;ofi_rxm";
+    fake_fabric().provider = kind == 0 ? "sockets" : "tcp;ofi_rxm";
     const bool has_early_word = kind == 1 || kind == 2;
     if (has_early_word) {
-      const auto kind_of_word = static_cast<ofi::WordKind>(input_.below(16));
-      played_fabric().early_words.push_back(some_word(kind_of_word, false));
+      const auto kind_of_word = static_cast<ofi::MessageKind>(input_.below(16));
+      fake_fabric().early_words.push_back(some_word(kind_of_word, false));
     }
-    played_fabric().refusals = kind == 2 ? 1 : 0;
+    fake_fabric().refusals = kind == 2 ? 1 : 0;
     const auto store = make_local_store();
-    ofi::Card card;
-    card.provider = played_fabric().provider;
+    ofi::EndpointAddress card;
+    card.provider = fake_fabric().provider;
     card.name = "a peer";  // as long as the played ones
     card.segment_bytes = kSegmentBytes;
     constexpr unsigned kWindows = ofi::kLongestWindow - ofi::kSlots + 1;
@@ -53,7 +53,7 @@ class Game {
     card.window = is_window ? ofi::kSlots + window : kNoWindows[window - kWindows];
     card.token = kToken;
     card.process = "another";
-    card.lifeline = lifeline_.address();
+    card.lifeline = liveness_.address();
     store->set("offer/1", "host\n" + card.provider + "\n " + card.provider + " \n");
     store->set("card/1", ofi::to_text(card));
     store->set("connected/1", "");
@@ -61,7 +61,7 @@ class Game {
     settings.provider = card.provider;
     settings.segment_bytes = kSegmentBytes;
     settings.can_sleep = kind == 0 || kind == 2;
-    if (settings.can_sleep) played_fabric().descriptor = event_.descriptor();
+    if (settings.can_sleep) fake_fabric().descriptor = event_.descriptor();
     settings.patience = std::chrono::milliseconds(0);
     try {
       transport_ = make_ofi({0, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
@@ -70,20 +70,20 @@ class Game {
       require(!is_window && error.code() == ErrorCode::kProtocol, "such a card is no error");
       return;
     }
-    const auto own = ofi::card_from_text(*store->try_get("card/0"), 0);
+    const auto own = ofi::address_from_text(*store->try_get("card/0"), 0);
     token_ = own.token;
     window_ = std::min<std::uint64_t>(own.window, card.window);
-    lifeline_.know({own.lifeline, lifeline_.address()});
+    liveness_.know({own.lifeline, liveness_.address()});
     channel_ = &transport_->channel(1);
-    expecting_ = dynamic_cast<Expecting*>(channel_);
+    expecting_ = dynamic_cast<PrepostedReceives*>(channel_);
   }
 
   ~Game() {
-    played_fabric().refuses = 0;
-    played_fabric().queue_error = 0;
-    lifeline_.close();  // nobody is waited for
+    fake_fabric().refuses = 0;
+    fake_fabric().queue_error = 0;
+    liveness_.close();  // nobody is waited for
     transport_.reset();
-    require(played_fabric().receives.empty(), "no receive outlives the transport");
+    require(fake_fabric().receives.empty(), "no receive outlives the transport");
   }
   Game(const Game&) = delete;
   Game& operator=(const Game&) = delete;
@@ -94,7 +94,7 @@ class Game {
         step();
       } catch (const Error& error) {
         const bool may_be_system =
-            played_fabric().queue_error != 0 || played_fabric().provider == "sockets";
+            fake_fabric().queue_error != 0 || fake_fabric().provider == "sockets";
         require(error.code() == ErrorCode::kProtocol || error.code() == ErrorCode::kPeerLost ||
                     (error.code() == ErrorCode::kSystem && may_be_system),
                 "an error is the peer's, or a protocol's");
@@ -139,24 +139,24 @@ class Game {
 
   void bring_segment() {
     std::vector<std::byte> data(length(), static_cast<std::byte>(brought_.size()));
-    played_fabric().bring({ofi::data_tag(token_, 1), some_word(ofi::WordKind::kData, true), data});
+    fake_fabric().bring({ofi::data_tag(token_, 1), some_word(ofi::MessageKind::kData, true), data});
     brought_.push_back(data.size());
   }
 
   void bring_word() {
-    const auto kind = static_cast<ofi::WordKind>(input_.below(16));
-    played_fabric().bring({ofi::control_tag(token_), some_word(kind, false), {}});
+    const auto kind = static_cast<ofi::MessageKind>(input_.below(16));
+    fake_fabric().bring({ofi::control_tag(token_), some_word(kind, false), {}});
   }
 
   // Segments are known by their tag, whatever their word says.
-  std::uint64_t some_word(ofi::WordKind kind, bool is_segment) {
+  std::uint64_t some_word(ofi::MessageKind kind, bool is_segment) {
     const unsigned choice = input_.below(16);
-    ofi::Word word{kind, 1, known_taken_ + input_.below(8)};
+    ofi::ImmediateData word{kind, 1, known_taken_ + input_.below(8)};
     if (choice == 0) word.count = input_.number<std::uint64_t>();
     if (choice == 1) word.rank = input_.number<std::uint32_t>();
     const auto bits = ofi::to_bits(word);
-    word = ofi::word_from_bits(bits);
-    if (is_segment || (kind == ofi::WordKind::kCredit && word.rank == 1))
+    word = ofi::immediate_from_bits(bits);
+    if (is_segment || (kind == ofi::MessageKind::kCredit && word.rank == 1))
       said_taken_.push_back(ofi::whole_count(word.count, known_taken_));
     return bits;
   }
@@ -169,20 +169,20 @@ class Game {
   }
 
   void finish_send() {
-    auto& sent = played_fabric().sent;
+    auto& sent = fake_fabric().sent;
     for (std::size_t i = 0; i < sent.size(); ++i) {
       if (sent[i].has_left || input_.below(4) == 0) continue;
       require(std::equal(sent[i].data.begin(), sent[i].data.end(), sent[i].place),
               "what is on its way stays as it was");
       const bool is_well = input_.below(16) != 0;
-      return played_fabric().finish(i, is_well ? 0 : kErrors[input_.below(std::size(kErrors))]);
+      return fake_fabric().finish(i, is_well ? 0 : kErrors[input_.below(std::size(kErrors))]);
     }
   }
 
   void turn_away() {
     const unsigned choice = input_.below(16);
-    played_fabric().refuses = choice < 12 ? 0 : kErrors[choice - 12];
-    played_fabric().queue_error = choice == 11 ? kErrors[0] : 0;
+    fake_fabric().refuses = choice < 12 ? 0 : kErrors[choice - 12];
+    fake_fabric().queue_error = choice == 11 ? kErrors[0] : 0;
   }
 
   // With a last word, or none.
@@ -191,9 +191,9 @@ class Game {
     is_at_end_ = true;
     if (input_.below(2) == 0) {
       const std::uint64_t word = input_.below(2) == 0 ? left_ : input_.number<std::uint64_t>();
-      lifeline_.leave_words([word](int) { return word; });
+      liveness_.leave_words([word](int) { return word; });
     }
-    lifeline_.close();
+    liveness_.close();
   }
 
   // --- what the rank does ---
@@ -217,10 +217,10 @@ class Game {
   // What leaves, in the order in which it was given.
   void look_at_sent() {
     believe();
-    const auto& sent = played_fabric().sent;
+    const auto& sent = fake_fabric().sent;
     for (; looked_at_ < sent.size(); ++looked_at_) {
       const auto& each = sent[looked_at_];
-      const ofi::Word word = ofi::word_from_bits(each.word);
+      const ofi::ImmediateData word = ofi::immediate_from_bits(each.word);
       require(word.rank == 0, "a rank says who it is");
       if (each.tag == ofi::data_tag(kToken, 0)) {
         require(left_ < given_.size() && each.data.size() == given_[left_],
@@ -229,7 +229,7 @@ class Game {
           require(byte == static_cast<std::byte>(left_), "what leaves is what was given");
         require(++left_ <= known_taken_ + window_, "no more leaves than there is room for");
       }
-      if (word.kind == ofi::WordKind::kData || word.kind == ofi::WordKind::kCredit)
+      if (word.kind == ofi::MessageKind::kData || word.kind == ofi::MessageKind::kCredit)
         require(word.count <= taken_, "credit is for what was taken");
     }
   }
@@ -286,16 +286,16 @@ class Game {
 
   void drain() {
     if (!channel_->is_drained()) return;
-    for (const auto& each : played_fabric().sent)
+    for (const auto& each : fake_fabric().sent)
       require(each.has_left || is_at_end_, "what is drained has left");
   }
 
   Input& input_;
-  Lifeline lifeline_;  // the peer's
+  PeerLiveness liveness_;  // the peer's
   posix::Event event_;
   std::unique_ptr<Transport> transport_;
   Channel* channel_ = nullptr;
-  Expecting* expecting_ = nullptr;
+  PrepostedReceives* expecting_ = nullptr;
   std::uint32_t token_ = 0;
   std::uint64_t window_ = 0;
   std::vector<std::size_t> given_;    // lengths; each is full of its own number

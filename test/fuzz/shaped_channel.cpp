@@ -13,8 +13,8 @@
 
 using namespace kolo;
 using namespace kolo::fuzz;
-using decorators::Passage;
 using decorators::ShapedChannel;
+using decorators::TransitTimes;
 
 namespace {
 
@@ -60,11 +60,13 @@ class Below final : public Channel {
 };
 
 // A clock of the input's, and what has come, in order.
-class Agenda final : public decorators::Agenda {
+class ShapingEvents final : public decorators::ShapingEvents {
  public:
   Clock::time_point now() override { return now_; }
   void wake_at(Clock::time_point) override {}
-  void comes(ShapedChannel& channel, Passage at) override { coming_.push_back({at, &channel}); }
+  void comes(ShapedChannel& channel, TransitTimes at) override {
+    coming_.push_back({at, &channel});
+  }
   void admit_due() override {
     while (!coming_.empty() && coming_.front().first.last <= now_) {
       coming_.front().second->admit();
@@ -76,17 +78,17 @@ class Agenda final : public decorators::Agenda {
 
  private:
   Clock::time_point now_{std::chrono::hours(24)};
-  std::deque<std::pair<Passage, ShapedChannel*>> coming_;
+  std::deque<std::pair<TransitTimes, ShapedChannel*>> coming_;
 };
 
 // Times near now, or anywhere.
-std::int64_t time_of(Input& input, Agenda& agenda) {
+std::int64_t time_of(Input& input, ShapingEvents& agenda) {
   if (input.below(4) == 0) return input.number<std::int64_t>();
   const std::chrono::nanoseconds now = agenda.now().time_since_epoch();
   return now.count() + input.number<std::int32_t>();
 }
 
-std::string segment_of(Input& input, Agenda& agenda) {
+std::string segment_of(Input& input, ShapingEvents& agenda) {
   Header header;
   header.first_ns = time_of(input, agenda);
   header.last_ns = time_of(input, agenda);
@@ -119,7 +121,7 @@ void use(ShapedChannel& channel, Input& input, std::size_t bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   Below below;
-  Agenda agenda;
+  ShapingEvents agenda;
   decorators::SegmentPool pool;
   decorators::ShapedChannelSetup setup;
   setup.has_same_clock = input.below(2) == 0;

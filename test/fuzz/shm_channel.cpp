@@ -39,10 +39,10 @@ class Pair {
     pair.peer = kPeer;
     pair.layout = layout_;
     pair.process = is_readable ? ::getpid() : 0;
-    pair.trial = shm::own_trial();
+    pair.trial = shm::own_read_probe();
     pair.peer_name = "rank 1";
-    channel_ =
-        std::make_unique<shm::ShmChannel>(pair, door_, holding_, *regions_, shm::kShortestChoice);
+    channel_ = std::make_unique<shm::ShmChannel>(pair, listener_, holding_, *regions_,
+                                                 shm::kShortestChoice);
     own_ = posix::SharedMemory(posix::Descriptor(::dup(channel_->share())), layout_.bytes());
     shm::Header header;
     header.ranks[0] = kPeer;
@@ -270,7 +270,7 @@ class Pair {
   const posix::SharedMemory memory_{layout_.bytes()};  // the peer's
   const std::span<std::byte> bytes_ = memory_.bytes();
   posix::SharedMemory own_;
-  NoDoor door_;
+  NoDoor listener_;
   std::vector<shm::ShmChannel*> holding_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::unique_ptr<shm::ShmChannel> channel_;

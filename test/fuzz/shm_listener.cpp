@@ -63,7 +63,7 @@ class Stage final : public Store {
 
  private:
   // A hello that is right, or nearly so, or something else.
-  void speak(Input& input, int socket, const shm::Address& listener) {
+  void speak(Input& input, int socket, const shm::EndpointAddress& listener) {
     shm::Hello hello;
     hello.rank = static_cast<std::int32_t>(input.below(4));
     std::copy(listener.ticket, listener.ticket + 2, hello.ticket);
@@ -100,8 +100,8 @@ class Stage final : public Store {
   }
 
   const int rank_;
-  shm::Address own_;
-  shm::Address others_;
+  shm::EndpointAddress own_;
+  shm::EndpointAddress others_;
   posix::UnixListener listener_{8};
   std::vector<posix::Descriptor> said_to_;
 };
@@ -110,13 +110,13 @@ class Rank {
  public:
   Rank(int rank, const std::shared_ptr<Stage>& stage)
       : rank_(rank),
-        door_({rank, kSize, stage, Clock::now() + std::chrono::seconds(20), 0, 2}, kLayout, false,
-              watch_) {
+        rank_listener_({rank, kSize, stage, Clock::now() + std::chrono::seconds(20), 0, 2}, kLayout,
+                       false, watch_) {
     for (int peer = 0; peer < kSize; ++peer) {
       if (peer == rank) continue;
-      channels_.push_back(
-          std::make_unique<shm::ShmChannel>(door_.pair_with(peer), door_, holding_, *regions_, 0));
-      door_.let(peer, *channels_.back());
+      channels_.push_back(std::make_unique<shm::ShmChannel>(
+          rank_listener_.pair_with(peer), rank_listener_, holding_, *regions_, 0));
+      rank_listener_.let(peer, *channels_.back());
     }
   }
 
@@ -134,10 +134,10 @@ class Rank {
           if (channel.view(8) != nullptr) channel.release();
           break;
         case 2:
-          door_.look();
+          rank_listener_.look();
           break;
         case 3:
-          static_cast<void>(door_.hurry());
+          static_cast<void>(rank_listener_.hurry());
           break;
         default:
           static_cast<void>(channel.is_drained());
@@ -157,7 +157,7 @@ class Rank {
 
   const int rank_;
   posix::Epoll watch_;
-  shm::Door door_;
+  shm::Listener rank_listener_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::vector<shm::ShmChannel*> holding_;
   std::vector<std::unique_ptr<shm::ShmChannel>> channels_;

@@ -59,7 +59,7 @@ class Room {
 
   void check_reply(std::uint64_t client, const store_wire::Message& message) const {
     require(there_.count(static_cast<unsigned>(client)) == 1, "who is gone is told nothing");
-    require(!service_.is_stranger(client), "a stranger is told nothing");
+    require(!service_.is_unknown(client), "a stranger is told nothing");
     std::string bytes = store_wire::encode(message);
     const auto back = store_wire::take(bytes);
     require(back && back->value == message.value && bytes.empty(), "a reply is one message");

@@ -26,33 +26,33 @@ using namespace kolo::fuzz;
 
 namespace {
 
-void take_card(const std::string& text) {
-  const tcp::Card card = tcp::card_from_text(text, 1);
-  const tcp::Card again = tcp::card_from_text(tcp::to_text(card), 1);
+void take_endpoint_address(const std::string& text) {
+  const tcp::EndpointAddress card = tcp::address_from_text(text, 1);
+  const tcp::EndpointAddress again = tcp::address_from_text(tcp::to_text(card), 1);
   require(again.token == card.token && again.host == card.host && again.port == card.port,
           "a card says the same again");
   require(!card.address().empty(), "a card has an address");
 }
 
 void take_address(const std::string& text) {
-  const shm::Address address = shm::address_from_text(text, 1);
-  const shm::Address again = shm::address_from_text(shm::to_text(address), 1);
+  const shm::EndpointAddress address = shm::address_from_text(text, 1);
+  const shm::EndpointAddress again = shm::address_from_text(shm::to_text(address), 1);
   require(again.socket == address.socket && again.ticket[1] == address.ticket[1],
           "an address says the same again");
 }
 
 void take_lifeline(const std::string& text) {
-  const auto address = lifeline_address_from_text(text);
+  const auto address = liveness_address_from_text(text);
   if (!address) return;
-  const auto again = lifeline_address_from_text(to_text(*address));
+  const auto again = liveness_address_from_text(to_text(*address));
   require(again && again->unix_name == address->unix_name && again->tcp_host == address->tcp_host &&
               again->tcp_port == address->tcp_port && again->ticket == address->ticket,
           "a lifeline's address says the same again");
 }
 
 void take_places(const std::string& text) {
-  static const std::string own = describe_place("");
-  const Placement placement = placement_from({own, text, own}, 0);
+  static const std::string own = describe_location("");
+  const Topology placement = topology_from({own, text, own}, 0);
   require(placement.hosts.size() == 3 && placement.local_cores >= 1 && placement.local_ranks >= 2 &&
               placement.local_index < placement.local_ranks,
           "a placement is of all ranks");
@@ -97,11 +97,11 @@ void take_failure(const std::string& text) {
 
 void take_awaited(Input& input) {
   const int size = input.number<std::uint8_t>();
-  const auto awaited = awaited_from(input.take_all(), size);
-  for (const Awaited& one : awaited)
+  const auto awaited = wait_edges_from(input.take_all(), size);
+  for (const WaitEdge& one : awaited)
     require(one.rank >= 0 && one.rank < size, "who is waited for is a rank of the job");
   const std::string text = to_text(awaited);
-  require(to_text(awaited_from(text, size)) == text, "who is waited for is said the same again");
+  require(to_text(wait_edges_from(text, size)) == text, "who is waited for is said the same again");
 }
 
 // Two, of which the first is this rank's: a collective and an algorithm that there are.
@@ -124,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     switch (kind) {
       case 'c':
-        take_card(std::string(input.take_all()));
+        take_endpoint_address(std::string(input.take_all()));
         break;
       case 'a':
         take_address(std::string(input.take_all()));

@@ -49,11 +49,11 @@ class Pair {
  public:
   explicit Pair(bool has_lanes) : has_lanes_(has_lanes) {
     if (has_lanes) {
-      channel_ = std::make_unique<tcp::LanesChannel>(door_, kPeer, kSegment, kSegment, 2);
+      channel_ = std::make_unique<tcp::LanesChannel>(listener_, kPeer, kSegment, kSegment, 2);
     } else {
-      channel_ = std::make_unique<tcp::ConnectionChannel>(door_, kPeer, kSegment, kSegment);
+      channel_ = std::make_unique<tcp::ConnectionChannel>(listener_, kPeer, kSegment, kSegment);
     }
-    door_.let(kPeer, *channel_);
+    listener_.let(kPeer, *channel_);
   }
 
   void act(Input& input) {
@@ -82,7 +82,7 @@ class Pair {
   void connect(Input& input, bool is_called) {
     Ends ends;
     const std::uint32_t lane = input.below(4);
-    const tcp::Hello hello{door_.token(), kPeer, kRank, input.below(2) != 0, lane};
+    const tcp::Hello hello{listener_.token(), kPeer, kRank, input.below(2) != 0, lane};
     if (channel_->take(ends.theirs, is_called ? nullptr : &hello, lane))
       peers_.push_back(std::move(ends.mine));
   }
@@ -105,7 +105,7 @@ class Pair {
   }
 
   std::string hello_of(Input& input) const {
-    tcp::Hello hello{door_.token(), kPeer, kRank, input.below(2) != 0, input.below(3)};
+    tcp::Hello hello{listener_.token(), kPeer, kRank, input.below(2) != 0, input.below(3)};
     if (input.below(8) == 0) hello.from = static_cast<std::int32_t>(input.below(3));
     return std::string(as_text(tcp::encode(hello)));
   }
@@ -212,7 +212,7 @@ class Pair {
 
   const bool has_lanes_;
   posix::Epoll watch_;
-  tcp::Door door_ = make_door(watch_);
+  tcp::Listener listener_ = make_listener(watch_);
   std::unique_ptr<tcp::TcpChannel> channel_;
   std::vector<posix::Descriptor> peers_;
   std::vector<std::byte> into_ = std::vector<std::byte>(kSegment, kUntouched);

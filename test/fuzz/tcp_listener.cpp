@@ -16,7 +16,7 @@ using namespace kolo::fuzz;
 namespace {
 
 // Whom the door lets in.
-class Inside final : public tcp::Tenant {
+class Inside final : public tcp::ConnectionOwner {
  public:
   bool take(posix::Descriptor& socket, const tcp::Hello* theirs, std::uint32_t lane) override {
     require(theirs != nullptr, "nobody was called");
@@ -65,7 +65,7 @@ tcp::Hello hello_of(Input& input, const tcp::Token& token) {
 
 class Street {
  public:
-  Street() { door_.let(kPeer, inside_); }
+  Street() { listener_.let(kPeer, inside_); }
 
   void act(Input& input) {
     std::string speech;
@@ -73,19 +73,20 @@ class Street {
     if (input.below(2) == 0) {
       speech = input.short_text();
     } else {
-      const tcp::Hello hello = hello_of(input, door_.token());
+      const tcp::Hello hello = hello_of(input, listener_.token());
       speech = as_text(tcp::encode(hello));
-      is_peer = hello.token == door_.token() && hello.from == kPeer && hello.to == kRank;
+      is_peer = hello.token == listener_.token() && hello.from == kPeer && hello.to == kRank;
     }
     const int before = inside_.count();
     Outside who(port_);
     const std::size_t cut = input.number<std::uint8_t>();
     who.say(std::string_view(speech).substr(0, cut));
-    door_.look();
+    listener_.look();
     if (cut < speech.size()) who.say(std::string_view(speech).substr(cut));
-    door_.look();
+    listener_.look();
     const bool is_in = inside_.count() == before + 1;
-    const bool has_token = speech.find(std::string(as_text(door_.token()))) != std::string::npos;
+    const bool has_token =
+        speech.find(std::string(as_text(listener_.token()))) != std::string::npos;
     require(is_peer ? is_in : (!is_in || has_token),
             "who has the token is let in, and nobody else");
     // Some hang on and say nothing more.
@@ -95,8 +96,8 @@ class Street {
  private:
   posix::Epoll watch_;
   Inside inside_;
-  tcp::Door door_ = make_door(watch_);
-  std::uint16_t port_ = door_.card_of(kRank).port;
+  tcp::Listener listener_ = make_listener(watch_);
+  std::uint16_t port_ = listener_.address_of(kRank).port;
   std::vector<Outside> waiting_;
 };
 

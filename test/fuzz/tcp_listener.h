@@ -15,8 +15,8 @@ namespace kolo::fuzz {
 inline constexpr int kRank = 0;
 inline constexpr int kPeer = 1;
 
-inline tcp::Door make_door(posix::Epoll& watch) {
-  tcp::Card peer;
+inline tcp::Listener make_listener(posix::Epoll& watch) {
+  tcp::EndpointAddress peer;
   peer.identity = "elsewhere";
   peer.host = "127.0.0.1";
   peer.port = 1;

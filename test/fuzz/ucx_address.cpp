@@ -11,13 +11,13 @@ using namespace kolo::fuzz;
 
 namespace {
 
-bool is_same(const ucx::Card& a, const ucx::Card& b) {
+bool is_same(const ucx::EndpointAddress& a, const ucx::EndpointAddress& b) {
   return a.identity == b.identity && a.lifeline == b.lifeline && a.address == b.address &&
          a.token == b.token && a.segment_bytes == b.segment_bytes && a.host_bytes == b.host_bytes;
 }
 
 void take_text(const std::string& text) {
-  const ucx::Card card = ucx::card_from_text(text, 1);
+  const ucx::EndpointAddress card = ucx::address_from_text(text, 1);
   require(ucx::to_text(card) == text, "a card says the same again");
 }
 
@@ -27,15 +27,15 @@ std::string line(Input& input) {
 }
 
 void take_torn(Input& input) {
-  ucx::Card card{line(input),
-                 line(input),
-                 "",
-                 input.number<std::uint32_t>(),
-                 input.number<std::uint32_t>(),
-                 input.number<std::uint32_t>()};
+  ucx::EndpointAddress card{line(input),
+                            line(input),
+                            "",
+                            input.number<std::uint32_t>(),
+                            input.number<std::uint32_t>(),
+                            input.number<std::uint32_t>()};
   card.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
   const std::string text = ucx::to_text(card);
-  require(is_same(ucx::card_from_text(text, 1), card), "a whole card is what it was");
+  require(is_same(ucx::address_from_text(text, 1), card), "a whole card is what it was");
   const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
   take_text(torn(text, place, change));

@@ -23,8 +23,8 @@ class Game {
  public:
   explicit Game(Input& input) : input_(input) {
     // Of different hosts: no lifelines.
-    station_.cards = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
-    channel_ = std::make_unique<ucx::UcxChannel>(station_, 1, kSegmentBytes, kSegmentBytes);
+    shared_.cards = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
+    channel_ = std::make_unique<ucx::UcxChannel>(shared_, 1, kSegmentBytes, kSegmentBytes);
   }
 
   void play() {
@@ -116,10 +116,10 @@ class Game {
                    fetch.user_data);
   }
 
-  static bool is_gone(const test::PlayedUcx::Fetch& fetch) { return fetch.into == nullptr; }
+  static bool is_gone(const test::FakeUcx::Fetch& fetch) { return fetch.into == nullptr; }
 
   Input& input_;
-  ucx::Station station_{test::played_library(), 0, 2};
+  ucx::SharedState shared_{test::fake_library(), 0, 2};
   std::unique_ptr<ucx::UcxChannel> channel_;
   std::vector<AlignedMemory> memory_;
   std::map<void*, bool> lent_;

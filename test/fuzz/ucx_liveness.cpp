@@ -14,7 +14,7 @@
 using namespace kolo;
 using namespace kolo::fuzz;
 using ucx::Farewell;
-using ucx::Lifelines;
+using ucx::HostLiveness;
 
 namespace {
 
@@ -54,7 +54,7 @@ std::optional<Farewell> first_of(const std::string& speech) {
 // Everybody who waits says something, and then the rank parts.
 void part(Input& input) {
   posix::Epoll epoll;
-  Lifelines watched(2, epoll);
+  HostLiveness watched(2, epoll);
   std::vector<posix::Descriptor> waiting;
   std::vector<std::string> speeches;
   while (!input.is_empty() && waiting.size() < 8) {
@@ -82,7 +82,7 @@ void part(Input& input) {
 // Somebody in a rank's place says this and that, and goes.
 void watch(Input& input) {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
+  HostLiveness watcher(2, epoll);
   posix::UnixListener place(4);
   require(watcher.watch(1, place.name(), {kToken, 0, 0, 0}), "there is room");
   auto line = place.accept();

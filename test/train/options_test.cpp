@@ -67,12 +67,13 @@ TEST_CASE("an arm says where its servers are and who updates") {
                            "everywhere:optimizer=server"})
                         .arms;
   REQUIRE(arms.size() == 6);
-  CHECK((arms[0].placement == Placement::dedicated && arms[0].servers == 1));
-  CHECK((arms[1].placement == Placement::dedicated && arms[1].servers == 2));
-  CHECK((arms[2].placement == Placement::dedicated && arms[2].servers == 3));
-  CHECK((arms[3].placement == Placement::everywhere && arms[3].servers == 0));
+  CHECK((arms[0].placement == ServerPlacement::dedicated && arms[0].servers == 1));
+  CHECK((arms[1].placement == ServerPlacement::dedicated && arms[1].servers == 2));
+  CHECK((arms[2].placement == ServerPlacement::dedicated && arms[2].servers == 3));
+  CHECK((arms[3].placement == ServerPlacement::everywhere && arms[3].servers == 0));
   CHECK((arms[4].servers == 1 && arms[4].update_at == UpdateAt::server));
-  CHECK((arms[5].placement == Placement::everywhere && arms[5].update_at == UpdateAt::server));
+  CHECK(
+      (arms[5].placement == ServerPlacement::everywhere && arms[5].update_at == UpdateAt::server));
 }
 
 TEST_CASE("flags say what a bare ps is, words overrule them") {

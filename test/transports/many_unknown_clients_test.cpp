@@ -21,7 +21,7 @@ using namespace kolo::test;
 namespace {
 
 constexpr int kCrowd = 1000;
-constexpr int kMostStrangers = 64;  // that a port lets wait
+constexpr int kMostUnknownClients = 64;  // that a port lets wait
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -110,7 +110,7 @@ bool works(Store& store, int number) {
 
 // What rank 0 has published: see tcp/card.cpp.
 std::uint16_t published_port(Store& store) {
-  return tcp::card_from_text(store.get("address/0", in_seconds(60)), 0).port;
+  return tcp::address_from_text(store.get("address/0", in_seconds(60)), 0).port;
 }
 
 // A segment each way.
@@ -159,7 +159,7 @@ TEST_CASE("a thousand strangers at once neither stop a store nor keep ranks from
   CHECK(all_work);
   CHECK(works(*connect_tcp_store("127.0.0.1", server.port(), in_seconds(60)), -1));
   // The crowd's own ends, and the few of the server's that are still listened to.
-  CHECK(open_descriptors() <= before + kCrowd + kMostStrangers + 8);
+  CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
   CHECK_FALSE(store->failure());
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("a crowd of strangers neither stops ranks that tcp joins nor keeps the
   scan.reset();
   for (int i = 0; i < 200; ++i) exchange(*first, *second, i);
   // The crowd's own ends, the few of the rank's that are still listened to, and the ranks'.
-  CHECK(open_descriptors() <= before + kCrowd + kMostStrangers + 8);
+  CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
 }
 
 TEST_CASE("a stranger who takes his time for a hello is dropped") {
@@ -217,7 +217,7 @@ TEST_CASE("a stranger who takes his time for a hello is dropped") {
 
   TcpSettings settings;
   settings.hello_timeout = std::chrono::milliseconds(100);
-  Played real(0, settings);
+  FakePeer real(0, settings);
   RawConnection slower = real.connect();
   slower.say(real.hello().substr(0, 63));
   std::atomic<bool> is_over{false};

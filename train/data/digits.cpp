@@ -19,7 +19,9 @@ class Digits final : public Dataset {
   }
   std::int64_t size() const override { return size_; }
   int classes() const override { return 10; }
-  ImageShape shape() const override { return {StrokeField::kSide, StrokeField::kSide, 3}; }
+  ImageShape shape() const override {
+    return {StrokeDistanceField::kSide, StrokeDistanceField::kSide, 3};
+  }
   // Measured over the first 10,000 training samples of seed 1.
   Normalization normalization() const override {
     return {{117.4f, 117.5f, 117.2f}, {57.7f, 56.8f, 58.5f}};

@@ -9,7 +9,7 @@
 namespace kolo::train {
 namespace {
 
-constexpr int kSide = StrokeField::kSide;
+constexpr int kSide = StrokeDistanceField::kSide;
 constexpr int kChannels = 3;
 using Canvas = std::array<Colour, kSide * kSide>;
 
@@ -29,8 +29,8 @@ void scale(Colour& colour, float factor) {
   colour.blue *= factor;
 }
 
-StrokeField strokes_of(const Scene& scene) {
-  StrokeField field;
+StrokeDistanceField strokes_of(const Scene& scene) {
+  StrokeDistanceField field;
   for (int place = -1; place <= 1; ++place) {
     const int digit = scene.digits[static_cast<std::size_t>(place + 1)];
     if (digit < 0) continue;
@@ -120,7 +120,7 @@ void paint_wall(const Scene& scene, Random& random, Canvas& canvas) {
 }
 
 void paint_ink(const Scene& scene, Canvas& canvas) {
-  const StrokeField field = strokes_of(scene);
+  const StrokeDistanceField field = strokes_of(scene);
   // 1 well inside the line that lies `outwards` pixels around the strokes, 0 well outside.
   const auto cover = [&](float distance, float outwards) {
     return std::clamp(0.5f - (distance - outwards) / scene.softness, 0.0f, 1.0f);

@@ -5,7 +5,7 @@
 
 namespace kolo::train {
 
-void StrokeField::add(Segment segment, float half_width) {
+void StrokeDistanceField::add(Segment segment, float half_width) {
   const auto [from, to] = segment;
   const float reach = half_width + kFarAway;
   const auto pixel = [](float coordinate) {

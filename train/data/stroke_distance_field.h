@@ -12,12 +12,12 @@
 
 namespace kolo::train {
 
-class StrokeField {
+class StrokeDistanceField {
  public:
   static constexpr int kSide = 32;
   static constexpr float kFarAway = 3.0f;
 
-  StrokeField() { distance_.fill(kFarAway); }
+  StrokeDistanceField() { distance_.fill(kFarAway); }
 
   /// Adds a straight stroke with round ends; coordinates in pixels, (0, 0) is the corner of the
   /// first pixel.

@@ -48,16 +48,17 @@ class InheritedPipe {
   int ends_[2] = {-1, -1};
 };
 
-class Listener final : public Observer {
+class RunObserver final : public Observer {
  public:
-  Listener(Progress& progress, RunPlace place) : progress_(progress), place_(std::move(place)) {}
+  RunObserver(ProgressBar& progress, RunPosition place)
+      : progress_(progress), place_(std::move(place)) {}
   void progress(const ProgressNote& note) override { progress_.show(place_, note); }
   void finished(const RunRecord& record) override { record_ = record; }
   const std::optional<RunRecord>& record() const { return record_; }
 
  private:
-  Progress& progress_;
-  RunPlace place_;
+  ProgressBar& progress_;
+  RunPosition place_;
   std::optional<RunRecord> record_;
 };
 
@@ -74,7 +75,7 @@ std::thread start_reading(int descriptor, Observer& observer) {
 struct Run {
   Arm arm;
   std::uint64_t seed = 0;
-  RunPlace place;
+  RunPosition place;
 };
 
 std::vector<Run> plan_runs(const Options& options) {
@@ -92,7 +93,7 @@ std::vector<Run> plan_runs(const Options& options) {
 }
 
 LaunchResult launch(const Run& run, const Options& options,
-                    const std::vector<std::string>& arguments, Listener& listener) {
+                    const std::vector<std::string>& arguments, RunObserver& observer) {
   InheritedPipe events;
   LaunchRequest request;
   request.ranks = options.ranks + run.arm.servers;
@@ -101,7 +102,7 @@ LaunchResult launch(const Run& run, const Options& options,
        arguments_of_rank(arguments, run.arm, run.seed, events.writing_end())) {
     request.command.push_back(word);
   }
-  std::thread reader = start_reading(events.reading_end(), listener);
+  std::thread reader = start_reading(events.reading_end(), observer);
   LaunchResult result;
   std::exception_ptr failure;
   try {
@@ -140,23 +141,22 @@ void check_data(const Options& options) {
   }
 }
 
-Performance conduct(const Options& options, const std::vector<std::string>& arguments) {
-  Performance performance;
-  Progress progress(stderr);
+ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments) {
+  ExperimentResult outcome;
+  ProgressBar progress(stderr);
   for (const Run& run : plan_runs(options)) {
-    Listener listener(progress, run.place);
-    const LaunchResult result = launch(run, options, arguments, listener);
-    if (result.exit_code != 0 || !listener.record()) {
+    RunObserver observer(progress, run.place);
+    const LaunchResult result = launch(run, options, arguments, observer);
+    if (result.exit_code != 0 || !observer.record()) {
       progress.clear();
-      performance.exit_code = result.exit_code != 0 ? result.exit_code : 1;
-      performance.message =
-          fmt::format("{}: {}", run.place.name, why_it_failed(result, options.ranks));
+      outcome.exit_code = result.exit_code != 0 ? result.exit_code : 1;
+      outcome.message = fmt::format("{}: {}", run.place.name, why_it_failed(result, options.ranks));
       break;
     }
-    performance.runs.push_back(*listener.record());
-    require_comparable(performance.runs);
+    outcome.runs.push_back(*observer.record());
+    require_comparable(outcome.runs);
   }
-  return performance;
+  return outcome;
 }
 
 }  // namespace kolo::train

@@ -10,7 +10,7 @@
 
 namespace kolo::train {
 
-struct Performance {
+struct ExperimentResult {
   std::vector<RunRecord> runs;  ///< those that were finished
   int exit_code = 0;            ///< of the rank that failed first, or of what ended it
   std::string message;          ///< which arm, which rank, how; empty when nothing failed
@@ -22,6 +22,6 @@ void check_data(const Options& options);
 
 /// `arguments`: as given to the program, for its ranks. Shows progress on standard error. From the
 /// main thread only.
-Performance conduct(const Options& options, const std::vector<std::string>& arguments);
+ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments);
 
 }  // namespace kolo::train

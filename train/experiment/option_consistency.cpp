@@ -52,7 +52,7 @@ std::int64_t mark_of(const std::string& text) {
 
 }  // namespace
 
-void agree_on_options(const Options& options, Communicator& communicator) {
+void require_equal_options(const Options& options, Communicator& communicator) {
   const Flags flags = flags_of(options);
   std::vector<std::int64_t> marks;
   for (const auto& flag : flags) marks.push_back(mark_of(flag.second));

@@ -10,6 +10,6 @@ namespace kolo::train {
 /// rank differs from rank 0, and that rank: ranks with another seed or batch size would train
 /// without an error, on the wrong data. Where a data set's folder is may differ from host to host;
 /// what is in it is compared elsewhere.
-void agree_on_options(const Options& options, Communicator& communicator);
+void require_equal_options(const Options& options, Communicator& communicator);
 
 }  // namespace kolo::train

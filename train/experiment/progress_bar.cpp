@@ -48,14 +48,14 @@ std::string bar(double fraction, int cells) {
 
 }  // namespace
 
-double fraction_done(const RunPlace& place, const ProgressNote& note) {
+double fraction_done(const RunPosition& place, const ProgressNote& note) {
   const double of_run = note.iterations > 0 ? static_cast<double>(note.iteration) /
                                                   static_cast<double>(note.iterations)
                                             : 0;
   return (place.index + of_run) / std::max(1, place.runs);
 }
 
-std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
+std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
                           int width) {
   const double fraction = std::clamp(fraction_done(place, note), 0.0, 1.0);
   const std::string doing = note.activity == "training"
@@ -69,7 +69,8 @@ std::string progress_line(const RunPlace& place, const ProgressNote& note, doubl
   return line.substr(0, static_cast<std::size_t>(std::max(1, width)));
 }
 
-std::string progress_words(const RunPlace& place, const ProgressNote& note, double seconds_left) {
+std::string progress_words(const RunPosition& place, const ProgressNote& note,
+                           double seconds_left) {
   std::string text =
       fmt::format("{} (run {} of {}): {}", place.name, place.index + 1, place.runs, note.activity);
   if (note.iteration > 0) {
@@ -79,17 +80,17 @@ std::string progress_words(const RunPlace& place, const ProgressNote& note, doub
   return text + numbers(note, seconds_left);
 }
 
-Progress::Progress(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
+ProgressBar::ProgressBar(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
 
-Progress::~Progress() { clear(); }
+ProgressBar::~ProgressBar() { clear(); }
 
-void Progress::clear() {
+void ProgressBar::clear() {
   if (is_drawn_) std::fputs("\r\033[K", out_);
   std::fflush(out_);
   is_drawn_ = false;
 }
 
-void Progress::show(const RunPlace& place, const ProgressNote& note) {
+void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
   const double left = seconds_left(fraction_done(place, note));
   if (is_terminal_) {
     const std::string line = progress_line(place, note, left, width_of(out_));
@@ -106,13 +107,13 @@ void Progress::show(const RunPlace& place, const ProgressNote& note) {
   last_epoch_ = note.epoch;
 }
 
-double Progress::seconds_left(double fraction) const {
+double ProgressBar::seconds_left(double fraction) const {
   const double elapsed = seconds_since(start_);
   if (fraction < 0.02 || elapsed < 2) return -1;  // too early to say
   return elapsed / fraction * (1 - fraction);
 }
 
-bool Progress::is_worth_a_line(const RunPlace& place, const ProgressNote& note) const {
+bool ProgressBar::is_worth_a_line(const RunPosition& place, const ProgressNote& note) const {
   const double waited = seconds_since(last_line_);
   return place.index != last_run_ || (note.epoch != last_epoch_ && waited > kEpochSeconds) ||
          waited > kLineSeconds;

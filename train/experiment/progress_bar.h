@@ -11,39 +11,39 @@
 namespace kolo::train {
 
 /// Where a note comes from: run `index` (0, 1, ...) of `runs`.
-struct RunPlace {
+struct RunPosition {
   std::string name;  ///< the arm, and the seed where there are several
   int index = 0;
   int runs = 1;
 };
 
 /// The fraction of all work that is done.
-double fraction_done(const RunPlace& place, const ProgressNote& note);
+double fraction_done(const RunPosition& place, const ProgressNote& note);
 
 /// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
 /// yet.
-std::string progress_line(const RunPlace& place, const ProgressNote& note, double seconds_left,
+std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
                           int width);
 
 /// The same in words, for logs.
-std::string progress_words(const RunPlace& place, const ProgressNote& note, double seconds_left);
+std::string progress_words(const RunPosition& place, const ProgressNote& note, double seconds_left);
 
-class Progress {
+class ProgressBar {
  public:
   /// `out` is borrowed.
-  explicit Progress(std::FILE* out);
+  explicit ProgressBar(std::FILE* out);
   /// Leaves the line of the bar clean.
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void show(const RunPlace& place, const ProgressNote& note);
+  void show(const RunPosition& place, const ProgressNote& note);
   /// Takes the bar away, so that other text can be written.
   void clear();
 
  private:
   double seconds_left(double fraction) const;
-  bool is_worth_a_line(const RunPlace& place, const ProgressNote& note) const;
+  bool is_worth_a_line(const RunPosition& place, const ProgressNote& note) const;
 
   std::FILE* out_;
   bool is_terminal_;

@@ -19,9 +19,9 @@ namespace kolo::train {
 namespace {
 
 // Rank 0 of a job that another launcher started: there is nobody to tell but the terminal.
-class OwnTerminal final : public Observer {
+class TerminalObserver final : public Observer {
  public:
-  OwnTerminal(const Options& options, const std::vector<std::string>& arguments)
+  TerminalObserver(const Options& options, const std::vector<std::string>& arguments)
       : options_(options), arguments_(arguments) {}
 
   void progress(const ProgressNote& note) override {
@@ -35,17 +35,17 @@ class OwnTerminal final : public Observer {
  private:
   const Options& options_;
   const std::vector<std::string>& arguments_;
-  Progress progress_{stderr};
+  ProgressBar progress_{stderr};
 };
 
 std::unique_ptr<Observer> observer_of(const Options& options,
                                       const std::vector<std::string>& arguments) {
   if (options.events_fd >= 0) return std::make_unique<EventWriter>(options.events_fd);
-  return std::make_unique<OwnTerminal>(options, arguments);
+  return std::make_unique<TerminalObserver>(options, arguments);
 }
 
 // What another rank has aborted the job for, which it says itself: "rank 2 (node1) aborted: ...".
-bool is_told_by_another(const Error& error, int rank) {
+bool is_reported_by_other_rank(const Error& error, int rank) {
   const std::string text = error.what();
   return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
          !text.starts_with(fmt::format("rank {} ", rank));
@@ -80,8 +80,8 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
     communicator.barrier();  // nobody's end is taken for a death
   } catch (const Error& error) {
     if (options.events_fd < 0) throw;  // another launcher's: each says it
-    if (is_told_by_another(error, rank)) return 1;
-    return launch::refuse_with_one_voice(fmt::format("kolo-train: {}", error.what()), 1);
+    if (is_reported_by_other_rank(error, rank)) return 1;
+    return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
   } catch (const std::exception& error) {
     communicator.abort(error.what());
     throw;

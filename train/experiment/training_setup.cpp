@@ -21,9 +21,9 @@ DatasetOptions dataset_options(const Options& options) {
 
 }  // namespace
 
-Workplace::Workplace(const Options& options, Communicator& communicator)
+TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
     : options_(options), rank_(communicator.rank()) {
-  agree_on_options(options, communicator);
+  require_equal_options(options, communicator);
   if (is_worker()) {
     train_data_ = open_dataset(options.dataset, Split::train, dataset_options(options));
     test_data_ = open_dataset(options.dataset, Split::test, dataset_options(options));
@@ -34,7 +34,7 @@ Workplace::Workplace(const Options& options, Communicator& communicator)
   broadcast_initial(communicator);
 }
 
-void Workplace::agree_on_data(Communicator& communicator) {
+void TrainingSetup::agree_on_data(Communicator& communicator) {
   std::vector<std::int64_t> mine(6, 0);
   if (is_worker()) {
     const ImageShape shape = train_data_->shape();
@@ -58,7 +58,7 @@ void Workplace::agree_on_data(Communicator& communicator) {
             static_cast<int>(rows[0][5])};
 }
 
-void Workplace::plan_iterations() {
+void TrainingSetup::plan_iterations() {
   const std::int64_t global_batch = options_.samples_per_iteration();
   if (test_samples_ < options_.ranks) {
     throw DataError(fmt::format(
@@ -86,7 +86,7 @@ void Workplace::plan_iterations() {
 
 // Dedicated servers have the model too: its parameters say where the buckets are, and are what they
 // may have to update.
-void Workplace::make_network() {
+void TrainingSetup::make_network() {
   tensor::Parameters parameters;
   const ModelSettings settings{
       {image_.height, image_.width, image_.channels}, classes_, stem_from(options_.stem)};
@@ -96,13 +96,13 @@ void Workplace::make_network() {
       tensor::make_backend(options_.backend, options_.threads), options_.seed);
 }
 
-void Workplace::broadcast_initial(Communicator& communicator) {
+void TrainingSetup::broadcast_initial(Communicator& communicator) {
   communicator.broadcast(network_->parameters().values());
   communicator.broadcast(network_->parameters().buffers());
   initial_hash_ = hex(hash_of(network_->parameters().values()));
 }
 
-std::map<std::string, std::string> Workplace::terms() const {
+std::map<std::string, std::string> TrainingSetup::terms() const {
   const Options& o = options_;
   const LearningRateSettings& rate = learning_rate_->settings();
   std::map<std::string, std::string> terms;

@@ -15,12 +15,12 @@
 
 namespace kolo::train {
 
-class Workplace {
+class TrainingSetup {
  public:
   /// Collective over all ranks. Opens the data (workers only), checks that all workers see the
   /// same, makes the model, and gives all ranks rank 0's parameters and buffers. Throws DataError;
   /// std::runtime_error where ranks disagree.
-  Workplace(const Options& options, Communicator& communicator);
+  TrainingSetup(const Options& options, Communicator& communicator);
 
   const Options& options() const { return options_; }
   const Arm& arm() const { return options_.arms.front(); }

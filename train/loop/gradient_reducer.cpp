@@ -8,9 +8,9 @@
 
 namespace kolo::train {
 
-Reducer::Reducer(Communicator& communicator, Strategy& strategy,
-                 const tensor::Parameters& parameters, std::vector<Bucket> buckets,
-                 bool helps_in_backward)
+GradientReducer::GradientReducer(Communicator& communicator, Strategy& strategy,
+                                 const tensor::Parameters& parameters, std::vector<Bucket> buckets,
+                                 bool helps_in_backward)
     : communicator_(communicator),
       strategy_(strategy),
       buckets_(std::move(buckets)),
@@ -22,7 +22,7 @@ Reducer::Reducer(Communicator& communicator, Strategy& strategy,
   }
 }
 
-void Reducer::begin(float learning_rate) {
+void GradientReducer::begin(float learning_rate) {
   strategy_.begin_iteration(learning_rate);
   works_.clear();
   ready_ = 0;
@@ -30,7 +30,7 @@ void Reducer::begin(float learning_rate) {
   before_ = communicator_.statistics();
 }
 
-void Reducer::gradient_ready(tensor::ParameterId id) {
+void GradientReducer::gradient_ready(tensor::ParameterId id) {
   if (position_.at(static_cast<std::size_t>(id)) != ready_) {
     throw std::logic_error(
         fmt::format("the gradient of parameter {} came as number {} of backward, and lies as "
@@ -44,14 +44,14 @@ void Reducer::gradient_ready(tensor::ParameterId id) {
   record_.in_backward += seconds_since(start);
 }
 
-void Reducer::all_ready() {
+void GradientReducer::all_ready() {
   ready_ = static_cast<int>(position_.size());
   const Clock::time_point start = Clock::now();
   launch();
   record_.waiting += seconds_since(start);
 }
 
-void Reducer::launch() {
+void GradientReducer::launch() {
   while (works_.size() < buckets_.size()) {
     const Bucket& next = buckets_[works_.size()];
     if (ready_ < next.first_parameter + next.parameters) return;
@@ -60,7 +60,7 @@ void Reducer::launch() {
   }
 }
 
-ExchangeRecord Reducer::finish() {
+ExchangeRecord GradientReducer::finish() {
   if (works_.size() != buckets_.size()) {
     throw std::logic_error(fmt::format("backward ended, and only {} of {} buckets are full",
                                        works_.size(), buckets_.size()));

@@ -31,12 +31,13 @@ struct ExchangeRecord {
   Traffic formula;         ///< as the strategy promises
 };
 
-class Reducer {
+class GradientReducer {
  public:
   /// All are borrowed. `helps_in_backward`: move communication along at every gradient, which is
   /// wanted unless a progress thread does.
-  Reducer(Communicator& communicator, Strategy& strategy, const tensor::Parameters& parameters,
-          std::vector<Bucket> buckets, bool helps_in_backward);
+  GradientReducer(Communicator& communicator, Strategy& strategy,
+                  const tensor::Parameters& parameters, std::vector<Bucket> buckets,
+                  bool helps_in_backward);
 
   void begin(float learning_rate);
   /// The gradient hook. Throws std::logic_error for a parameter out of the arena's order.

@@ -28,10 +28,11 @@ std::uint64_t order_mark(std::size_t iteration, std::int64_t sample) {
   return mix(mix(iteration) ^ static_cast<std::uint64_t>(sample));
 }
 
-Seat seat_at(Workplace& place, Communicator& communicator, const std::vector<Bucket>& buckets) {
-  const Options& o = place.options();
+StrategyContext strategy_context(TrainingSetup& setup, Communicator& communicator,
+                                 const std::vector<Bucket>& buckets) {
+  const Options& o = setup.options();
   const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
-  return Seat{communicator, place.network().parameters(), o.ranks, sgd, buckets};
+  return StrategyContext{communicator, setup.network().parameters(), o.ranks, sgd, buckets};
 }
 
 }  // namespace
@@ -39,51 +40,51 @@ Seat seat_at(Workplace& place, Communicator& communicator, const std::vector<Buc
 Trainer::Trainer(const Options& options, Communicator& communicator, Observer& observer)
     : communicator_(communicator),
       observer_(observer),
-      place_(options, communicator),
+      setup_(options, communicator),
       buckets_(
-          plan_buckets(ranges_in_arena(place_.network().parameters()),
-                       static_cast<std::int64_t>(place_.network().parameters().values().size()),
+          plan_buckets(ranges_in_arena(setup_.network().parameters()),
+                       static_cast<std::int64_t>(setup_.network().parameters().values().size()),
                        {options.first_bucket_bytes, options.bucket_bytes})),
-      strategy_(make_strategy(place_.arm(), seat_at(place_, communicator, buckets_))),
-      reducer_(communicator, *strategy_, place_.network().parameters(), buckets_,
+      strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
+      reducer_(communicator, *strategy_, setup_.network().parameters(), buckets_,
                !options.progress_thread),
-      guard_(communicator, place_.network().parameters(), options.ranks) {
-  if (place_.is_worker()) {
+      guard_(communicator, setup_.network().parameters(), options.ranks) {
+  if (setup_.is_worker()) {
     LoaderSettings settings;
     settings.seed = options.seed;
-    settings.rank = place_.rank();
-    settings.epochs = place_.epochs();
-    loader_ = std::make_unique<Loader>(*place_.train_data(), place_.train_plan(), settings);
+    settings.rank = setup_.rank();
+    settings.epochs = setup_.epochs();
+    loader_ = std::make_unique<Loader>(*setup_.train_data(), setup_.train_plan(), settings);
   }
-  note_.epochs = place_.epochs();
-  note_.iterations = place_.iterations();
+  note_.epochs = setup_.epochs();
+  note_.iterations = setup_.iterations();
 }
 
 RunRecord Trainer::run() {
   note("starting");
-  for (int epoch = 1; epoch <= place_.epochs(); ++epoch) {
+  for (int epoch = 1; epoch <= setup_.epochs(); ++epoch) {
     const auto first = static_cast<std::int64_t>(iterations_.size());
     train_epoch(epoch);
     finish_epoch(epoch, first);
   }
   collect();
   record_.total_seconds = seconds_since(start_);
-  if (place_.rank() == 0) observer_.finished(record_);
+  if (setup_.rank() == 0) observer_.finished(record_);
   return record_;
 }
 
 void Trainer::train_epoch(int epoch) {
   note_.epoch = epoch;
-  const std::int64_t per_epoch = place_.train_plan().iterations_per_epoch();
-  const std::int64_t end = std::min(per_epoch * epoch, place_.iterations());
+  const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
+  const std::int64_t end = std::min(per_epoch * epoch, setup_.iterations());
   double cpu_before = cpu_seconds();
   while (static_cast<std::int64_t>(iterations_.size()) < end) {
-    reducer_.begin(place_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
-    iterations_.push_back(place_.is_worker() ? train_iteration() : serve_iteration());
+    reducer_.begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+    iterations_.push_back(setup_.is_worker() ? train_iteration() : serve_iteration());
     training_seconds_ += iterations_.back().wall;
     const auto done = static_cast<std::int64_t>(iterations_.size());
-    const std::int64_t every = place_.options().hash_every;
-    if (done == place_.iterations() || (every > 0 && done % every == 0)) {
+    const std::int64_t every = setup_.options().hash_every;
+    if (done == setup_.iterations() || (every > 0 && done % every == 0)) {
       cpu_seconds_ += cpu_seconds() - cpu_before;
       prove_equal();
       cpu_before = cpu_seconds();
@@ -111,7 +112,7 @@ IterationRecord Trainer::train_iteration() {
 }
 
 void Trainer::forward_and_backward(IterationRecord& iteration) {
-  tensor::Network& network = place_.network();
+  tensor::Network& network = setup_.network();
   if (batch_.samples.empty()) {  // no share of a short last batch: a sum of nothing
     std::ranges::fill(network.parameters().gradients(), 0.0f);
     reducer_.all_ready();
@@ -137,7 +138,7 @@ void Trainer::require_finite(double loss, const char* which) const {
       fmt::format("rank {}: the {} loss is {} at iteration {}, training has diverged; lower --lr "
                   "(now {:g}), or give "
                   "it a longer --warmup-epochs",
-                  place_.rank(), which, loss, iterations_.size() + 1, place_.options().lr));
+                  setup_.rank(), which, loss, iterations_.size() + 1, setup_.options().lr));
 }
 
 IterationRecord Trainer::serve_iteration() {
@@ -170,14 +171,14 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   record.iterations = static_cast<std::int64_t>(iterations_.size());
   for (std::size_t i = 0; i + 2 < sums.size(); ++i) {
     const auto in_epoch = static_cast<std::int64_t>(i);
-    const auto weight = static_cast<double>(place_.train_plan().global(in_epoch).count);
+    const auto weight = static_cast<double>(setup_.train_plan().global(in_epoch).count);
     record.train_loss += sums[i] * weight / sums.back();
     record_.step_losses.push_back(sums[i]);
   }
   record.train_accuracy = sums[sums.size() - 2] / sums.back();
   record.training_seconds = training_seconds_;
-  record.learning_rate = place_.learning_rate().at(record.iterations - 1);
-  if (epoch == place_.epochs() || epoch % place_.options().eval_every == 0) evaluate_epoch(record);
+  record.learning_rate = setup_.learning_rate().at(record.iterations - 1);
+  if (epoch == setup_.epochs() || epoch % setup_.options().eval_every == 0) evaluate_epoch(record);
   record_.epochs.push_back(record);
 }
 
@@ -186,9 +187,9 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
 void Trainer::evaluate_epoch(EpochRecord& epoch) {
   note("evaluating");
   const Clock::time_point start = Clock::now();
-  communicator_.broadcast(place_.network().parameters().buffers());
-  const Score score = evaluate(communicator_, place_.is_worker() ? &place_.network() : nullptr,
-                               place_.test_data(), place_.test_plan());
+  communicator_.broadcast(setup_.network().parameters().buffers());
+  const Score score = evaluate(communicator_, setup_.is_worker() ? &setup_.network() : nullptr,
+                               setup_.test_data(), setup_.test_plan());
   require_finite(score.loss, "test");
   epoch.is_evaluated = true;
   epoch.test_loss = score.loss;
@@ -205,7 +206,7 @@ void Trainer::prove_equal() {
 
 void Trainer::note(const char* activity) {
   noted_ = Clock::now();
-  if (place_.rank() != 0) return;
+  if (setup_.rank() != 0) return;
   note_.activity = activity;
   note_.iteration = static_cast<std::int64_t>(iterations_.size());
   const std::size_t recent = std::min(kRecentIterations, iterations_.size());
@@ -215,17 +216,17 @@ void Trainer::note(const char* activity) {
     samples += static_cast<double>(iterations_[i].samples);
     loss += iterations_[i].loss;
   }
-  const double workers = place_.options().ranks;  // taken to be like this one
+  const double workers = setup_.options().ranks;  // taken to be like this one
   note_.images_per_second = seconds > 0 ? workers * samples / seconds : 0;
   note_.loss = recent > 0 ? workers * loss / static_cast<double>(recent) : 0;
   observer_.progress(note_);
 }
 
 void Trainer::collect() {
-  const Options& o = place_.options();
+  const Options& o = setup_.options();
   const std::int64_t all = static_cast<std::int64_t>(iterations_.size());
   RankRecord mine = summarize(iterations_, o.skip_steps);
-  mine.is_worker = place_.is_worker();
+  mine.is_worker = setup_.is_worker();
   mine.peak_mib = peak_resident_mib();
   const double mine_seconds = training_seconds_;
   const double training_seconds =
@@ -236,16 +237,16 @@ void Trainer::collect() {
   for (const std::int64_t part : gather(communicator_, std::bit_cast<std::int64_t>(order_hash_))) {
     order += std::bit_cast<std::uint64_t>(part);
   }
-  if (place_.rank() != 0) return;
-  record_.arm = place_.arm().name();
+  if (setup_.rank() != 0) return;
+  record_.arm = setup_.arm().name();
   record_.seed = o.seed;
-  record_.formula = formula_of(place_.arm());
-  record_.terms = place_.terms();
+  record_.formula = formula_of(setup_.arm());
+  record_.terms = setup_.terms();
   record_.terms["order of the data"] = "hash " + hex(order);
   record_.transport = std::string(communicator_.transport());
   if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;  // one has nobody
   record_.workers = o.ranks;
-  record_.servers = place_.arm().servers;
+  record_.servers = setup_.arm().servers;
   // Chunks of a bucket differ by one element: two of them can be off, each way, in each bucket.
   record_.allowed_byte_difference =
       2.0 * sizeof(float) * static_cast<double>(buckets_.size()) * o.ranks;

@@ -40,10 +40,10 @@ class Trainer {
   Clock::time_point start_ = Clock::now();
   Communicator& communicator_;
   Observer& observer_;
-  Workplace place_;
+  TrainingSetup setup_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<Strategy> strategy_;
-  Reducer reducer_;
+  GradientReducer reducer_;
   ReplicaGuard guard_;
   std::unique_ptr<Loader> loader_;  // workers only
   Minibatch batch_;

@@ -51,7 +51,7 @@ std::string time_text() {
 
 }  // namespace
 
-std::map<std::string, std::string> machine_facts() {
+std::map<std::string, std::string> machine_info() {
   return {{"processor", find_in("/proc/cpuinfo", "model name")},
           {"cores", std::to_string(std::thread::hardware_concurrency())},
           {"memory", memory_text()},

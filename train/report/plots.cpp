@@ -96,7 +96,7 @@ std::string plot_command(const std::string& folder) {
   return fmt::format("python3 {} {}", script_path(), folder);
 }
 
-Drawing draw_plots(const std::string& folder) {
+PlotResult draw_plots(const std::string& folder) {
   const std::string script = script_path();
   if (!fs::exists(script)) return {fmt::format("no plots: {} is not there", script), false};
   const std::string again = plot_command(folder);

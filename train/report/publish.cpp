@@ -15,11 +15,11 @@ namespace kolo::train {
 namespace {
 
 // report.md never shows plots that are not there, whatever ends this process meanwhile.
-Drawing write_with_plots(const std::string& folder, Report report) {
+PlotResult write_with_plots(const std::string& folder, Report report) {
   report.no_plots =
       fmt::format("no plots: kolo-train ended before them; run: {}", plot_command(folder));
   write_report(folder, report);
-  const Drawing drawing = draw_plots(folder);
+  const PlotResult drawing = draw_plots(folder);
   report.no_plots = drawing.why_none;
   write_markdown(folder, report);
   return drawing;
@@ -46,12 +46,12 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
              std::vector<RunRecord> runs, const std::string& incomplete) {
   Report report;
   report.command = fmt::format("kolo-train {}", fmt::join(arguments, " "));
-  report.machine = machine_facts();
+  report.machine = machine_info();
   report.runs = std::move(runs);
   report.incomplete = incomplete;
   bool is_said = std::fputs(report_text(report).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   const int why = errno;
-  Drawing drawing;
+  PlotResult drawing;
   if (!options.report.empty()) {
     drawing = write_with_plots(options.report, report);
     if (!drawing.why_none.empty())

@@ -24,7 +24,7 @@ class ReportError : public std::runtime_error {
 
 struct Report {
   std::string command;                         ///< as it was typed
-  std::map<std::string, std::string> machine;  ///< machine_facts()
+  std::map<std::string, std::string> machine;  ///< machine_info()
   std::vector<RunRecord> runs;                 ///< all arms of a seed, then those of the next
   std::string incomplete;  ///< why there are not more runs; empty: all are there
   std::string no_plots;    ///< what report.md has in their place; empty: they are there

@@ -52,7 +52,7 @@ std::string find_strategy(std::string_view word) {
   }
   throw std::invalid_argument(fmt::format("--strategies: unknown strategy '{}'; there are {}{}",
                                           word, list_of_strategies(),
-                                          did_you_mean(meant_word(word, names))));
+                                          did_you_mean(suggested_word(word, names))));
 }
 
 int parse_servers(std::string_view arm, std::string_view text) {
@@ -71,7 +71,7 @@ UpdateAt parse_update_at(std::string_view where, std::string_view text) {
   if (text == "server") return UpdateAt::server;
   const std::vector<std::string> places{"worker", "server"};
   throw std::invalid_argument(fmt::format("{}: unknown place '{}'; there are worker and server{}",
-                                          where, text, did_you_mean(meant_word(text, places))));
+                                          where, text, did_you_mean(suggested_word(text, places))));
 }
 
 // "sharded" of "shardd", "servers=3" of "server=3", "optimizer=server" of "optimiser=server".
@@ -81,7 +81,7 @@ std::string meant_word_of_ps(std::string_view word) {
   const std::size_t value = std::min(word.find('='), word.size());
   const bool has_value = value < word.size();
   const std::string begin = std::string(word.substr(0, value)) + (has_value ? "=" : "");
-  const std::string meant = meant_word(begin, known);
+  const std::string meant = suggested_word(begin, known);
   if (!has_value || meant.empty()) return meant;
   return meant.ends_with('=') ? meant + std::string(word.substr(value + 1)) : "";
 }
@@ -126,10 +126,10 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
           "--strategies: '{}' names a number of servers, but 'everywhere' has one in every rank",
           text));
     }
-    arm.placement = Placement::everywhere;
+    arm.placement = ServerPlacement::everywhere;
     return arm;
   }
-  arm.placement = Placement::dedicated;
+  arm.placement = ServerPlacement::dedicated;
   arm.is_called_sharded = words.mode == "sharded";
   arm.servers = words.servers > 0 ? words.servers : (arm.is_called_sharded ? kUsualShards : 1);
   if (arm.is_called_sharded && arm.servers < 2) {
@@ -169,19 +169,19 @@ std::string list_of_strategies() {
 
 std::string Arm::name() const {
   std::string text = strategy;
-  if (placement == Placement::everywhere) text += ":everywhere";
+  if (placement == ServerPlacement::everywhere) text += ":everywhere";
   if (is_called_sharded) text += ":sharded";
   const int usual = is_called_sharded ? kUsualShards : 1;
-  if (placement == Placement::dedicated && servers != usual)
+  if (placement == ServerPlacement::dedicated && servers != usual)
     text += fmt::format(":servers={}", servers);
   if (update_at == UpdateAt::server) text += ":optimizer=server";
   return text;
 }
 
 std::string Arm::full_name() const {
-  if (placement == Placement::none) return strategy;
+  if (placement == ServerPlacement::none) return strategy;
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";
-  if (placement == Placement::everywhere) return strategy + ":everywhere:optimizer=" + update;
+  if (placement == ServerPlacement::everywhere) return strategy + ":everywhere:optimizer=" + update;
   return fmt::format("{}:{}:servers={}:optimizer={}", strategy,
                      is_called_sharded ? "sharded" : "dedicated", servers, update);
 }
@@ -192,7 +192,7 @@ std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) 
     const std::vector<std::string> modes{"dedicated", "sharded", "everywhere"};
     throw std::invalid_argument(
         fmt::format("--ps-mode: unknown mode '{}'; there are dedicated, sharded and everywhere{}",
-                    defaults.ps_mode, did_you_mean(meant_word(defaults.ps_mode, modes))));
+                    defaults.ps_mode, did_you_mean(suggested_word(defaults.ps_mode, modes))));
   }
   std::vector<Arm> arms;
   for (const std::string_view part : split(text, ',')) {

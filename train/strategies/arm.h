@@ -14,7 +14,7 @@
 namespace kolo::train {
 
 /// Where a parameter server's shards are kept.
-enum class Placement {
+enum class ServerPlacement {
   none,       ///< the strategy has no servers
   dedicated,  ///< processes that serve and do nothing else: one, or several with a shard each
   everywhere  ///< every worker serves one shard too
@@ -25,7 +25,7 @@ enum class UpdateAt { worker, server };
 
 struct Arm {
   std::string strategy = "ring";
-  Placement placement = Placement::none;
+  ServerPlacement placement = ServerPlacement::none;
   int servers = 0;  ///< dedicated server processes; their ranks follow the workers'
   UpdateAt update_at = UpdateAt::worker;
   bool is_called_sharded = false;  ///< "ps:sharded", which is "ps:servers=2" in another word

@@ -41,46 +41,47 @@ std::span<float> part(std::span<float> arena, tensor::Range range) {
 
 class ParameterServer final : public Strategy {
  public:
-  ParameterServer(const Arm& arm, Seat seat) : arm_(arm), seat_(std::move(seat)) {
-    const int size = seat_.communicator.size();
-    if (size != seat_.workers + arm.servers) {
+  ParameterServer(const Arm& arm, StrategyContext context)
+      : arm_(arm), context_(std::move(context)) {
+    const int size = context_.communicator.size();
+    if (size != context_.workers + arm.servers) {
       throw std::invalid_argument(fmt::format(
-          "{}: {} and {} need {} ranks, not {}", arm.name(), count_text(seat_.workers, "worker"),
-          count_text(arm.servers, "dedicated server"), seat_.workers + arm.servers, size));
+          "{}: {} and {} need {} ranks, not {}", arm.name(), count_text(context_.workers, "worker"),
+          count_text(arm.servers, "dedicated server"), context_.workers + arm.servers, size));
     }
-    plan_.everywhere = arm.placement == Placement::everywhere;
+    plan_.everywhere = arm.placement == ServerPlacement::everywhere;
     if (!plan_.everywhere) {
       plan_.servers.resize(static_cast<std::size_t>(arm.servers));
-      std::iota(plan_.servers.begin(), plan_.servers.end(), seat_.workers);
+      std::iota(plan_.servers.begin(), plan_.servers.end(), context_.workers);
     }
     if (arm.update_at == UpdateAt::server) {
       hold_shard();
-    } else if (seat_.is_worker()) {
-      const auto elements = static_cast<std::int64_t>(seat_.parameters.values().size());
-      optimizers_.emplace_back(seat_.sgd, 0, elements);
+    } else if (context_.is_worker()) {
+      const auto elements = static_cast<std::int64_t>(context_.parameters.values().size());
+      optimizers_.emplace_back(context_.sgd, 0, elements);
     }
   }
 
   Work exchange(std::size_t i) override {
-    const tensor::Range bucket = seat_.buckets[i].range;
+    const tensor::Range bucket = context_.buckets[i].range;
     float* gradients =
-        seat_.is_worker() ? part(seat_.parameters.gradients(), bucket).data() : nullptr;
+        context_.is_worker() ? part(context_.parameters.gradients(), bucket).data() : nullptr;
     ServerUpdate update;
     if (arm_.update_at == UpdateAt::server && is_server()) {
       update = [this, i](std::size_t first, std::span<std::byte> sums) {
         update_piece(i, static_cast<std::int64_t>(first), sums);
       };
     }
-    return seat_.communicator.push_pull_async(gradients, gradients,
-                                              static_cast<std::size_t>(bucket.count),
-                                              ElementType::kFloat32, ReduceOp::kSum, plan_, update);
+    return context_.communicator.push_pull_async(
+        gradients, gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32,
+        ReduceOp::kSum, plan_, update);
   }
 
   void apply(std::size_t i) override {
-    if (!seat_.is_worker()) return;
-    const tensor::Range bucket = seat_.buckets[i].range;
-    const std::span<float> values = part(seat_.parameters.values(), bucket);
-    const std::span<float> pulled = part(seat_.parameters.gradients(), bucket);
+    if (!context_.is_worker()) return;
+    const tensor::Range bucket = context_.buckets[i].range;
+    const std::span<float> values = part(context_.parameters.values(), bucket);
+    const std::span<float> pulled = part(context_.parameters.gradients(), bucket);
     if (arm_.update_at == UpdateAt::server) {
       std::memcpy(values.data(), pulled.data(), values.size_bytes());
     } else {
@@ -90,30 +91,31 @@ class ParameterServer final : public Strategy {
 
   Traffic traffic(std::int64_t elements) const override {
     const double bytes = static_cast<double>(elements) * sizeof(float);
-    const double workers = seat_.workers;
+    const double workers = context_.workers;
     if (plan_.everywhere) {
       const double moved = 2 * (workers - 1) / workers * bytes;
       return {moved, moved};
     }
-    if (seat_.is_worker()) return {bytes, bytes};
+    if (context_.is_worker()) return {bytes, bytes};
     const double moved = workers * bytes / arm_.servers;
     return {moved, moved};
   }
 
  private:
-  bool is_server() const { return plan_.everywhere || !seat_.is_worker(); }
-  int shards() const { return plan_.everywhere ? seat_.workers : arm_.servers; }
+  bool is_server() const { return plan_.everywhere || !context_.is_worker(); }
+  int shards() const { return plan_.everywhere ? context_.workers : arm_.servers; }
   int shard() const {
-    return plan_.everywhere ? seat_.communicator.rank() : seat_.communicator.rank() - seat_.workers;
+    return plan_.everywhere ? context_.communicator.rank()
+                            : context_.communicator.rank() - context_.workers;
   }
 
   // One optimizer per bucket, for this server's chunk of it.
   void hold_shard() {
     if (!is_server()) return;
-    for (const Bucket& bucket : seat_.buckets) {
+    for (const Bucket& bucket : context_.buckets) {
       const auto count = static_cast<std::size_t>(bucket.range.count);
       optimizers_.emplace_back(
-          seat_.sgd,
+          context_.sgd,
           bucket.range.begin + static_cast<std::int64_t>(chunk_begin(count, shards(), shard())),
           static_cast<std::int64_t>(chunk_count(count, shards(), shard())));
     }
@@ -122,9 +124,9 @@ class ParameterServer final : public Strategy {
   // In: the sum of a piece of bucket `i`. Out: the new parameters.
   void update_piece(std::size_t i, std::int64_t first, std::span<std::byte> sums) {
     const std::size_t count = sums.size() / sizeof(float);
-    const tensor::Range piece{seat_.buckets[i].range.begin + first,
+    const tensor::Range piece{context_.buckets[i].range.begin + first,
                               static_cast<std::int64_t>(count)};
-    std::span<float> values = part(seat_.parameters.values(), piece);
+    std::span<float> values = part(context_.parameters.values(), piece);
     if (plan_.everywhere) {
       copy_.assign(values.begin(), values.end());
       values = copy_;
@@ -135,7 +137,7 @@ class ParameterServer final : public Strategy {
   }
 
   Arm arm_;
-  Seat seat_;
+  StrategyContext context_;
   ServerPlan plan_;
   std::vector<Sgd> optimizers_;  // workers: one over the arena; servers that update: one per bucket
   std::vector<float> copy_;      // of the piece that is being updated
@@ -143,8 +145,8 @@ class ParameterServer final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, Seat seat) {
-  return std::make_unique<ParameterServer>(arm, std::move(seat));
+std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, StrategyContext context) {
+  return std::make_unique<ParameterServer>(arm, std::move(context));
 }
 
 }  // namespace kolo::train

@@ -5,6 +5,6 @@
 
 namespace kolo::train {
 
-std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, Seat seat);
+std::unique_ptr<Strategy> make_parameter_server(const Arm& arm, StrategyContext context);
 
 }  // namespace kolo::train

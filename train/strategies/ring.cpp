@@ -10,46 +10,46 @@ namespace {
 
 class Ring final : public Strategy {
  public:
-  explicit Ring(Seat seat)
-      : seat_(std::move(seat)),
-        sgd_(seat_.sgd, 0, static_cast<std::int64_t>(seat_.parameters.values().size())) {}
+  explicit Ring(StrategyContext context)
+      : context_(std::move(context)),
+        sgd_(context_.sgd, 0, static_cast<std::int64_t>(context_.parameters.values().size())) {}
 
   Work exchange(std::size_t i) override {
     float* gradients = gradients_of(i).data();
     CallOptions call;
     call.algorithm = "ring";
-    return seat_.communicator.all_reduce_async(gradients, gradients, gradients_of(i).size(),
-                                               ElementType::kFloat32, ReduceOp::kSum, call);
+    return context_.communicator.all_reduce_async(gradients, gradients, gradients_of(i).size(),
+                                                  ElementType::kFloat32, ReduceOp::kSum, call);
   }
 
   void apply(std::size_t i) override {
-    const tensor::Range range = seat_.buckets[i].range;
-    const auto values = seat_.parameters.values().subspan(static_cast<std::size_t>(range.begin),
-                                                          static_cast<std::size_t>(range.count));
+    const tensor::Range range = context_.buckets[i].range;
+    const auto values = context_.parameters.values().subspan(static_cast<std::size_t>(range.begin),
+                                                             static_cast<std::size_t>(range.count));
     sgd_.apply(range.begin, values, gradients_of(i), learning_rate_);
   }
 
   Traffic traffic(std::int64_t elements) const override {
-    const double n = seat_.workers;
+    const double n = context_.workers;
     const double bytes = 2 * (n - 1) / n * static_cast<double>(elements) * sizeof(float);
     return {bytes, bytes};
   }
 
  private:
   std::span<float> gradients_of(std::size_t i) {
-    const tensor::Range range = seat_.buckets[i].range;
-    return seat_.parameters.gradients().subspan(static_cast<std::size_t>(range.begin),
-                                                static_cast<std::size_t>(range.count));
+    const tensor::Range range = context_.buckets[i].range;
+    return context_.parameters.gradients().subspan(static_cast<std::size_t>(range.begin),
+                                                   static_cast<std::size_t>(range.count));
   }
 
-  Seat seat_;
+  StrategyContext context_;
   Sgd sgd_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_ring(const Arm&, Seat seat) {
-  return std::make_unique<Ring>(std::move(seat));
+std::unique_ptr<Strategy> make_ring(const Arm&, StrategyContext context) {
+  return std::make_unique<Ring>(std::move(context));
 }
 
 }  // namespace kolo::train

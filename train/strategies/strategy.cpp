@@ -13,7 +13,7 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::unique_ptr<Strategy> (*make)(const Arm& arm, Seat seat);
+  std::unique_ptr<Strategy> (*make)(const Arm& arm, StrategyContext context);
 };
 constexpr std::array<Row, 2> kTable{{
     {"ring", make_ring},
@@ -22,15 +22,15 @@ constexpr std::array<Row, 2> kTable{{
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_strategy(const Arm& arm, Seat seat) {
+std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context) {
   for (const Row& row : kTable) {
-    if (row.name == arm.strategy) return row.make(arm, std::move(seat));
+    if (row.name == arm.strategy) return row.make(arm, std::move(context));
   }
   throw std::invalid_argument(fmt::format("unknown strategy '{}'", arm.strategy));
 }
 
 std::string formula_of(const Arm& arm) {
-  if (arm.placement != Placement::dedicated) {
+  if (arm.placement != ServerPlacement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }
   constexpr const char* kWorkers = "each of n workers sends and receives the gradients once, ";

@@ -18,7 +18,7 @@
 namespace kolo::train {
 
 /// One rank's place in a run; all of it is borrowed and outlives the strategy.
-struct Seat {
+struct StrategyContext {
   Communicator& communicator;
   tensor::Parameters& parameters;
   int workers = 1;  ///< ranks [0, workers) work; dedicated servers follow
@@ -62,7 +62,7 @@ class Strategy {
 
 /// The strategy of an arm. Throws std::invalid_argument where the arm does not fit the
 /// communicator's size.
-std::unique_ptr<Strategy> make_strategy(const Arm& arm, Seat seat);
+std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context);
 
 /// The textbook formula in words: "2 (n - 1) / n of the gradients, sent and received by each of n
 /// workers".

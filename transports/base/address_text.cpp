@@ -47,7 +47,7 @@ std::optional<std::string> from_hex(const std::string& text) {
   return bytes;
 }
 
-std::string with_sum(std::string text) {
+std::string with_checksum(std::string text) {
   const std::uint64_t sum = sum_of(text);
   return std::move(text) + fmt::format("{:016x}\n", sum);
 }

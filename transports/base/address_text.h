@@ -18,6 +18,6 @@ std::optional<std::string> from_hex(const std::string& text);
 std::istringstream stream_of(const std::string& text);
 
 // The text, and a line with a sum over it. Against accidents, not against who means it.
-std::string with_sum(std::string text);
+std::string with_checksum(std::string text);
 
 }  // namespace kolo

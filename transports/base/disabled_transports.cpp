@@ -9,7 +9,7 @@ namespace kolo {
 namespace {
 
 // The last row ends the table, which may be empty otherwise.
-constexpr LeftOut kLeftOut[] = {
+constexpr DisabledTransport kLeftOut[] = {
 #define KOLO_LEFT_OUT(name, why, way_out) {#name, why, way_out},
 #include "transport_left_out.inc"
 #undef KOLO_LEFT_OUT
@@ -17,17 +17,17 @@ constexpr LeftOut kLeftOut[] = {
 
 }  // namespace
 
-std::span<const LeftOut> left_out_transports() {
+std::span<const DisabledTransport> disabled_transports() {
   return std::span(kLeftOut).first(std::size(kLeftOut) - 1);
 }
 
 std::string refusal_of(std::string_view name, std::span<const std::string_view> names,
-                       std::span<const LeftOut> left_out) {
+                       std::span<const DisabledTransport> left_out) {
   const std::string others = fmt::format(
       "this build has {} (or auto, or the path of a library, which has a slash: "
       "./libx.so)",
       fmt::join(names, ", "));
-  const auto row = std::ranges::find(left_out, name, &LeftOut::name);
+  const auto row = std::ranges::find(left_out, name, &DisabledTransport::name);
   if (row == left_out.end()) return fmt::format("unknown transport '{}': {}", name, others);
   return fmt::format("transport '{}' is not in this build, as {}: {}; {}", name, row->why,
                      row->way_out, others);

@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 1ms;
-constexpr std::size_t kMostStrangers = 64;  // beside those that are expected
-constexpr std::size_t kMostAccepted = 64;   // in one look
+constexpr std::size_t kMostUnknownClients = 64;  // beside those that are expected
+constexpr std::size_t kMostAccepted = 64;        // in one look
 // What listens in a rank's place may hang up at once, and always. A rank does so to who is swept
 // away by a crowd, which no caller is time after time.
 constexpr int kMostHangUps = 1000;
@@ -38,20 +38,20 @@ std::string without_blanks(std::string text) {
 
 }  // namespace
 
-std::string to_text(const LifelineAddress& a) {
+std::string to_text(const LivenessAddress& a) {
   return fmt::format("{} {} {} {} {}", a.host_identity, a.unix_name, a.tcp_host, a.tcp_port,
                      a.ticket);
 }
 
-std::optional<LifelineAddress> lifeline_address_from_text(const std::string& text) {
+std::optional<LivenessAddress> liveness_address_from_text(const std::string& text) {
   auto words = stream_of(text);
-  LifelineAddress a;
+  LivenessAddress a;
   if (!(words >> a.host_identity >> a.unix_name >> a.tcp_host >> a.tcp_port >> a.ticket))
     return std::nullopt;
   return a;
 }
 
-Lifeline::Lifeline(int rank, int size, std::string tcp_host, Clock::duration patience)
+PeerLiveness::PeerLiveness(int rank, int size, std::string tcp_host, Clock::duration patience)
     : rank_(rank), patience_(patience), peers_(static_cast<std::size_t>(size)) {
   std::random_device random;
   own_.ticket = std::uint64_t{random()} << 32 | random();
@@ -71,20 +71,20 @@ Lifeline::Lifeline(int rank, int size, std::string tcp_host, Clock::duration pat
   watch_.add(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
 }
 
-void Lifeline::join_first(int peer) {
+void PeerLiveness::join_first(int peer) {
   peers_[index_of(peer)].is_joined = true;
   if (addresses_.empty()) return;
   call(peer);
 }
 
-void Lifeline::look_if_due() {
+void PeerLiveness::look_if_due() {
   const auto now = Clock::now();
   if (now - looked_ < kLookEvery) return;
   looked_ = now;
   look();
 }
 
-void Lifeline::look() {
+void PeerLiveness::look() {
   std::array<epoll_event, 64> events;
   std::size_t heard = 0;
   std::span<const epoll_event> news;
@@ -92,16 +92,16 @@ void Lifeline::look() {
     news = watch_.wait(events, 0);
     heard += news.size();
     // Those who come first: a rank that has ended may have left its word where it came.
-    if (!news.empty() || !strangers_.empty() || has_left_some_ || is_exhausted_) hear_all();
+    if (!news.empty() || !unknown_clients_.empty() || has_left_some_ || is_exhausted_) hear_all();
     for (const epoll_event& event : news) {
       if (event.data.u64 != kSomebodyNew) hear_peer(static_cast<int>(event.data.u64));
     }
     // Strangers have news without end, where they want to.
-  } while (news.size() == events.size() && heard <= peers_.size() + kMostStrangers);
+  } while (news.size() == events.size() && heard <= peers_.size() + kMostUnknownClients);
   if (std::exchange(has_unanswered_, false)) call_again();
 }
 
-void Lifeline::call_again() {
+void PeerLiveness::call_again() {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const int peer = static_cast<int>(i);
     const Peer& other = peers_[i];
@@ -114,17 +114,17 @@ void Lifeline::call_again() {
   }
 }
 
-void Lifeline::close() noexcept {
+void PeerLiveness::close() noexcept {
   unix_.reset();
   tcp_.close();
-  strangers_.clear();
+  unknown_clients_.clear();
   for (Peer& peer : peers_) {
     peer.called.socket.close();
     peer.came.socket.close();
   }
 }
 
-void Lifeline::leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept {
+void PeerLiveness::leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept {
   try {
     look();
     for (int i = 0; has_left_some_ && i < kLastLooks; ++i) look();
@@ -139,7 +139,7 @@ void Lifeline::leave_words(const std::function<std::uint64_t(int peer)>& word_fo
   }
 }
 
-void Lifeline::lose(int peer) noexcept {
+void PeerLiveness::lose(int peer) noexcept {
   Peer& lost = peers_[index_of(peer)];
   lost.called.socket.close();
   lost.came.socket.close();
@@ -149,7 +149,7 @@ void Lifeline::lose(int peer) noexcept {
 
 // --- those who are called ---
 
-void Lifeline::call(int peer) {
+void PeerLiveness::call(int peer) {
   Peer& called = peers_[index_of(peer)];
   if (called.is_gone || called.called.socket.is_open() || !unix_) return;
   const bool is_near = addresses_[index_of(peer)].host_identity == own_.host_identity;
@@ -157,7 +157,7 @@ void Lifeline::call(int peer) {
 }
 
 // False where the peer's queue is full.
-bool Lifeline::call_unix(int peer) {
+bool PeerLiveness::call_unix(int peer) {
   Peer& called = peers_[index_of(peer)];
   try {
     auto socket = posix::connect_unix(addresses_[index_of(peer)].unix_name);
@@ -173,16 +173,16 @@ bool Lifeline::call_unix(int peer) {
 }
 
 // Before its end it may have called, and left its word there. False where that is not known yet.
-bool Lifeline::lose_refused(int peer) {
+bool PeerLiveness::lose_refused(int peer) {
   hear_all();
   if (has_left_some_) return false;
   lose(peer);
   return true;
 }
 
-bool Lifeline::call_tcp(int peer) {
+bool PeerLiveness::call_tcp(int peer) {
   Peer& called = peers_[index_of(peer)];
-  const LifelineAddress& there = addresses_[index_of(peer)];
+  const LivenessAddress& there = addresses_[index_of(peer)];
   std::string why;
   const auto addresses = posix::resolve(there.tcp_host, there.tcp_port, why);
   // Nobody can be told from a rank that has ended only where it was to be reached: without a way to
@@ -196,7 +196,7 @@ bool Lifeline::call_tcp(int peer) {
   return true;
 }
 
-void Lifeline::finish_connecting(int peer) {
+void PeerLiveness::finish_connecting(int peer) {
   Peer& called = peers_[index_of(peer)];
   called.is_connecting = false;
   const int error = posix::connect_result(called.called.socket);
@@ -212,7 +212,7 @@ void Lifeline::finish_connecting(int peer) {
 }
 
 // It finds an empty buffer.
-void Lifeline::say_hello(int peer) {
+void PeerLiveness::say_hello(int peer) {
   const Hello hello{addresses_[index_of(peer)].ticket, static_cast<std::uint64_t>(rank_)};
   Line& line = peers_[index_of(peer)].called;
   line.awaits_welcome = true;
@@ -222,45 +222,45 @@ void Lifeline::say_hello(int peer) {
 
 // --- those who come ---
 
-void Lifeline::hear_all() {
+void PeerLiveness::hear_all() {
   if (!unix_) return;
   accept_some();
   const auto now = Clock::now();
-  std::erase_if(strangers_,
-                [&](Stranger& stranger) { return hear(stranger) || now > stranger.patience; });
+  std::erase_if(unknown_clients_,
+                [&](UnknownClient& stranger) { return hear(stranger) || now > stranger.patience; });
 }
 
 // Each is heard at once: who has said hello by now cannot be taken for silent. A crowd waits for
 // the next look, so that nobody is kept from what else there is to do.
-void Lifeline::accept_some() {
+void PeerLiveness::accept_some() {
   has_left_some_ = is_exhausted_ = false;
   for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
-    Stranger stranger{accept_one(), Clock::now() + patience_, {}, 0};
+    UnknownClient stranger{accept_one(), Clock::now() + patience_, {}, 0};
     if (!stranger.socket.is_open()) return;
     watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, kSomebodyNew);
     if (hear(stranger)) continue;
-    strangers_.push_back(std::move(stranger));
-    if (strangers_.size() > kMostStrangers + peers_.size()) drop_oldest();
+    unknown_clients_.push_back(std::move(stranger));
+    if (unknown_clients_.size() > kMostUnknownClients + peers_.size()) drop_oldest();
   }
   has_left_some_ = true;
   look_again_at_doors();
 }
 
 // It may have said hello since it was last heard.
-void Lifeline::drop_oldest() {
-  hear(strangers_.front());
-  strangers_.pop_front();
+void PeerLiveness::drop_oldest() {
+  hear(unknown_clients_.front());
+  unknown_clients_.pop_front();
 }
 
 // Who sleeps is woken by those who wait there still.
-void Lifeline::look_again_at_doors() {
+void PeerLiveness::look_again_at_doors() {
   watch_.change(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
   if (tcp_.is_open()) watch_.change(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
 }
 
 // Not open where there is nobody, or no descriptor for it: of a stranger's descriptor better use is
 // made then; without one, who waits is known by its own listener, and tried again with each look.
-posix::Descriptor Lifeline::accept_one() {
+posix::Descriptor PeerLiveness::accept_one() {
   while (true) {
     try {
       if (auto socket = unix_->accept()) return std::move(*socket);
@@ -273,7 +273,7 @@ posix::Descriptor Lifeline::accept_one() {
       if (!is_exhausted) return socket;
     } catch (const Error&) {  // the same on the unix socket
     }
-    if (strangers_.empty()) {
+    if (unknown_clients_.empty()) {
       is_exhausted_ = true;
       return {};
     }
@@ -282,7 +282,7 @@ posix::Descriptor Lifeline::accept_one() {
 }
 
 // True when it need not be listened to any more.
-bool Lifeline::hear(Stranger& stranger) {
+bool PeerLiveness::hear(UnknownClient& stranger) {
   auto* const bytes = reinterpret_cast<std::byte*>(&stranger.hello);
   const auto got = posix::receive_some(stranger.socket, bytes + stranger.bytes,
                                        sizeof stranger.hello - stranger.bytes);
@@ -305,7 +305,7 @@ bool Lifeline::hear(Stranger& stranger) {
   return true;
 }
 
-void Lifeline::hear_peer(int peer) {
+void PeerLiveness::hear_peer(int peer) {
   Peer& other = peers_[index_of(peer)];
   if (other.is_gone) return;
   if (other.is_connecting) {
@@ -324,7 +324,7 @@ void Lifeline::hear_peer(int peer) {
 }
 
 // It may have been swept away as a stranger, and calls again: a rank that has ended refuses that.
-void Lifeline::hung_up(int peer) {
+void PeerLiveness::hung_up(int peer) {
   Peer& other = peers_[index_of(peer)];
   other.called.socket.close();
   if (++other.hang_ups == kMostHangUps) return lose(peer);
@@ -332,7 +332,7 @@ void Lifeline::hung_up(int peer) {
 }
 
 // Takes what has come.
-Lifeline::Heard Lifeline::hear_line(Line& line) const {
+PeerLiveness::Heard PeerLiveness::hear_line(Line& line) const {
   if (!line.socket.is_open()) return Heard::kNothing;
   while (true) {
     std::byte nothing{};

@@ -29,7 +29,7 @@
 namespace kolo {
 
 // Where a rank's lifeline is to be reached: one line, to be published in the store.
-struct LifelineAddress {
+struct LivenessAddress {
   std::string host_identity;  // posix::host_identity(), without blanks
   std::string unix_name;      // "-": none
   std::string tcp_host;
@@ -37,22 +37,22 @@ struct LifelineAddress {
   std::uint64_t ticket = 0;
 };
 
-std::string to_text(const LifelineAddress& address);
+std::string to_text(const LivenessAddress& address);
 
 // Nothing where the text is no such line.
-std::optional<LifelineAddress> lifeline_address_from_text(const std::string& text);
+std::optional<LivenessAddress> liveness_address_from_text(const std::string& text);
 
-class Lifeline {
+class PeerLiveness {
  public:
   // Listens. `tcp_host` is what other hosts call this one; empty: its name. Who has not said hello
   // after `patience` is dropped.
-  Lifeline(int rank, int size, std::string tcp_host = "",
-           Clock::duration patience = std::chrono::seconds(5));
+  PeerLiveness(int rank, int size, std::string tcp_host = "",
+               Clock::duration patience = std::chrono::seconds(5));
 
-  const LifelineAddress& address() const { return own_; }
+  const LivenessAddress& address() const { return own_; }
 
   // By rank; before anything else is asked. Those of this rank's own host are known by it.
-  void know(std::vector<LifelineAddress> addresses) { addresses_ = std::move(addresses); }
+  void know(std::vector<LivenessAddress> addresses) { addresses_ = std::move(addresses); }
 
   // From now on the end of `peer` is noticed. As often as one likes.
   void join(int peer) {
@@ -112,7 +112,7 @@ class Lifeline {
     std::uint64_t ticket = 0;
     std::uint64_t rank = 0;
   };
-  struct Stranger {
+  struct UnknownClient {
     posix::Descriptor socket;
     Deadline patience;
     Hello hello;
@@ -135,7 +135,7 @@ class Lifeline {
   posix::Descriptor accept_one();
   void drop_oldest();
   void look_again_at_doors();
-  bool hear(Stranger& stranger);
+  bool hear(UnknownClient& stranger);
   void hear_peer(int peer);
   Heard hear_line(Line& line) const;
   void hung_up(int peer);
@@ -144,12 +144,12 @@ class Lifeline {
   const int rank_;
   const Clock::duration patience_;
   posix::Epoll watch_;
-  LifelineAddress own_;
+  LivenessAddress own_;
   std::optional<posix::UnixListener> unix_;
   posix::Descriptor tcp_;
-  std::vector<LifelineAddress> addresses_;
+  std::vector<LivenessAddress> addresses_;
   std::vector<Peer> peers_;
-  std::deque<Stranger> strangers_;
+  std::deque<UnknownClient> unknown_clients_;
   bool has_unanswered_ = false;  // calls that found a full queue, or no welcome: to be made again
   bool has_left_some_ = false;   // at the doors, for the next look
   bool is_exhausted_ = false;    // no descriptor was left for who came

@@ -11,7 +11,7 @@
 
 namespace kolo {
 
-class Expecting {
+class PrepostedReceives {
  public:
   // Segments after the one that is due of which it pays to tell.
   virtual std::size_t expected_segments() const = 0;
@@ -23,7 +23,7 @@ class Expecting {
   virtual bool expect(std::size_t ahead, std::span<std::byte> into) = 0;
 
  protected:
-  ~Expecting() = default;
+  ~PrepostedReceives() = default;
 };
 
 }  // namespace kolo

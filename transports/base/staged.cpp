@@ -20,7 +20,7 @@ using cuda::StagedStream;
 using cuda::Staging;
 
 // What streams use, which may outlive the transport.
-struct InUse final : cuda::Kept {
+struct InUse final : cuda::KeptUntilExit {
   InUse(std::shared_ptr<cuda::Driver> driver, int device) : staging(std::move(driver), device) {}
   Staging staging;
 };

@@ -44,8 +44,8 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
   return std::string(found);
 }
 
-std::string meant_word(std::string_view word, std::span<const std::string> known,
-                       Synonyms synonyms) {
+std::string suggested_word(std::string_view word, std::span<const std::string> known,
+                           Synonyms synonyms) {
   constexpr std::size_t kFewestLetters = 3;
   const auto is_known = [known](std::string_view one) {
     return std::ranges::find(known, one) != known.end();

@@ -21,8 +21,8 @@ using Synonyms = std::span<const Synonym>;
 
 // What a value was to be: what it is a synonym of, else the first of `known` that begins with it,
 // if it has three letters or more, else the nearest; empty where there is none.
-std::string meant_word(std::string_view word, std::span<const std::string> known,
-                       Synonyms synonyms = {});
+std::string suggested_word(std::string_view word, std::span<const std::string> known,
+                           Synonyms synonyms = {});
 
 // "; did you mean shm?", for the end of a refusal; nothing for an empty word.
 std::string did_you_mean(std::string_view word);

@@ -63,16 +63,16 @@ Place parse_place(const std::string& text) {
 
 }  // namespace
 
-std::string describe_place(std::string_view host_id, std::string_view device) {
+std::string describe_location(std::string_view host_id, std::string_view device) {
   const auto quota = posix::cgroup_quota_cores();
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", posix::host_identity(), posix::process_identity(),
                      fmt::join(posix::affinity_cores(), " "),
                      quota ? fmt::format("{:.3f}", *quota) : "-", host_id, device);
 }
 
-Placement placement_from(const std::vector<std::string>& places, int rank) {
+Topology topology_from(const std::vector<std::string>& places, int rank) {
   const Place own = parse_place(places.at(static_cast<std::size_t>(rank)));
-  Placement result;
+  Topology result;
   result.local_ranks = 0;
   std::set<int> cores;
   double quota = own.quota;
@@ -100,12 +100,12 @@ Placement placement_from(const std::vector<std::string>& places, int rank) {
   return result;
 }
 
-Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view host_id, std::string_view device) {
-  const std::string own = describe_place(host_id, device);
-  if (size == 1) return placement_from({own}, 0);
-  return placement_from(exchange(store, rank, size, "placement", own, deadline, "join the job"),
-                        rank);
+Topology find_topology(Store& store, int rank, int size, Deadline deadline,
+                       std::string_view host_id, std::string_view device) {
+  const std::string own = describe_location(host_id, device);
+  if (size == 1) return topology_from({own}, 0);
+  return topology_from(exchange(store, rank, size, "placement", own, deadline, "join the job"),
+                       rank);
 }
 
 // Who of several was the first, a counter knows; what it says stands under a key, a moment later.

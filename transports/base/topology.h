@@ -11,7 +11,7 @@
 
 namespace kolo {
 
-struct Placement {
+struct Topology {
   bool is_one_process = true;  // all ranks are threads of this process
   bool is_one_host = true;     // all ranks can share memory
   int local_ranks = 1;         // ranks on this machine, which may play several hosts; this one too
@@ -27,12 +27,12 @@ struct Placement {
 
 // Collective over all ranks of the store, once. `host_id`: as Settings::host_id; `device`: a line
 // that says which this rank has (cuda/reach.h).
-Placement find_placement(Store& store, int rank, int size, Deadline deadline,
-                         std::string_view host_id = {}, std::string_view device = {});
+Topology find_topology(Store& store, int rank, int size, Deadline deadline,
+                       std::string_view host_id = {}, std::string_view device = {});
 
-// The same from the texts that ranks publish of themselves; find_placement exchanges these.
-std::string describe_place(std::string_view host_id = {}, std::string_view device = {});
-Placement placement_from(const std::vector<std::string>& places, int rank);
+// The same from the texts that ranks publish of themselves; find_topology exchanges these.
+std::string describe_location(std::string_view host_id = {}, std::string_view device = {});
+Topology topology_from(const std::vector<std::string>& places, int rank);
 
 // Holds `size` against that of the first rank of the job that called this: Error kMismatch names
 // both where they differ. It waits for no rank but, for a moment, that first one.

@@ -14,7 +14,7 @@ constexpr Clause kClauses[] = {
 
 }  // namespace
 
-bool Clause::is_for(const Offers& offers) const {
+bool Clause::is_for(const Features& offers) const {
   switch (need) {
     case Need::kNothing:
       return true;

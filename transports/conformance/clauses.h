@@ -19,7 +19,7 @@ struct Clause {
   Need need = Need::kNothing;
   void (*prove)(const Subject& subject) = nullptr;
 
-  bool is_for(const Offers& offers) const;
+  bool is_for(const Features& offers) const;
 };
 
 std::span<const Clause> clauses();

@@ -49,7 +49,7 @@ int prove_here(const Arguments& arguments) {
   try {
     Subject subject = subject_named(arguments.transports.at(0), {own_program(), "--rank"});
     if (arguments.is_probe) {
-      const Offers offers = probe(subject);
+      const Features offers = probe(subject);
       say(fmt::format("{}{}{}", offers.answers ? 'a' : '-', offers.sleep ? 's' : '-',
                       offers.processes ? 'p' : '-'));
       return kProved;
@@ -139,7 +139,7 @@ class Prover {
 
   const Arguments& arguments_;
   const std::string transport_;
-  Offers offers_;
+  Features offers_;
 };
 
 // What no clause could do is said once, here.

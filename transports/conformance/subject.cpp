@@ -21,7 +21,7 @@ Subject subject_named(const std::string& name, std::vector<std::string> rank_com
   return subject;
 }
 
-Offers probe(const Subject& subject) {
+Features probe(const Subject& subject) {
   std::atomic<bool> answers{false};
   std::atomic<bool> sleeps{false};
   run_ranks(subject, 2, [&](Rank& rank) {
@@ -30,7 +30,7 @@ Offers probe(const Subject& subject) {
     sleeps = rank.transport().descriptor() >= 0;
     rank.meet("probed");
   });
-  Offers offers = subject.offers;
+  Features offers = subject.offers;
   offers.answers = answers;
   offers.sleep = sleeps;
   return offers;

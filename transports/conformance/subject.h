@@ -11,7 +11,7 @@
 namespace kolo::conformance {
 
 // What a transport may offer or not; clauses about the rest are not for it.
-struct Offers {
+struct Features {
   bool answers = false;
   bool sleep = false;      // it has a descriptor to wait on
   bool processes = false;  // its ranks may be processes of their own
@@ -27,7 +27,7 @@ struct Subject {
   std::vector<std::string> rank_command;
 
   std::string calls_itself;  // Transport::name(); empty: it is not checked
-  Offers offers;
+  Features offers;
 };
 
 // The one that make_transport knows by `name`: in this build, registered, or in a library.
@@ -35,6 +35,6 @@ struct Subject {
 Subject subject_named(const std::string& name, std::vector<std::string> rank_command);
 
 // Two ranks meet and say what they have. Throws what keeps them from it.
-Offers probe(const Subject& subject);
+Features probe(const Subject& subject);
 
 }  // namespace kolo::conformance

@@ -20,17 +20,17 @@ constexpr const char* kForm = "kolo-cuda 2";
 
 }  // namespace
 
-std::string to_text(const Card& card) {
+std::string to_text(const EndpointAddress& card) {
   const auto& handle = card.handle.bytes;
-  return with_sum(fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", kForm, card.why,
-                              card.process, card.uuid, card.socket, card.token, card.segment_bytes,
-                              card.slots, card.device, card.ring,
-                              to_hex({handle.data(), handle.size()})));
+  return with_checksum(fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", kForm, card.why,
+                                   card.process, card.uuid, card.socket, card.token,
+                                   card.segment_bytes, card.slots, card.device, card.ring,
+                                   to_hex({handle.data(), handle.size()})));
 }
 
-Card card_from_text(const std::string& text, int rank) {
+EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  Card card;
+  EndpointAddress card;
   std::string form;
   std::string handle;
   for (std::string* line : {&form, &card.why, &card.process, &card.uuid, &card.socket})

@@ -11,7 +11,7 @@
 namespace kolo::cuda {
 
 // Words of one line each.
-struct Card {
+struct EndpointAddress {
   std::string why;          // it cannot: nothing else counts
   std::string process;      // equal for ranks of one process
   std::string uuid;         // of its device
@@ -24,9 +24,9 @@ struct Card {
   IpcHandle handle{};      // of the same, for other processes
 };
 
-std::string to_text(const Card& card);
+std::string to_text(const EndpointAddress& card);
 
 // Error kProtocol where `text`, of `rank`, is torn or another version's.
-Card card_from_text(const std::string& text, int rank);
+EndpointAddress address_from_text(const std::string& text, int rank);
 
 }  // namespace kolo::cuda

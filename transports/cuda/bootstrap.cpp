@@ -48,16 +48,16 @@ std::string one_line(std::string text) {
 
 class Meeting {
  public:
-  Meeting(const TransportRequest& request, const MeetingSettings& settings)
+  Meeting(const TransportRequest& request, const BootstrapSettings& settings)
       : request_(request),
         settings_(settings),
         listener_(request.size + 16),
-        callers_(house(), index(request.size)),
+        pending_connections_(house(), index(request.size)),
         calls_(index(request.size)) {
     met_->peers.resize(static_cast<std::size_t>(request.size));
   }
 
-  std::unique_ptr<Met> run() {
+  std::unique_ptr<BootstrapResult> run() {
     const auto why_no_own = attempt([this] { make_own(); });
     publish(why_no_own);
     require_same_sizes();
@@ -91,7 +91,7 @@ class Meeting {
   }
 
   void unmap_peers() noexcept {
-    for (Met::Peer& peer : met_->peers) {
+    for (BootstrapResult::Peer& peer : met_->peers) {
       if (peer.link.mapping != nullptr)
         met_->device->close(std::exchange(peer.link.mapping, nullptr));
     }
@@ -139,8 +139,8 @@ class Meeting {
                                 to_text(own_), request_.deadline, "show their devices (cuda_ipc)");
     std::vector<std::string> reasons;
     for (int rank = 0; rank < request_.size; ++rank) {
-      cards_.push_back(card_from_text(texts[index(rank)], rank));
-      reasons.push_back(cards_.back().why);
+      peer_addresses_.push_back(address_from_text(texts[index(rank)], rank));
+      reasons.push_back(peer_addresses_.back().why);
     }
     throw_first(reasons);
   }
@@ -156,15 +156,15 @@ class Meeting {
   }
 
   void require_same_sizes() const {
-    for (std::size_t peer = 0; peer < cards_.size(); ++peer) {
-      if (cards_[peer].segment_bytes == settings_.segment_bytes &&
-          cards_[peer].slots == settings_.slots)
+    for (std::size_t peer = 0; peer < peer_addresses_.size(); ++peer) {
+      if (peer_addresses_[peer].segment_bytes == settings_.segment_bytes &&
+          peer_addresses_[peer].slots == settings_.slots)
         continue;
       throw Error(ErrorCode::kMismatch, static_cast<int>(peer),
                   fmt::format("rank {} has {} slots of {} bytes, rank {} has {} of {} (cuda_ipc): "
                               "give the same to every rank",
                               request_.rank, settings_.slots, settings_.segment_bytes, peer,
-                              cards_[peer].slots, cards_[peer].segment_bytes));
+                              peer_addresses_[peer].slots, peer_addresses_[peer].segment_bytes));
     }
   }
 
@@ -177,11 +177,11 @@ class Meeting {
       accept_peers();
       std::vector<int> missing;
       for (int peer = 0; peer < request_.size; ++peer) {
-        const Met::Peer& met = met_->peers[index(peer)];
+        const BootstrapResult::Peer& met = met_->peers[index(peer)];
         if (peer != request_.rank && (!met.called.is_open() || !met.accepted.is_open()))
           missing.push_back(peer);
       }
-      if (missing.empty()) return callers_.clear();
+      if (missing.empty()) return pending_connections_.clear();
       if (const auto cause = request_.store->failure())
         throw Error(ErrorCode::kAborted, kNoPeer, *cause);
       const auto now = Clock::now();
@@ -211,7 +211,7 @@ class Meeting {
     auto socket = reach(peer);
     if (!socket) return;
     Hello hello;
-    hello.token = cards_[index(peer)].token;
+    hello.token = peer_addresses_[index(peer)].token;
     hello.rank = request_.rank;
     if (posix::send_message(socket->get(), bytes_of(hello), met_->own_words->descriptor()))
       calls_[index(peer)] = std::move(*socket);
@@ -221,7 +221,7 @@ class Meeting {
   std::optional<posix::Descriptor> reach(int peer) {
     while (true) {
       try {
-        return posix::connect_unix(cards_[index(peer)].socket);
+        return posix::connect_unix(peer_addresses_[index(peer)].socket);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kPeerLost) {
           throw Error(
@@ -230,7 +230,7 @@ class Meeting {
                           "be met any more; it has ended, and its own output may say why",
                           request_.rank, peer));
         }
-        if (!callers_.drop_silent()) throw_exhausted(error.what());
+        if (!pending_connections_.drop_oldest_silent()) throw_exhausted(error.what());
       }
     }
   }
@@ -249,8 +249,8 @@ class Meeting {
   }
 
   void accept_peers() {
-    callers_.look(listener_);
-    const std::string& why = callers_.why_kept_out();
+    pending_connections_.look(listener_);
+    const std::string& why = pending_connections_.why_kept_out();
     if (!why.empty() && awaits_callers()) throw_exhausted(why);
   }
 
@@ -260,8 +260,8 @@ class Meeting {
     return open < request_.size - 1;
   }
 
-  posix::Callers::House house() {
-    posix::Callers::House house;
+  posix::PendingConnections::Handlers house() {
+    posix::PendingConnections::Handlers house;
     house.hello_bytes = sizeof(Hello);
     house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
     house.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor words) {
@@ -276,9 +276,9 @@ class Meeting {
   }
 
   void let_in(int rank, posix::Descriptor socket, posix::Descriptor words) {
-    Met::Peer& peer = met_->peers[index(rank)];
+    BootstrapResult::Peer& peer = met_->peers[index(rank)];
     if (peer.accepted.is_open() || !words.is_open()) return;
-    if (!posix::send_message(socket.get(), bytes_of(cards_[index(rank)].token))) return;
+    if (!posix::send_message(socket.get(), bytes_of(peer_addresses_[index(rank)].token))) return;
     peer.accepted = std::move(socket);
     peer.passed = std::move(words);
   }
@@ -299,7 +299,7 @@ class Meeting {
   }
 
   void require_reach(int peer) const {
-    const Card& card = cards_[index(peer)];
+    const EndpointAddress& card = peer_addresses_[index(peer)];
     const Device& device = *met_->device;
     const int theirs = device.find(card.uuid);
     if (theirs < 0) {
@@ -320,8 +320,8 @@ class Meeting {
 
   void map_peer(int peer) {
     require_reach(peer);
-    const Card& card = cards_[index(peer)];
-    Met::Peer& met = met_->peers[index(peer)];
+    const EndpointAddress& card = peer_addresses_[index(peer)];
+    BootstrapResult::Peer& met = met_->peers[index(peer)];
     posix::SharedMemory words(std::move(met.passed), index(request_.size) * kBlockBytes);
     words.forget_descriptor();
     met.words = std::make_unique<RegisteredWords>(*met_->device, std::move(words));
@@ -347,13 +347,13 @@ class Meeting {
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
   const TransportRequest& request_;
-  const MeetingSettings& settings_;
+  const BootstrapSettings& settings_;
   posix::UnixListener listener_;
-  posix::Callers callers_;
+  posix::PendingConnections pending_connections_;
   std::vector<posix::Descriptor> calls_;  // by peer: who has not answered yet
-  Card own_;
-  std::vector<Card> cards_;
-  std::unique_ptr<Met> met_ = std::make_unique<Met>();
+  EndpointAddress own_;
+  std::vector<EndpointAddress> peer_addresses_;
+  std::unique_ptr<BootstrapResult> met_ = std::make_unique<BootstrapResult>();
 };
 
 }  // namespace
@@ -367,11 +367,12 @@ Block* RegisteredWords::block(int rank) const {
   return reinterpret_cast<Block*>(memory_.bytes().data() + offset(rank));
 }
 
-Met::~Met() {
+BootstrapResult::~BootstrapResult() {
   if (own_slots != nullptr && free_slots) device->free(own_slots);
 }
 
-std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings) {
+std::unique_ptr<BootstrapResult> meet(const TransportRequest& request,
+                                      const BootstrapSettings& settings) {
   return Meeting(request, settings).run();
 }
 

@@ -21,7 +21,7 @@
 
 namespace kolo::cuda {
 
-struct MeetingSettings {
+struct BootstrapSettings {
   int device = 0;
   std::size_t segment_bytes = 0;
   int slots = kMinimumCredit;
@@ -50,9 +50,9 @@ class RegisteredWords {
 };
 
 // What a rank has after the meeting. Members end in the opposite order.
-struct Met {
+struct BootstrapResult {
   // The slots may only go when no peer has them mapped: free_slots says so.
-  ~Met();
+  ~BootstrapResult();
 
   std::unique_ptr<Device> device;
   std::unique_ptr<RegisteredWords> own_words;
@@ -72,6 +72,7 @@ struct Met {
 // Collective over the request's ranks. RefusedByAll where one of them cannot;
 // kMismatch where they were told different sizes; kProtocol where a rank's card cannot be read;
 // kDeadline where one does not come. kUnavailable, on this rank, where its descriptors run out.
-std::unique_ptr<Met> meet(const TransportRequest& request, const MeetingSettings& settings);
+std::unique_ptr<BootstrapResult> meet(const TransportRequest& request,
+                                      const BootstrapSettings& settings);
 
 }  // namespace kolo::cuda

@@ -360,7 +360,7 @@ void Device::fail_to_open(int code, const std::string& whose) const {
                                 : kIpcAdvice);
 }
 
-Device::Opened Device::open_for(Openings::Use use, const IpcHandle& handle, std::size_t bytes,
+Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, std::size_t bytes,
                                 const std::string& whose) const {
   const Entered here(*this);
   const auto opened = driver_->openings().open(*driver_, context_, handle, use);

@@ -105,7 +105,7 @@ class Device {
     std::byte* mapped = nullptr;
     std::uint64_t ticket = 0;
   };
-  Opened open_for(Openings::Use use, const IpcHandle& handle, std::size_t bytes,
+  Opened open_for(IpcMappings::Use use, const IpcHandle& handle, std::size_t bytes,
                   const std::string& whose) const;
   // False where it is open no more.
   bool use(std::uint64_t ticket, std::uint64_t work) const;

@@ -78,10 +78,10 @@ class Driver {
   virtual int wait_event(Stream stream, Event event) = 0;
 
   // What is open through it. One object stands for the driver of a process.
-  Openings& openings() { return openings_; }
+  IpcMappings& openings() { return mappings_; }
 
  private:
-  Openings openings_;
+  IpcMappings mappings_;
 };
 
 }  // namespace kolo::cuda

@@ -7,7 +7,7 @@
 
 namespace kolo::cuda {
 
-std::optional<Exported> Exports::find(const void* data, std::size_t bytes) {
+std::optional<Exported> IpcExports::find(const void* data, std::size_t bytes) {
   const std::uint64_t buffer = device_.number_at(data);
   auto known = std::find_if(known_.begin(), known_.end(), [buffer](const Known& entry) {
     return entry.pointer.buffer == buffer;
@@ -38,7 +38,7 @@ std::optional<Exported> Exports::find(const void* data, std::size_t bytes) {
                   known->handle};
 }
 
-void Exports::look_for_gone() {
+void IpcExports::look_for_gone() {
   constexpr std::size_t kRemembered = 1024;
   if (known_.empty()) return;
   next_look_ = (next_look_ + 1) % known_.size();
@@ -50,7 +50,7 @@ void Exports::look_for_gone() {
   if (gone_.size() > kRemembered) gone_.pop_front();
 }
 
-std::uint64_t Exports::next_gone(std::uint64_t& seen) const {
+std::uint64_t IpcExports::next_gone(std::uint64_t& seen) const {
   if (seen == found_gone_) return 0;
   seen = std::max(seen, found_gone_ - gone_.size());
   return gone_[gone_.size() - static_cast<std::size_t>(found_gone_ - seen++)];

@@ -29,9 +29,9 @@ struct Exported {
   IpcHandle handle{};
 };
 
-class Exports {
+class IpcExports {
  public:
-  explicit Exports(const Device& device) : device_(device) {}
+  explicit IpcExports(const Device& device) : device_(device) {}
 
   // Nothing where it cannot be opened by others; then why_not() says why.
   std::optional<Exported> find(const void* data, std::size_t bytes);
@@ -42,7 +42,7 @@ class Exports {
   void look_for_gone();
 
   // The next allocation that is gone and that who counts with `seen` (from 0) has not been told of;
-  // 0 where there is none. Of very many, the oldest are forgotten: Imports finds out by itself.
+  // 0 where there is none. Of very many, the oldest are forgotten: IpcImports finds out by itself.
   std::uint64_t next_gone(std::uint64_t& seen) const;
 
   std::size_t size() const { return known_.size(); }

@@ -15,7 +15,7 @@ bool overlap(const Exported& one, const Exported& other) {
 
 }  // namespace
 
-std::byte* Imports::map(const Exported& place, std::size_t bytes, std::uint64_t work) {
+std::byte* IpcImports::map(const Exported& place, std::size_t bytes, std::uint64_t work) {
   if (place.offset > place.bytes || bytes > place.bytes - place.offset) {
     throw Error(ErrorCode::kProtocol, kNoPeer,
                 fmt::format("{} offers {} bytes at {} of an allocation of {} bytes", whose_, bytes,
@@ -34,7 +34,7 @@ std::byte* Imports::map(const Exported& place, std::size_t bytes, std::uint64_t 
 }
 
 // Null where it is not open; what lies in its place is gone then.
-std::byte* Imports::find_open(const Exported& place, std::uint64_t work) {
+std::byte* IpcImports::find_open(const Exported& place, std::uint64_t work) {
   for (auto open = open_.begin(); open != open_.end(); ++open) {
     if (open->place.buffer != place.buffer || open->is_gone) {
       // Two allocations cannot lie in one place: the older one has been freed.
@@ -58,7 +58,7 @@ std::byte* Imports::find_open(const Exported& place, std::uint64_t work) {
 }
 
 // What lay there before is still in use.
-bool Imports::is_taken(const Exported& place) const {
+bool IpcImports::is_taken(const Exported& place) const {
   bool is_taken = false;
   for (const Open& open : open_) {
     if (!open.is_gone || !overlap(open.place, place)) continue;
@@ -73,25 +73,25 @@ bool Imports::is_taken(const Exported& place) const {
   return is_taken;
 }
 
-void Imports::forget(std::uint64_t buffer) {
+void IpcImports::forget(std::uint64_t buffer) {
   for (Open& open : open_) open.is_gone |= open.place.buffer == buffer;
   close_where_done();
 }
 
-void Imports::finish(std::uint64_t work) {
+void IpcImports::finish(std::uint64_t work) {
   done_ = std::max(done_.load(), work);
   close_where_done();
 }
 
 // What was given is read before it is asked for: work that is given meanwhile makes the answer no.
-std::uint64_t Imports::done() const {
+std::uint64_t IpcImports::done() const {
   const std::uint64_t done = done_.load();
   const std::uint64_t given = this->given();
   const bool is_given_done = given > done && is_given_done_ && is_given_done_();
   return is_given_done ? given : done;
 }
 
-void Imports::close_where_done() {
+void IpcImports::close_where_done() {
   const bool is_any_gone =
       std::ranges::any_of(open_, [](const Open& open) { return open.is_gone; });
   if (!is_any_gone) return;
@@ -104,7 +104,7 @@ void Imports::close_where_done() {
 }
 
 // For one more: those go whose last work is the oldest, if it is done.
-void Imports::make_room() {
+void IpcImports::make_room() {
   while (open_.size() >= most_) {
     const auto oldest = std::min_element(
         open_.begin(), open_.end(),
@@ -115,7 +115,7 @@ void Imports::make_room() {
   }
 }
 
-void Imports::close_all() noexcept {
+void IpcImports::close_all() noexcept {
   for (const Open& open : open_) device_.close(open.opened.ticket);
   open_.clear();
 }

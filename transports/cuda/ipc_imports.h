@@ -21,23 +21,23 @@
 
 namespace kolo::cuda {
 
-class Imports final : private Openings::Worker {
+class IpcImports final : private IpcMappings::Worker {
  public:
   static constexpr std::uint64_t kAlways = ~std::uint64_t{0};  // work that has no end
 
   // `whose`: "rank 3", for messages. `is_same_process`: the peer's pointers are ours. At most
   // `most` stay open, unless more are in use at once. `is_given_done`: whether all work is done
   // that was given before; asked from any thread, after give().
-  Imports(const Device& device, std::string whose, bool is_same_process, std::size_t most = 64,
-          std::function<bool()> is_given_done = nullptr)
+  IpcImports(const Device& device, std::string whose, bool is_same_process, std::size_t most = 64,
+             std::function<bool()> is_given_done = nullptr)
       : device_(device),
         whose_(std::move(whose)),
         is_same_process_(is_same_process),
         most_(most),
         is_given_done_(std::move(is_given_done)) {}
-  ~Imports() { close_all(); }
-  Imports(const Imports&) = delete;
-  Imports& operator=(const Imports&) = delete;
+  ~IpcImports() { close_all(); }
+  IpcImports(const IpcImports&) = delete;
+  IpcImports& operator=(const IpcImports&) = delete;
 
   // The peer's place in this address space, for the work number `work`. Null where other work must
   // be done first, which has been given: ask again. Error kSystem where the driver will not open

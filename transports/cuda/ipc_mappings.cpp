@@ -6,20 +6,21 @@
 
 namespace kolo::cuda {
 
-Openings::Opened Openings::open(Driver& driver, Context context, const IpcHandle& handle, Use use) {
+IpcMappings::Opened IpcMappings::open(Driver& driver, Context context, const IpcHandle& handle,
+                                      Use use) {
   const std::lock_guard lock(mutex_);
-  auto opening = std::ranges::find_if(openings_, [&](const Opening& known) {
+  auto opening = std::ranges::find_if(mappings_, [&](const Opening& known) {
     return known.context == context && known.handle.bytes == handle.bytes &&
            (known.buffer == use.buffer || known.buffer == 0 || use.buffer == 0);
   });
-  if (opening == openings_.end()) {
+  if (opening == mappings_.end()) {
     Address mapped = 0;
     int code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
     if (code == kAlreadyMapped && close_unneeded(driver, context))
       code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
     if (code != kSuccess) return {code, 0, 0, code == kAlreadyMapped && is_any_to_end(context)};
-    openings_.push_back({context, handle, use.buffer, mapped, {}});
-    opening = std::prev(openings_.end());
+    mappings_.push_back({context, handle, use.buffer, mapped, {}});
+    opening = std::prev(mappings_.end());
   }
   if (opening->buffer == 0) opening->buffer = use.buffer;
   opening->uses.emplace(++last_ticket_, use);
@@ -27,7 +28,7 @@ Openings::Opened Openings::open(Driver& driver, Context context, const IpcHandle
   return {kSuccess, opening->mapped, last_ticket_, false};
 }
 
-bool Openings::use(std::uint64_t ticket, std::uint64_t work) {
+bool IpcMappings::use(std::uint64_t ticket, std::uint64_t work) {
   const std::lock_guard lock(mutex_);
   const auto found = by_ticket_.find(ticket);
   if (found == by_ticket_.end()) return false;
@@ -36,7 +37,7 @@ bool Openings::use(std::uint64_t ticket, std::uint64_t work) {
   return true;
 }
 
-void Openings::close(Driver& driver, std::uint64_t ticket) {
+void IpcMappings::close(Driver& driver, std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   const auto found = by_ticket_.find(ticket);
   if (found == by_ticket_.end()) return;
@@ -45,14 +46,14 @@ void Openings::close(Driver& driver, std::uint64_t ticket) {
   opening->uses.erase(ticket);
   if (!opening->uses.empty()) return;
   driver.ipc_close(opening->mapped);
-  openings_.remove_if([opening](const Opening& known) { return &known == opening; });
+  mappings_.remove_if([opening](const Opening& known) { return &known == opening; });
 }
 
-void Openings::close(Driver& driver, Context context, Address mapped) {
+void IpcMappings::close(Driver& driver, Context context, Address mapped) {
   std::uint64_t ticket = 0;
   {
     const std::lock_guard lock(mutex_);
-    for (const Opening& known : openings_) {
+    for (const Opening& known : mappings_) {
       if (known.context != context || known.mapped != mapped) continue;
       for (const auto& [number, use] : known.uses) ticket = use.worker == nullptr ? number : ticket;
     }
@@ -60,8 +61,8 @@ void Openings::close(Driver& driver, Context context, Address mapped) {
   close(driver, ticket);
 }
 
-bool Openings::close_unneeded(Driver& driver, Context context) {
-  const auto closed = std::erase_if(openings_, [&](const Opening& known) {
+bool IpcMappings::close_unneeded(Driver& driver, Context context) {
+  const auto closed = std::erase_if(mappings_, [&](const Opening& known) {
     const bool is_needed = std::ranges::any_of(known.uses, [](const auto& each) {
       const Use& use = each.second;
       return use.worker == nullptr || use.work > use.worker->done();
@@ -74,8 +75,8 @@ bool Openings::close_unneeded(Driver& driver, Context context) {
   return closed != 0;
 }
 
-bool Openings::is_any_to_end(Context context) const {
-  return std::ranges::any_of(openings_, [context](const Opening& known) {
+bool IpcMappings::is_any_to_end(Context context) const {
+  return std::ranges::any_of(mappings_, [context](const Opening& known) {
     return known.context == context && std::ranges::all_of(known.uses, [](const auto& each) {
              const Use& use = each.second;
              return use.worker != nullptr && use.work <= use.worker->given();

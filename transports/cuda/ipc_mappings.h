@@ -21,7 +21,7 @@ namespace kolo::cuda {
 
 class Driver;
 
-class Openings {
+class IpcMappings {
  public:
   // Who uses mappings for work with numbers that grow. Asked from any thread, until it has closed
   // the last of them.
@@ -70,7 +70,7 @@ class Openings {
   bool is_any_to_end(Context context) const;
 
   std::mutex mutex_;
-  std::list<Opening> openings_;
+  std::list<Opening> mappings_;
   std::map<std::uint64_t, Opening*> by_ticket_;
   std::uint64_t last_ticket_ = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace kolo::cuda {
 
-std::string describe_reach(Driver& driver, const Device& device) {
+std::string describe_peer_access(Driver& driver, const Device& device) {
   std::string line = device.uuid();
   for (int other = 0; other < count_devices(driver); ++other) {
     if (other != device.number() && device.can_reach(other)) line += " " + uuid_of(driver, other);
@@ -16,7 +16,7 @@ std::string describe_reach(Driver& driver, const Device& device) {
   return line;
 }
 
-std::string why_not_all_reach(std::span<const std::string> lines) {
+std::string why_no_peer_access(std::span<const std::string> lines) {
   const auto reaches = [](std::string_view line, std::string_view uuid) {
     return (" " + std::string(line) + " ").find(" " + std::string(uuid) + " ") != std::string::npos;
   };

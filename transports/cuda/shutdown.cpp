@@ -4,9 +4,9 @@
 
 namespace kolo::cuda {
 
-void keep(std::unique_ptr<Kept> stuck) noexcept {
-  static std::atomic<Kept*> kept{nullptr};
-  Kept* const first = stuck.release();
+void keep(std::unique_ptr<KeptUntilExit> stuck) noexcept {
+  static std::atomic<KeptUntilExit*> kept{nullptr};
+  KeptUntilExit* const first = stuck.release();
   first->next = kept.load();
   while (!kept.compare_exchange_weak(first->next, first)) {
   }

@@ -11,17 +11,17 @@ namespace kolo::cuda {
 
 // What streams use. Where they may still be at it when its transport goes, it stays as it is until
 // the process ends, in a list, so that it is known where it is.
-struct Kept {
-  Kept() = default;
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-  virtual ~Kept() = default;
+struct KeptUntilExit {
+  KeptUntilExit() = default;
+  KeptUntilExit(const KeptUntilExit&) = delete;
+  KeptUntilExit& operator=(const KeptUntilExit&) = delete;
+  virtual ~KeptUntilExit() = default;
 
-  Kept* next = nullptr;
+  KeptUntilExit* next = nullptr;
 };
 
 // From any thread.
-void keep(std::unique_ptr<Kept> stuck) noexcept;
+void keep(std::unique_ptr<KeptUntilExit> stuck) noexcept;
 
 // Asks again and again; false where it is not done in time.
 template <typename IsDone>

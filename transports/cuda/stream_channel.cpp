@@ -19,7 +19,7 @@ constexpr std::size_t kMostImports = 64;
 
 }  // namespace
 
-DeviceChannel::DeviceChannel(const Device& device, Exports& exports, const Link& link)
+DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, const Link& link)
     : device_(device),
       exports_(exports),
       link_(link),
@@ -401,7 +401,7 @@ void DeviceChannel::drain(void* stream) {
 std::byte* DeviceChannel::map(const Exported& place, std::size_t bytes) {
   require_open();
   fail_if_lost("map memory of", is_unmapped_);
-  return imports_.map(place, bytes, Imports::kAlways);
+  return imports_.map(place, bytes, IpcImports::kAlways);
 }
 
 // --- the end ---

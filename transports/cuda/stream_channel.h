@@ -40,7 +40,7 @@ namespace kolo::cuda {
 
 class DeviceChannel final : public StreamChannel {
  public:
-  DeviceChannel(const Device& device, Exports& exports, const Link& link);
+  DeviceChannel(const Device& device, IpcExports& exports, const Link& link);
   ~DeviceChannel() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -121,13 +121,13 @@ class DeviceChannel final : public StreamChannel {
   std::byte* slot(std::byte* slots, std::uint64_t piece) const;
 
   const Device& device_;
-  Exports& exports_;
+  IpcExports& exports_;
   const Link link_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;
 
   Batches batches_;
-  Imports imports_;
+  IpcImports imports_;
   CapturedChannel captured_;
   std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
 

@@ -25,13 +25,14 @@ namespace {
 
 using cuda::DeviceChannel;
 using cuda::Exported;
-using cuda::Exports;
+using cuda::IpcExports;
 
 constexpr unsigned kProgressPerLook = 64;
 
 class CudaChannel final : public decorators::ForwardingChannel {
  public:
-  CudaChannel(Channel& host, const cuda::Device& device, Exports& exports, const cuda::Link& link)
+  CudaChannel(Channel& host, const cuda::Device& device, IpcExports& exports,
+              const cuda::Link& link)
       : ForwardingChannel(host),
         stream_(device, exports, link),
         capabilities_(host.capabilities()) {
@@ -68,17 +69,18 @@ class CudaChannel final : public decorators::ForwardingChannel {
 };
 
 // What streams use, which may outlive the transport.
-struct InUse final : cuda::Kept {
-  explicit InUse(std::unique_ptr<cuda::Met> all) : met(std::move(all)), exports(*met->device) {}
+struct InUse final : cuda::KeptUntilExit {
+  explicit InUse(std::unique_ptr<cuda::BootstrapResult> all)
+      : met(std::move(all)), exports(*met->device) {}
 
-  std::unique_ptr<cuda::Met> met;
-  Exports exports;
+  std::unique_ptr<cuda::BootstrapResult> met;
+  IpcExports exports;
   std::vector<std::unique_ptr<CudaChannel>> channels;
 };
 
 class CudaTransport final : public Transport {
  public:
-  CudaTransport(std::unique_ptr<Transport> host, std::unique_ptr<cuda::Met> met,
+  CudaTransport(std::unique_ptr<Transport> host, std::unique_ptr<cuda::BootstrapResult> met,
                 std::chrono::milliseconds patience)
       : patience_(patience),
         host_(std::move(host)),
@@ -224,8 +226,8 @@ class CudaTransport final : public Transport {
   const std::chrono::milliseconds patience_;
   std::unique_ptr<Transport> host_;
   std::unique_ptr<InUse> in_use_;
-  cuda::Met& met_;
-  Exports& exports_;
+  cuda::BootstrapResult& met_;
+  IpcExports& exports_;
   std::vector<std::unique_ptr<CudaChannel>>& channels_;
   unsigned calls_ = 0;
   bool is_quiesced_ = false;
@@ -263,7 +265,7 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   beneath.store = prefixed(request.store, "host/");
   auto host = settings.make_host(beneath);
 
-  cuda::MeetingSettings meeting;
+  cuda::BootstrapSettings meeting;
   meeting.driver = settings.driver ? settings.driver : cuda::installed_driver();
   meeting.segment_bytes = settings.segment_bytes;
   meeting.slots = settings.slots;
@@ -274,7 +276,7 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
 }
 
 std::string why_not_serving(const TransportRequest& request) {
-  return cuda::why_not_all_reach(request.devices);
+  return cuda::why_no_peer_access(request.devices);
 }
 
 // Not for auto, where no rank has a device: a job without device memory shall not wake a driver.

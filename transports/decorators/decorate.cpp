@@ -24,7 +24,7 @@ ShapeSurroundings find_surroundings(const TransportRequest& request) {
   const auto store = prefixed(request.store, "shape/");
   ShapeSurroundings surroundings;
   surroundings.hosts =
-      find_placement(*store, request.rank, request.size, request.deadline, request.host_id).hosts;
+      find_topology(*store, request.rank, request.size, request.deadline, request.host_id).hosts;
   if (request.segment_bytes == 0) surroundings.longest_segment_bytes = kLongestSegment;
   const std::string own = posix::clock_identity();
   for (const std::string& host : exchange(*store, request.rank, request.size, "clock", own,

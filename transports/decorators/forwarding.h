@@ -51,10 +51,11 @@ class ForwardingChannel : public Channel {
 // The same where the channel below wants to know what is to come: as it does, so does this one. For
 // those that say may_expect(): false where it is not told now, and it throws what receive() would.
 template <typename DecoratedChannel>
-class ExpectingToo final : public DecoratedChannel, public Expecting {
+class ForwardedPrepostedReceives final : public DecoratedChannel, public PrepostedReceives {
  public:
   template <typename... Arguments>
-  explicit ExpectingToo(Channel& inner, Expecting& expecting, Arguments&... arguments)
+  explicit ForwardedPrepostedReceives(Channel& inner, PrepostedReceives& expecting,
+                                      Arguments&... arguments)
       : DecoratedChannel(inner, arguments...), expecting_(expecting) {}
 
   std::size_t expected_segments() const override { return expecting_.expected_segments(); }
@@ -63,7 +64,7 @@ class ExpectingToo final : public DecoratedChannel, public Expecting {
   }
 
  private:
-  Expecting& expecting_;
+  PrepostedReceives& expecting_;
 };
 
 // The transport below, whose channels are `DecoratedChannel`s; made by add().
@@ -105,8 +106,9 @@ class ForwardingTransport : public Transport {
       Channel& below = inner_->channel(peer);
       auto& channel = channels_[static_cast<std::size_t>(peer)];
       if constexpr (requires(DecoratedChannel & one) { one.may_expect(); }) {
-        if (auto* const wants = dynamic_cast<Expecting*>(&below))
-          channel = std::make_unique<ExpectingToo<DecoratedChannel>>(below, *wants, arguments...);
+        if (auto* const wants = dynamic_cast<PrepostedReceives*>(&below))
+          channel = std::make_unique<ForwardedPrepostedReceives<DecoratedChannel>>(below, *wants,
+                                                                                   arguments...);
       }
       if (!channel) channel = std::make_unique<DecoratedChannel>(below, arguments...);
     }

@@ -17,11 +17,11 @@ namespace kolo {
 
 namespace {
 
-using decorators::Passage;
 using decorators::ShapedChannel;
 using decorators::TokenBucket;
+using decorators::TransitTimes;
 
-class ShapedTransport final : public Transport, private decorators::Agenda {
+class ShapedTransport final : public Transport, private decorators::ShapingEvents {
  public:
   ShapedTransport(std::unique_ptr<Transport> inner, const Shape& shape,
                   ShapeSurroundings surroundings)
@@ -90,7 +90,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
 
  private:
   struct Coming {
-    Passage at;
+    TransitTimes at;
     std::uint64_t number;  // in the order in which they were seen
     ShapedChannel* channel;
 
@@ -121,7 +121,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
     // All ranks have to agree on segments, which they do where all channels are shaped alike.
     const bool is_even = shape.overrides.empty() && !shape.is_between_hosts_only;
     if (is_even) setup.longest_segment_bytes = surroundings.longest_segment_bytes;
-    Agenda& agenda = *this;
+    ShapingEvents& agenda = *this;
     return std::make_unique<ShapedChannel>(below, setup, pool_, agenda);
   }
 
@@ -137,7 +137,7 @@ class ShapedTransport final : public Transport, private decorators::Agenda {
     wakes_.push(time);
   }
 
-  void comes(ShapedChannel& channel, Passage at) override {
+  void comes(ShapedChannel& channel, TransitTimes at) override {
     coming_.push({at, coming_number_++, &channel});
   }
 

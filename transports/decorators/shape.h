@@ -71,7 +71,7 @@ struct Shape {
   std::vector<Override> overrides;
   std::uint64_t seed = 1;  // of the jitter
 
-  // `hosts`: by rank, as in Placement; empty: all on one.
+  // `hosts`: by rank, as in Topology; empty: all on one.
   ShapedPath path(int from, int to, const std::vector<int>& hosts) const;
 };
 

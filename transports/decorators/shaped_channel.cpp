@@ -89,12 +89,12 @@ void SegmentPool::give_back(AlignedMemory memory, std::size_t bytes) {
 // --- the channel ---
 
 ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, SegmentPool& pool,
-                             Agenda& agenda)
+                             ShapingEvents& agenda)
     : inner_(inner),
-      expecting_(dynamic_cast<Expecting*>(&inner)),
+      expecting_(dynamic_cast<PrepostedReceives*>(&inner)),
       setup_(setup),
       pool_(pool),
-      agenda_(agenda),
+      events_(agenda),
       own_out_(setup.out.bytes_per_second, setup.out.burst_bytes),
       out_wire_(setup.out_wire != nullptr ? *setup.out_wire : own_out_),
       in_wire_(setup.in_wire != nullptr ? *setup.in_wire : own_in_),
@@ -148,7 +148,7 @@ void ShapedChannel::try_to(void (ShapedChannel::*move)(), std::exception_ptr& lo
     (this->*move)();
   } catch (...) {
     lost = std::current_exception();
-    agenda_.wake_at(Clock::time_point{});  // whoever waits for this channel has to ask it
+    events_.wake_at(Clock::time_point{});  // whoever waits for this channel has to ask it
   }
 }
 
@@ -163,7 +163,7 @@ bool ShapedChannel::has_credit(std::size_t bytes) {
   constexpr std::size_t kLeast = kMinimumCredit;
   if (queue_.size() >= kLeast && queued_bytes_ + charge(bytes) > window_bytes_) return false;
   if (leaving_.empty()) return true;
-  const auto now = agenda_.now();
+  const auto now = events_.now();
   while (!leaving_.empty() && leaving_.front().last <= now) {
     leaving_bytes_ -= leaving_.front().bytes;
     leaving_.pop_front();
@@ -171,7 +171,7 @@ bool ShapedChannel::has_credit(std::size_t bytes) {
   if (leaving_.size() < kLeast || leaving_bytes_ + charge(bytes) <= ahead_bytes_) return true;
   if (refused_until_ != leaving_.front().last) {
     refused_until_ = leaving_.front().last;
-    agenda_.wake_at(refused_until_);
+    events_.wake_at(refused_until_);
   }
   return false;
 }
@@ -228,8 +228,8 @@ bool ShapedChannel::is_drained() {
 
 // When the segment will come across.
 ShapedChannel::Header ShapedChannel::depart(std::size_t bytes) {
-  const auto now = agenda_.now();
-  const Passage leaves = out_wire_.pass({now, now}, bytes);
+  const auto now = events_.now();
+  const TransitTimes leaves = out_wire_.pass({now, now}, bytes);
   if (leaves.last > now) {
     leaving_.push_back({leaves.last, charge(bytes)});
     leaving_bytes_ += charge(bytes);
@@ -291,7 +291,7 @@ bool ShapedChannel::is_header(const Header& header) const {
   return header.bytes <= capabilities_.segment_bytes && header.first_ns >= 0 &&
          header.last_ns >= header.first_ns && header.last_ns - header.first_ns < kDay &&
          header.flight_ns >= 0 && header.flight_ns < kDay &&
-         (!setup_.has_same_clock || header.last_ns - kDay < count_of(agenda_.now()));
+         (!setup_.has_same_clock || header.last_ns - kDay < count_of(events_.now()));
 }
 
 void ShapedChannel::pull() {
@@ -309,14 +309,14 @@ void ShapedChannel::pull() {
     }
     if (!pull_bytes()) return;
     const auto bytes = static_cast<std::size_t>(header_.bytes);
-    Passage comes{time_of(header_.first_ns), time_of(header_.last_ns)};
+    TransitTimes comes{time_of(header_.first_ns), time_of(header_.last_ns)};
     if (!setup_.has_same_clock) {
-      const auto last = agenda_.now() + nanoseconds(header_.flight_ns);
+      const auto last = events_.now() + nanoseconds(header_.flight_ns);
       comes = {last - (comes.last - comes.first), last};
     }
     held_.push_back({bytes, std::move(arriving_), comes, {}});
     held_bytes_ += charge(bytes);
-    agenda_.comes(*this, comes);
+    events_.comes(*this, comes);
   }
 }
 
@@ -361,8 +361,8 @@ ShapedChannel::Held* ShapedChannel::front() {
   fail_if_quiesced();
   progress();
   if (!inner_.is_connected()) try_to(&ShapedChannel::pull, in_lost_);
-  if (admitted_ == 0 && !held_.empty()) agenda_.admit_due();
-  const auto is_due = [this] { return admitted_ > 0 && held_.front().due <= agenda_.now(); };
+  if (admitted_ == 0 && !held_.empty()) events_.admit_due();
+  const auto is_due = [this] { return admitted_ > 0 && held_.front().due <= events_.now(); };
   if (is_due()) return &held_.front();
   if (held_.empty() && in_lost_) std::rethrow_exception(in_lost_);
   return nullptr;

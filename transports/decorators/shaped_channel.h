@@ -39,9 +39,9 @@ class SegmentPool {
 };
 
 // What a channel tells its transport: when to look again, and what has come.
-class Agenda {
+class ShapingEvents {
  public:
-  virtual ~Agenda() = default;
+  virtual ~ShapingEvents() = default;
 
   virtual Clock::time_point now() = 0;
 
@@ -49,7 +49,7 @@ class Agenda {
   virtual void wake_at(Clock::time_point time) = 0;
 
   // The channel's next segment comes to this rank's incoming wire.
-  virtual void comes(ShapedChannel& channel, Passage at) = 0;
+  virtual void comes(ShapedChannel& channel, TransitTimes at) = 0;
 
   // Calls admit() for all that has come by now.
   virtual void admit_due() = 0;
@@ -68,7 +68,8 @@ struct ShapedChannelSetup {
 
 class ShapedChannel final : public Channel {
  public:
-  ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, SegmentPool& pool, Agenda& agenda);
+  ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, SegmentPool& pool,
+                ShapingEvents& agenda);
 
   int peer() const override { return inner_.peer(); }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -109,7 +110,7 @@ class ShapedChannel final : public Channel {
   struct Held {
     std::size_t bytes = 0;
     AlignedMemory memory;
-    Passage comes;
+    TransitTimes comes;
     Clock::time_point due{};
   };
   struct Departure {
@@ -135,10 +136,10 @@ class ShapedChannel final : public Channel {
   Held* front();
 
   Channel& inner_;
-  Expecting* const expecting_;  // the same, where it wants to know what is to come
+  PrepostedReceives* const expecting_;  // the same, where it wants to know what is to come
   const ShapedChannelSetup setup_;
   SegmentPool& pool_;
-  Agenda& agenda_;
+  ShapingEvents& events_;
   TokenBucket own_out_;
   TokenBucket own_in_;
   TokenBucket& out_wire_;

@@ -19,7 +19,7 @@ TokenBucket::TokenBucket(std::uint64_t bytes_per_second, std::uint64_t burst_byt
       saved_(rate_ == 0 ? std::chrono::nanoseconds(0)
                         : nanoseconds(burst_bytes * kNanosecondsPerSecond / rate_)) {}
 
-Passage TokenBucket::pass(Passage coming, std::size_t bytes) {
+TransitTimes TokenBucket::pass(TransitTimes coming, std::size_t bytes) {
   if (rate_ == 0) return coming;
   if (paid_ < coming.first - saved_) {
     paid_ = coming.first - saved_;

@@ -19,11 +19,11 @@
 namespace kolo::decorators {
 
 // Of a segment: when its first byte moves, and when its last one has.
-struct Passage {
+struct TransitTimes {
   Clock::time_point first;
   Clock::time_point last;
 
-  friend bool operator==(const Passage&, const Passage&) = default;
+  friend bool operator==(const TransitTimes&, const TransitTimes&) = default;
 };
 
 class TokenBucket {
@@ -33,7 +33,7 @@ class TokenBucket {
   explicit TokenBucket(std::uint64_t bytes_per_second = 0, std::uint64_t burst_bytes = 0);
 
   // When the next segment leaves that comes at `coming`. In the order of the calls.
-  Passage pass(Passage coming, std::size_t bytes);
+  TransitTimes pass(TransitTimes coming, std::size_t bytes);
 
  private:
   std::uint64_t rate_;

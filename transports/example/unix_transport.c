@@ -22,10 +22,10 @@
 #include "transports/plugin.h"
 
 // What a rank tells the others through the store: where it listens, and what to say there.
-typedef struct Card {
+typedef struct EndpointAddress {
   char name[sizeof(((struct sockaddr_un*)0)->sun_path)];
   uint64_t secret;
-} Card;
+} EndpointAddress;
 
 typedef struct Hello {
   uint64_t secret;  // of the one who is called
@@ -176,7 +176,7 @@ static int make_socket(void) {
 }
 
 // Listens under a name that the kernel chooses.
-static kolo_status listen_here(int listener, Card* card, kolo_error* error) {
+static kolo_status listen_here(int listener, EndpointAddress* card, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   socklen_t length = sizeof address.sun_family;
   if (listener < 0 || bind(listener, (struct sockaddr*)&address, length) != 0 ||
@@ -190,7 +190,7 @@ static kolo_status listen_here(int listener, Card* card, kolo_error* error) {
   return KOLO_DONE;
 }
 
-static kolo_status call(kolo_transport* transport, int peer, const Card* card, kolo_error* error) {
+static kolo_status call(kolo_transport* transport, int peer, const EndpointAddress* card, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path, card->name, sizeof card->name);
   // The kernel's names are a zero and five digits. The listener's queue is as long as may be.
@@ -236,8 +236,8 @@ static kolo_status take_calls(kolo_transport* transport, const kolo_plugin_reque
 
 static kolo_status meet(kolo_transport* transport, const kolo_plugin_request* request, int listener,
                         kolo_error* error) {
-  Card own = {{0}, 0};
-  Card cards[transport->ranks];
+  EndpointAddress own = {{0}, 0};
+  EndpointAddress cards[transport->ranks];
   if (listen_here(listener, &own, error) == KOLO_FAILED) return KOLO_FAILED;
   if (request->store->gather(request->store, "card", &own, sizeof own, request->deadline_ns,
                              "say where they listen", cards, error) == KOLO_FAILED)

@@ -56,11 +56,11 @@ class KeptServers {
   }
 
  private:
-  struct Kept {
+  struct KeptUntilExit {
     int size;
     std::shared_ptr<TcpStoreServer> server;
   };
-  using Servers = std::map<std::string, Kept>;
+  using Servers = std::map<std::string, KeptUntilExit>;
 
   // What a forked process has of the servers, without their threads: it stays as it is.
   static inline Servers* inherited_ = nullptr;

@@ -87,7 +87,7 @@ std::string others(int count) {
 
 // Whether a rank can end so because it saw another one fail: it exits, leaves an exception
 // uncaught, writes to a pipe that nobody reads.
-bool may_follow_another(const launch::Ending& ending) {
+bool may_follow_another(const launch::ExitStatus& ending) {
   return !ending.by_signal || ending.value == SIGABRT || ending.value == SIGPIPE;
 }
 
@@ -96,7 +96,7 @@ class Job {
   explicit Job(const LaunchRequest& request)
       : request_(request),
         cores_(launch::bind_ranks(launch::cores_by_node(), request.ranks, request.binding)),
-        guardian_(request.ranks),
+        reaper_(request.ranks),
         store_("127.0.0.1", 0) {}
 
   LaunchResult run() {
@@ -117,7 +117,7 @@ class Job {
   std::optional<LaunchResult> start() {
     for (int rank = 0; rank < request_.ranks; ++rank) {
       try {
-        ranks_.emplace_back(program(rank), guardian_);
+        ranks_.emplace_back(program(rank), reaper_);
       } catch (const CannotStart& failure) {
         return LaunchResult{failure.error == ENOENT ? 127 : 126,
                             fmt::format("cannot start '{}': {}", request_.command.front(),
@@ -191,7 +191,7 @@ class Job {
   // Until we signal anybody ourselves, nobody but its own fate killed it; and a signal that was
   // passed on to all is why those failed that saw a peer end by it.
   void prefer_killed(std::size_t rank) {
-    const launch::Ending& ending = ranks_[rank].ending();
+    const launch::ExitStatus& ending = ranks_[rank].ending();
     const bool by_passed_on = !failed_by_itself_ && ending.by_signal && ending.value == passed_on_;
     if (!end_at_ && !by_passed_on) return;
     if (may_follow_another(ending)) return;
@@ -251,7 +251,7 @@ class Job {
 
   LaunchResult result() const {
     if (!failed_) return result_of_success();
-    const launch::Ending& ending = ranks_[*failed_].ending();
+    const launch::ExitStatus& ending = ranks_[*failed_].ending();
     std::string message = fmt::format("rank {} {}", *failed_, ending.text());
     if (passed_on_ != 0) {
       message +=
@@ -266,7 +266,7 @@ class Job {
   const std::vector<std::vector<int>> cores_;  // of each rank; empty: they are bound to none
   launch::Signals signals_;  // before the threads and processes that inherit the mask
   Subreaper subreaper_;
-  launch::Guardian guardian_;
+  launch::Reaper reaper_;
   TcpStoreServer store_;
   FreePort free_port_;
   std::vector<RankProcess> ranks_;

@@ -91,7 +91,7 @@ struct ChildPlan {
 };
 
 // Between fork and exec: no allocation, no lock.
-[[noreturn]] void become_rank(const ChildPlan& plan, const Guardian& guardian) {
+[[noreturn]] void become_rank(const ChildPlan& plan, const Reaper& guardian) {
   setpgid(0, 0);
   guardian.report(getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -140,12 +140,12 @@ int start_error(int pipe, pid_t child) {
 
 }  // namespace
 
-std::string Ending::text() const {
+std::string ExitStatus::text() const {
   if (!by_signal) return "exited with code " + std::to_string(value);
   return "was killed by signal " + std::to_string(value) + " (" + strsignal(value) + ")";
 }
 
-RankProcess::RankProcess(const RankProgram& program, const Guardian& guardian) {
+RankProcess::RankProcess(const RankProgram& program, const Reaper& guardian) {
   std::vector<std::string> command = program.command;
   std::vector<std::string> environment = environment_with(program.variables);
   const std::vector<char*> arguments = pointers(command);

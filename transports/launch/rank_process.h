@@ -13,7 +13,7 @@
 namespace kolo::launch {
 
 // How a process ended.
-struct Ending {
+struct ExitStatus {
   bool by_signal = false;
   int value = 0;  // the exit code, or the signal
 
@@ -39,7 +39,7 @@ class RankProcess {
  public:
   // Starts it. Throws CannotStart, or Error kSystem where processes or descriptors run out,
   // or somebody stops the process before it has become the program.
-  RankProcess(const RankProgram& program, const Guardian& guardian);
+  RankProcess(const RankProgram& program, const Reaper& guardian);
   ~RankProcess();  // ends the whole group, and reaps
   RankProcess(RankProcess&& other) noexcept;
   RankProcess(const RankProcess&) = delete;
@@ -47,7 +47,7 @@ class RankProcess {
 
   pid_t pid() const { return pid_; }
   bool is_running() const { return is_running_; }
-  const Ending& ending() const { return ending_; }
+  const ExitStatus& ending() const { return ending_; }
 
   // Looks whether it has ended; true if that is news. It stays a zombie until the destructor, so
   // that no other process can get its number.
@@ -65,7 +65,7 @@ class RankProcess {
   posix::Descriptor output_;
   posix::Descriptor errors_;
   bool is_running_ = true;
-  Ending ending_;
+  ExitStatus ending_;
 };
 
 }  // namespace kolo::launch

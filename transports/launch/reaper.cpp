@@ -44,7 +44,7 @@ constexpr int kPatienceMs = 3000;  // for an answer to it; a busy machine needs 
 
 }  // namespace
 
-Guardian::Guardian(int ranks) {
+Reaper::Reaper(int ranks) {
   std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
   int ends[2];
   // Not a pipe: who writes to a guardian that was killed must not die of SIGPIPE.
@@ -58,7 +58,7 @@ Guardian::Guardian(int ranks) {
   if (pid_ < 0) posix::throw_no_process("launcher: fork");
 }
 
-Guardian::~Guardian() {
+Reaper::~Reaper() {
   report(kGoodbye);
   // Its end of the line closes as it ends.
   pollfd end{line_.get(), POLLIN, 0};
@@ -77,7 +77,7 @@ Guardian::~Guardian() {
   }
 }
 
-void Guardian::report(pid_t group) const {
+void Reaper::report(pid_t group) const {
   while (send(line_.get(), &group, sizeof group, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
 }

@@ -12,12 +12,12 @@
 
 namespace kolo::launch {
 
-class Guardian {
+class Reaper {
  public:
-  explicit Guardian(int ranks);
-  ~Guardian();  // says goodbye; one that does not answer, as it was stopped, is killed, and named
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
+  explicit Reaper(int ranks);
+  ~Reaper();  // says goodbye; one that does not answer, as it was stopped, is killed, and named
+  Reaper(const Reaper&) = delete;
+  Reaper& operator=(const Reaper&) = delete;
 
   // For the rank's own process, between fork and exec: only async-signal-safe calls.
   void report(pid_t group) const;

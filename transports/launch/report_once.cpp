@@ -34,7 +34,7 @@ std::shared_ptr<Store> launchers_store() noexcept {
 
 }  // namespace
 
-bool is_first_to_speak(Store& store) {
+bool is_first_to_report(Store& store) {
   try {
     return store.add(kIsSaid, 1) == 1;
   } catch (const Error&) {
@@ -42,7 +42,7 @@ bool is_first_to_speak(Store& store) {
   }
 }
 
-void say_for_all(Store& store, const std::string& line, int code) {
+void report_for_all(Store& store, const std::string& line, int code) {
   std::cerr << line << std::endl;
   try {
     store.add(kWasSaid, code);
@@ -51,7 +51,7 @@ void say_for_all(Store& store, const std::string& line, int code) {
   }
 }
 
-int wait_until_said(Store& store) noexcept {
+int wait_until_reported(Store& store) noexcept {
   try {
     const auto deadline = Clock::now() + kSayingTakes;
     while (Clock::now() < deadline) {
@@ -64,11 +64,11 @@ int wait_until_said(Store& store) noexcept {
   return 1;
 }
 
-int refuse_with_one_voice(const std::string& line, int code) noexcept {
+int refuse_once(const std::string& line, int code) noexcept {
   const std::shared_ptr<Store> store = launchers_store();
-  if (store && !is_first_to_speak(*store)) return wait_until_said(*store);
+  if (store && !is_first_to_report(*store)) return wait_until_reported(*store);
   if (store) {
-    say_for_all(*store, line, code);
+    report_for_all(*store, line, code);
   } else {
     std::cerr << line << std::endl;
   }

@@ -112,15 +112,15 @@ void fail_if_late(const TransportRequest& request, int peer, const std::string& 
                           request.rank, peer, what));
 }
 
-std::string to_text(const Card& card) {
+std::string to_text(const EndpointAddress& card) {
   if (!card.why_not.empty()) return "- " + card.why_not;
   return fmt::format("{} {} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
                      card.segment_bytes, card.window, card.token, card.process,
                      kolo::to_text(card.lifeline));
 }
 
-Card card_from_text(const std::string& text, int rank) {
-  Card card;
+EndpointAddress address_from_text(const std::string& text, int rank) {
+  EndpointAddress card;
   if (text.starts_with("- ")) {
     card.why_not = text.substr(2);
     return card;
@@ -133,7 +133,7 @@ Card card_from_text(const std::string& text, int rank) {
       card.token >> card.process)
     std::getline(words, rest);
   const auto bytes = from_hex(name);
-  const auto lifeline = lifeline_address_from_text(rest);
+  const auto lifeline = liveness_address_from_text(rest);
   const bool is_window = card.window >= kSlots && card.window <= kLongestWindow;
   if (version != kVersion || !bytes || bytes->empty() || !is_window || !lifeline) {
     throw Error(
@@ -177,15 +177,15 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
                   request.rank, have));
 }
 
-std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own,
-                                 std::size_t attempt) {
+std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
+                                                const EndpointAddress& own, std::size_t attempt) {
   const std::string key = attempt == 0 ? "card" : fmt::format("card of attempt {}", attempt);
   const auto texts = exchange(*request.store, request.rank, request.size, key, to_text(own),
                               request.deadline, "open its endpoint (ofi)");
-  std::vector<Card> cards;
+  std::vector<EndpointAddress> cards;
   for (int rank = 0; rank < request.size; ++rank) {
-    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
-    const Card& card = cards.back();
+    cards.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    const EndpointAddress& card = cards.back();
     if (card.why_not.empty() && own.why_not.empty() && card.segment_bytes != own.segment_bytes) {
       throw Error(
           ErrorCode::kMismatch, rank,
@@ -197,7 +197,7 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const Card& ow
   return cards;
 }
 
-std::optional<Unopened> unopened_in(const std::vector<Card>& cards) {
+std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& cards) {
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     if (!cards[rank].why_not.empty()) return Unopened{static_cast<int>(rank), cards[rank].why_not};
   }

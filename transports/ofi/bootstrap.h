@@ -14,21 +14,21 @@
 namespace kolo::ofi {
 
 // What a rank publishes of itself once its endpoint is open.
-struct Card {
+struct EndpointAddress {
   std::string provider;
   std::string name;  // of its endpoint, as the provider has it
   std::size_t segment_bytes = 0;
   std::size_t window = 0;  // segments that it takes of one peer, kSlots to kLongestWindow
   std::uint32_t token = 0;
   std::string process;  // posix::process_identity()
-  LifelineAddress lifeline;
+  LivenessAddress lifeline;
   std::string why_not;  // no endpoint could be opened: nothing else counts then
 };
 
-std::string to_text(const Card& card);
+std::string to_text(const EndpointAddress& card);
 
 // Error kProtocol that names the rank where the text is no card.
-Card card_from_text(const std::string& text, int rank);
+EndpointAddress address_from_text(const std::string& text, int rank);
 
 // The providers that all ranks may take: `asked` for, or, where that is empty, all that all ranks
 // have and that reach all of them, the best first. Collective. Error kMismatch where ranks ask for
@@ -38,8 +38,8 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
 
 // Everybody's, by rank; those that say why they have no endpoint as well. Collective, once for each
 // `attempt`. Errors: kDeadline names who has not come; kMismatch who has other segments.
-std::vector<Card> exchange_cards(const TransportRequest& request, const Card& own,
-                                 std::size_t attempt);
+std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
+                                                const EndpointAddress& own, std::size_t attempt);
 
 // A rank that could not open a provider that all ranks have, and why.
 struct Unopened {
@@ -48,7 +48,7 @@ struct Unopened {
 };
 
 // The first of these, if there is one.
-std::optional<Unopened> unopened_in(const std::vector<Card>& cards);
+std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& cards);
 
 // Error kUnavailable after attempts of which none succeeded: with each, and what to do.
 [[noreturn]] void fail_unopened(const TransportRequest& request,

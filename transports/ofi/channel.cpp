@@ -44,9 +44,9 @@ std::byte nothing{};
 
 }  // namespace
 
-OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
+OfiChannel::OfiChannel(Endpoint& endpoint, PeerLiveness& lifeline, const Pair& pair)
     : endpoint_(endpoint),
-      lifeline_(lifeline),
+      liveness_(lifeline),
       pair_(pair),
       most_unannounced_(endpoint.provider().find("ofi_rxm") != std::string_view::npos
                             ? kNeverAnnounced
@@ -70,7 +70,7 @@ OfiChannel::OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair)
 bool OfiChannel::make_room(const char* operation) {
   throw_if_dead();
   check(!is_reserved_, "the slot reserved last was not committed");
-  lifeline_.join(pair_.peer);
+  liveness_.join(pair_.peer);
   if (!has_room()) endpoint_.poll();
   find_lost(operation);
   return has_room();
@@ -126,7 +126,7 @@ bool OfiChannel::is_drained() {
     push();
   }
   // Who has only said that it is done may still take what is on its way.
-  if (completed_ < sent_ && (lost_ || lifeline_.is_gone(pair_.peer))) {
+  if (completed_ < sent_ && (lost_ || liveness_.is_gone(pair_.peer))) {
     if (!has_peer_taken_all()) find_lost("send to");
     completed_ = sent_;
   }
@@ -136,8 +136,8 @@ bool OfiChannel::is_drained() {
 }
 
 bool OfiChannel::has_peer_taken_all() {
-  lifeline_.look();
-  return lifeline_.last_word(pair_.peer) == sent_;
+  liveness_.look();
+  return liveness_.last_word(pair_.peer) == sent_;
 }
 
 // In their order: none overtakes one that was refused.
@@ -155,7 +155,7 @@ void OfiChannel::push() {
 
 Posted OfiChannel::post(Outgoing& segment) {
   const auto tag = data_tag(pair_.peer_token, pair_.rank);
-  const auto word = word_of(WordKind::kData, taken_);
+  const auto word = word_of(MessageKind::kData, taken_);
   if (segment.data.size() > endpoint_.inject_bytes())
     return endpoint_.send(pair_.peer, segment.data, tag, word, segment.operation);
   const auto data = segment.data.empty() ? std::span<const std::byte>(&nothing, 0) : segment.data;
@@ -177,7 +177,7 @@ void OfiChannel::hear_taken(std::uint64_t low) {
   told_ = std::max(told_, outgoing(taken - 1).says_taken);
 }
 
-std::uint64_t OfiChannel::word_of(WordKind kind, std::uint64_t count) const {
+std::uint64_t OfiChannel::word_of(MessageKind kind, std::uint64_t count) const {
   return to_bits({kind, static_cast<std::uint32_t>(pair_.rank), count});
 }
 
@@ -194,7 +194,7 @@ void OfiChannel::push_control() {
     give_credit();
   }
   if (!owes_heard_ || lost_) return;
-  if (say(WordKind::kHeard, 0) == Posted::kNotNow) {
+  if (say(MessageKind::kHeard, 0) == Posted::kNotNow) {
     owes_control_ = true;
   } else {
     owes_heard_ = false;
@@ -202,7 +202,7 @@ void OfiChannel::push_control() {
 }
 
 void OfiChannel::give_credit() {
-  const Posted posted = say(WordKind::kCredit, taken_);
+  const Posted posted = say(MessageKind::kCredit, taken_);
   if (posted == Posted::kYes) told_ = taken_;
   owes_control_ = posted != Posted::kYes;
   if (posted == Posted::kNever) {
@@ -217,8 +217,8 @@ void OfiChannel::give_credit() {
 // is there: it would wait for ever.
 void OfiChannel::bear_refusal() {
   const std::string why = endpoint_.why();
-  lifeline_.look();
-  if (lifeline_.is_gone(pair_.peer) || lifeline_.last_word(pair_.peer)) {
+  liveness_.look();
+  if (liveness_.is_gone(pair_.peer) || liveness_.last_word(pair_.peer)) {
     told_ = taken_;
     owes_control_ = false;
     return;
@@ -235,7 +235,7 @@ void OfiChannel::bear_refusal() {
 }
 
 // Where the peer cannot be reached any more, nobody is there to hear it.
-Posted OfiChannel::say(WordKind kind, std::uint64_t count) {
+Posted OfiChannel::say(MessageKind kind, std::uint64_t count) {
   return endpoint_.inject(pair_.peer, {&nothing, 0}, control_tag(pair_.peer_token),
                           word_of(kind, count));
 }
@@ -293,7 +293,7 @@ bool OfiChannel::expect(std::size_t ahead, std::span<std::byte> into) {
 // True once the next segment, of `bytes`, has come, be it into `into` or into a buffer.
 bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own) {
   throw_if_dead();
-  lifeline_.join(pair_.peer);
+  liveness_.join(pair_.peer);
   if (asked_ == taken_) {
     if (!may_post(bytes)) find_lost("receive from");
     if (!post_next(into, is_own)) {
@@ -327,8 +327,8 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
 // for first; such a message is lost in any case. (A rank closes its lifeline before its endpoint.)
 bool OfiChannel::may_post(std::size_t bytes) {
   if (bytes <= most_unannounced_) return true;
-  lifeline_.look();
-  return !lifeline_.is_gone(pair_.peer);
+  liveness_.look();
+  return !liveness_.is_gone(pair_.peer);
 }
 
 bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
@@ -384,7 +384,7 @@ void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t wor
   Incoming& segment = in_[static_cast<std::size_t>(place)];
   segment.has_come = true;
   segment.bytes = bytes;
-  hear_taken(word_from_bits(word).count);
+  hear_taken(immediate_from_bits(word).count);
 }
 
 void OfiChannel::failed(Operation& operation, const std::string& why) {
@@ -397,17 +397,17 @@ void OfiChannel::failed(Operation& operation, const std::string& why) {
        cannot(operation.is_receive ? "receive from" : "send to", why + way_out));
 }
 
-void OfiChannel::hear(const Word& message) {
+void OfiChannel::hear(const ImmediateData& message) {
   switch (message.kind) {
-    case WordKind::kCredit:
+    case MessageKind::kCredit:
       hear_taken(message.count);
       break;
-    case WordKind::kEnd:
+    case MessageKind::kEnd:
       total_ = whole_count(message.count, taken_);
       owes_heard_ = true;
       push_control();
       break;
-    case WordKind::kHeard:
+    case MessageKind::kHeard:
       is_heard_ = true;
       break;
     default:
@@ -418,12 +418,12 @@ void OfiChannel::hear(const Word& message) {
 // --- the end ---
 
 bool OfiChannel::say_goodbye() {
-  if (lost_ || is_closed_ || lifeline_.is_gone(pair_.peer)) return true;
+  if (lost_ || is_closed_ || liveness_.is_gone(pair_.peer)) return true;
   push();
   if (completed_ < sent_ || has_unposted()) return lost_.has_value();
   if (sent_ == 0 || total_) return true;  // who is done as well takes nothing any more
   if (!has_said_end_) {
-    const Posted posted = say(WordKind::kEnd, sent_);
+    const Posted posted = say(MessageKind::kEnd, sent_);
     has_said_end_ = posted == Posted::kYes;
     if (posted == Posted::kNever) return true;
   }
@@ -432,8 +432,8 @@ bool OfiChannel::say_goodbye() {
 
 bool OfiChannel::is_broken_off() const {
   if (lost_ || completed_ < sent_) return true;
-  if (!lifeline_.is_gone(pair_.peer) || (total_ && *total_ == taken_)) return false;
-  return !lifeline_.last_word(pair_.peer);
+  if (!liveness_.is_gone(pair_.peer) || (total_ && *total_ == taken_)) return false;
+  return !liveness_.last_word(pair_.peer);
 }
 
 void OfiChannel::throw_if_closed() const {
@@ -450,7 +450,7 @@ void OfiChannel::throw_if_dead() const {
 // Who is done or gone takes nothing any more.
 void OfiChannel::find_lost(const char* operation) {
   throw_if_dead();
-  if (!total_ && !lifeline_.is_gone(pair_.peer)) return;
+  if (!total_ && !liveness_.is_gone(pair_.peer)) return;
   lose(ErrorCode::kPeerLost, cannot(operation, ""));
   throw_if_dead();
 }
@@ -459,7 +459,7 @@ void OfiChannel::find_lost(const char* operation) {
 // more.
 void OfiChannel::find_end(const char* operation) {
   if (total_ && *total_ == taken_) return find_lost(operation);
-  if (!lifeline_.is_gone(pair_.peer)) return;
+  if (!liveness_.is_gone(pair_.peer)) return;
   endpoint_.poll();
   if (incoming(taken_).has_come) return;
   const auto now = Clock::now();

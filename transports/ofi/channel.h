@@ -54,9 +54,9 @@ struct Pair {
   Clock::duration patience = std::chrono::seconds(5);  // with a provider that refuses credit
 };
 
-class OfiChannel final : public Channel, public Expecting, private Owner {
+class OfiChannel final : public Channel, public PrepostedReceives, private Owner {
  public:
-  OfiChannel(Endpoint& endpoint, Lifeline& lifeline, const Pair& pair);
+  OfiChannel(Endpoint& endpoint, PeerLiveness& lifeline, const Pair& pair);
 
   int peer() const override { return pair_.peer; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -76,7 +76,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   bool expect(std::size_t ahead, std::span<std::byte> into) override;
 
   // A message of the peer's that is no segment.
-  void hear(const Word& message);
+  void hear(const ImmediateData& message);
 
   // Posts what could not be posted before.
   void push();
@@ -140,9 +140,9 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   void push_control();
   void give_credit();
   void bear_refusal();
-  Posted say(WordKind kind, std::uint64_t count);
+  Posted say(MessageKind kind, std::uint64_t count);
   void hear_taken(std::uint64_t low);
-  std::uint64_t word_of(WordKind kind, std::uint64_t count) const;
+  std::uint64_t word_of(MessageKind kind, std::uint64_t count) const;
 
   bool await(std::size_t bytes, std::span<std::byte> into, bool is_own);
   bool may_post(std::size_t bytes);
@@ -160,7 +160,7 @@ class OfiChannel final : public Channel, public Expecting, private Owner {
   std::string cannot(const char* operation, const std::string& why) const;
 
   Endpoint& endpoint_;
-  Lifeline& lifeline_;
+  PeerLiveness& liveness_;
   const Pair pair_;
   const std::size_t most_unannounced_;  // rxm announces longer ones, and fetches them
   Capabilities capabilities_;

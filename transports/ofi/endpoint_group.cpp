@@ -31,7 +31,7 @@ void forget_addresses(Fids& fids) noexcept {
 
 }  // namespace
 
-void lay_to_rest(const Household& household, Fids fids) {
+void close_together(const EndpointGroup& household, Fids fids) {
   std::vector<Fids> complete;
   {
     const std::lock_guard lock(resting().mutex);
@@ -50,7 +50,7 @@ void keep_open(Fids fids) {
   resting().strays.push_back(std::move(fids));
 }
 
-void take_name_of_region(const std::string& name) noexcept {
+void unlink_region(const std::string& name) noexcept {
   const auto scheme = name.find("://");
   const std::string file = name.substr(scheme == std::string::npos ? 0 : scheme + 3);
   ::shm_unlink(file.c_str());

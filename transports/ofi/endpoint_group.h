@@ -15,20 +15,20 @@
 
 namespace kolo::ofi {
 
-struct Household {
+struct EndpointGroup {
   std::string name;     // the same for all its members, and of no other job
   std::size_t members;  // ranks of the job that are threads of this process
 };
 
 // Takes an endpoint of one member that is done; closes them all when they are all here. From any
 // thread.
-void lay_to_rest(const Household& household, Fids fids);
+void close_together(const EndpointGroup& household, Fids fids);
 
 // Takes an endpoint whose rank never met the others of its process, some of which may have found
 // its region: nobody can be asked, so it stays open until the process ends.
 void keep_open(Fids fids);
 
 // Takes the name of an endpoint's region, which has `name` (of fi_getname), out of /dev/shm.
-void take_name_of_region(const std::string& name) noexcept;
+void unlink_region(const std::string& name) noexcept;
 
 }  // namespace kolo::ofi

@@ -17,7 +17,7 @@
 
 namespace kolo::ofi {
 
-class Pulse {
+class ProgressWatchdog {
  public:
   enum class Verdict {
     kFine,
@@ -26,7 +26,7 @@ class Pulse {
   };
 
   // Nothing has moved for a tenth of `patience`: kAsk; all of it after that: kDead.
-  explicit Pulse(Clock::duration patience) : patience_(patience) {}
+  explicit ProgressWatchdog(Clock::duration patience) : patience_(patience) {}
 
   // `done`: operations that are over, in all.
   Verdict look(Clock::time_point now, std::uint64_t done) {

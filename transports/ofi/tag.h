@@ -26,7 +26,7 @@ constexpr std::uint64_t control_tag(std::uint32_t token) {
   return std::uint64_t{1} << 63 | std::uint64_t{token} << 16;
 }
 
-enum class WordKind : std::uint8_t {
+enum class MessageKind : std::uint8_t {
   kData,    // a segment; count: segments of the other direction that have been taken
   kCredit,  // count: as above, where no data go that way
   kEnd,     // the last message of a rank that is done; count: segments that it has sent
@@ -34,21 +34,21 @@ enum class WordKind : std::uint8_t {
   kHello,   // says nothing: the first message, where that makes a connection
 };
 
-struct Word {
-  WordKind kind = WordKind::kData;
+struct ImmediateData {
+  MessageKind kind = MessageKind::kData;
   std::uint32_t rank = 0;  // who sends
   std::uint64_t count = 0;
 };
 
 inline constexpr std::uint64_t kCountMask = (std::uint64_t{1} << 40) - 1;
 
-constexpr std::uint64_t to_bits(const Word& word) {
+constexpr std::uint64_t to_bits(const ImmediateData& word) {
   return static_cast<std::uint64_t>(word.kind) << 60 | std::uint64_t{word.rank & 0xFFFFF} << 40 |
          (word.count & kCountMask);
 }
 
-constexpr Word word_from_bits(std::uint64_t bits) {
-  return {static_cast<WordKind>(bits >> 60), static_cast<std::uint32_t>(bits >> 40) & 0xFFFFF,
+constexpr ImmediateData immediate_from_bits(std::uint64_t bits) {
+  return {static_cast<MessageKind>(bits >> 60), static_cast<std::uint32_t>(bits >> 40) & 0xFFFFF,
           bits & kCountMask};
 }
 

@@ -51,7 +51,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     try {
       meet(request, open_first(request, settings, providers));
       if (ofi::known_provider(provider_).needs_automatic_progress)
-        pulse_.emplace(settings.patience);
+        watchdog_.emplace(settings.patience);
     } catch (...) {
       give_up();
       throw;
@@ -80,20 +80,20 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (const auto& channel : channels_) {
       if (channel && channel->has_unposted()) channel->push_owed();
     }
-    lifeline_->look_now_and_then();
-    if (pulse_ && ++calls_ % kCallsPerPulse == 0) feel_pulse();
+    liveness_->look_now_and_then();
+    if (watchdog_ && ++calls_ % kCallsPerPulse == 0) feel_pulse();
   }
 
   int descriptor() const override { return endpoint_->descriptor() < 0 ? -1 : watch_.descriptor(); }
 
   bool arm() override {
     if (!endpoint_->is_open() || descriptor() < 0) return false;
-    lifeline_->look();
+    liveness_->look();
     progress();
-    if (pulse_) feel_pulse();
-    const bool has_moved = endpoint_->done() != done_ || lifeline_->gone() != gone_;
+    if (watchdog_) feel_pulse();
+    const bool has_moved = endpoint_->done() != done_ || liveness_->gone() != gone_;
     done_ = endpoint_->done();
-    gone_ = lifeline_->gone();
+    gone_ = liveness_->gone();
     return !has_moved && !has_unposted() && !has_ending() && endpoint_->is_quiet();
   }
 
@@ -105,13 +105,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
     }
     leave_words();
     const bool is_open = endpoint_ && endpoint_->is_open();
-    const bool stays_open = is_open && (may_crash_at_close() || (!household_ && !come_to_rest()));
-    if (lifeline_) lifeline_->close();  // first: see OfiChannel::may_post
+    const bool stays_open = is_open && (may_crash_at_close() || (!group_ && !come_to_rest()));
+    if (liveness_) liveness_->close();  // first: see OfiChannel::may_post
     if (!is_open) return;
     if (stays_open) {
       ofi::keep_open(endpoint_->give_up());
-    } else if (household_) {
-      ofi::lay_to_rest(*household_, endpoint_->give_up());
+    } else if (group_) {
+      ofi::close_together(*group_, endpoint_->give_up());
     } else {
       endpoint_->close();
     }
@@ -120,9 +120,9 @@ class OfiTransport final : public Transport, private ofi::Owner {
  private:
   // After a poll(). Error kSystem where the provider's thread has ended.
   void feel_pulse() {
-    const auto verdict = pulse_->look(Clock::now(), endpoint_->done());
-    if (verdict == ofi::Pulse::Verdict::kFine) return;
-    if (verdict == ofi::Pulse::Verdict::kDead) {
+    const auto verdict = watchdog_->look(Clock::now(), endpoint_->done());
+    if (verdict == ofi::ProgressWatchdog::Verdict::kFine) return;
+    if (verdict == ofi::ProgressWatchdog::Verdict::kDead) {
       throw Error(
           ErrorCode::kSystem, kNoPeer,
           fmt::format("rank {}: libfabric's provider {} moves nothing any more (ofi): not even a "
@@ -131,11 +131,12 @@ class OfiTransport final : public Transport, private ofi::Owner {
                       "run the job again, or over another provider (KOLO_OFI_PROVIDER)",
                       rank_, endpoint_->provider()));
     }
-    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    const auto word =
+        ofi::to_bits({ofi::MessageKind::kHello, static_cast<std::uint32_t>(rank_), 0});
     const auto posted =
         endpoint_->inject(rank_, {control_places_.data(), 0}, ofi::control_tag(token_), word);
-    if (posted == ofi::Posted::kYes) pulse_->asked();
-    if (posted == ofi::Posted::kNever) pulse_.reset();  // it cannot be asked
+    if (posted == ofi::Posted::kYes) watchdog_->asked();
+    if (posted == ofi::Posted::kNever) watchdog_.reset();  // it cannot be asked
   }
 
   // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
@@ -145,7 +146,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     if (ofi::major_version() < 2) return false;
     if (ofi::known_provider(endpoint_->provider()).needs_automatic_progress) return false;
     try {
-      if (lifeline_) lifeline_->look();
+      if (liveness_) liveness_->look();
     } catch (const std::exception&) {  // who is gone stays unknown
       return true;
     }
@@ -154,29 +155,31 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
   // The cards of all ranks, over the first of `providers` that all of them can open.
-  std::vector<ofi::Card> open_first(const TransportRequest& request, const OfiSettings& settings,
-                                    const std::vector<std::string>& providers) {
+  std::vector<ofi::EndpointAddress> open_first(const TransportRequest& request,
+                                               const OfiSettings& settings,
+                                               const std::vector<std::string>& providers) {
     std::vector<ofi::Unopened> attempts;
     for (const std::string& provider : providers) {
-      const auto cards = ofi::exchange_cards(request, open(provider, settings), attempts.size());
+      const auto cards =
+          ofi::exchange_addresses(request, open(provider, settings), attempts.size());
       const auto unopened = ofi::unopened_in(cards);
       if (!unopened) return cards;
       attempts.push_back(*unopened);
       give_up();
       endpoint_.reset();
-      lifeline_.reset();
+      liveness_.reset();
     }
     ofi::fail_unopened(request, attempts);
   }
 
   // Where it fails, the others are to learn of it.
-  ofi::Card open(const std::string& provider, const OfiSettings& settings) {
+  ofi::EndpointAddress open(const std::string& provider, const OfiSettings& settings) {
     provider_ = provider;
     const ofi::KnownProvider known = ofi::known_provider(provider);
     const bool is_set = settings.segment_bytes != 0;
     longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
     segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
-    ofi::Card card;
+    ofi::EndpointAddress card;
     card.provider = provider;
     card.segment_bytes = segment_bytes_;
     card.token = std::random_device{}();
@@ -192,8 +195,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
       check_room();
       card.window = window();
       card.name = name_ = endpoint_->name();
-      lifeline_.emplace(rank_, size_, host);
-      card.lifeline = lifeline_->address();
+      liveness_.emplace(rank_, size_, host);
+      card.lifeline = liveness_->address();
     } catch (const Error& error) {
       card.why_not = error.what();
     }
@@ -222,17 +225,17 @@ class OfiTransport final : public Transport, private ofi::Owner {
             sends, receives));
   }
 
-  void meet(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
-    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
+  void meet(const TransportRequest& request, const std::vector<ofi::EndpointAddress>& cards) {
+    const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
     std::vector<std::string> names;
-    std::vector<LifelineAddress> lifelines;
+    std::vector<LivenessAddress> lifelines;
     for (const auto& card : cards) {
       names.push_back(card.name);
       lifelines.push_back(card.lifeline);
     }
     endpoint_->know(names);
-    lifeline_->know(std::move(lifelines));
-    watch_.add(lifeline_->descriptor(), EPOLLIN, 0);
+    liveness_->know(std::move(lifelines));
+    watch_.add(liveness_->descriptor(), EPOLLIN, 0);
     if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
     token_ = own.token;
     for (ofi::Operation& control : controls_) control.owner = this;
@@ -244,7 +247,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
-      const ofi::Card& other = cards[static_cast<std::size_t>(peer)];
+      const ofi::EndpointAddress& other = cards[static_cast<std::size_t>(peer)];
       const ofi::Pair pair{rank_,
                            peer,
                            segment_bytes_,
@@ -254,27 +257,28 @@ class OfiTransport final : public Transport, private ofi::Owner {
                            other.token,
                            std::min(ofi::kMostReceives, room),
                            std::min(kBuffers, room)};
-      channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *lifeline_, pair);
+      channels_.back() = std::make_unique<ofi::OfiChannel>(*endpoint_, *liveness_, pair);
     }
-    for (const ofi::Word& word : early_ends_) hear(word);
+    for (const ofi::ImmediateData& word : early_ends_) hear(word);
   }
 
   // Before anybody can end: see household.h.
-  void join_household(const std::vector<ofi::Card>& cards) {
-    const ofi::Card& own = cards[static_cast<std::size_t>(rank_)];
-    ofi::take_name_of_region(own.name);
-    const auto members = std::count_if(cards.begin(), cards.end(), [&](const ofi::Card& card) {
-      return card.process == own.process;
-    });
-    household_ = {cards[0].name + std::to_string(cards[0].token),
-                  static_cast<std::size_t>(members)};
+  void join_household(const std::vector<ofi::EndpointAddress>& cards) {
+    const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
+    ofi::unlink_region(own.name);
+    const auto members = std::count_if(
+        cards.begin(), cards.end(),
+        [&](const ofi::EndpointAddress& card) { return card.process == own.process; });
+    group_ = {cards[0].name + std::to_string(cards[0].token), static_cast<std::size_t>(members)};
   }
 
   // Two endpoints take nothing from each other before both have looked up, at least once: now they
   // do, and later a rank may send, and end, while its peer does something else.
-  void connect_all(const TransportRequest& request, const std::vector<ofi::Card>& cards) {
+  void connect_all(const TransportRequest& request,
+                   const std::vector<ofi::EndpointAddress>& cards) {
     std::byte nothing{};
-    const auto word = ofi::to_bits({ofi::WordKind::kHello, static_cast<std::uint32_t>(rank_), 0});
+    const auto word =
+        ofi::to_bits({ofi::MessageKind::kHello, static_cast<std::uint32_t>(rank_), 0});
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       const auto tag = ofi::control_tag(cards[static_cast<std::size_t>(peer)].token);
@@ -299,8 +303,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
   void give_up() noexcept {
     if (!endpoint_ || !endpoint_->is_open()) return;
     const bool shares_regions = ofi::known_provider(endpoint_->provider()).shares_regions;
-    if (!shares_regions || name_.empty() || household_) return quiesce();
-    ofi::take_name_of_region(name_);
+    if (!shares_regions || name_.empty() || group_) return quiesce();
+    ofi::unlink_region(name_);
     ofi::keep_open(endpoint_->give_up());
   }
 
@@ -319,14 +323,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const auto place = static_cast<std::size_t>(&operation - controls_.data());
     is_posted_[place] = false;
     has_unposted_control_ = true;
-    const ofi::Word word = ofi::word_from_bits(bits);
+    const ofi::ImmediateData word = ofi::immediate_from_bits(bits);
     if (!channels_.empty()) return hear(word);
     // While this rank still waits for others. Each says it once.
-    const bool is_end = word.kind == ofi::WordKind::kEnd;
+    const bool is_end = word.kind == ofi::MessageKind::kEnd;
     if (is_end && early_ends_.size() < static_cast<std::size_t>(size_)) early_ends_.push_back(word);
   }
 
-  void hear(const ofi::Word& word) {
+  void hear(const ofi::ImmediateData& word) {
     const bool is_peer = word.rank < channels_.size() && channels_[word.rank] != nullptr;
     if (is_peer) channels_[word.rank]->hear(word);
   }
@@ -361,8 +365,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
 
   // While the endpoint is there: who finds it gone finds the word.
   void leave_words() noexcept {
-    if (!lifeline_ || channels_.size() != static_cast<std::size_t>(size_)) return;
-    lifeline_->leave_words(
+    if (!liveness_ || channels_.size() != static_cast<std::size_t>(size_)) return;
+    liveness_->leave_words(
         [this](int peer) { return channels_[static_cast<std::size_t>(peer)]->taken(); });
   }
 
@@ -381,7 +385,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const auto deadline = Clock::now() + kLastPatience;
     try {
       while (endpoint_ && endpoint_->is_open() && !all_have_all() && Clock::now() < deadline) {
-        lifeline_->look();
+        liveness_->look();
         progress();
         ::sched_yield();
       }
@@ -404,17 +408,18 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::string provider_;
   std::string name_;  // the endpoint's
   posix::Epoll watch_;
-  std::optional<Lifeline> lifeline_;
+  std::optional<PeerLiveness> liveness_;
   std::array<ofi::Operation, kControls> controls_;
   std::array<std::byte, kControls> control_places_{};
   std::array<bool, kControls> is_posted_{};
   bool has_unposted_control_ = false;
-  std::vector<ofi::Word> early_ends_;  // of peers that were done before there were channels
+  std::vector<ofi::ImmediateData>
+      early_ends_;  // of peers that were done before there were channels
   std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
   std::optional<ofi::Endpoint>
       endpoint_;  // after the operations that it knows: it ends before them
-  std::optional<ofi::Household> household_;
-  std::optional<ofi::Pulse> pulse_;  // where the provider has a thread of its own
+  std::optional<ofi::EndpointGroup> group_;
+  std::optional<ofi::ProgressWatchdog> watchdog_;  // where the provider has a thread of its own
   unsigned calls_ = 0;
   std::uint64_t done_ = 0;
   int gone_ = 0;

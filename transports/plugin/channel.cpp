@@ -56,7 +56,7 @@ const std::byte* bytes_at(const void* memory) { return static_cast<const std::by
 
 PluggedChannel::PluggedChannel(const Plugin& plugin, kolo_channel* channel, int rank, int peer)
     : table_(plugin.table),
-      calls_(plugin, rank),
+      checker_(plugin, rank),
       channel_(channel),
       peer_(peer),
       capabilities_(asked_of(plugin, channel)),
@@ -89,7 +89,7 @@ std::byte* PluggedChannel::reserve(std::size_t bytes) {
   require_fits(bytes);
   check(!is_reserved_, "reserve() before the slot reserved last was committed");
   void* slot = nullptr;
-  if (!calls_.done(table_.reserve(channel_, bytes, &slot, calls_.error()))) return nullptr;
+  if (!checker_.done(table_.reserve(channel_, bytes, &slot, checker_.error()))) return nullptr;
   check(slot != nullptr, "a transport's slot must lie somewhere, also one of no bytes");
   is_reserved_ = true;
   reserved_bytes_ = bytes;
@@ -101,7 +101,7 @@ void PluggedChannel::commit(unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   require_answers(flags);
   is_reserved_ = false;
-  calls_.done(table_.commit(channel_, flags, calls_.error()));
+  checker_.done(table_.commit(channel_, flags, checker_.error()));
   statistics_.bytes_sent += reserved_bytes_;
   ++statistics_.segments_sent;
 }
@@ -110,7 +110,7 @@ bool PluggedChannel::send(std::span<const std::byte> data, unsigned flags) {
   require_open();
   require_fits(data.size());
   require_answers(flags);
-  if (!calls_.done(table_.send(channel_, data.data(), data.size(), flags, calls_.error())))
+  if (!checker_.done(table_.send(channel_, data.data(), data.size(), flags, checker_.error())))
     return false;
   statistics_.bytes_sent += data.size();
   ++statistics_.segments_sent;
@@ -119,7 +119,7 @@ bool PluggedChannel::send(std::span<const std::byte> data, unsigned flags) {
 
 bool PluggedChannel::is_drained() {
   require_open();
-  return calls_.done(table_.is_drained(channel_, calls_.error()));
+  return checker_.done(table_.is_drained(channel_, checker_.error()));
 }
 
 // --- in ---
@@ -129,7 +129,7 @@ const std::byte* PluggedChannel::view(std::size_t bytes) {
   require_fits(bytes);
   if (viewed_ != nullptr) return viewed_;
   const void* segment = nullptr;
-  if (!calls_.done(table_.view(channel_, bytes, &segment, calls_.error()))) return nullptr;
+  if (!checker_.done(table_.view(channel_, bytes, &segment, checker_.error()))) return nullptr;
   check(segment != nullptr, kNoView);
   viewed_ = bytes_at(segment);
   viewed_bytes_ = bytes;
@@ -140,7 +140,7 @@ void PluggedChannel::release() {
   require_open();
   check(viewed_ != nullptr, "release() without a view");
   viewed_ = nullptr;
-  calls_.done(table_.release(channel_, calls_.error()));
+  checker_.done(table_.release(channel_, checker_.error()));
   statistics_.bytes_received += viewed_bytes_;
   ++statistics_.segments_received;
 }
@@ -149,7 +149,7 @@ bool PluggedChannel::receive(std::span<std::byte> into, unsigned flags) {
   require_open();
   require_fits(into.size());
   check(viewed_ == nullptr && to_answer_ == nullptr, "receive() before the view was released");
-  if (!calls_.done(table_.receive(channel_, into.data(), into.size(), flags, calls_.error())))
+  if (!checker_.done(table_.receive(channel_, into.data(), into.size(), flags, checker_.error())))
     return false;
   statistics_.bytes_received += into.size();
   ++statistics_.segments_received;
@@ -164,7 +164,7 @@ std::byte* PluggedChannel::view_to_answer(std::size_t bytes) {
   require_fits(bytes);
   if (to_answer_ != nullptr) return to_answer_;
   void* segment = nullptr;
-  if (!calls_.done(table_.view_to_answer(channel_, bytes, &segment, calls_.error())))
+  if (!checker_.done(table_.view_to_answer(channel_, bytes, &segment, checker_.error())))
     return nullptr;
   check(segment != nullptr, kNoView);
   to_answer_ = bytes_at(segment);
@@ -177,7 +177,7 @@ void PluggedChannel::answer() {
   require_open();
   check(to_answer_ != nullptr, "answer() without a view");
   to_answer_ = nullptr;
-  calls_.done(table_.answer(channel_, calls_.error()));
+  checker_.done(table_.answer(channel_, checker_.error()));
   statistics_.bytes_received += viewed_bytes_;
   ++statistics_.segments_received;
   statistics_.bytes_sent += viewed_bytes_;
@@ -187,7 +187,8 @@ const std::byte* PluggedChannel::view_answer(std::size_t bytes) {
   if (!capabilities_.can_answer) return Channel::view_answer(bytes);
   require_open();
   const void* segment = nullptr;
-  if (!calls_.done(table_.view_answer(channel_, bytes, &segment, calls_.error()))) return nullptr;
+  if (!checker_.done(table_.view_answer(channel_, bytes, &segment, checker_.error())))
+    return nullptr;
   has_answer_ = true;
   answer_bytes_ = bytes;
   return bytes_at(segment);
@@ -198,7 +199,7 @@ void PluggedChannel::release_answer() {
   require_open();
   check(has_answer_, "release_answer() without an answer");
   has_answer_ = false;
-  calls_.done(table_.release_answer(channel_, calls_.error()));
+  checker_.done(table_.release_answer(channel_, checker_.error()));
   statistics_.bytes_received += answer_bytes_;
 }
 
@@ -209,8 +210,8 @@ std::byte* PluggedChannel::map(const MemoryHandle& handle) {
   require_open();
   void* memory = nullptr;
   const auto status =
-      table_.map(channel_, handle.bytes.data(), handle.bytes.size(), &memory, calls_.error());
-  return calls_.done(status) ? bytes_at(memory) : nullptr;
+      table_.map(channel_, handle.bytes.data(), handle.bytes.size(), &memory, checker_.error());
+  return checker_.done(status) ? bytes_at(memory) : nullptr;
 }
 
 bool PluggedChannel::is_connected() const {
@@ -230,7 +231,7 @@ std::string PluggedChannel::why_unconnected() const {
 std::byte* PluggedChannel::Stream::reserve(void* stream, std::size_t bytes) {
   host_.require_open();
   void* slot = nullptr;
-  Calls& calls = host_.calls_;
+  StatusChecker& calls = host_.checker_;
   const auto status =
       host_.table_.stream_reserve(host_.channel_, stream, bytes, &slot, calls.error());
   return calls.done(status) ? bytes_at(slot) : nullptr;
@@ -238,14 +239,14 @@ std::byte* PluggedChannel::Stream::reserve(void* stream, std::size_t bytes) {
 
 void PluggedChannel::Stream::commit(void* stream, unsigned flags) {
   host_.require_open();
-  Calls& calls = host_.calls_;
+  StatusChecker& calls = host_.checker_;
   calls.done(host_.table_.stream_commit(host_.channel_, stream, flags, calls.error()));
 }
 
 const std::byte* PluggedChannel::Stream::view(void* stream, std::size_t bytes) {
   host_.require_open();
   const void* segment = nullptr;
-  Calls& calls = host_.calls_;
+  StatusChecker& calls = host_.checker_;
   const auto status =
       host_.table_.stream_view(host_.channel_, stream, bytes, &segment, calls.error());
   return calls.done(status) ? bytes_at(segment) : nullptr;
@@ -253,7 +254,7 @@ const std::byte* PluggedChannel::Stream::view(void* stream, std::size_t bytes) {
 
 void PluggedChannel::Stream::release(void* stream) {
   host_.require_open();
-  Calls& calls = host_.calls_;
+  StatusChecker& calls = host_.checker_;
   calls.done(host_.table_.stream_release(host_.channel_, stream, calls.error()));
 }
 

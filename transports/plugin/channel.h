@@ -53,13 +53,13 @@ class PluggedChannel final : public Channel {
  private:
   void require_open() const {
     if (is_closed_) [[unlikely]]
-      calls_.fail_as_closed();
+      checker_.fail_as_closed();
   }
   void require_fits(std::size_t bytes) const;
   void require_answers(unsigned flags) const;
 
   const kolo_plugin& table_;
-  Calls calls_;
+  StatusChecker checker_;
   kolo_channel* const channel_;
   const int peer_;
   Capabilities capabilities_;

@@ -13,18 +13,18 @@ namespace {
 class PluggedPlainChannel final : public PlainChannel {
  public:
   PluggedPlainChannel(const Plugin& plugin, kolo_channel* channel, int rank)
-      : table_(plugin.table), calls_(plugin, rank), channel_(channel) {}
+      : table_(plugin.table), checker_(plugin, rank), channel_(channel) {}
 
   bool send(std::span<const std::byte> message) override {
-    const bool is_taken =
-        calls_.done(table_.send(channel_, message.data(), message.size(), kPlain, calls_.error()));
+    const bool is_taken = checker_.done(
+        table_.send(channel_, message.data(), message.size(), kPlain, checker_.error()));
     taken_ += is_taken ? 1 : 0;
     return is_taken;
   }
 
   std::uint64_t completed() override {
     std::uint64_t segments = completed_;
-    calls_.done(table_.completed(channel_, &segments, calls_.error()));
+    checker_.done(table_.completed(channel_, &segments, checker_.error()));
     // Else memory would be given back too early, or a wait would never end.
     if (segments < completed_ || segments > taken_) [[unlikely]]
       fail_as_miscounted(segments);
@@ -32,18 +32,19 @@ class PluggedPlainChannel final : public PlainChannel {
   }
 
   bool receive(std::span<std::byte> into) override {
-    return calls_.done(table_.receive(channel_, into.data(), into.size(), kPlain, calls_.error()));
+    return checker_.done(
+        table_.receive(channel_, into.data(), into.size(), kPlain, checker_.error()));
   }
 
  private:
   [[noreturn]] void fail_as_miscounted(std::uint64_t segments) const {
-    calls_.fail_as_broken(
+    checker_.fail_as_broken(
         fmt::format("completed says {} messages, where it has taken {} and said {} before",
                     segments, taken_, completed_));
   }
 
   const kolo_plugin& table_;
-  Calls calls_;
+  StatusChecker checker_;
   kolo_channel* const channel_;
   std::uint64_t taken_ = 0;
   std::uint64_t completed_ = 0;
@@ -52,7 +53,7 @@ class PluggedPlainChannel final : public PlainChannel {
 class PluggedPlainTransport final : public PlainTransport {
  public:
   PluggedPlainTransport(const Plugin& plugin, kolo_transport* transport, int rank, int size)
-      : table_(plugin.table), calls_(plugin, rank), transport_(transport) {
+      : table_(plugin.table), checker_(plugin, rank), transport_(transport) {
     for (int peer = 0; peer < size; ++peer) {
       channels_.push_back(peer == rank ? nullptr
                                        : std::make_unique<PluggedPlainChannel>(
@@ -61,14 +62,14 @@ class PluggedPlainTransport final : public PlainTransport {
   }
 
   PlainChannel& channel(int peer) override { return *channels_[static_cast<std::size_t>(peer)]; }
-  void progress() override { calls_.done(table_.progress(transport_, calls_.error())); }
+  void progress() override { checker_.done(table_.progress(transport_, checker_.error())); }
   void quiesce() noexcept override { table_.quiesce(transport_); }
 
   int descriptor() const override {
     return table_.descriptor == nullptr ? -1 : table_.descriptor(transport_);
   }
   bool arm() override {
-    return table_.arm != nullptr && calls_.done(table_.arm(transport_, calls_.error()));
+    return table_.arm != nullptr && checker_.done(table_.arm(transport_, checker_.error()));
   }
   void disarm() override {
     if (table_.disarm != nullptr) table_.disarm(transport_);
@@ -76,7 +77,7 @@ class PluggedPlainTransport final : public PlainTransport {
 
  private:
   const kolo_plugin& table_;
-  Calls calls_;
+  StatusChecker checker_;
   kolo_transport* const transport_;
   std::vector<std::unique_ptr<PluggedPlainChannel>> channels_;
 };

@@ -47,7 +47,7 @@ kolo_error no_error() {
   return error;
 }
 
-void Calls::fail(kolo_status status) {
+void StatusChecker::fail(kolo_status status) {
   if (status != KOLO_FAILED) {
     fail_as_broken(fmt::format(
         "a function of its table returned {}, where there are KOLO_FAILED, KOLO_NOT_NOW and "
@@ -63,12 +63,12 @@ void Calls::fail(kolo_status status) {
   throw error;
 }
 
-void Calls::fail_as_closed() const {
+void StatusChecker::fail_as_closed() const {
   throw Error(ErrorCode::kAborted, kNoPeer,
               fmt::format("rank {}: this transport was closed", rank_));
 }
 
-void Calls::fail_as_broken(std::string_view what) const {
+void StatusChecker::fail_as_broken(std::string_view what) const {
   throw Error(ErrorCode::kProtocol, kNoPeer,
               fmt::format("rank {}: {}: {}: mend the transport (transports/plugin.h)", rank_,
                           plugin_.table.name, what));

@@ -13,9 +13,10 @@ namespace kolo::plugin {
 kolo_error no_error();
 
 // One for each channel and each transport, used by the thread that has them.
-class Calls {
+class StatusChecker {
  public:
-  Calls(const Plugin& plugin, int rank) : plugin_(plugin), rank_(rank), error_(no_error()) {}
+  StatusChecker(const Plugin& plugin, int rank)
+      : plugin_(plugin), rank_(rank), error_(no_error()) {}
 
   const kolo_plugin& table() const { return plugin_.table; }
   const Plugin& plugin() const { return plugin_; }

@@ -27,7 +27,7 @@ class Made {
   Made(const Plugin& plugin, const TransportRequest& request)
       : plugin_(plugin),
         store_(request.store, request.rank, request.size),
-        calls_(plugin_, request.rank) {
+        checker_(plugin_, request.rank) {
     const kolo_plugin_request told = {sizeof(kolo_plugin_request),
                                       request.rank,
                                       request.size,
@@ -37,7 +37,7 @@ class Made {
                                       request.host_id.c_str(),
                                       plugin_.options.c_str(),
                                       store_.functions()};
-    const bool is_made = calls_.done(table().make(&told, &transport_, calls_.error()));
+    const bool is_made = checker_.done(table().make(&told, &transport_, checker_.error()));
     check(is_made && transport_ != nullptr, "a transport's make must make one, or fail");
   }
   ~Made() {
@@ -48,20 +48,20 @@ class Made {
 
   const Plugin& plugin() const { return plugin_; }
   const kolo_plugin& table() const { return plugin_.table; }
-  Calls& calls() { return calls_; }
+  StatusChecker& calls() { return checker_; }
   kolo_transport* get() const { return transport_; }
 
  private:
   const Plugin plugin_;
   StoreFunctions store_;
-  Calls calls_;
+  StatusChecker checker_;
   kolo_transport* transport_ = nullptr;
 };
 
 std::shared_ptr<std::byte[]> allocate_from(Made& made, std::size_t bytes) {
   void* memory = nullptr;
   void* owner = nullptr;
-  Calls calls(made.plugin(), made.calls().rank());  // any thread may ask
+  StatusChecker calls(made.plugin(), made.calls().rank());  // any thread may ask
   calls.done(made.table().allocate(made.get(), bytes, &memory, &owner, calls.error()));
   const auto free_memory = made.table().free_memory;
   return {static_cast<std::byte*>(memory),
@@ -183,8 +183,8 @@ std::string_view what_joins(int reach) {
 void require_reach(const Plugin& plugin, const TransportRequest& request) {
   const int reach = plugin.table.reach;
   if (reach == KOLO_NETWORK) return;
-  const Placement placement =
-      find_placement(*request.store, request.rank, request.size, request.deadline, request.host_id);
+  const Topology placement =
+      find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id);
   if (reach == KOLO_PROCESS ? placement.is_one_process : placement.is_one_host) return;
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("rank {}: {} joins {}, and these {} ranks are farther apart: ask for "

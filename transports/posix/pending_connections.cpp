@@ -20,19 +20,20 @@ bool is_somebody_at(const UnixListener& listener) {
 
 }  // namespace
 
-Callers::Callers(House house, std::size_t expected, std::chrono::steady_clock::duration patience)
-    : house_(std::move(house)), most_(kMostStrangers + expected), patience_(patience) {}
+PendingConnections::PendingConnections(Handlers house, std::size_t expected,
+                                       std::chrono::steady_clock::duration patience)
+    : handlers_(std::move(house)), most_(kMostUnknownClients + expected), patience_(patience) {}
 
-void Callers::look(UnixListener& listener) {
+void PendingConnections::look(UnixListener& listener) {
   hear_all();
   accept_from(listener);
 }
 
 // Each is heard at once: most have said hello by now, and then cannot be taken for silent.
-void Callers::accept_from(UnixListener& listener) {
+void PendingConnections::accept_from(UnixListener& listener) {
   why_kept_out_.clear();
   for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
-    Caller caller{accept(listener), std::chrono::steady_clock::now() + patience_, false};
+    PendingConnection caller{accept(listener), std::chrono::steady_clock::now() + patience_, false};
     if (!caller.socket.is_open()) break;
     hear(caller);
     if (caller.socket.is_open()) keep(std::move(caller));
@@ -40,14 +41,14 @@ void Callers::accept_from(UnixListener& listener) {
   make_room();
 }
 
-void Callers::keep(Caller caller) {
-  if (house_.watch) house_.watch(caller.socket.get());
+void PendingConnections::keep(PendingConnection caller) {
+  if (handlers_.watch) handlers_.watch(caller.socket.get());
   waiting_.push_back(std::move(caller));
-  if (waiting_.size() > most_ && !drop_silent()) waiting_.pop_front();
+  if (waiting_.size() > most_ && !drop_oldest_silent()) waiting_.pop_front();
 }
 
 // Not open where nobody stands there, or where no descriptor is left for him.
-Descriptor Callers::accept(UnixListener& listener) {
+Descriptor PendingConnections::accept(UnixListener& listener) {
   while (true) {
     try {
       auto socket = listener.accept();
@@ -55,32 +56,32 @@ Descriptor Callers::accept(UnixListener& listener) {
       return socket ? std::move(*socket) : Descriptor();
     } catch (const Error& error) {
       has_left_some_ = is_somebody_at(listener);
-      if (has_left_some_ && drop_silent()) continue;
+      if (has_left_some_ && drop_oldest_silent()) continue;
       if (has_left_some_) why_kept_out_ = error.what();
       return {};
     }
   }
 }
 
-void Callers::make_room() {
+void PendingConnections::make_room() {
   if (lacks_room_) hear_all();  // who came behind may have left
-  while (lacks_room_ && drop_silent()) hear_all();
+  while (lacks_room_ && drop_oldest_silent()) hear_all();
   if (lacks_room_) why_kept_out_ = error_text(EMFILE);
 }
 
-void Callers::hear_all() {
+void PendingConnections::hear_all() {
   lacks_room_ = false;
   const auto now = std::chrono::steady_clock::now();
-  for (Caller& caller : waiting_) {
+  for (PendingConnection& caller : waiting_) {
     if (caller.socket.is_open()) hear(caller);
     if (!caller.has_said_hello && now > caller.patience_ends) caller.socket.close();
   }
   forget_done();
 }
 
-bool Callers::drop_silent() {
+bool PendingConnections::drop_oldest_silent() {
   bool has_dropped = false;
-  for (Caller& caller : waiting_) {
+  for (PendingConnection& caller : waiting_) {
     if (caller.has_said_hello || !caller.socket.is_open()) continue;
     hear(caller);
     if (caller.has_said_hello) continue;
@@ -93,26 +94,26 @@ bool Callers::drop_silent() {
 }
 
 // First without taking what comes along: a stranger's needs no room.
-void Callers::hear(Caller& caller) {
+void PendingConnections::hear(PendingConnection& caller) {
   std::array<std::byte, kLongestHello + 1> room{};  // what is longer than a hello is none
-  const auto said = std::span(room).first(house_.hello_bytes);
+  const auto said = std::span(room).first(handlers_.hello_bytes);
   if (!caller.has_said_hello) {
     const Message seen = peek_message(caller.socket.get(), std::span(room).first(said.size() + 1));
     if (seen.what == Received::kNothing) return;
     caller.has_said_hello =
-        seen.what == Received::kMessage && seen.bytes == said.size() && house_.is_hello(said);
+        seen.what == Received::kMessage && seen.bytes == said.size() && handlers_.is_hello(said);
     if (!caller.has_said_hello) return caller.socket.close();
   }
-  if (!has_room_beside(caller.socket.get(), house_.descriptors)) {
+  if (!has_room_beside(caller.socket.get(), handlers_.descriptors)) {
     lacks_room_ = true;
     return;
   }
   Message message = receive_message(caller.socket.get(), said);
-  house_.let_in(said, std::exchange(caller.socket, {}), std::move(message.passed));
+  handlers_.let_in(said, std::exchange(caller.socket, {}), std::move(message.passed));
 }
 
-void Callers::forget_done() {
-  std::erase_if(waiting_, [](const Caller& caller) { return !caller.socket.is_open(); });
+void PendingConnections::forget_done() {
+  std::erase_if(waiting_, [](const PendingConnection& caller) { return !caller.socket.is_open(); });
 }
 
 }  // namespace kolo::posix

@@ -1,10 +1,10 @@
 // Those who have connected to a unix socket and have not been let in yet: ranks, whose first
 // message, the hello, brings a descriptor along; and strangers.
 //
-// Strangers cost little. Who says anything but a hello is hung up on; of the silent kMostStrangers
-// may wait beside as many ranks as are expected, each for a while, and the oldest goes first. Where
-// no descriptor is left a silent one's is used, for who comes next or for what a hello brings
-// along. Who has said hello is let in, or waits until there is a descriptor.
+// Strangers cost little. Who says anything but a hello is hung up on; of the silent
+// kMostUnknownClients may wait beside as many ranks as are expected, each for a while, and the
+// oldest goes first. Where no descriptor is left a silent one's is used, for who comes next or for
+// what a hello brings along. Who has said hello is let in, or waits until there is a descriptor.
 //
 // Each is heard once more before it is dropped; a hello that comes just then is lost all the same.
 // So a rank waits for an answer, and calls again where it is hung up on before.
@@ -22,14 +22,14 @@
 
 namespace kolo::posix {
 
-class Callers {
+class PendingConnections {
  public:
-  static constexpr std::size_t kMostStrangers = 64;
+  static constexpr std::size_t kMostUnknownClients = 64;
   static constexpr std::size_t kMostAccepted = 64;  // in one look
   static constexpr std::size_t kLongestHello = 64;
 
-  // What is done with those who come. None of it calls Callers.
-  struct House {
+  // What is done with those who come. None of it calls PendingConnections.
+  struct Handlers {
     std::size_t hello_bytes = 0;
     int descriptors = 1;  // that it takes to let one in, with the one that comes along
     std::function<bool(std::span<const std::byte> said)> is_hello;
@@ -40,8 +40,8 @@ class Callers {
 
   // `expected`: how many ranks may wait at once. Who is silent for longer than `patience` is
   // dropped.
-  Callers(House house, std::size_t expected,
-          std::chrono::steady_clock::duration patience = std::chrono::seconds(5));
+  PendingConnections(Handlers house, std::size_t expected,
+                     std::chrono::steady_clock::duration patience = std::chrono::seconds(5));
 
   // Hears those who wait, then those who stand at the listener, kMostAccepted of them at the most.
   void look(UnixListener& listener);
@@ -50,7 +50,7 @@ class Callers {
   void accept_from(UnixListener& listener);
 
   // Hangs up on the oldest that is silent. False where there is none.
-  bool drop_silent();
+  bool drop_oldest_silent();
 
   bool is_empty() const { return waiting_.empty(); }
 
@@ -63,23 +63,23 @@ class Callers {
   void clear() noexcept { waiting_.clear(); }
 
  private:
-  struct Caller {
+  struct PendingConnection {
     Descriptor socket;  // closed: he has been dealt with
     std::chrono::steady_clock::time_point patience_ends;
     bool has_said_hello = false;
   };
 
   Descriptor accept(UnixListener& listener);
-  void keep(Caller caller);
+  void keep(PendingConnection caller);
   void hear_all();
-  void hear(Caller& caller);
+  void hear(PendingConnection& caller);
   void make_room();
   void forget_done();
 
-  const House house_;
+  const Handlers handlers_;
   const std::size_t most_;
   const std::chrono::steady_clock::duration patience_;
-  std::deque<Caller> waiting_;  // oldest first
+  std::deque<PendingConnection> waiting_;  // oldest first
   bool has_left_some_ = false;
   bool lacks_room_ = false;  // for what a hello brings along
   std::string why_kept_out_;

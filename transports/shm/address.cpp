@@ -7,15 +7,15 @@
 
 namespace kolo::shm {
 
-std::string to_text(const Address& a) {
+std::string to_text(const EndpointAddress& a) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {:d} {}", a.version, a.segment_bytes, a.process,
                      a.ticket[0], a.ticket[1], a.host, a.socket.empty() ? "-" : a.socket,
                      a.trial.address, a.trial.value, a.has_barriers, a.reason);
 }
 
-Address address_from_text(const std::string& text, int peer) {
+EndpointAddress address_from_text(const std::string& text, int peer) {
   auto words = stream_of(text);
-  Address a;
+  EndpointAddress a;
   if (!(words >> a.version) || a.version != kLayoutVersion ||
       !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >> a.socket >>
         a.trial.address >> a.trial.value >> a.has_barriers)) {

@@ -12,21 +12,21 @@
 
 namespace kolo::shm {
 
-struct Address {
+struct EndpointAddress {
   std::uint32_t version = kLayoutVersion;
   std::size_t segment_bytes = 0;
   int process = 0;
   std::uint64_t ticket[2] = {0, 0};  // who knows it is of this job
   std::string host;                  // its identity: see posix/identity.h
   std::string socket;                // empty: this rank cannot share memory
-  Trial trial;
+  ReadProbe trial;
   bool has_barriers = false;  // it accepts posix::barrier_everywhere
   std::string reason;         // why it cannot share memory
 };
 
-std::string to_text(const Address& address);
+std::string to_text(const EndpointAddress& address);
 
 // Error kProtocol that names the peer where the text is no address of this version.
-Address address_from_text(const std::string& text, int peer);
+EndpointAddress address_from_text(const std::string& text, int peer);
 
 }  // namespace kolo::shm

@@ -33,7 +33,7 @@ struct Pair {
   Layout layout{0};
   bool has_barriers = false;  // both ranks accept posix::barrier_everywhere
   int process = 0;            // the peer's, as it numbers itself; 0: it cannot be seen
-  Trial trial;                // in the peer's process
+  ReadProbe trial;            // in the peer's process
   std::string peer_name;      // "rank 1 (host, process 4711)"
 };
 

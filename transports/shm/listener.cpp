@@ -41,7 +41,7 @@ Hello hello_in(std::span<const std::byte> said) {
   return hello;
 }
 
-Hello hello_for(int rank, const Address& called) {
+Hello hello_for(int rank, const EndpointAddress& called) {
   Hello hello;
   hello.rank = rank;
   std::copy(called.ticket, called.ticket + 2, hello.ticket);
@@ -50,14 +50,14 @@ Hello hello_for(int rank, const Address& called) {
 
 }  // namespace
 
-Door::Door(const TransportRequest& request, const Layout& layout, bool has_remote_barriers,
-           posix::Epoll& watch)
+Listener::Listener(const TransportRequest& request, const Layout& layout, bool has_remote_barriers,
+                   posix::Epoll& watch)
     : rank_(request.rank),
       size_(request.size),
       layout_(layout),
       watch_(watch),
       channels_(static_cast<std::size_t>(request.size)),
-      callers_(house(), channels_.size()) {
+      pending_connections_(house(), channels_.size()) {
   if (size_ == 1) return;
   own_.has_barriers = has_remote_barriers && posix::accept_barriers();
   const auto why_not = posix::why_no_shared_memory();
@@ -69,12 +69,12 @@ Door::Door(const TransportRequest& request, const Layout& layout, bool has_remot
   check_addresses();
 }
 
-void Door::publish(const TransportRequest& request, const std::string& why_not) {
+void Listener::publish(const TransportRequest& request, const std::string& why_not) {
   std::random_device random;
   for (auto& word : own_.ticket) word = std::uint64_t{random()} << 32 | random();
   own_.segment_bytes = layout_.segment_bytes();
   own_.process = ::getpid();
-  own_.trial = own_trial();
+  own_.trial = own_read_probe();
   own_.host = posix::host_identity();
   own_.reason = why_not;
   if (listener_) own_.socket = listener_->name();
@@ -85,12 +85,12 @@ void Door::publish(const TransportRequest& request, const std::string& why_not) 
 }
 
 // All ranks see all addresses, so all come to the same end.
-void Door::check_addresses() const {
+void Listener::check_addresses() const {
   const auto fail = [this](ErrorCode code, int peer, const std::string& what) {
     throw Error(code, peer, fmt::format("rank {}: {} {}", rank_, name_of(peer), what));
   };
   for (int peer = 0; peer < size_; ++peer) {
-    const Address& address = address_of(peer);
+    const EndpointAddress& address = address_of(peer);
     if (address.host != own_.host) {
       fail(ErrorCode::kUnavailable, peer,
            fmt::format("is on another host or in another network namespace ({}, here {}): shm "
@@ -108,11 +108,11 @@ void Door::check_addresses() const {
   }
 }
 
-std::string Door::name_of(int peer) const {
+std::string Listener::name_of(int peer) const {
   return fmt::format("rank {} (process {})", peer, address_of(peer).process);
 }
 
-Pair Door::pair_with(int peer) const {
+Pair Listener::pair_with(int peer) const {
   Pair pair;
   pair.rank = rank_;
   pair.peer = peer;
@@ -124,7 +124,7 @@ Pair Door::pair_with(int peer) const {
   return pair;
 }
 
-void Door::connect(ShmChannel& channel, bool is_sending) {
+void Listener::connect(ShmChannel& channel, bool is_sending) {
   if (!listener_) return;
   const auto known = std::find_if(calls_.begin(), calls_.end(),
                                   [&](const Call& call) { return call.channel == &channel; });
@@ -138,13 +138,13 @@ void Door::connect(ShmChannel& channel, bool is_sending) {
   look();
 }
 
-void Door::look() {
+void Listener::look() {
   if (!listener_) return;
   hear_all();
   make_calls(false);
 }
 
-bool Door::hurry() {
+bool Listener::hurry() {
   if (!calls_.empty()) {
     accept_all();
     make_calls(true);
@@ -154,7 +154,7 @@ bool Door::hurry() {
   return std::exchange(has_news_, false) || is_stuck;
 }
 
-void Door::finish(Deadline deadline) noexcept {
+void Listener::finish(Deadline deadline) noexcept {
   const auto has_unsaid = [this] {
     return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) {
       return call.channel->has_region() && !call.channel->has_socket();
@@ -169,16 +169,16 @@ void Door::finish(Deadline deadline) noexcept {
   }
 }
 
-void Door::close() noexcept {
+void Listener::close() noexcept {
   listener_.reset();
-  callers_.clear();
+  pending_connections_.clear();
   calls_.clear();
 }
 
 // --- those who come ---
 
-posix::Callers::House Door::house() {
-  posix::Callers::House house;
+posix::PendingConnections::Handlers Listener::house() {
+  posix::PendingConnections::Handlers house;
   house.hello_bytes = sizeof(Hello);
   house.descriptors = kRegions;
   house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
@@ -191,37 +191,37 @@ posix::Callers::House Door::house() {
   return house;
 }
 
-bool Door::is_for_this_rank(const Hello& hello) const {
+bool Listener::is_for_this_rank(const Hello& hello) const {
   return hello.rank >= 0 && hello.rank < size_ && hello.rank != rank_ &&
          hello == hello_for(hello.rank, own_);
 }
 
-void Door::hear_all() {
-  callers_.look(*listener_);
+void Listener::hear_all() {
+  pending_connections_.look(*listener_);
   require_room();
 }
 
-void Door::accept_all() {
-  callers_.accept_from(*listener_);
+void Listener::accept_all() {
+  pending_connections_.accept_from(*listener_);
   require_room();
 }
 
 // Who is kept out for want of a descriptor is tried again, where nobody is waited for.
-void Door::require_room() const {
-  const std::string& why = callers_.why_kept_out();
+void Listener::require_room() const {
+  const std::string& why = pending_connections_.why_kept_out();
   if (why.empty() || !is_waited_for()) return;
   throw Error(ErrorCode::kUnavailable, kNoPeer, no_descriptor("a peer", why));
 }
 
 // A peer, by a channel of this rank.
-bool Door::is_waited_for() const {
+bool Listener::is_waited_for() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) {
     return call.is_receiving || !call.channel->has_socket();
   });
 }
 
 // Without the ticket it would not be of this job; with it, it is a peer that has not come yet.
-void Door::welcome(int peer, posix::Descriptor socket, posix::Descriptor region) {
+void Listener::welcome(int peer, posix::Descriptor socket, posix::Descriptor region) {
   ShmChannel& channel = *channels_[index_of(peer)];
   if (channel.is_attached() || channel.is_dead()) return;
   has_news_ = true;
@@ -232,7 +232,7 @@ void Door::welcome(int peer, posix::Descriptor socket, posix::Descriptor region)
   take(channel, std::move(socket));
 }
 
-bool Door::answer(ShmChannel& channel, const posix::Descriptor& socket) {
+bool Listener::answer(ShmChannel& channel, const posix::Descriptor& socket) {
   try {
     say_hello(channel, socket, own_);  // if it has ended, that is heard
     return true;
@@ -242,7 +242,7 @@ bool Door::answer(ShmChannel& channel, const posix::Descriptor& socket) {
   }
 }
 
-void Door::take(ShmChannel& channel, posix::Descriptor socket) {
+void Listener::take(ShmChannel& channel, posix::Descriptor socket) {
   watch_.remove(socket.get());
   watch_.add(socket.get(), EPOLLIN, static_cast<std::uint64_t>(channel.peer()));
   channel.add_socket(std::move(socket));
@@ -250,7 +250,7 @@ void Door::take(ShmChannel& channel, posix::Descriptor socket) {
 
 // --- those who are called ---
 
-void Door::make_calls(bool is_hurried) {
+void Listener::make_calls(bool is_hurried) {
   const auto now = Clock::now();
   for (Call& call : calls_) {
     ShmChannel& channel = *call.channel;
@@ -263,7 +263,7 @@ void Door::make_calls(bool is_hurried) {
   });
 }
 
-void Door::make(Call& call) {
+void Listener::make(Call& call) {
   ShmChannel& channel = *call.channel;
   call.has_tried = true;
   call.due = Clock::now() + kRetryEvery;
@@ -274,7 +274,7 @@ void Door::make(Call& call) {
 }
 
 // Nothing while the listener's queue is full, or where the channel is dead or attached now.
-std::optional<posix::Descriptor> Door::reach(ShmChannel& channel) {
+std::optional<posix::Descriptor> Listener::reach(ShmChannel& channel) {
   while (true) {
     try {
       return posix::connect_unix(address_of(channel.peer()).socket);
@@ -282,10 +282,10 @@ std::optional<posix::Descriptor> Door::reach(ShmChannel& channel) {
       if (error.code() == ErrorCode::kPeerLost) {
         hear_all();  // before its end it may have called, and said hello since it was heard
         has_news_ = true;
-        if (!callers_.has_left_some()) find_gone(channel);  // it may be among them
+        if (!pending_connections_.has_left_some()) find_gone(channel);  // it may be among them
         return std::nullopt;
       }
-      if (!callers_.drop_silent()) {
+      if (!pending_connections_.drop_oldest_silent()) {
         throw Error(ErrorCode::kUnavailable, channel.peer(),
                     no_descriptor(name_of(channel.peer()), error.what()));
       }
@@ -293,7 +293,7 @@ std::optional<posix::Descriptor> Door::reach(ShmChannel& channel) {
   }
 }
 
-void Door::find_gone(ShmChannel& channel) {
+void Listener::find_gone(ShmChannel& channel) {
   if (channel.is_attached()) return;
   channel.kill(ErrorCode::kPeerLost,
                fmt::format("rank {}: {} is gone: nobody listens on its shm socket any more; it has "
@@ -302,7 +302,7 @@ void Door::find_gone(ShmChannel& channel) {
 }
 
 // On the socket that this rank has opened. Where it ends, the next call tells why.
-void Door::hear_answer(const Call& call) {
+void Listener::hear_answer(const Call& call) {
   ShmChannel& channel = *call.channel;
   if (channel.is_attached() || channel.is_dead() || !channel.has_socket()) return;
   if (!posix::has_room_beside(channel.socket(), kRegions)) {
@@ -325,12 +325,12 @@ void Door::hear_answer(const Call& call) {
     channel.forget_descriptor();
 }
 
-bool Door::say_hello(ShmChannel& channel, const posix::Descriptor& socket,
-                     const Address& called) const {
+bool Listener::say_hello(ShmChannel& channel, const posix::Descriptor& socket,
+                         const EndpointAddress& called) const {
   return posix::send_message(socket.get(), bytes_of(hello_for(rank_, called)), channel.share());
 }
 
-std::string Door::no_descriptor(const std::string& peer, const std::string& why) const {
+std::string Listener::no_descriptor(const std::string& peer, const std::string& why) const {
   return fmt::format(
       "rank {}: no file descriptor is left to share memory with {} ({}); algorithms that join "
       "fewer pairs of ranks, as ring and trees do, need fewer",

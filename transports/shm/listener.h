@@ -36,15 +36,15 @@ namespace kolo::shm {
 
 inline constexpr std::chrono::milliseconds kSenderComesWithin{1};
 
-class Door final : public Connector {
+class Listener final : public Connector {
  public:
   // Collective over the request's ranks. Events of the sockets of those who have not said hello
   // carry the request's size as their token in `watch`, those of channels the peer's rank. Errors:
   // kUnavailable where ranks are on different hosts or one of them has no memfd (all ranks are
   // told, and which); kDeadline naming who has not come; kProtocol where ranks differ in build or
   // segment size; kAborted when a failure is posted meanwhile.
-  Door(const TransportRequest& request, const Layout& layout, bool has_remote_barriers,
-       posix::Epoll& watch);
+  Listener(const TransportRequest& request, const Layout& layout, bool has_remote_barriers,
+           posix::Epoll& watch);
 
   // What a channel to `peer` is made of.
   Pair pair_with(int peer) const;
@@ -58,7 +58,8 @@ class Door final : public Connector {
 
   // Whether look() has something to do without an event.
   bool is_busy() const {
-    return !callers_.is_empty() || !calls_.empty() || callers_.has_left_some();
+    return !pending_connections_.is_empty() || !calls_.empty() ||
+           pending_connections_.has_left_some();
   }
 
   // Before this rank sleeps: calls all who are waited for. True where something has come since the
@@ -80,7 +81,7 @@ class Door final : public Connector {
   };
 
   static std::size_t index_of(int rank) { return static_cast<std::size_t>(rank); }
-  const Address& address_of(int peer) const { return addresses_[index_of(peer)]; }
+  const EndpointAddress& address_of(int peer) const { return addresses_[index_of(peer)]; }
   std::string name_of(int peer) const;
 
   void publish(const TransportRequest& request, const std::string& why_not);
@@ -88,7 +89,7 @@ class Door final : public Connector {
   void hear_all();
   void accept_all();
   void require_room() const;
-  posix::Callers::House house();
+  posix::PendingConnections::Handlers house();
   bool is_for_this_rank(const Hello& hello) const;
   void welcome(int peer, posix::Descriptor socket, posix::Descriptor region);
   bool answer(ShmChannel& channel, const posix::Descriptor& socket);
@@ -99,7 +100,8 @@ class Door final : public Connector {
   void find_gone(ShmChannel& channel);
   void hear_answer(const Call& call);
   bool is_waited_for() const;
-  bool say_hello(ShmChannel& channel, const posix::Descriptor& socket, const Address& called) const;
+  bool say_hello(ShmChannel& channel, const posix::Descriptor& socket,
+                 const EndpointAddress& called) const;
   std::string no_descriptor(const std::string& peer, const std::string& why) const;
 
   const int rank_;
@@ -107,10 +109,10 @@ class Door final : public Connector {
   const Layout layout_;
   posix::Epoll& watch_;
   std::optional<posix::UnixListener> listener_;
-  Address own_;
-  std::vector<Address> addresses_;
+  EndpointAddress own_;
+  std::vector<EndpointAddress> addresses_;
   std::vector<ShmChannel*> channels_;  // by peer
-  posix::Callers callers_;
+  posix::PendingConnections pending_connections_;
   std::vector<Call> calls_;  // of channels that want their peer and have not got it
   bool has_news_ = false;    // since hurry() was asked last
 };

@@ -8,7 +8,7 @@
 namespace kolo::shm {
 
 // A random value: a process of another number space, or another peer's, does not have it there.
-Trial own_trial() {
+ReadProbe own_read_probe() {
   static const std::uint64_t value = [] {
     std::random_device random;
     return std::uint64_t{random()} << 32 | random();
@@ -16,7 +16,7 @@ Trial own_trial() {
   return {reinterpret_cast<std::uintptr_t>(&value), value};
 }
 
-bool PeerMemory::can_read(const Trial& trial) noexcept {
+bool PeerMemory::can_read(const ReadProbe& trial) noexcept {
   std::uint64_t value = 0;
   is_readable_ = process_ > 0 && trial.address != 0 &&
                  read(trial.address, std::as_writable_bytes(std::span(&value, 1))) == 0 &&

@@ -24,11 +24,11 @@ struct Offer {
 };
 
 // Something in this process that a peer can try to read, to see whether it can.
-struct Trial {
+struct ReadProbe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;
 };
-Trial own_trial();
+ReadProbe own_read_probe();
 
 class PeerMemory {
  public:
@@ -36,7 +36,7 @@ class PeerMemory {
   explicit PeerMemory(int process) : process_(process) {}
 
   // Tries it, and remembers.
-  bool can_read(const Trial& trial) noexcept;
+  bool can_read(const ReadProbe& trial) noexcept;
   bool is_readable() const { return is_readable_; }
 
   // Copies from the peer's `address`. 0, or the errno: ESRCH where it has ended.

@@ -37,19 +37,19 @@ class ShmTransport final : public Transport {
                const ShmSettings& settings)
       : rank_(request.rank),
         size_(request.size),
-        door_(request, layout, settings.has_remote_barriers, watch_) {
+        listener_(request, layout, settings.has_remote_barriers, watch_) {
     links_.resize(static_cast<std::size_t>(size_));
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       Link& link = link_to(peer);
-      link.channel = std::make_unique<ShmChannel>(door_.pair_with(peer), door_, holding_, *regions_,
-                                                  settings.single_copy_bytes);
-      door_.let(peer, *link.channel);
+      link.channel = std::make_unique<ShmChannel>(listener_.pair_with(peer), listener_, holding_,
+                                                  *regions_, settings.single_copy_bytes);
+      listener_.let(peer, *link.channel);
     }
   }
 
   ~ShmTransport() override {
-    door_.finish(Clock::now() + kLastPatience);
+    listener_.finish(Clock::now() + kLastPatience);
     quiesce();
   }
 
@@ -79,7 +79,7 @@ class ShmTransport final : public Transport {
   bool arm() override {
     if (is_quiesced_) return false;
     flush();
-    if (door_.hurry()) {
+    if (listener_.hurry()) {
       is_look_due_ = true;
       return false;
     }
@@ -119,7 +119,7 @@ class ShmTransport final : public Transport {
     for (Link& link : links_) {
       if (link.channel) link.channel->close();
     }
-    door_.close();
+    listener_.close();
   }
 
  private:
@@ -145,7 +145,7 @@ class ShmTransport final : public Transport {
 
   void look_at_sockets() {
     std::array<epoll_event, 16> events{};
-    bool is_door_due = door_.is_busy();
+    bool is_door_due = listener_.is_busy();
     for (const epoll_event& event : watch_.wait(events, 0)) {
       if (event.data.u64 == static_cast<std::uint64_t>(size_)) {
         is_door_due = true;
@@ -153,13 +153,13 @@ class ShmTransport final : public Transport {
         listen(link_to(static_cast<int>(event.data.u64)));
       }
     }
-    if (is_door_due) door_.look();
+    if (is_door_due) listener_.look();
   }
 
   void listen(Link& link) {
     link.is_rung = false;
     ShmChannel& channel = *link.channel;
-    if (!channel.is_attached() && !channel.is_dead()) return door_.look();  // it has answered
+    if (!channel.is_attached() && !channel.is_dead()) return listener_.look();  // it has answered
     bool has_heard = false;
     while (channel.has_socket()) {
       const auto heard = channel.hear();
@@ -173,7 +173,7 @@ class ShmTransport final : public Transport {
   const int rank_;
   const int size_;
   posix::Epoll watch_;
-  shm::Door door_;
+  shm::Listener listener_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::vector<ShmChannel*> holding_;
   std::vector<Link> links_;  // by peer

@@ -127,7 +127,7 @@ class FileStore final : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     require_short(key, {});
     return write(patience(), [&] {
-      const std::int64_t sum = add_around(counters_[std::string(key)], delta);
+      const std::int64_t sum = wrapping_add(counters_[std::string(key)], delta);
       write_record(Kind::kCounter, key, {}, sum);
       return sum;
     });

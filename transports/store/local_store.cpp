@@ -51,7 +51,7 @@ class LocalStore final : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     const std::lock_guard lock(mutex_);
     auto& counter = counters_[std::string(key)];
-    return counter = add_around(counter, delta);
+    return counter = wrapping_add(counter, delta);
   }
 
   // Threads do not die alone: nothing to watch.

@@ -51,7 +51,7 @@ void StoreService::remove(std::uint64_t client, const char* how) {
                    lost.memberships.front().rank, lost.who, how));
 }
 
-bool StoreService::is_stranger(std::uint64_t client) const {
+bool StoreService::is_unknown(std::uint64_t client) const {
   const auto found = clients_.find(client);
   return found != clients_.end() && found->second.who.empty();
 }
@@ -95,7 +95,7 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
       return nullptr;
     case Kind::kAdd: {
       std::int64_t& counter = counters_[message.key];
-      counter = add_around(counter, message.number);
+      counter = wrapping_add(counter, message.number);
       reply_(number, {Kind::kValue, message.id, counter, {}, {}});
       return nullptr;
     }

@@ -41,7 +41,7 @@ class StoreService {
   // The client has ended: "closed without a goodbye".
   void remove(std::uint64_t client, const char* how);
 
-  bool is_stranger(std::uint64_t client) const;
+  bool is_unknown(std::uint64_t client) const;
 
   // Ranks have joined and not left. After a failure none of them needs the store any more.
   bool is_needed() const;

@@ -28,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using store_wire::Message;
 
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostUnknownClients = 64;
 constexpr int kMostAccepted = 64;  // in one turn
 constexpr int kMostReads = 64;     // in one turn of a connection: 1 MiB
 constexpr std::size_t kMostUnsentBytes = 64 << 20;
@@ -104,13 +104,13 @@ class Server {
   // Who has come just now.
   void hear_the_last() {
     accept_some();
-    const auto strangers = strangers_;
+    const auto strangers = unknown_clients_;
     for (const std::uint64_t token : strangers) read(token);
   }
 
   int next_timeout_ms() const {
     if (is_stopping_.load()) return 100;
-    return strangers_.empty() && is_listening_ ? 1000 : 100;
+    return unknown_clients_.empty() && is_listening_ ? 1000 : 100;
   }
 
   void handle(const epoll_event& event) {
@@ -137,15 +137,15 @@ class Server {
       connection.since = Clock::now();
       connections_.emplace(token, std::move(connection));
       service_.add(token);
-      strangers_.push_back(token);
-      if (strangers_.size() > kMostStrangers) drop_oldest_stranger();
+      unknown_clients_.push_back(token);
+      if (unknown_clients_.size() > kMostUnknownClients) drop_oldest_stranger();
     }
   }
 
   // No descriptor is left: a stranger's is taken; without strangers the listener rests a moment, or
   // it would be reported for ever.
   void make_room() {
-    if (!strangers_.empty()) return drop_oldest_stranger();
+    if (!unknown_clients_.empty()) return drop_oldest_stranger();
     epoll_.remove(listener_.get());
     is_listening_ = false;
     rests_until_ = Clock::now() + 100ms;
@@ -153,9 +153,9 @@ class Server {
 
   // It may have said hello since it was last heard.
   void drop_oldest_stranger() {
-    const std::uint64_t token = strangers_.front();
+    const std::uint64_t token = unknown_clients_.front();
     read(token);
-    if (service_.is_stranger(token)) lose(token, "was a stranger's");
+    if (service_.is_unknown(token)) lose(token, "was a stranger's");
   }
 
   void drop_late_strangers() {
@@ -164,8 +164,8 @@ class Server {
       epoll_.add(listener_.get(), EPOLLIN, kListener);
       is_listening_ = true;
     }
-    while (!strangers_.empty() &&
-           now - connections_.at(strangers_.front()).since > hello_timeout_) {
+    while (!unknown_clients_.empty() &&
+           now - connections_.at(unknown_clients_.front()).since > hello_timeout_) {
       drop_oldest_stranger();
     }
   }
@@ -178,17 +178,17 @@ class Server {
       const auto got = posix::receive_some(found->second.socket, bytes.data(), bytes.size());
       if (got.is_closed) return lose(token, found->second.ending);
       if (got.bytes == 0) return;
-      const bool was_stranger = service_.is_stranger(token);
+      const bool was_stranger = service_.is_unknown(token);
       const char* const why = service_.hear(token, {bytes.data(), got.bytes});
       if (why != nullptr) return lose(token, why);
-      if (was_stranger && !service_.is_stranger(token)) std::erase(strangers_, token);
+      if (was_stranger && !service_.is_unknown(token)) std::erase(unknown_clients_, token);
       if (got.bytes < bytes.size()) return;
     }
   }
 
   void lose(std::uint64_t token, const char* how) {
     connections_.erase(token);
-    std::erase(strangers_, token);  // known or not: it may have become known just now
+    std::erase(unknown_clients_, token);  // known or not: it may have become known just now
     service_.remove(token, how);
   }
 
@@ -245,7 +245,7 @@ class Server {
 
   std::uint64_t next_token_ = kFirstConnection;
   std::map<std::uint64_t, Connection> connections_;
-  std::deque<std::uint64_t> strangers_;  // oldest first
+  std::deque<std::uint64_t> unknown_clients_;  // oldest first
   StoreService service_;
 };
 

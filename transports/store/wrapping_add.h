@@ -5,7 +5,7 @@
 
 namespace kolo {
 
-constexpr std::int64_t add_around(std::int64_t one, std::int64_t other) {
+constexpr std::int64_t wrapping_add(std::int64_t one, std::int64_t other) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(one) +
                                    static_cast<std::uint64_t>(other));
 }

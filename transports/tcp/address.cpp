@@ -40,7 +40,7 @@ std::string address_to_publish(const TcpSettings& settings, const posix::Address
   return "127.0.0.1";
 }
 
-void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
+void require_alike(const EndpointAddress& own, int rank, const EndpointAddress& theirs, int peer) {
   if (theirs.segment_bytes != own.segment_bytes) {
     throw Error(
         ErrorCode::kMismatch, peer,
@@ -57,17 +57,17 @@ void require_alike(const Card& own, int rank, const Card& theirs, int peer) {
 
 }  // namespace
 
-std::string Card::address() const { return posix::host_and_port(host, port); }
+std::string EndpointAddress::address() const { return posix::host_and_port(host, port); }
 
-std::string to_text(const Card& card) {
+std::string to_text(const EndpointAddress& card) {
   return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
                      card.segment_bytes, card.lanes, to_text(card.token),
                      card.listens_on_all ? 1 : 0);
 }
 
-Card card_from_text(const std::string& text, int rank) {
+EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  Card card;
+  EndpointAddress card;
   std::string token;
   std::getline(stream, card.identity);
   stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
@@ -83,9 +83,10 @@ Card card_from_text(const std::string& text, int rank) {
   return card;
 }
 
-std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
-                                 const posix::Address& bound) {
-  Card own;
+std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
+                                                const TcpSettings& settings,
+                                                const posix::Address& bound) {
+  EndpointAddress own;
   own.identity = posix::host_identity();
   own.host = address_to_publish(settings, bound);
   own.port = bound.port();
@@ -95,9 +96,9 @@ std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSetti
   own.listens_on_all = settings.host.empty();
   const auto texts = exchange(*request.store, request.rank, request.size, "address", to_text(own),
                               request.deadline, "publish their tcp addresses");
-  std::vector<Card> cards;
+  std::vector<EndpointAddress> cards;
   for (int rank = 0; rank < request.size; ++rank) {
-    cards.push_back(card_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    cards.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
     require_alike(own, request.rank, cards.back(), rank);
     cards.back().is_on_this_host = cards.back().identity == own.identity;
   }

@@ -13,7 +13,7 @@
 
 namespace kolo::tcp {
 
-struct Card {
+struct EndpointAddress {
   std::string identity;  // of its host: see posix/identity.h
   std::string host;
   std::uint16_t port = 0;
@@ -27,14 +27,15 @@ struct Card {
 };
 
 // What is published, but for is_on_this_host.
-std::string to_text(const Card& card);
+std::string to_text(const EndpointAddress& card);
 
 // Error kProtocol that names the rank where the text is no card.
-Card card_from_text(const std::string& text, int rank);
+EndpointAddress address_from_text(const std::string& text, int rank);
 
 // Everybody's, by rank; this rank listens at `bound` already. Error kDeadline names the ranks that
 // did not come, kMismatch the first whose settings differ.
-std::vector<Card> exchange_cards(const TransportRequest& request, const TcpSettings& settings,
-                                 const posix::Address& bound);
+std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
+                                                const TcpSettings& settings,
+                                                const posix::Address& bound);
 
 }  // namespace kolo::tcp

@@ -17,8 +17,9 @@ constexpr std::byte kNothing{0};
 
 }  // namespace
 
-TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes)
-    : door_(door), peer_(peer), memory_(segment_bytes) {
+TcpChannel::TcpChannel(Listener& door, int peer, std::size_t segment_bytes,
+                       std::size_t longest_bytes)
+    : listener_(door), peer_(peer), memory_(segment_bytes) {
   capabilities_.segment_bytes = std::max(segment_bytes, longest_bytes);
   capabilities_.preferred_segment_bytes = segment_bytes;
   // Every call interrupts the copying on both sides: 1 MiB one way takes two sockets 186 us by
@@ -34,18 +35,18 @@ TcpChannel::TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::siz
 }
 
 std::string TcpChannel::why_unconnected() const {
-  if (!is_connected()) return door_.why_unconnected(peer_);
+  if (!is_connected()) return listener_.why_unconnected(peer_);
   if (is_dead() || !is_more_announced()) return "";
   return fmt::format(
       "rank {} at {} has sent by another tcp connection, which has not come: see whether a "
       "firewall "
       "is between",
-      peer_, door_.card_of(peer_).address());
+      peer_, listener_.address_of(peer_).address());
 }
 
-void TcpChannel::ask_for_connection(Door::When when) {
-  door_.call(peer_, 0, when);
-  door_.look();
+void TcpChannel::ask_for_connection(Listener::When when) {
+  listener_.call(peer_, 0, when);
+  listener_.look();
 }
 
 // --- out ---
@@ -194,7 +195,7 @@ void TcpChannel::throw_if_dead() const {
 
 void TcpChannel::fail_as_closed() const {
   throw Error(ErrorCode::kAborted, kNoPeer,
-              fmt::format("rank {}: this transport was closed", door_.rank()));
+              fmt::format("rank {}: this transport was closed", listener_.rank()));
 }
 
 void TcpChannel::lose(const char* operation, int error) noexcept {
@@ -210,25 +211,25 @@ void TcpChannel::lose(const char* operation, int error) noexcept {
 
 void TcpChannel::lose(const char* operation, const std::string& why) noexcept {
   if (is_dead()) return;
-  lost_ = fmt::format("rank {}: cannot {} rank {} at {} (tcp): {}", door_.rank(), operation, peer_,
-                      door_.card_of(peer_).address(), why);
+  lost_ = fmt::format("rank {}: cannot {} rank {} at {} (tcp): {}", listener_.rank(), operation,
+                      peer_, listener_.address_of(peer_).address(), why);
 }
 
 void TcpChannel::cannot_connect(const std::string& why) noexcept {
   if (is_dead()) return;
-  lost_ = fmt::format("rank {}: cannot connect to rank {} at {} (tcp): {}", door_.rank(), peer_,
-                      door_.card_of(peer_).address(), why);
+  lost_ = fmt::format("rank {}: cannot connect to rank {} at {} (tcp): {}", listener_.rank(), peer_,
+                      listener_.address_of(peer_).address(), why);
 }
 
 bool TcpChannel::may_be_on_its_way() {
   // There, what came before an end is seen before it.
-  if (door_.card_of(peer_).is_on_this_host) return false;
+  if (listener_.address_of(peer_).is_on_this_host) return false;
   const auto now = Clock::now();
   if (ended_ == Clock::time_point{}) {
     ended_ = now;
-    door_.wake_at(now + door_.on_its_way());
+    listener_.wake_at(now + listener_.on_its_way());
   }
-  return now - ended_ < door_.on_its_way();
+  return now - ended_ < listener_.on_its_way();
 }
 
 }  // namespace kolo::tcp

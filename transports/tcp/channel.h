@@ -27,10 +27,10 @@ namespace kolo::tcp {
 // Of segments that wait to be sent.
 inline constexpr std::size_t kQueueLength = SegmentMemory::kSlots;
 
-class TcpChannel : public Channel, public Tenant {
+class TcpChannel : public Channel, public ConnectionOwner {
  public:
   // Segments are `segment_bytes` as a rule, and up to `longest_bytes` where somebody wants it.
-  TcpChannel(Door& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
+  TcpChannel(Listener& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -86,7 +86,7 @@ class TcpChannel : public Channel, public Tenant {
   // What the peer has sent is still to come by a connection that it has announced.
   virtual bool is_more_announced() const = 0;
 
-  Door& door() const { return door_; }
+  Listener& door() const { return listener_; }
   std::size_t queued() const { return queued_; }
   // Whether a segment that is not short would find a slot.
   bool has_slot_for(std::size_t bytes) const {
@@ -100,7 +100,7 @@ class TcpChannel : public Channel, public Tenant {
   ChannelStatistics& counts() { return statistics_; }
 
   // Asks the door for a connection and lets it do what it can.
-  void ask_for_connection(Door::When when);
+  void ask_for_connection(Listener::When when);
 
   // All connections that have come are at their end, and nothing was announced. Whether another
   // may be on its way: for a while, from a peer of another host.
@@ -122,7 +122,7 @@ class TcpChannel : public Channel, public Tenant {
   bool fill(std::byte* into, std::size_t bytes);
   void finish_segment(std::size_t bytes);
 
-  Door& door_;
+  Listener& listener_;
   const int peer_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;

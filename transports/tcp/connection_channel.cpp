@@ -95,7 +95,7 @@ bool ConnectionChannel::send_copy(std::span<const std::byte> data, unsigned flag
 
 void ConnectionChannel::push() {
   if (!socket_.is_open()) {
-    ask_for_connection(Door::When::kNow);
+    ask_for_connection(Listener::When::kNow);
     if (!socket_.is_open()) return;
   }
   if (is_untried() && queued() > 0) {
@@ -204,7 +204,7 @@ ssize_t ConnectionChannel::receive_straight(const posix::Descriptor& from, std::
 
 // What the next bytes come from, or null while that is not known.
 const posix::Descriptor* ConnectionChannel::source() {
-  if (!socket_.is_open()) ask_for_connection(Door::When::kIfNobodyComes);
+  if (!socket_.is_open()) ask_for_connection(Listener::When::kIfNobodyComes);
   if (!socket_.is_open()) return nullptr;
   if (!earlier_.is_open() && has_called_ && !has_earlier_) door().look();  // it may be there
   if (earlier_.is_open()) return &earlier_;

@@ -26,7 +26,7 @@ constexpr int kUnsentBytes = 2 * static_cast<int>(kChunkBytes);
 
 }  // namespace
 
-LanesChannel::LanesChannel(Door& door, int peer, std::size_t segment_bytes,
+LanesChannel::LanesChannel(Listener& door, int peer, std::size_t segment_bytes,
                            std::size_t longest_bytes, int lanes)
     : TcpChannel(door, peer, segment_bytes, longest_bytes),
       most_(static_cast<std::size_t>(lanes)) {}
@@ -57,13 +57,13 @@ bool LanesChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uin
 
 void LanesChannel::open_missing_lanes() {
   for (std::size_t lane = lanes_.size(); lane < most_; ++lane)
-    door().call(peer(), static_cast<std::uint32_t>(lane), Door::When::kNow);
+    door().call(peer(), static_cast<std::uint32_t>(lane), Listener::When::kNow);
 }
 
 // --- out ---
 
 void LanesChannel::push() {
-  if (lanes_.empty()) ask_for_connection(Door::When::kNow);
+  if (lanes_.empty()) ask_for_connection(Listener::When::kNow);
   std::size_t refusals = 0;  // in a row
   while (refusals < lanes_.size() && !is_dead()) {
     Lane& lane = *lanes_[turn_++ % lanes_.size()];
@@ -170,7 +170,7 @@ void LanesChannel::pop_sent(Lane& lane, std::size_t bytes) {
 
 bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
   if (is_dead()) throw_if_dead();
-  if (lanes_.empty()) ask_for_connection(Door::When::kIfNobodyComes);
+  if (lanes_.empty()) ask_for_connection(Listener::When::kIfNobodyComes);
   for (std::size_t i = 0; i < lanes_.size() && filled_ < bytes; ++i) {
     while (read(*lanes_[i], into, bytes)) {
     }

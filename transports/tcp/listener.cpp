@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostUnknownClients = 64;
 constexpr std::size_t kMostAccepted = 64;  // in one look
 constexpr auto kCrowdWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
@@ -50,7 +50,7 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
   }
 }
 
-posix::Address resolve(const Card& card, int rank, int peer) {
+posix::Address resolve(const EndpointAddress& card, int rank, int peer) {
   const std::string host = card.is_on_this_host && card.listens_on_all ? "127.0.0.1" : card.host;
   std::string why;
   const auto addresses = posix::resolve(host, card.port, why);
@@ -81,25 +81,26 @@ bool set_congestion(const posix::Descriptor& socket, const std::string& name) {
                       static_cast<socklen_t>(name.size())) == 0;
 }
 
-Door::Door(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch)
+Listener::Listener(const TransportRequest& request, const TcpSettings& settings,
+                   posix::Epoll& watch)
     : rank_(request.rank),
       size_(request.size),
       settings_(with_host(settings)),
       watch_(watch),
       listener_(listen_in_range(settings_, request.rank)),
-      tenants_(static_cast<std::size_t>(request.size)) {
+      owners_(static_cast<std::size_t>(request.size)) {
   const std::string& congestion = settings_.congestion;
   if (!congestion.empty() && congestion != "system" && !set_congestion(listener_, congestion))
     throw Error(ErrorCode::kUnavailable, kNoPeer, no_congestion(congestion));
   posix::set_buffers(listener_, settings_.buffer_bytes);
   watch_.add(listener_.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
   watch_.add(timer_.descriptor(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
-  cards_ = exchange_cards(request, settings_, posix::local_address(listener_));
+  peer_addresses_ = exchange_addresses(request, settings_, posix::local_address(listener_));
   for (int peer = 0; peer < size_; ++peer)
-    addresses_.push_back(resolve(cards_[static_cast<std::size_t>(peer)], rank_, peer));
+    addresses_.push_back(resolve(peer_addresses_[static_cast<std::size_t>(peer)], rank_, peer));
 }
 
-void Door::call(int peer, std::uint32_t lane, When when) {
+void Listener::call(int peer, std::uint32_t lane, When when) {
   const auto now = Clock::now();
   for (Call& call : calls_) {
     if (call.peer != peer || call.lane != lane || call.is_done) continue;
@@ -112,7 +113,7 @@ void Door::call(int peer, std::uint32_t lane, When when) {
   calls_.back().next_try = when == When::kNow ? now : now + kSenderComesWithin;
 }
 
-void Door::call_again(int peer) {
+void Listener::call_again(int peer) {
   call(peer, 0, When::kIfNobodyComes);
   for (Call& call : calls_) {
     if (call.peer == peer && call.lane == 0) call.why = fmt::format("it {}", kOtherProgram);
@@ -120,12 +121,12 @@ void Door::call_again(int peer) {
   set_alarm();
 }
 
-void Door::wake_at(Clock::time_point time) {
+void Listener::wake_at(Clock::time_point time) {
   wakes_.push_back(time);
   set_alarm();
 }
 
-void Door::set_alarm() {
+void Listener::set_alarm() {
   auto next = Clock::time_point::max();
   for (const Call& call : calls_) {
     if (!call.is_done && !call.socket.is_open()) next = std::min(next, call.next_try);
@@ -134,7 +135,7 @@ void Door::set_alarm() {
   if (next != Clock::time_point::max() && next != alarm_) timer_.set(alarm_ = next);
 }
 
-void Door::look(bool is_waited_for) {
+void Listener::look(bool is_waited_for) {
   if (!is_open()) return;
   is_waited_for_ = is_waited_for;
   hear_all();
@@ -151,10 +152,10 @@ void Door::look(bool is_waited_for) {
 
 // --- those who come ---
 
-void Door::hear_all() {
+void Listener::hear_all() {
   accept_some();
   const auto now = Clock::now();
-  std::erase_if(strangers_, [&](Stranger& stranger) {
+  std::erase_if(unknown_clients_, [&](UnknownClient& stranger) {
     return hear(stranger) || now - stranger.since > settings_.hello_timeout;
   });
 }
@@ -162,21 +163,21 @@ void Door::hear_all() {
 // Each is heard at once: most have said hello by now, and then cannot be taken for silent.
 //
 // A crowd waits for the next look, so that nobody is kept from what else there is to do.
-void Door::accept_some() {
+void Listener::accept_some() {
   for (std::size_t accepted = 0;; ++accepted) {
     has_left_some_ = accepted == kMostAccepted;
     if (has_left_some_) return wake_at(Clock::now() + kCrowdWaits);
-    Stranger stranger{posix::accept_from(listener_), Clock::now(), {}};
+    UnknownClient stranger{posix::accept_from(listener_), Clock::now(), {}};
     if (stranger.socket.is_open()) {
       if (hear(stranger)) continue;
       watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
-      strangers_.push_back(std::move(stranger));
-      if (strangers_.size() > kMostStrangers + tenants_.size()) drop_oldest();
+      unknown_clients_.push_back(std::move(stranger));
+      if (unknown_clients_.size() > kMostUnknownClients + owners_.size()) drop_oldest();
     } else if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) {
       continue;  // that one has gone already
     } else if (!is_exhausted(errno)) {
       return;
-    } else if (!strangers_.empty()) {
+    } else if (!unknown_clients_.empty()) {
       drop_oldest();  // a silent stranger's descriptor is better used
     } else if (is_waited_for_ || is_calling()) {
       throw_exhausted(errno);
@@ -187,30 +188,30 @@ void Door::accept_some() {
 }
 
 // It may have said hello since it was last heard.
-void Door::drop_oldest() {
-  hear(strangers_.front());
-  strangers_.pop_front();
+void Listener::drop_oldest() {
+  hear(unknown_clients_.front());
+  unknown_clients_.pop_front();
 }
 
-bool Door::is_calling() const {
+bool Listener::is_calling() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) { return !call.is_done; });
 }
 
 // True when it need not be listened to any more.
-bool Door::hear(Stranger& stranger) {
+bool Listener::hear(UnknownClient& stranger) {
   const auto state = stranger.hello.read(stranger.socket);
   if (state == HelloReader::State::kComplete) greet(stranger);
   return state != HelloReader::State::kWaiting;
 }
 
-void Door::greet(Stranger& stranger) {
+void Listener::greet(UnknownClient& stranger) {
   const auto hello = stranger.hello.hello();
   if (!hello || hello->token != token() || hello->to != rank_) return;
   if (hello->from < 0 || hello->from >= size_ || hello->from == rank_) return;
   prepare(stranger.socket, hello->from);
   const int socket = stranger.socket.get();
-  if (!tenants_[static_cast<std::size_t>(hello->from)]->take(stranger.socket, &*hello,
-                                                             hello->lane)) {
+  if (!owners_[static_cast<std::size_t>(hello->from)]->take(stranger.socket, &*hello,
+                                                            hello->lane)) {
     return;
   }
   watch_.remove(socket);
@@ -222,14 +223,14 @@ void Door::greet(Stranger& stranger) {
 
 // --- those who are called ---
 
-void Door::start(Call& call) {
+void Listener::start(Call& call) {
   call.has_tried = true;
   const auto connect = [&] {
     return posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)],
                                    settings_.buffer_bytes);
   };
   call.socket = connect();
-  while (!call.socket.is_open() && is_exhausted(errno) && !strangers_.empty()) {
+  while (!call.socket.is_open() && is_exhausted(errno) && !unknown_clients_.empty()) {
     drop_oldest();  // its descriptor is better used
     call.socket = connect();
   }
@@ -242,7 +243,7 @@ void Door::start(Call& call) {
   watch_.add(call.socket.get(), kAnyEvent, static_cast<std::uint64_t>(size_));
 }
 
-void Door::advance(Call& call) {
+void Listener::advance(Call& call) {
   pollfd watched{call.socket.get(), POLLOUT, 0};
   if (::poll(&watched, 1, 0) <= 0) return;
   if (const int error = posix::connect_result(call.socket)) return fail(call, error);
@@ -254,29 +255,29 @@ void Door::advance(Call& call) {
   call.is_done = true;
   // Before it is handed over: whoever takes it may close it at once.
   watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
-  tenants_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane);
+  owners_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane);
 }
 
-void Door::fail(Call& call, int error) {
+void Listener::fail(Call& call, int error) {
   const auto now = Clock::now();
   retry(call, posix::error_text(error));
   if (error != ECONNREFUSED) call.refused_since = {};
   if (error != ECONNREFUSED || call.is_done) return;
   if (call.refused_since == Clock::time_point{}) call.refused_since = now;
   // What it sent before its end may still be on the way.
-  const bool is_near = card_of(call.peer).is_on_this_host;
+  const bool is_near = address_of(call.peer).is_on_this_host;
   if (!is_near && now - call.refused_since < settings_.on_its_way) return;
   hear_all();  // before its end it may have connected itself
   if (call.is_done || has_left_some_) return;
   call.is_done = true;
-  tenants_[static_cast<std::size_t>(call.peer)]->cannot_connect(
+  owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
       is_near ? "nobody listens there any more: its process has ended, look at its last output"
               : "it is refused: its process has ended (look at its last output), or a firewall "
                 "refuses, or it is not the machine that was meant (let its port through, "
                 "KOLO_TCP_PORTS; set KOLO_TCP_HOST to an address of it that can be reached)");
 }
 
-void Door::retry(Call& call, std::string why) {
+void Listener::retry(Call& call, std::string why) {
   call.socket.close();
   call.is_done = call.lane > 0;  // more lanes are a wish
   call.why = std::move(why);
@@ -285,20 +286,20 @@ void Door::retry(Call& call, std::string why) {
 
 // --- both ---
 
-void Door::prepare(const posix::Descriptor& socket, int peer) const {
+void Listener::prepare(const posix::Descriptor& socket, int peer) const {
   posix::set_low_latency(socket);
   posix::set_keepalive(socket);
   const std::string& congestion = settings_.congestion;
   if (congestion == "system") return;
   if (!congestion.empty()) {
     set_congestion(socket, congestion);  // the listener had it, so there is one
-  } else if (card_of(peer).is_on_this_host && !set_congestion(socket, "reno")) {
+  } else if (address_of(peer).is_on_this_host && !set_congestion(socket, "reno")) {
     set_congestion(socket, "cubic");
   }
 }
 
-std::string Door::why_unconnected(int peer) const {
-  const Card& card = card_of(peer);
+std::string Listener::why_unconnected(int peer) const {
+  const EndpointAddress& card = address_of(peer);
   for (const Call& call : calls_) {
     if (call.peer == peer && !call.is_done)
       return fmt::format(
@@ -310,13 +311,13 @@ std::string Door::why_unconnected(int peer) const {
   return "";
 }
 
-void Door::close() noexcept {
+void Listener::close() noexcept {
   listener_.close();
-  strangers_.clear();
+  unknown_clients_.clear();
   calls_.clear();
 }
 
-void Door::throw_exhausted(int error) const {
+void Listener::throw_exhausted(int error) const {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   throw Error(ErrorCode::kUnavailable, kNoPeer,

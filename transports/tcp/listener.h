@@ -32,12 +32,12 @@ namespace kolo::tcp {
 inline constexpr std::chrono::milliseconds kSenderComesWithin{100};
 
 // Whom connections are for: a channel.
-class Tenant {
+class ConnectionOwner {
  public:
-  Tenant() = default;
-  Tenant(const Tenant&) = delete;
-  Tenant& operator=(const Tenant&) = delete;
-  virtual ~Tenant() = default;
+  ConnectionOwner() = default;
+  ConnectionOwner(const ConnectionOwner&) = delete;
+  ConnectionOwner& operator=(const ConnectionOwner&) = delete;
+  virtual ~ConnectionOwner() = default;
 
   // A connection: of one's own, on which nothing was said yet (`theirs` is null), or one of the
   // peer's with its hello. False: not wanted, and then it is closed.
@@ -47,13 +47,13 @@ class Tenant {
   virtual void cannot_connect(const std::string& why) noexcept = 0;
 };
 
-class Door {
+class Listener {
  public:
   // Collective over the request's ranks. Events of its sockets and timer carry the request's size
   // as their token in `watch`, those of connections that a tenant has taken the peer's rank.
-  Door(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch);
+  Listener(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch);
 
-  void let(int peer, Tenant& tenant) { tenants_[static_cast<std::size_t>(peer)] = &tenant; }
+  void let(int peer, ConnectionOwner& tenant) { owners_[static_cast<std::size_t>(peer)] = &tenant; }
 
   enum class When { kNow, kIfNobodyComes };
 
@@ -71,8 +71,10 @@ class Door {
   void wake_at(Clock::time_point time);
 
   bool is_open() const { return listener_.is_open(); }
-  const Card& card_of(int peer) const { return cards_[static_cast<std::size_t>(peer)]; }
-  const Token& token() const { return cards_[0].token; }
+  const EndpointAddress& address_of(int peer) const {
+    return peer_addresses_[static_cast<std::size_t>(peer)];
+  }
+  const Token& token() const { return peer_addresses_[0].token; }
   std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
@@ -83,7 +85,7 @@ class Door {
   void close() noexcept;
 
  private:
-  struct Stranger {
+  struct UnknownClient {
     posix::Descriptor socket;
     Clock::time_point since;
     HelloReader hello;
@@ -104,8 +106,8 @@ class Door {
   void accept_some();
   void drop_oldest();
   bool is_calling() const;
-  bool hear(Stranger& stranger);
-  void greet(Stranger& stranger);
+  bool hear(UnknownClient& stranger);
+  void greet(UnknownClient& stranger);
   void start(Call& call);
   void advance(Call& call);
   void fail(Call& call, int error);
@@ -123,11 +125,11 @@ class Door {
   std::vector<Clock::time_point> wakes_;
   bool is_waited_for_ = false;
   bool has_left_some_ = false;  // at the listener, for the next look
-  std::vector<Card> cards_;
+  std::vector<EndpointAddress> peer_addresses_;
   std::vector<posix::Address> addresses_;
-  std::vector<Tenant*> tenants_;
-  std::deque<Call> calls_;          // a tenant may add one while another is at hand
-  std::deque<Stranger> strangers_;  // oldest first
+  std::vector<ConnectionOwner*> owners_;
+  std::deque<Call> calls_;                     // a tenant may add one while another is at hand
+  std::deque<UnknownClient> unknown_clients_;  // oldest first
 };
 
 // Where the kernel does not have the congestion control `name`: the text that says so.

@@ -40,18 +40,19 @@ constexpr std::size_t kLongestSegment = std::size_t{2} << 20;
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const TransportRequest& request, const TcpSettings& settings)
-      : rank_(request.rank), size_(request.size), door_(request, settings, epoll_) {
+      : rank_(request.rank), size_(request.size), listener_(request, settings, epoll_) {
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
       if (settings.lanes > 1) {
-        channels_.back() = std::make_unique<tcp::LanesChannel>(
-            door_, peer, settings.segment_bytes, settings.longest_segment_bytes, settings.lanes);
+        channels_.back() =
+            std::make_unique<tcp::LanesChannel>(listener_, peer, settings.segment_bytes,
+                                                settings.longest_segment_bytes, settings.lanes);
       } else {
         channels_.back() = std::make_unique<tcp::ConnectionChannel>(
-            door_, peer, settings.segment_bytes, settings.longest_segment_bytes);
+            listener_, peer, settings.segment_bytes, settings.longest_segment_bytes);
       }
-      door_.let(peer, *channels_.back());
+      listener_.let(peer, *channels_.back());
     }
   }
 
@@ -73,7 +74,7 @@ class TcpTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel && channel->has_queued()) channel->flush();
     }
-    if (door_.is_open() && is_look_due()) look_at_door();
+    if (listener_.is_open() && is_look_due()) look_at_door();
   }
 
   int descriptor() const override { return epoll_.descriptor(); }
@@ -101,7 +102,7 @@ class TcpTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel) channel->close();
     }
-    door_.close();
+    listener_.close();
   }
 
  private:
@@ -116,11 +117,11 @@ class TcpTransport final : public Transport {
   }
 
   void look_at_door() {
-    door_.look();
+    listener_.look();
     const bool is_complete =
         std::all_of(channels_.begin(), channels_.end(),
                     [](const auto& channel) { return !channel || channel->is_settled(); });
-    if (is_complete) door_.close();
+    if (is_complete) listener_.close();
   }
 
   void send_the_rest() noexcept {
@@ -153,7 +154,7 @@ class TcpTransport final : public Transport {
   const int rank_;
   const int size_;
   posix::Epoll epoll_;
-  tcp::Door door_;
+  tcp::Listener listener_;
   std::vector<std::unique_ptr<tcp::TcpChannel>> channels_;
   std::uint64_t calls_ = 0;
   Clock::time_point looked_{};

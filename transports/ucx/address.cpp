@@ -15,15 +15,15 @@ constexpr const char* kForm = "kolo-ucx 2";
 
 }  // namespace
 
-std::string to_text(const Card& card) {
-  return with_sum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.lifeline,
-                              card.token, card.segment_bytes, card.host_bytes,
-                              to_hex(card.address)));
+std::string to_text(const EndpointAddress& card) {
+  return with_checksum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.lifeline,
+                                   card.token, card.segment_bytes, card.host_bytes,
+                                   to_hex(card.address)));
 }
 
-Card card_from_text(const std::string& text, int rank) {
+EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  Card card;
+  EndpointAddress card;
   std::string form;
   std::string address;
   std::getline(stream, form);

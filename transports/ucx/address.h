@@ -7,7 +7,7 @@
 
 namespace kolo::ucx {
 
-struct Card {
+struct EndpointAddress {
   std::string identity;           // of its host
   std::string lifeline;           // the name of its unix socket
   std::string address;            // of its worker, bytes of UCX's
@@ -16,9 +16,9 @@ struct Card {
   std::size_t host_bytes = 0;     // of the segments that it prefers where all are on its host
 };
 
-std::string to_text(const Card& card);
+std::string to_text(const EndpointAddress& card);
 
 // Error kProtocol where `text`, of `rank`, is torn or another version's.
-Card card_from_text(const std::string& text, int rank);
+EndpointAddress address_from_text(const std::string& text, int rank);
 
 }  // namespace kolo::ucx

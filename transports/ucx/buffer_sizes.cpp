@@ -38,8 +38,8 @@ std::string name_of(const Library& ucp, const char* transport, const char* name)
 // Of tcp only the receiver's: what fits into the sender's is copied there, and counts as sent when
 // the socket has not taken it yet; longer ones leave from where they lie.
 std::vector<Setting> settings_for(const Library& ucp) {
-  const std::string queued = std::to_string(kQueuePiece + kRoomForHeaders);
-  const std::string tcp = std::to_string(kTcpPiece + kRoomForHeaders);
+  const std::string queued = std::to_string(kQueueBufferBytes + kRoomForHeaders);
+  const std::string tcp = std::to_string(kTcpBufferBytes + kRoomForHeaders);
   return {
       {"MM_SEG_SIZE", queued, true, {"UCX_MM_SEG_SIZE", "UCX_POSIX_SEG_SIZE", "UCX_SYSV_SEG_SIZE"}},
       {"MM_RX_BUFS_GROW",
@@ -52,8 +52,8 @@ std::vector<Setting> settings_for(const Library& ucp) {
 }  // namespace
 
 // UCX warns of what is set in vain: so nothing is set for transports that are not there.
-bool set_pieces(const Library& ucp, ucp_config_t* config,
-                const std::vector<std::string>& resources) {
+bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
+                      const std::vector<std::string>& resources) {
   const bool queues = has_queues(resources);
   const bool tcp = std::find(resources.begin(), resources.end(), "tcp") != resources.end();
   if (!queues && !tcp) return false;

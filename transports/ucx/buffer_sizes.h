@@ -16,12 +16,12 @@
 namespace kolo::ucx {
 
 // Segments up to so many bytes go in one piece.
-inline constexpr std::size_t kQueuePiece = 16 * 1024;
-inline constexpr std::size_t kTcpPiece = 256 * 1024;
+inline constexpr std::size_t kQueueBufferBytes = 16 * 1024;
+inline constexpr std::size_t kTcpBufferBytes = 256 * 1024;
 
 // Sets in `config` what concerns `resources`, the transports that a rank could take; true where
 // that was anything. The user's UCX_* variables come first.
-bool set_pieces(const Library& ucp, ucp_config_t* config,
-                const std::vector<std::string>& resources);
+bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
+                      const std::vector<std::string>& resources);
 
 }  // namespace kolo::ucx

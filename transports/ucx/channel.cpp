@@ -17,9 +17,9 @@ constexpr int kDescriptorsForAMoment = 5;
 
 }  // namespace
 
-UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
+UcxChannel::UcxChannel(SharedState& station, int peer, std::size_t longest_bytes,
                        std::size_t preferred_bytes)
-    : station_(station),
+    : shared_(station),
       peer_(peer),
       outbox_(station.worker, station.cards[static_cast<std::size_t>(station.rank)].token,
               station.rank, longest_bytes),
@@ -39,25 +39,25 @@ UcxChannel::UcxChannel(Station& station, int peer, std::size_t longest_bytes,
 
 void UcxChannel::connect() {
   if (outbox_.is_connected() || !lost_.empty()) return;
-  std::optional<PromisedDescriptors> promised;
+  std::optional<ReservedDescriptors> promised;
   try {
-    if (!station_.is_meeting) promised.emplace(kDescriptorsPerPeer + kDescriptorsForAMoment, 0);
+    if (!shared_.is_meeting) promised.emplace(kDescriptorsPerPeer + kDescriptorsForAMoment, 0);
   } catch (const Error& error) {
     throw Error(error.code(), peer_,
-                fmt::format("rank {}: cannot connect to rank {} (ucx): {}", station_.rank, peer_,
+                fmt::format("rank {}: cannot connect to rank {} (ucx): {}", shared_.rank, peer_,
                             error.what()));
   }
   connect_now();
 }
 
 void UcxChannel::connect_now() {
-  const Card& card = station_.cards[static_cast<std::size_t>(peer_)];
-  const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
+  const EndpointAddress& card = shared_.cards[static_cast<std::size_t>(peer_)];
+  const EndpointAddress& own = shared_.cards[static_cast<std::size_t>(shared_.rank)];
   const bool is_on_this_host = card.identity == own.identity;
   if (is_on_this_host) watch();
   if (!lost_.empty()) return;
   try {
-    outbox_.connect(station_.worker.connect(
+    outbox_.connect(shared_.worker.connect(
         card.address,
         is_on_this_host ? Worker::Failures::kAreSeenByOthers : Worker::Failures::kAreToldByUcx,
         [](void* channel, ucp_ep_h, ucs_status_t status) {
@@ -68,7 +68,7 @@ void UcxChannel::connect_now() {
     throw Error(error.code(), peer_,
                 fmt::format("rank {}: ucx has no way to rank {} ({}): see that UCX_TLS and "
                             "UCX_NET_DEVICES are alike on all ranks, and have a transport for both",
-                            station_.rank, peer_, error.what()));
+                            shared_.rank, peer_, error.what()));
   }
   statistics_.connections = 1;
   outbox_.send_note(Kind::kHello, 0);
@@ -82,12 +82,12 @@ void UcxChannel::flush() {
     auto& self = *static_cast<UcxChannel*>(channel);
     --self.flushes_;
     self.is_flushed_ = true;
-    self.station_.worker.note_news();
-    self.station_.worker.ucp().request_free(request);
+    self.shared_.worker.note_news();
+    self.shared_.worker.ucp().request_free(request);
   };
   param.user_data = this;
   ++flushes_;
-  void* const request = station_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
+  void* const request = shared_.worker.ucp().ep_flush_nbx(outbox_.endpoint(), &param);
   if (UCS_PTR_IS_PTR(request)) return;
   --flushes_;
   is_flushed_ = true;
@@ -100,15 +100,15 @@ void UcxChannel::say_goodbye() {
 }
 
 void UcxChannel::watch() {
-  const Card& own = station_.cards[static_cast<std::size_t>(station_.rank)];
-  const Card& theirs = station_.cards[static_cast<std::size_t>(peer_)];
+  const EndpointAddress& own = shared_.cards[static_cast<std::size_t>(shared_.rank)];
+  const EndpointAddress& theirs = shared_.cards[static_cast<std::size_t>(peer_)];
   try {
-    wants_lifeline_ = !station_.lifelines.watch(
-        peer_, theirs.lifeline, {own.token, static_cast<std::uint32_t>(station_.rank), 0, 0});
+    wants_lifeline_ = !shared_.lifelines.watch(
+        peer_, theirs.lifeline, {own.token, static_cast<std::uint32_t>(shared_.rank), 0, 0});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost) throw;
     wants_lifeline_ = false;
-    station_.read_what_is_there();
+    shared_.read_what_is_there();
     if (!last_) lose("it has ended, or closed its transport");
   }
 }
@@ -117,7 +117,7 @@ ucs_status_t UcxChannel::accept(Kind kind, const ReadHeader& read, void* data, s
                                 std::uint64_t attributes) noexcept {
   const Header& header = read.header;
   // Who is lost and comes again is not let in.
-  if (header.token != station_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
+  if (header.token != shared_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
     return UCS_OK;
   outbox_.give_credit(header.released);
   if (kind == Kind::kSegment) {
@@ -137,18 +137,17 @@ void UcxChannel::part(std::uint32_t sent, std::uint32_t taken) noexcept {
 }
 
 void UcxChannel::hear(const Farewell& farewell) noexcept {
-  if (farewell.token == station_.cards[static_cast<std::size_t>(peer_)].token)
+  if (farewell.token == shared_.cards[static_cast<std::size_t>(peer_)].token)
     part(farewell.sent, farewell.taken);
 }
 
 void UcxChannel::end() {
   // What a peer had sent before it ended is there now. (In UCX's shared memory it may lie behind
   // another rank's that is not written to its end yet: of who was done all is waited for.)
-  station_.read_what_is_there();
+  shared_.read_what_is_there();
   if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
-  lose(broken_ == UCS_OK
-           ? "its process has ended"
-           : "UCX says '" + text_of(station_.worker.ucp(), broken_) + "'" + way_out());
+  lose(broken_ == UCS_OK ? "its process has ended"
+                         : "UCX says '" + text_of(shared_.worker.ucp(), broken_) + "'" + way_out());
 }
 
 // Of a refusal of the kernel's UCX says no more than that it is an error, or late.
@@ -167,13 +166,13 @@ void UcxChannel::lose(const std::string& why) {
 void UcxChannel::throw_if_closed() const {
   if (!is_closed_) return;
   throw Error(ErrorCode::kAborted, kNoPeer,
-              fmt::format("rank {}: this transport was closed", station_.rank));
+              fmt::format("rank {}: this transport was closed", shared_.rank));
 }
 
 void UcxChannel::throw_lost(const char* operation) const {
   throw Error(
       ErrorCode::kPeerLost, peer_,
-      fmt::format("rank {}: cannot {} {}", station_.rank, operation,
+      fmt::format("rank {}: cannot {} {}", shared_.rank, operation,
                   lost_.empty() ? fmt::format("rank {} (ucx): it closed its transport; look "
                                               "at its last output",
                                               peer_)
@@ -197,7 +196,7 @@ void UcxChannel::throw_if_cannot_send() {
 
 void UcxChannel::wait_for_place() {
   send_held();
-  station_.worker.bring([this] { return outbox_.has_place(); });
+  shared_.worker.bring([this] { return outbox_.has_place(); });
 }
 
 std::byte* UcxChannel::reserve(std::size_t bytes) {
@@ -244,10 +243,10 @@ void UcxChannel::enqueue(std::span<const std::byte> data, unsigned flags) {
   if (outbox_.is_holding() && may_wait) send_held();
   if (may_wait) {
     outbox_.hold(data);
-    ++station_.holding;
+    ++shared_.holding;
     return;
   }
-  if (outbox_.is_holding()) --station_.holding;
+  if (outbox_.is_holding()) --shared_.holding;
   told_ = inbox_.released();
   outbox_.send_segment(data, told_);
 }
@@ -256,17 +255,17 @@ void UcxChannel::learn_carriers() {
   knows_carriers_ = true;
   const auto names = carriers();
   may_keep_sent_ = keep_sent(names);
-  if (!station_.asks_as_told) outbox_.send_eagerly(eager_bytes(names));
+  if (!shared_.asks_as_told) outbox_.send_eagerly(eager_bytes(names));
 }
 
 std::vector<std::string> UcxChannel::carriers() const {
   if (outbox_.endpoint() == nullptr) return {};
-  return carriers_in(station_.worker.describe(outbox_.endpoint()));
+  return transports_in(shared_.worker.describe(outbox_.endpoint()));
 }
 
 void UcxChannel::send_held() {
   if (!outbox_.is_holding()) return;
-  --station_.holding;
+  --shared_.holding;
   if (is_over()) return outbox_.drop_held();
   told_ = inbox_.released();
   outbox_.send_held(told_);
@@ -275,7 +274,7 @@ void UcxChannel::send_held() {
 bool UcxChannel::is_drained() {
   throw_if_closed();
   send_held();
-  if (!outbox_.is_drained()) station_.worker.bring([this] { return outbox_.is_drained(); });
+  if (!outbox_.is_drained()) shared_.worker.bring([this] { return outbox_.is_drained(); });
   if (outbox_.is_drained() && outbox_.failure() == UCS_OK && (!may_keep_sent_ || has_all_left()))
     return true;
   // UCX may not have heard yet what the peer, who is done, has said of it.
@@ -287,11 +286,11 @@ bool UcxChannel::is_drained() {
 // not full pays for a look at a counter of UCX's, and sends nothing for it.
 bool UcxChannel::has_all_left() {
   if (outbox_.has_all_left() || outbox_.is_all_taken()) return true;
-  if (station_.worker.has_all_left()) {
+  if (shared_.worker.has_all_left()) {
     outbox_.believe_all_left();
     return true;
   }
-  if (is_over() || is_broken() || !station_.lifelines.is_alive(peer_)) return true;
+  if (is_over() || is_broken() || !shared_.lifelines.is_alive(peer_)) return true;
   told_ = inbox_.released();
   outbox_.send_probe(told_);
   return outbox_.has_all_left();
@@ -308,7 +307,7 @@ const std::byte* UcxChannel::view(std::size_t bytes) {
   if (taken == Inbox::Taken::kNotYet) {
     connect();
     send_held();
-    station_.worker.bring([&] { return inbox_.has_next(); });
+    shared_.worker.bring([&] { return inbox_.has_next(); });
     taken = inbox_.view(bytes);
   }
   if (!settle(taken)) return nullptr;
@@ -334,7 +333,7 @@ bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   if (taken == Inbox::Taken::kNotYet) {
     connect();
     send_held();
-    station_.worker.bring([&] { return inbox_.has_next(); });
+    shared_.worker.bring([&] { return inbox_.has_next(); });
     taken = inbox_.receive(into);
   }
   if (!settle(taken)) return false;
@@ -352,7 +351,7 @@ bool UcxChannel::settle(Inbox::Taken taken) {
     throw Error(ErrorCode::kProtocol, peer_,
                 fmt::format("rank {}: rank {} (ucx) sent a segment that is too long, or out of its "
                             "order: is it the same version of kolo?",
-                            station_.rank, peer_));
+                            shared_.rank, peer_));
   }
   if (taken == Inbox::Taken::kFailed && lost_.empty()) {
     broken_ = inbox_.failure();
@@ -367,7 +366,7 @@ void UcxChannel::finish_segment(std::size_t bytes) {
   const std::uint32_t released = inbox_.released();
   if (distance(told_, released) < kTellAfter || is_over() || !outbox_.is_connected()) return;
   // A word to who has gone would have UCX give up the connection, and what has not been read of it.
-  if (!station_.lifelines.is_alive(peer_)) return;
+  if (!shared_.lifelines.is_alive(peer_)) return;
   told_ = released;
   outbox_.send_note(Kind::kCredit, released);
 }

@@ -21,7 +21,8 @@ inline constexpr int kDescriptorsPerPeer = 3;
 
 class UcxChannel final : public Channel {
  public:
-  UcxChannel(Station& station, int peer, std::size_t longest_bytes, std::size_t preferred_bytes);
+  UcxChannel(SharedState& station, int peer, std::size_t longest_bytes,
+             std::size_t preferred_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -126,7 +127,7 @@ class UcxChannel final : public Channel {
   void lose(const std::string& why);
   std::string way_out() const;
 
-  Station& station_;
+  SharedState& shared_;
   const int peer_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;

@@ -25,7 +25,7 @@ bool is_one_of(const std::string& carrier, const std::string_view (&names)[kCoun
 }  // namespace
 
 // lane[1]:  3:cma/memory.0 md[2] -> ...
-std::vector<std::string> carriers_in(std::string_view printed) {
+std::vector<std::string> transports_in(std::string_view printed) {
   std::vector<std::string> carriers;
   std::istringstream lines{std::string(printed)};
   for (std::string line; std::getline(lines, line);) {

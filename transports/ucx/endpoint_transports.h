@@ -14,7 +14,7 @@
 namespace kolo::ucx {
 
 // The transports in what ucp_ep_print_info has printed of a connection: "tcp", "cma", ...
-std::vector<std::string> carriers_in(std::string_view printed);
+std::vector<std::string> transports_in(std::string_view printed);
 
 // The transports in what ucp_context_print_info has printed: all that a rank could take.
 std::vector<std::string> resources_in(std::string_view printed);

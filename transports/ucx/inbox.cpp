@@ -22,8 +22,8 @@ bool is_aligned(const void* memory) {
 
 }  // namespace
 
-Inbox::Inbox(Worker& worker, const Lifelines& lifelines, int peer, std::size_t segment_bytes)
-    : worker_(worker), lifelines_(lifelines), peer_(peer), segment_bytes_(segment_bytes) {
+Inbox::Inbox(Worker& worker, const HostLiveness& lifelines, int peer, std::size_t segment_bytes)
+    : worker_(worker), liveness_(lifelines), peer_(peer), segment_bytes_(segment_bytes) {
   for (Arrival& arrival : arrivals_) arrival.inbox = this;
 }
 
@@ -92,7 +92,7 @@ void Inbox::fetch(Arrival& arrival, std::byte* into) {
 void Inbox::fetched(Arrival& arrival, ucs_status_t status) {
   if (status != UCS_OK) {
     failure_ = status;
-  } else if (end_ || lifelines_.is_alive(peer_)) {
+  } else if (end_ || liveness_.is_alive(peer_)) {
     trust(arrival);
   } else {
     arrival.state = State::kDoubtful;

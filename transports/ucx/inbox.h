@@ -19,7 +19,7 @@ namespace kolo::ucx {
 
 class Inbox {
  public:
-  Inbox(Worker& worker, const Lifelines& lifelines, int peer, std::size_t segment_bytes);
+  Inbox(Worker& worker, const HostLiveness& lifelines, int peer, std::size_t segment_bytes);
 
   // For UCX's callback of a segment: what it is to return. A segment that nobody sends (its number
   // is not in the window, or there already; it is too long) is a fault.
@@ -101,7 +101,7 @@ class Inbox {
   static void fetch_is_done(void* request, ucs_status_t status, std::size_t bytes, void* arrival);
 
   Worker& worker_;
-  const Lifelines& lifelines_;
+  const HostLiveness& liveness_;
   const int peer_;
   const std::size_t segment_bytes_;
   std::array<Arrival, kWindow> arrivals_;

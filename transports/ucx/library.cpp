@@ -29,7 +29,7 @@ void move_log(const posix::InstalledLibrary& file) {
     return;
   // Not ucs_global_opts_get_value, which takes LOG_FILE_FILTER for it (1.13).
   const std::string settings =
-      printed_by([&](FILE* stream) { print(stream, UCS_CONFIG_PRINT_CONFIG); });
+      text_printed_by([&](FILE* stream) { print(stream, UCS_CONFIG_PRINT_CONFIG); });
   const bool is_free = settings.find("\nUCX_LOG_FILE=\n") != std::string::npos;
   if (!is_free || set("LOG_FILE", "stderr") != UCS_OK) return;
   close_log();

@@ -32,12 +32,12 @@ std::optional<Farewell> receive(int socket, bool& is_closed) {
 
 }  // namespace
 
-Lifelines::Lifelines(int size, posix::Epoll& epoll)
+HostLiveness::HostLiveness(int size, posix::Epoll& epoll)
     : epoll_(epoll),
       listener_(std::in_place, size + kRoomForStrangers),
       watched_(static_cast<std::size_t>(size)) {}
 
-bool Lifelines::watch(int peer, const std::string& name, const Farewell& own) {
+bool HostLiveness::watch(int peer, const std::string& name, const Farewell& own) {
   auto socket = posix::connect_unix(name);
   if (!socket) return false;
   posix::send_message(socket->get(), bytes_of(own));
@@ -46,7 +46,7 @@ bool Lifelines::watch(int peer, const std::string& name, const Farewell& own) {
   return true;
 }
 
-Lifelines::News Lifelines::hear(int peer) {
+HostLiveness::News HostLiveness::hear(int peer) {
   News news;
   Watched& line = watched(peer);
   if (!line.socket.is_open()) return news;
@@ -58,14 +58,14 @@ Lifelines::News Lifelines::hear(int peer) {
   return news;
 }
 
-bool Lifelines::is_alive(int peer) const noexcept {
+bool HostLiveness::is_alive(int peer) const noexcept {
   const Watched& line = watched_[static_cast<std::size_t>(peer)];
   if (!line.socket.is_open()) return !line.is_gone;
   pollfd asked{line.socket.get(), POLLIN | POLLRDHUP, 0};
   return ::poll(&asked, 1, 0) == 0;
 }
 
-void Lifelines::part(
+void HostLiveness::part(
     const std::function<std::optional<Farewell>(const Farewell& watcher)>& farewell) noexcept {
   listener_->refuse_others();  // who comes now could come without end
   try {

@@ -27,10 +27,10 @@ struct Farewell {
   std::uint32_t taken = 0;  // and from there
 };
 
-class Lifelines {
+class HostLiveness {
  public:
   // Of a job of `size` ranks. Ends are news of `epoll`, with the peer's rank as their token.
-  Lifelines(int size, posix::Epoll& epoll);
+  HostLiveness(int size, posix::Epoll& epoll);
 
   // Where the others of this host watch this rank.
   std::string name() const { return listener_->name(); }

@@ -55,7 +55,7 @@ ucs_status_t open_context(const Library& ucp, int size, const char* ways, ucp_co
     ucp.config_modify(config.get(), "FLUSH_WORKER_EPS", "n");
   const auto status = init(ucp, config.get(), size, context);
   if (status != UCS_OK) return status;
-  if (!set_pieces(ucp, config.get(), resources_in(resources_of(ucp, context)))) return status;
+  if (!set_buffer_sizes(ucp, config.get(), resources_in(resources_of(ucp, context)))) return status;
   ucp.cleanup(context);
   return init(ucp, config.get(), size, context);
 }
@@ -142,7 +142,7 @@ std::string ways_there_are(const Library& ucp) {
 }  // namespace
 
 std::string resources_of(const Library& ucp, ucp_context_h context) {
-  return printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
+  return text_printed_by([&](FILE* stream) { ucp.context_print_info(context, stream); });
 }
 
 Opened open_worker(const Library& ucp, int size) {

@@ -51,8 +51,8 @@ void Outbox::send_held(std::uint32_t released) {
 }
 
 void Outbox::send_note(Kind kind, std::uint32_t released) {
-  Letter& note = kind == Kind::kCredit ? credits_[credits_sent_++ % credits_.size()]
-                                       : notes_[static_cast<std::size_t>(kind)];
+  PendingMessage& note = kind == Kind::kCredit ? credits_[credits_sent_++ % credits_.size()]
+                                               : notes_[static_cast<std::size_t>(kind)];
   if (note.is_busy) return;
   write(note, stamped(sent_, released));
   post(kind, note, {});
@@ -69,7 +69,7 @@ void Outbox::give_credit(std::uint32_t released) {
   if (distance(credited_, released) <= distance(credited_, sent_)) credited_ = released;
 }
 
-void Outbox::post(Kind kind, Letter& letter, std::span<const std::byte> data) {
+void Outbox::post(Kind kind, PendingMessage& letter, std::span<const std::byte> data) {
   letter.outbox = this;
   letter.is_busy = true;
   ++under_way_;
@@ -93,7 +93,7 @@ void Outbox::post(Kind kind, Letter& letter, std::span<const std::byte> data) {
   if (!UCS_PTR_IS_PTR(request)) complete(letter, UCS_PTR_RAW_STATUS(request));
 }
 
-void Outbox::complete(Letter& letter, ucs_status_t status) {
+void Outbox::complete(PendingMessage& letter, ucs_status_t status) {
   letter.is_busy = false;
   --under_way_;
   if (status != UCS_OK) failure_ = status;
@@ -101,7 +101,7 @@ void Outbox::complete(Letter& letter, ucs_status_t status) {
 }
 
 void Outbox::sent(void* request, ucs_status_t status, void* letter) {
-  auto& of = *static_cast<Letter*>(letter);
+  auto& of = *static_cast<PendingMessage*>(letter);
   Outbox& outbox = *of.outbox;
   outbox.complete(of, status);
   outbox.worker_.note_news();

@@ -84,23 +84,23 @@ class Outbox {
   ucs_status_t failure() const { return failure_; }
 
  private:
-  struct Letter {
+  struct PendingMessage {
     std::array<std::byte, kHeaderBytes + kMostBefore> header;
     std::size_t header_bytes = kHeaderBytes;
     Outbox* outbox = nullptr;
     bool is_busy = false;
   };
-  struct Place : Letter {
+  struct Place : PendingMessage {
     AlignedMemory slot;
   };
 
-  static void write(Letter& letter, const Header& header) {
+  static void write(PendingMessage& letter, const Header& header) {
     std::memcpy(letter.header.data(), &header, kHeaderBytes);
     letter.header_bytes = kHeaderBytes;
   }
   Place& place(std::uint32_t number) { return places_[number % kWindow]; }
-  void post(Kind kind, Letter& letter, std::span<const std::byte> data);
-  void complete(Letter& letter, ucs_status_t status);
+  void post(Kind kind, PendingMessage& letter, std::span<const std::byte> data);
+  void complete(PendingMessage& letter, ucs_status_t status);
   static void sent(void* request, ucs_status_t status, void* letter);
 
   Worker& worker_;
@@ -115,9 +115,9 @@ class Outbox {
   std::size_t eager_bytes_ = 0;
   std::array<Place, kWindow> places_;
   // More credit than a window's is never under way: the peer cannot have sent what it would be for.
-  std::array<Letter, kWindow / kTellAfter + 1> credits_;
+  std::array<PendingMessage, kWindow / kTellAfter + 1> credits_;
   std::uint32_t credits_sent_ = 0;
-  std::array<Letter, kKinds> notes_;  // the others
+  std::array<PendingMessage, kKinds> notes_;  // the others
   std::uint32_t sent_ = 0;
   std::size_t held_bytes_ = 0;  // of the last one, which lies behind its header
   std::uint32_t credited_ = 0;  // segments of mine that the peer has released, as it said
@@ -125,7 +125,7 @@ class Outbox {
   ucs_status_t failure_ = UCS_OK;
   std::uint32_t left_ = 0;    // segments that have left UCX, as far as is known
   std::uint32_t probed_ = 0;  // segments before the probe
-  Letter probe_;
+  PendingMessage probe_;
 };
 
 }  // namespace kolo::ucx

@@ -9,7 +9,7 @@ namespace kolo::ucx {
 
 // `print` gets a stream. Empty where there is no memory for one.
 template <typename Print>
-std::string printed_by(const Print& print) {
+std::string text_printed_by(const Print& print) {
   char* text = nullptr;
   std::size_t length = 0;
   FILE* const stream = ::open_memstream(&text, &length);

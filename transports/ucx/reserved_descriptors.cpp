@@ -45,13 +45,13 @@ void require_descriptors(int needed, int promised) {
 
 }  // namespace
 
-PromisedDescriptors::PromisedDescriptors(int at_once, int later) : counting_(promises().mutex) {
+ReservedDescriptors::ReservedDescriptors(int at_once, int later) : counting_(promises().mutex) {
   require_descriptors(at_once + later, promises().count);
   promises().count += later;
   later_ = later;
 }
 
-PromisedDescriptors::~PromisedDescriptors() {
+ReservedDescriptors::~ReservedDescriptors() {
   if (!counting_.owns_lock()) counting_.lock();
   promises().count -= later_;
 }

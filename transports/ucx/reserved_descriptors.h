@@ -7,15 +7,15 @@
 
 namespace kolo::ucx {
 
-class PromisedDescriptors {
+class ReservedDescriptors {
  public:
   // `at_once` are for who opens them now, and then says opened(): until then nobody else counts.
   // `later` are promised for the life of this object. From any thread. Error kUnavailable, with
   // what to do, unless as many can be opened beside what was promised to others.
-  PromisedDescriptors(int at_once, int later);
-  ~PromisedDescriptors();
-  PromisedDescriptors(const PromisedDescriptors&) = delete;
-  PromisedDescriptors& operator=(const PromisedDescriptors&) = delete;
+  ReservedDescriptors(int at_once, int later);
+  ~ReservedDescriptors();
+  ReservedDescriptors(const ReservedDescriptors&) = delete;
+  ReservedDescriptors& operator=(const ReservedDescriptors&) = delete;
 
   void opened() { counting_.unlock(); }
 

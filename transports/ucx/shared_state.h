@@ -10,8 +10,8 @@
 
 namespace kolo::ucx {
 
-struct Station {
-  Station(const Library& ucp, int own_rank, int size)
+struct SharedState {
+  SharedState(const Library& ucp, int own_rank, int size)
       : rank(own_rank), lifelines(size, epoll), worker(ucp, size) {}
 
   void read_what_is_there() {
@@ -23,9 +23,9 @@ struct Station {
 
   const int rank;
   posix::Epoll epoll;  // of the lifelines and the worker's descriptor
-  Lifelines lifelines;
+  HostLiveness lifelines;
   Worker worker;
-  std::vector<Card> cards;  // of all ranks
+  std::vector<EndpointAddress> cards;  // of all ranks
   bool asks_as_told = false;
   // While ranks meet, none has sent anything but that it is there. UCX (1.13) aborts the process
   // where a peer dies whose connection over tcp is not made yet, in the next progress or as the

@@ -41,38 +41,38 @@ constexpr int kDescriptors = 32;
 // of what was drained.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
-// Lifelines are looked at so often while a rank spins. Reading the clock costs as much as a few
+// HostLiveness are looked at so often while a rank spins. Reading the clock costs as much as a few
 // calls of UCX: hence the second.
 constexpr auto kLookEvery = std::chrono::milliseconds(1);
 constexpr unsigned kProgressPerClock = 64;
 
-static_assert(UcxSettings{}.segment_bytes <= ucx::kTcpPiece);
-static_assert(UcxSettings{}.queued_segment_bytes <= ucx::kQueuePiece);
+static_assert(UcxSettings{}.segment_bytes <= ucx::kTcpBufferBytes);
+static_assert(UcxSettings{}.queued_segment_bytes <= ucx::kQueueBufferBytes);
 
 class UcxTransport final : public Transport {
  public:
   // With `promised` for UCX itself, and later for all peers where all connect.
   UcxTransport(const TransportRequest& request, const UcxSettings& settings,
-               ucx::PromisedDescriptors& promised)
-      : size_(request.size), station_(ucx::library(), request.rank, request.size) {
+               ucx::ReservedDescriptors& promised)
+      : size_(request.size), shared_(ucx::library(), request.rank, request.size) {
     promised.opened();
-    station_.asks_as_told = settings.asks_as_told;
+    shared_.asks_as_told = settings.asks_as_told;
     let_messages_in();
     exchange_cards(request, settings);
     const std::size_t preferred_bytes = find_preferred_bytes();
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(peer == rank()
                               ? nullptr
-                              : std::make_unique<UcxChannel>(station_, peer, settings.segment_bytes,
+                              : std::make_unique<UcxChannel>(shared_, peer, settings.segment_bytes,
                                                              preferred_bytes));
     }
-    station_.epoll.add(station_.worker.descriptor(), EPOLLIN, static_cast<std::uint64_t>(size_));
+    shared_.epoll.add(shared_.worker.descriptor(), EPOLLIN, static_cast<std::uint64_t>(size_));
     try {
       if (size_ <= kAllConnect) meet(request);
       carrier_ = carriers_of_first();
       has_met_ = true;
     } catch (...) {
-      if (station_.is_meeting) give_up();
+      if (shared_.is_meeting) give_up();
       quiesce();
       throw;
     }
@@ -85,7 +85,7 @@ class UcxTransport final : public Transport {
 
   std::string_view name() const override { return "ucx"; }
   std::string carrier() const override { return carrier_; }
-  int rank() const override { return station_.rank; }
+  int rank() const override { return shared_.rank; }
   int size() const override { return size_; }
 
   Channel& channel(int peer) override {
@@ -95,8 +95,8 @@ class UcxTransport final : public Transport {
 
   void progress() override {
     if (is_quiesced_) return;
-    if (station_.holding > 0) send_held();
-    station_.worker.progress();
+    if (shared_.holding > 0) send_held();
+    shared_.worker.progress();
     if (++calls_ % kProgressPerClock != 0 && !is_look_due_) return;
     const auto now = Clock::now();
     if (!is_look_due_ && now - looked_ < kLookEvery) return;
@@ -105,14 +105,14 @@ class UcxTransport final : public Transport {
     look();
   }
 
-  int descriptor() const override { return station_.epoll.descriptor(); }
+  int descriptor() const override { return shared_.epoll.descriptor(); }
 
   bool arm() override {
     if (is_quiesced_) return false;
     is_look_due_ = true;
-    if (station_.holding > 0) send_held();
+    if (shared_.holding > 0) send_held();
     if (look()) return false;
-    return station_.worker.arm();
+    return shared_.worker.arm();
   }
 
   void disarm() override {}
@@ -121,15 +121,15 @@ class UcxTransport final : public Transport {
     if (std::exchange(is_quiesced_, true)) return;
     for_each([](UcxChannel& channel) { channel.close(); });
     let_go_of_what_was_drained();
-    station_.lifelines.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
+    shared_.lifelines.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
     // UCX aborts the process where one of its reads of a peer's memory is under way.
-    station_.read_what_is_there();
+    shared_.read_what_is_there();
     for_each([](UcxChannel& channel) { channel.drop(); });
-    if (is_connecting() || station_.worker.is_flushing()) {
-      station_.worker.abandon();
+    if (is_connecting() || shared_.worker.is_flushing()) {
+      shared_.worker.abandon();
     } else {
-      station_.worker.close(has_requests() ? ucx::Worker::Requests::kUnderWay
-                                           : ucx::Worker::Requests::kNone);
+      shared_.worker.close(has_requests() ? ucx::Worker::Requests::kUnderWay
+                                          : ucx::Worker::Requests::kNone);
     }
   }
 
@@ -155,11 +155,11 @@ class UcxTransport final : public Transport {
   }
 
   void let_messages_in() {
-    station_.worker.let(Kind::kSegment, take<Kind::kSegment>, this);
-    station_.worker.let(Kind::kCredit, take<Kind::kCredit>, this);
-    station_.worker.let(Kind::kHello, take<Kind::kHello>, this);
-    station_.worker.let(Kind::kReady, take<Kind::kReady>, this);
-    station_.worker.let(Kind::kGoodbye, take<Kind::kGoodbye>, this);
+    shared_.worker.let(Kind::kSegment, take<Kind::kSegment>, this);
+    shared_.worker.let(Kind::kCredit, take<Kind::kCredit>, this);
+    shared_.worker.let(Kind::kHello, take<Kind::kHello>, this);
+    shared_.worker.let(Kind::kReady, take<Kind::kReady>, this);
+    shared_.worker.let(Kind::kGoodbye, take<Kind::kGoodbye>, this);
   }
 
   // What comes of nobody known is dropped.
@@ -174,9 +174,9 @@ class UcxTransport final : public Transport {
 
   // The same on all ranks.
   std::size_t find_preferred_bytes() const {
-    const ucx::Card& own = station_.cards[static_cast<std::size_t>(rank())];
+    const ucx::EndpointAddress& own = shared_.cards[static_cast<std::size_t>(rank())];
     std::size_t least = own.host_bytes;
-    for (const ucx::Card& card : station_.cards) {
+    for (const ucx::EndpointAddress& card : shared_.cards) {
       if (card.identity != own.identity) return own.segment_bytes;
       least = std::min(least, card.host_bytes);
     }
@@ -185,12 +185,11 @@ class UcxTransport final : public Transport {
 
   void exchange_cards(const TransportRequest& request, const UcxSettings& settings) {
     const std::size_t segment_bytes = settings.segment_bytes;
-    const bool has_queues =
-        ucx::has_queues(ucx::resources_in(station_.worker.describe_resources()));
-    ucx::Card own;
+    const bool has_queues = ucx::has_queues(ucx::resources_in(shared_.worker.describe_resources()));
+    ucx::EndpointAddress own;
     own.identity = posix::host_identity();
-    own.lifeline = station_.lifelines.name();
-    own.address = station_.worker.address();
+    own.lifeline = shared_.lifelines.name();
+    own.address = shared_.worker.address();
     own.token = std::random_device()();
     own.segment_bytes = segment_bytes;
     own.host_bytes =
@@ -198,8 +197,8 @@ class UcxTransport final : public Transport {
     const auto texts = exchange(*request.store, rank(), size_, "address", to_text(own),
                                 request.deadline, "publish their ucx addresses");
     for (int peer = 0; peer < size_; ++peer) {
-      station_.cards.push_back(ucx::card_from_text(texts[static_cast<std::size_t>(peer)], peer));
-      const std::size_t theirs = station_.cards.back().segment_bytes;
+      shared_.cards.push_back(ucx::address_from_text(texts[static_cast<std::size_t>(peer)], peer));
+      const std::size_t theirs = shared_.cards.back().segment_bytes;
       if (theirs == segment_bytes) continue;
       throw Error(ErrorCode::kMismatch, peer,
                   fmt::format("rank {} has ucx segments of {} bytes, rank {} of {}: set "
@@ -211,7 +210,7 @@ class UcxTransport final : public Transport {
   // All connect to all, and none goes on before nothing that another sends needs its help.
   void meet(const TransportRequest& request) {
     const auto start = Clock::now();
-    station_.is_meeting = true;
+    shared_.is_meeting = true;
     for_each([](UcxChannel& channel) {
       channel.connect();
       channel.throw_if_lost();
@@ -219,7 +218,7 @@ class UcxTransport final : public Transport {
     WaitPolicy policy(request.local_ranks);
     while (true) {
       // Who has ended is told by its lifeline, before UCX meets the end of its connection, which is
-      // more than it bears (Station::is_meeting).
+      // more than it bears (SharedState::is_meeting).
       look();
       const auto missing = unheard();
       if (missing.empty()) break;
@@ -231,14 +230,14 @@ class UcxTransport final : public Transport {
                               "they stopped, and whether a firewall is between",
                               rank(), waited.count(), name_ranks(missing), size_));
     }
-    station_.is_meeting = false;
+    shared_.is_meeting = false;
   }
 
   // Of ranks that have not met: nothing was sent that would have to leave.
   void give_up() noexcept {
     is_quiesced_ = true;
     for_each([](UcxChannel& channel) { channel.close(); });
-    station_.worker.abandon();
+    shared_.worker.abandon();
   }
 
   // Says to who is connected that this rank is. Who has not said it, or has not been said it to;
@@ -272,10 +271,10 @@ class UcxTransport final : public Transport {
   bool look() {
     std::array<epoll_event, 16> events;
     bool is_any = false;
-    for (const epoll_event& event : station_.epoll.wait(events, 0)) {
+    for (const epoll_event& event : shared_.epoll.wait(events, 0)) {
       if (event.data.u64 >= channels_.size()) continue;
       UcxChannel& channel = *channels_[event.data.u64];
-      const auto news = station_.lifelines.hear(channel.peer());
+      const auto news = shared_.lifelines.hear(channel.peer());
       if (news.farewell) channel.hear(*news.farewell);
       if (news.is_end) channel.end();
       is_any = true;
@@ -297,9 +296,9 @@ class UcxTransport final : public Transport {
     const auto deadline = Clock::now() + kLastPatience;
     try {
       while (!is_done() && Clock::now() < deadline) {
-        if (station_.worker.progress() > 0 || look()) continue;
-        if (!station_.worker.arm()) continue;
-        pollfd watched{station_.epoll.descriptor(), POLLIN, 0};
+        if (shared_.worker.progress() > 0 || look()) continue;
+        if (!shared_.worker.arm()) continue;
+        pollfd watched{shared_.epoll.descriptor(), POLLIN, 0};
         ::poll(&watched, 1, 10);
       }
     } catch (const std::exception&) {  // the kernel's own, or UCX's: nothing can be done
@@ -321,7 +320,7 @@ class UcxTransport final : public Transport {
   void let_go_of_what_was_drained() noexcept {
     for_each([](UcxChannel& channel) { channel.say_goodbye(); });
     try_until([this] {
-      return !station_.worker.is_flushing() &&
+      return !shared_.worker.is_flushing() &&
              std::all_of(channels_.begin(), channels_.end(), [](const auto& channel) {
                return !channel || channel->is_over() || channel->has_left();
              });
@@ -347,16 +346,16 @@ class UcxTransport final : public Transport {
   std::optional<ucx::Farewell> farewell_to(const ucx::Farewell& watcher) const {
     if (!has_met_ || watcher.rank >= channels_.size() || !channels_[watcher.rank])
       return std::nullopt;
-    if (watcher.token != station_.cards[watcher.rank].token) return std::nullopt;
+    if (watcher.token != shared_.cards[watcher.rank].token) return std::nullopt;
     auto farewell = channels_[watcher.rank]->farewell();
     if (!farewell) return std::nullopt;
-    farewell->token = station_.cards[static_cast<std::size_t>(rank())].token;
+    farewell->token = shared_.cards[static_cast<std::size_t>(rank())].token;
     farewell->rank = static_cast<std::uint32_t>(rank());
     return farewell;
   }
 
   const int size_;
-  ucx::Station station_;
+  ucx::SharedState shared_;
   std::vector<std::unique_ptr<UcxChannel>> channels_;
   unsigned calls_ = 0;
   Clock::time_point looked_{};
@@ -381,7 +380,7 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   check(request.store != nullptr, "a transport needs a store");
   try {
     const int peers = request.size <= kAllConnect ? request.size - 1 : 0;
-    ucx::PromisedDescriptors promised(kDescriptors, peers * ucx::kDescriptorsPerPeer);
+    ucx::ReservedDescriptors promised(kDescriptors, peers * ucx::kDescriptorsPerPeer);
     return std::make_unique<UcxTransport>(request, settings, promised);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable ||

@@ -84,7 +84,7 @@ ucp_ep_h Worker::connect(const std::string& address, Failures failures,
 }
 
 std::string Worker::describe(ucp_ep_h endpoint) const {
-  return printed_by([&](FILE* stream) { ucp_.ep_print_info(endpoint, stream); });
+  return text_printed_by([&](FILE* stream) { ucp_.ep_print_info(endpoint, stream); });
 }
 
 std::string Worker::describe_resources() const { return resources_of(ucp_, context_); }

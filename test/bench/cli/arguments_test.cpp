@@ -74,10 +74,10 @@ TEST_CASE("p2p takes a kind, a level and a window") {
 }
 
 TEST_CASE("a form is one of three, and what overlaps is not blocking") {
-  CHECK(parsed({"allreduce"}).form == Form::kBlocking);
-  CHECK(parsed({"allreduce", "--form", "persistent"}).form == Form::kPersistent);
-  CHECK(parsed({"allreduce", "--overlap"}).form == Form::kAsync);
-  CHECK(parsed({"allreduce", "--overlap", "--form", "persistent"}).form == Form::kPersistent);
+  CHECK(parsed({"allreduce"}).form == CallForm::kBlocking);
+  CHECK(parsed({"allreduce", "--form", "persistent"}).form == CallForm::kPersistent);
+  CHECK(parsed({"allreduce", "--overlap"}).form == CallForm::kAsync);
+  CHECK(parsed({"allreduce", "--overlap", "--form", "persistent"}).form == CallForm::kPersistent);
   CHECK(mentions(complaint({"allreduce", "--form", "lazy"}), {"blocking, async, persistent"}));
   CHECK(mentions(complaint({"allreduce", "--overlap", "--algorithm", "all"}), {"--overlap"}));
 }

@@ -13,10 +13,10 @@ std::string objection_to(const std::function<void(Arguments&)>& change) {
   const auto store = make_local_store();
   Arguments arguments;
   arguments.command = "allreduce";
-  agree_on_arguments(0, arguments, *store);
+  require_same_arguments(0, arguments, *store);
   change(arguments);
   try {
-    agree_on_arguments(1, arguments, *store);
+    require_same_arguments(1, arguments, *store);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }

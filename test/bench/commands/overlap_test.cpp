@@ -57,13 +57,13 @@ TEST_CASE("an operation is right with nobody, a poll or a thread to move it mean
   arguments.iterations = 4;
   arguments.warmup = 1;
   arguments.passes = 2;
-  for (const Form form : {Form::kBlocking, Form::kPersistent}) {
+  for (const CallForm form : {CallForm::kBlocking, CallForm::kPersistent}) {
     const auto store = make_local_store();
     std::vector<OverlapRow> rows;
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < 2; ++rank) {
       ranks.emplace_back([&, rank] {
-        Meeting meeting(rank, 2, *store, arguments.timeout);
+        RankGroup group(rank, 2, *store, arguments.timeout);
         LibraryRequest request;
         request.rank = rank;
         request.size = 2;
@@ -71,9 +71,9 @@ TEST_CASE("an operation is right with nobody, a poll or a thread to move it mean
         request.transport = "inproc";
         request.form = form;
         const auto libraries = make_overlapped(request);
-        Bench bench(meeting, arguments);
-        const auto found = measure_overlap(meeting, bench, libraries, 256 * 1024);
-        meeting.wait();
+        Bench bench(group, arguments);
+        const auto found = measure_overlap(group, bench, libraries, 256 * 1024);
+        group.wait();
         if (rank == 0) rows = found;
       });
     }

@@ -30,7 +30,7 @@ struct Table {
 // Sums of all ranks, by a library that enqueues or by one that runs in the host's memory.
 class Sums final : public Library {
  public:
-  Sums(Table& table, int rank, bool enqueues, const PlayedMemory& memory)
+  Sums(Table& table, int rank, bool enqueues, const FakeMemory& memory)
       : table_(table),
         rank_(static_cast<std::size_t>(rank)),
         enqueues_(enqueues),
@@ -58,7 +58,7 @@ class Sums final : public Library {
   Table& table_;
   std::size_t rank_;
   bool enqueues_;
-  const PlayedMemory& memory_;
+  const FakeMemory& memory_;
 };
 
 struct Found {
@@ -82,12 +82,12 @@ Found measure(bool enqueues, bool is_in_place) {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.emplace_back([&, rank] {
-      Meeting meeting(rank, kRanks, *store, arguments.timeout);
-      const auto memory = std::make_shared<PlayedMemory>();
+      RankGroup group(rank, kRanks, *store, arguments.timeout);
+      const auto memory = std::make_shared<FakeMemory>();
       {
-        Bench bench(meeting, arguments);
-        OnDevice library(std::make_unique<Sums>(table, rank, enqueues, *memory), memory, rank,
-                         kRanks);
+        Bench bench(group, arguments);
+        LibraryOnDevice library(std::make_unique<Sums>(table, rank, enqueues, *memory), memory,
+                                rank, kRanks);
         const auto rows = bench.measure({&library}, 4096);
         if (rank == 0) found.row = rows.front();
       }
@@ -185,8 +185,8 @@ TEST_CASE("a library on the host copies down what a worker gives, and up what a 
   problem.count = 100;
   std::vector<std::byte> buffer(400);
   const auto copied = [&](int rank) {
-    const auto memory = std::make_shared<PlayedMemory>();
-    OnDevice library(std::make_unique<Idle>(), memory, rank, 3);
+    const auto memory = std::make_shared<FakeMemory>();
+    LibraryOnDevice library(std::make_unique<Idle>(), memory, rank, 3);
     library.place(buffer, {});
     library.run(problem, rank == 0 ? nullptr : buffer.data(), rank == 0 ? buffer.data() : nullptr);
     return memory->copied_bytes;
@@ -203,10 +203,10 @@ TEST_CASE("a library on the host copies down what a worker gives, and up what a 
 
 TEST_CASE(
     "a twin stays where it is until it is outgrown, and a buffer is pinned while it is placed") {
-  const auto memory = std::make_shared<PlayedMemory>();
+  const auto memory = std::make_shared<FakeMemory>();
   std::vector<std::byte> one(100);
   std::vector<std::byte> two(100);
-  Twins twins(memory, Twins::Hosts::kPinned);
+  MirroredBuffers twins(memory, MirroredBuffers::Hosts::kPinned);
   const auto place = [&twins](std::span<std::byte> first, std::span<std::byte> second) {
     const std::array both{first, second};
     twins.place(both);
@@ -265,7 +265,7 @@ TEST_CASE("the copies of a limit move half of that, between buffers as long as t
   problem.collective =
       GENERATE(Collective::kAllReduce, Collective::kBroadcast, Collective::kGather);
   const int ranks = GENERATE(2, 3, 5);
-  PlayedMemory memory;
+  FakeMemory memory;
   const auto found = copies_on_device_us(memory, problem, ranks, 0);
   REQUIRE(found);
   CHECK(*found > 0);
@@ -283,7 +283,7 @@ TEST_CASE("a limit on a device is that of ranks that share it") {
   arguments.timeout = std::chrono::seconds(60);
   const auto store = make_local_store();
   const auto measure = [&](int rank, int devices) {
-    const auto memory = std::make_shared<PlayedMemory>();
+    const auto memory = std::make_shared<FakeMemory>();
     memory->devices = devices;
     return RunLimit(arguments, rank, "cuda_ipc", store, Pages::kOwn, memory).measure(4096);
   };

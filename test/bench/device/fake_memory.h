@@ -16,13 +16,13 @@
 namespace kolo::bench {
 
 // Copies are made when the stream is waited for: who does not wait finds old bytes.
-class PlayedMemory final : public DeviceMemory {
+class FakeMemory final : public DeviceMemory {
  public:
   std::string describe() const override { return "a played device"; }
   std::shared_ptr<const RankDevice> rank_device() const override { return nullptr; }
   int number() const override { return 0; }
   int count() const override { return devices; }
-  std::shared_ptr<DeviceMemory> beside() const override { return std::make_shared<PlayedMemory>(); }
+  std::shared_ptr<DeviceMemory> beside() const override { return std::make_shared<FakeMemory>(); }
   void* stream() const override { return nullptr; }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     if (bytes > room) throw Error(ErrorCode::kSystem, kNoPeer, "no room");

@@ -8,28 +8,28 @@
 
 namespace kolo::bench {
 
-using test::PlayedDriver;
-using test::PlayedMachine;
+using test::FakeDriver;
+using test::FakeMachine;
 
 namespace {
 
 class MachineGraph final : public DeviceGraph {
  public:
-  MachineGraph(PlayedDriver& driver, cuda::Stream stream, test::PlayedGraph& graph)
+  MachineGraph(FakeDriver& driver, cuda::Stream stream, test::FakeGraph& graph)
       : driver_(driver), stream_(stream), graph_(graph) {}
   void launch() override { driver_.replay(graph_, stream_); }
 
  private:
-  PlayedDriver& driver_;
+  FakeDriver& driver_;
   cuda::Stream stream_;
-  test::PlayedGraph& graph_;
+  test::FakeGraph& graph_;
 };
 
 }  // namespace
 
-MachineMemory::MachineMemory(PlayedMachine& machine) : MachineMemory(machine, machine.process()) {}
+MachineMemory::MachineMemory(FakeMachine& machine) : MachineMemory(machine, machine.process()) {}
 
-MachineMemory::MachineMemory(PlayedMachine& machine, std::shared_ptr<PlayedDriver> driver)
+MachineMemory::MachineMemory(FakeMachine& machine, std::shared_ptr<FakeDriver> driver)
     : machine_(machine), driver_(std::move(driver)), stream_(driver_->make_stream()) {}
 
 MachineMemory::~MachineMemory() {
@@ -38,7 +38,7 @@ MachineMemory::~MachineMemory() {
 }
 
 std::shared_ptr<const RankDevice> MachineMemory::rank_device() const {
-  return test::played_device(machine_, driver_);
+  return test::fake_device(machine_, driver_);
 }
 
 std::shared_ptr<DeviceMemory> MachineMemory::beside() const {
@@ -46,7 +46,7 @@ std::shared_ptr<DeviceMemory> MachineMemory::beside() const {
 }
 
 std::shared_ptr<std::byte[]> MachineMemory::allocate(std::size_t bytes) {
-  std::byte* const memory = driver_->make_memory(bytes, PlayedDriver::Kind::kDevice);
+  std::byte* const memory = driver_->make_memory(bytes, FakeDriver::Kind::kDevice);
   given_.push_back({memory, bytes});
   return {memory, [](std::byte*) {}};
 }
@@ -65,7 +65,7 @@ bool MachineMemory::holds(const void* pointer) const {
 void MachineMemory::copy(void* to, const void* from, std::size_t bytes) {
   const bool is_to_device = holds(to);
   const bool is_from_device = holds(from);
-  std::vector<PlayedDriver::Operand> operands;
+  std::vector<FakeDriver::Operand> operands;
   if (is_to_device) operands.push_back({to, bytes});
   if (is_from_device) operands.push_back({from, bytes});
   driver_->launch(stream_, operands, [=](const std::vector<std::byte*>& found) {

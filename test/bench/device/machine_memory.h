@@ -13,8 +13,8 @@ namespace kolo::bench {
 // communicators have ended.
 class MachineMemory final : public DeviceMemory {
  public:
-  explicit MachineMemory(test::PlayedMachine& machine);
-  MachineMemory(test::PlayedMachine& machine, std::shared_ptr<test::PlayedDriver> driver);
+  explicit MachineMemory(test::FakeMachine& machine);
+  MachineMemory(test::FakeMachine& machine, std::shared_ptr<test::FakeDriver> driver);
   ~MachineMemory() override;
 
   std::string describe() const override { return "a played device"; }
@@ -33,8 +33,8 @@ class MachineMemory final : public DeviceMemory {
  private:
   bool holds(const void* pointer) const;
 
-  test::PlayedMachine& machine_;
-  std::shared_ptr<test::PlayedDriver> driver_;
+  test::FakeMachine& machine_;
+  std::shared_ptr<test::FakeDriver> driver_;
   cuda::Stream stream_;
   std::vector<std::span<std::byte>> given_;
 };

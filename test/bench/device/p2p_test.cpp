@@ -56,7 +56,7 @@ enum class Knows { kDevice, kHost };
 // Over the table: on the device, given and done at the sample's end; or on the host, at once.
 class TablePipe final : public Pipe {
  public:
-  TablePipe(Table& table, int rank, Knows knows, const PlayedMemory& memory, bool lies = false)
+  TablePipe(Table& table, int rank, Knows knows, const FakeMemory& memory, bool lies = false)
       : table_(table), rank_(rank), knows_(knows), memory_(memory), lies_(lies) {}
 
   std::string library() const override { return "table"; }
@@ -90,7 +90,7 @@ class TablePipe final : public Pipe {
   Table& table_;
   int rank_;
   Knows knows_;
-  const PlayedMemory& memory_;
+  const FakeMemory& memory_;
   bool lies_;
   std::vector<std::pair<Messages, Messages>> given_;
 };
@@ -101,7 +101,7 @@ class PipeElsewhere final : public Pipe {
   std::string library() const override { return "elsewhere"; }
   std::string level() const override { return "messages"; }
   std::string transport() const override { return "test"; }
-  bool is_elsewhere() const override { return true; }
+  bool runs_in_workers() const override { return true; }
   void exchange(const Messages&, const Messages&) override {}
 };
 
@@ -117,9 +117,9 @@ Arguments small_run(P2pKind kind) {
   return arguments;
 }
 
-// Both ranks, each with a meeting of its own; throws what one threw.
+// Both ranks, each with a group of its own; throws what one threw.
 void run_ranks(int ranks, const Arguments& arguments,
-               const std::function<void(int rank, Meeting& meeting)>& body) {
+               const std::function<void(int rank, RankGroup& group)>& body) {
   const auto store = make_local_store();
   std::mutex mutex;
   std::exception_ptr failure;
@@ -127,8 +127,8 @@ void run_ranks(int ranks, const Arguments& arguments,
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        Meeting meeting(rank, ranks, *store, arguments.timeout);
-        body(rank, meeting);
+        RankGroup group(rank, ranks, *store, arguments.timeout);
+        body(rank, group);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
@@ -149,12 +149,12 @@ Found play(Knows knows, P2pKind kind, bool lies = false) {
   const Arguments arguments = small_run(kind);
   Table table;
   Found found;
-  run_ranks(2, arguments, [&](int rank, Meeting& meeting) {
-    const auto memory = std::make_shared<PlayedMemory>();
+  run_ranks(2, arguments, [&](int rank, RankGroup& group) {
+    const auto memory = std::make_shared<FakeMemory>();
     {
       PipeOnDevice pipe(std::make_unique<TablePipe>(table, rank, knows, *memory, lies && rank == 1),
                         memory);
-      const auto rows = measure_p2p(meeting, arguments, {&pipe}, 1000);
+      const auto rows = measure_p2p(group, arguments, {&pipe}, 1000);
       if (rank == 0) found.row = rows.front();
       if (rank == 0) found.pins = memory->pins;
     }
@@ -169,27 +169,27 @@ struct Beside {
   std::string objection;
 };
 
-Beside play_captured(const Arguments& arguments, std::size_t bytes, test::PlayedMachine& machine) {
+Beside play_captured(const Arguments& arguments, std::size_t bytes, test::FakeMachine& machine) {
   const auto store = make_local_store();
   Beside found;
   std::vector<std::shared_ptr<MachineMemory>> memories;  // which peers may have open
   for (int rank = 0; rank < arguments.ranks; ++rank)
     memories.push_back(std::make_shared<MachineMemory>(machine));
-  run_ranks(arguments.ranks, arguments, [&](int rank, Meeting& meeting) {
+  run_ranks(arguments.ranks, arguments, [&](int rank, RankGroup& group) {
     LibraryRequest request;
     request.rank = rank;
     request.size = arguments.ranks;
     request.store = store;
     request.transport = arguments.transport;
     request.device = memories[static_cast<std::size_t>(rank)];
-    OnDevice live(make_kolo(request), request.device, rank, arguments.ranks);
-    OnDevice captured(make_captured(request), request.device, rank, arguments.ranks);
-    Bench bench(meeting, arguments);
+    LibraryOnDevice live(make_kolo(request), request.device, rank, arguments.ranks);
+    LibraryOnDevice captured(make_captured(request), request.device, rank, arguments.ranks);
+    Bench bench(group, arguments);
     const std::string objection = captured.objection(arguments.problem);
     std::vector<Library*> libraries{&live};
     if (objection.empty()) libraries.push_back(&captured);
     const auto rows = bench.measure(libraries, bytes);
-    meeting.wait();
+    group.wait();
     if (rank == 0) found = {rows, objection};
   });
   return found;
@@ -197,17 +197,17 @@ Beside play_captured(const Arguments& arguments, std::size_t bytes, test::Played
 
 // kolo's messages, by the communicator's own calls on the streams of a played machine.
 std::vector<P2pRow> play_messages(const Arguments& arguments, std::size_t bytes,
-                                  test::PlayedMachine& machine) {
+                                  test::FakeMachine& machine) {
   const auto store = make_local_store();
   std::vector<P2pRow> rows;
   std::vector<std::shared_ptr<MachineMemory>> memories;  // which peers may have open
   for (int rank = 0; rank < 2; ++rank) memories.push_back(std::make_shared<MachineMemory>(machine));
-  run_ranks(2, arguments, [&](int rank, Meeting& meeting) {
+  run_ranks(2, arguments, [&](int rank, RankGroup& group) {
     const auto pipes = make_pipes(rank, arguments, store, memories[static_cast<std::size_t>(rank)]);
     std::vector<Pipe*> all;
     for (const auto& pipe : pipes) all.push_back(pipe.get());
-    const auto found = measure_p2p(meeting, arguments, all, bytes);
-    meeting.wait();
+    const auto found = measure_p2p(group, arguments, all, bytes);
+    group.wait();
     if (rank == 0) rows = found;
   });
   return rows;
@@ -253,15 +253,15 @@ TEST_CASE(
   arguments.sizes = {8, 64};
   Table lain;
   std::ostringstream table;
-  run_ranks(2, arguments, [&](int rank, Meeting& meeting) {
-    const auto memory = std::make_shared<PlayedMemory>();
+  run_ranks(2, arguments, [&](int rank, RankGroup& group) {
+    const auto memory = std::make_shared<FakeMemory>();
     std::vector<std::unique_ptr<Pipe>> pipes;
     pipes.push_back(std::make_unique<PipeOnDevice>(
         std::make_unique<TablePipe>(lain, rank, Knows::kDevice, *memory), memory));
     pipes.push_back(std::make_unique<PipeOnDevice>(std::make_unique<PipeElsewhere>(), memory));
     JsonLines json("");
     std::ostringstream nowhere;
-    if (run_p2p(meeting, arguments, pipes, rank == 0 ? table : nowhere, json) != 0)
+    if (run_p2p(group, arguments, pipes, rank == 0 ? table : nowhere, json) != 0)
       throw std::logic_error("wrong bytes");
   });
   const std::string text = table.str();
@@ -279,7 +279,7 @@ TEST_CASE("kolo's messages on streams are right in every kind of play, straight 
         INFO(transport << ", " << to_string(kind) << ", " << bytes << " bytes");
         Arguments arguments = small_run(kind);
         arguments.transport = transport;
-        test::PlayedMachine machine;
+        test::FakeMachine machine;
         const auto rows = play_messages(arguments, bytes, machine);
         REQUIRE(rows.size() == 1);
         CHECK(rows[0].library == "kolo");
@@ -309,23 +309,23 @@ TEST_CASE("a parameter server's calls on streams are right, with dedicated serve
         arguments.problem.servers = servers;
         arguments.problem.is_in_place = is_in_place;
         arguments.max_bytes = 40'000;
-        test::PlayedMachine machine;
+        test::FakeMachine machine;
         std::vector<std::shared_ptr<MachineMemory>> memories;
         for (int rank = 0; rank < kRanks; ++rank)
           memories.push_back(std::make_shared<MachineMemory>(machine));
         const auto store = make_local_store();
         Row row;
-        run_ranks(kRanks, arguments, [&](int rank, Meeting& meeting) {
+        run_ranks(kRanks, arguments, [&](int rank, RankGroup& group) {
           LibraryRequest request;
           request.rank = rank;
           request.size = kRanks;
           request.store = store;
           request.transport = "cuda_ipc";
           request.device = memories[static_cast<std::size_t>(rank)];
-          OnDevice library(make_kolo(request), request.device, rank, kRanks);
-          Bench bench(meeting, arguments);
+          LibraryOnDevice library(make_kolo(request), request.device, rank, kRanks);
+          Bench bench(group, arguments);
           const auto rows = bench.measure({&library}, 40'000);
-          meeting.wait();
+          group.wait();
           if (rank == 0) row = rows.front();
         });
         CHECK(row.wrong == 0U);
@@ -350,7 +350,7 @@ TEST_CASE("replays of a graph are measured beside the calls, of any size, and ar
       arguments.problem.collective = collective;
       arguments.problem.is_in_place = collective != Collective::kAllToAll;
       arguments.max_bytes = bytes;
-      test::PlayedMachine machine;
+      test::FakeMachine machine;
       const Beside found = play_captured(arguments, bytes, machine);
       CHECK(found.objection == "");
       REQUIRE(found.rows.size() == 2);
@@ -372,7 +372,7 @@ TEST_CASE("where hosts carry the segments replays are left out, in words") {
   arguments.command = "allreduce";
   arguments.transport = "inproc";
   arguments.max_bytes = 64;
-  test::PlayedMachine machine;
+  test::FakeMachine machine;
   const Beside found = play_captured(arguments, 64, machine);
   CHECK_THAT(found.objection, ContainsSubstring("cannot: hosts carry its segments"));
   REQUIRE(found.rows.size() == 1);
@@ -395,7 +395,7 @@ TEST_CASE("a replay's line is below its call's, and no other library is the best
   row.enqueue_us = 5;
   Row replay = row;
   replay.peer = kCaptured;
-  replay.form = Form::kCaptured;
+  replay.form = CallForm::kCaptured;
   replay.time_us.median = 10;
   Row gloo = row;
   gloo.library = gloo.peer = "gloo";

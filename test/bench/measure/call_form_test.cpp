@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRanks = 2;
 
-std::vector<Row> measure_in(Form form, const std::string& command, Collective collective) {
+std::vector<Row> measure_in(CallForm form, const std::string& command, Collective collective) {
   Arguments arguments;
   arguments.command = command;
   arguments.problem.collective = collective;
@@ -33,7 +33,7 @@ std::vector<Row> measure_in(Form form, const std::string& command, Collective co
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.emplace_back([&, rank] {
-      Meeting meeting(rank, kRanks, *store, arguments.timeout);
+      RankGroup group(rank, kRanks, *store, arguments.timeout);
       LibraryRequest request;
       request.rank = rank;
       request.size = kRanks;
@@ -41,10 +41,10 @@ std::vector<Row> measure_in(Form form, const std::string& command, Collective co
       request.transport = "inproc";
       request.form = form;
       const auto kolo = make_kolo(request);
-      Bench bench(meeting, arguments);
+      Bench bench(group, arguments);
       auto small = bench.measure({kolo.get()}, 4096);  // a persistent one is planned anew after it
       auto large = bench.measure({kolo.get()}, 64 * 1024);
-      meeting.wait();
+      group.wait();
       if (rank == 0) rows = {small.front(), large.front()};
     });
   }
@@ -56,7 +56,7 @@ std::vector<Row> measure_in(Form form, const std::string& command, Collective co
 
 TEST_CASE("every collective is right in every form, at two sizes with one library") {
   for (const auto& [name, collective] : collective_commands()) {
-    for (const Form form : kForms) {
+    for (const CallForm form : kCallForms) {
       INFO(name << ", " << to_string(form));
       for (const Row& row : measure_in(form, name, collective)) {
         CHECK(row.wrong == 0U);
@@ -68,7 +68,7 @@ TEST_CASE("every collective is right in every form, at two sizes with one librar
 
 TEST_CASE("a persistent caller starts the same plan again and again") {
   Communicator alone(0, 1, make_local_store());
-  Caller caller(std::make_shared<Communicator>(std::move(alone)), Form::kPersistent, {});
+  AsyncCaller caller(std::make_shared<Communicator>(std::move(alone)), CallForm::kPersistent, {});
   std::vector<float> data(16, 3.0F);
   Problem problem;
   problem.count = data.size();

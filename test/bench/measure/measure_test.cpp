@@ -89,9 +89,9 @@ std::vector<Row> run_with(const Arguments& arguments, Lie lie, std::size_t bytes
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < arguments.ranks; ++rank) {
     ranks.emplace_back([&, rank] {
-      Meeting meeting(rank, arguments.ranks, *store, arguments.timeout);
+      RankGroup group(rank, arguments.ranks, *store, arguments.timeout);
       TestLibrary library(table, rank, lie);
-      Bench bench(meeting, arguments);
+      Bench bench(group, arguments);
       const auto found = bench.measure({&library}, bytes);
       if (rank == 0) rows = found;
     });
@@ -141,7 +141,7 @@ TEST_CASE("a pass whose iterations take longer than its first ones ends soon all
 
 TEST_CASE("cores that move between two probes belong to no regime") {
   const auto regime_of = [](std::initializer_list<double> probes) {
-    Distance distance;
+    CoreDistance distance;
     for (const double us : probes) distance.add(us);
     return std::string(distance.regime());
   };
@@ -158,10 +158,10 @@ TEST_CASE("cores that move between two probes belong to no regime") {
 }
 
 TEST_CASE("what says by itself that it was disturbed is so, wherever its cores were") {
-  Distance near;
+  CoreDistance near;
   near.add(0.1);
   REQUIRE(std::string_view(near.regime()) == "near");
-  Distance disturbed = near;
+  CoreDistance disturbed = near;
   disturbed.disturb();
   REQUIRE(std::string_view(disturbed.regime()) == "disturbed");
   near.add(disturbed);
@@ -175,7 +175,7 @@ TEST_CASE("a heading has no figure of a probe that another program disturbed") {
 }
 
 TEST_CASE("costs come with a warning where the probes around their measurement are not alike") {
-  Distance distance;
+  CoreDistance distance;
   distance.add(0.12);
   distance.add(0.13);
   CHECK(costs_warning(distance).empty());

@@ -10,8 +10,8 @@ namespace kolo::bench {
 namespace {
 
 // Two players' turns in turn, between these probes.
-Regimes of_two(std::initializer_list<double> probes_us, bool keeps_all = false) {
-  Regimes regimes(2, keeps_all);
+PassFilter of_two(std::initializer_list<double> probes_us, bool keeps_all = false) {
+  PassFilter regimes(2, keeps_all);
   std::size_t at = 0;
   for (const double us : probes_us) {
     if (at > 0) regimes.took((at - 1) % 2);
@@ -27,7 +27,7 @@ using Counts = std::vector<bool>;
 
 TEST_CASE("where cores stood still every turn counts, and there is no pass more than asked for") {
   for (const double us : {0.1, 0.5, 0.0}) {
-    const Regimes regimes = of_two({us, us, us, us, us});
+    const PassFilter regimes = of_two({us, us, us, us, us});
     CHECK(regimes.counting(0) == Counts{true, true});
     CHECK(regimes.counting(1) == Counts{true, true});
     CHECK(regimes.goes_on(1, 2));
@@ -37,7 +37,7 @@ TEST_CASE("where cores stood still every turn counts, and there is no pass more 
 
 TEST_CASE("turns between unlike probes, and those of the rarer distance, do not count") {
   //                         player:    0    1    0    1    0    1
-  const Regimes regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.12, 0.1});
+  const PassFilter regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.12, 0.1});
   CHECK(regimes.counting(0) == Counts{false, true, true});
   CHECK(regimes.counting(1) == Counts{false, true, true});
   CHECK(regimes.distance().probes_us() == std::vector<double>{0.1, 0.1, 0.1, 0.12, 0.1});
@@ -45,7 +45,7 @@ TEST_CASE("turns between unlike probes, and those of the rarer distance, do not 
 }
 
 TEST_CASE("what counts is what the player with the fewest turns has most of") {
-  Regimes regimes(2, false);
+  PassFilter regimes(2, false);
   regimes.probe(0.1);
   const auto turn = [&](std::size_t player, double probe_after_us) {
     regimes.took(player);
@@ -61,7 +61,7 @@ TEST_CASE("what counts is what the player with the fewest turns has most of") {
 }
 
 TEST_CASE("a turn during which another program had a core does not count") {
-  const Regimes regimes = of_two({0.1, 0.1, 40, 0.1, 0.1, 0.1, 0.1});
+  const PassFilter regimes = of_two({0.1, 0.1, 40, 0.1, 0.1, 0.1, 0.1});
   CHECK(regimes.counting(0) == Counts{true, false, true});
   CHECK(regimes.counting(1) == Counts{false, true, true});
   CHECK(std::string_view(regimes.distance().regime()) == "near");
@@ -69,35 +69,35 @@ TEST_CASE("a turn during which another program had a core does not count") {
 
 TEST_CASE(
     "where no distance has a turn of every player all count, and the row says that cores moved") {
-  const Regimes moved = of_two({0.1, 0.1, 0.5});
+  const PassFilter moved = of_two({0.1, 0.1, 0.5});
   CHECK(moved.counting(0) == Counts{true});
   CHECK(moved.counting(1) == Counts{true});
   CHECK(std::string_view(moved.distance().regime()) == "moved");
-  const Regimes disturbed = of_two({40, 40, 40});
+  const PassFilter disturbed = of_two({40, 40, 40});
   CHECK(disturbed.counting(1) == Counts{true});
   CHECK(std::string_view(disturbed.distance().regime()) == "disturbed");
 }
 
 TEST_CASE("cores that moved get up to as many passes again, until enough turns count") {
-  const Regimes none = of_two({0.1, 0.1, 0.5, 0.5, 0.1});  // two passes, nothing of both
+  const PassFilter none = of_two({0.1, 0.1, 0.5, 0.5, 0.1});  // two passes, nothing of both
   CHECK(none.goes_on(2, 2));
   CHECK(none.goes_on(3, 2));
   CHECK_FALSE(none.goes_on(4, 2));
-  const Regimes one = of_two({0.1, 0.1, 0.1, 0.5, 0.5});
+  const PassFilter one = of_two({0.1, 0.1, 0.1, 0.5, 0.5});
   CHECK_FALSE(one.goes_on(2, 2));  // three quarters of two, rounded down
   CHECK(one.goes_on(4, 4));
 }
 
 TEST_CASE("who asked for a number of iterations gets all of them, wherever the cores were") {
-  const Regimes regimes = of_two({0.1, 0.1, 0.5, 0.5, 0.5}, true);
+  const PassFilter regimes = of_two({0.1, 0.1, 0.5, 0.5, 0.5}, true);
   CHECK(regimes.counting(0) == Counts{true, true});
   CHECK_FALSE(regimes.goes_on(2, 2));
   CHECK(std::string_view(regimes.distance().regime()) == "moved");
 }
 
 TEST_CASE("of turns that count all iterations do, and of the others their number is kept") {
-  const Regimes regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1});
-  const Counted counted = regimes.count(0, {{1, 2, 3}, {4, 6}, {8}});
+  const PassFilter regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1});
+  const SelectedPasses counted = regimes.count(0, {{1, 2, 3}, {4, 6}, {8}});
   CHECK(counted.times_us == std::vector<double>{4, 6, 8});
   CHECK(counted.medians_us == std::vector<double>{5, 8});
   CHECK(counted.left_out == 3);

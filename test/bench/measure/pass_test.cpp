@@ -10,7 +10,7 @@ using namespace kolo;
 using namespace kolo::bench;
 
 TEST_CASE("an order arrives as it was sent") {
-  Order order;
+  WorkerRequest order;
   order.turn.problem = {
       Collective::kExclusiveScan, ElementType::kInt64, ReduceOp::kBitXor, false, 0,
       (std::size_t{1} << 40) + 1};
@@ -24,7 +24,7 @@ TEST_CASE("an order arrives as it was sent") {
   order.data_bytes = (std::size_t{1} << 41) + 4096;
   order.input_path = "/proc/1/fd/3 \"quoted\"";
   order.input_bytes = 4096;
-  const Order read = parse_order(to_text(order));
+  const WorkerRequest read = parse_worker_request(to_text(order));
   const Problem& problem = read.turn.problem;
   REQUIRE(problem.collective == Collective::kExclusiveScan);
   REQUIRE(problem.type == ElementType::kInt64);
@@ -44,8 +44,8 @@ TEST_CASE("an order arrives as it was sent") {
 }
 
 TEST_CASE("a result arrives to the last bit") {
-  const TurnResult result{0.1, {1.0 / 3, 2e-9, 12'345'678.9}, 42, 0xffffffff};
-  const TurnResult read = parse_turn_result(to_text(result));
+  const PassResult result{0.1, {1.0 / 3, 2e-9, 12'345'678.9}, 42, 0xffffffff};
+  const PassResult read = parse_pass_result(to_text(result));
   REQUIRE(read.first_us == result.first_us);
   REQUIRE(read.times_us == result.times_us);
   REQUIRE(read.wrong == 42);
@@ -57,27 +57,29 @@ TEST_CASE("numbers that no turn, game or result can have are refused") {
     const auto begin = text.find("\"" + name + "\":") + name.size() + 3;
     return std::string(text).replace(begin, text.find_first_of(",}", begin) - begin, value);
   };
-  const std::string turn = to_text(Turn{});
+  const std::string turn = to_text(PassRequest{});
   for (const char* const name : {"collective", "type", "op", "servers", "count", "warmup",
                                  "iterations", "seconds", "iteration"}) {
     INFO(name);
-    CHECK_NOTHROW(parse_turn(with(turn, name, "1")));
-    CHECK_THROWS_AS(parse_turn(with(turn, name, "-1")), std::invalid_argument);
-    CHECK_THROWS_AS(parse_turn(with(turn, name, "null")), std::invalid_argument);
+    CHECK_NOTHROW(parse_pass_request(with(turn, name, "1")));
+    CHECK_THROWS_AS(parse_pass_request(with(turn, name, "-1")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_pass_request(with(turn, name, "null")), std::invalid_argument);
     if (std::string(name) == "seconds") continue;
-    CHECK_THROWS_AS(parse_turn(with(turn, name, "1e300")), std::invalid_argument);
-    CHECK_THROWS_AS(parse_turn(with(turn, name, "1e1")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_pass_request(with(turn, name, "1e300")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_pass_request(with(turn, name, "1e1")), std::invalid_argument);
   }
   for (const char* const name : {"collective", "type", "op"})
-    CHECK_THROWS_AS(parse_turn(with(turn, name, "100")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_turn(with(turn, "collective", "256")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_turn(with(turn, "warmup", "2147483648")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_game_turn(with(to_text(GameTurn{}), "kind", "4")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_game_turn(with(to_text(GameTurn{}), "bytes", "-1")), std::invalid_argument);
-  const std::string result = to_text(TurnResult{1, {2}, 0, 0});
-  CHECK_THROWS_AS(parse_turn_result(with(result, "times_us", "[-2]")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_turn_result(with(result, "times_us", "{}")), std::invalid_argument);
-  CHECK_THROWS_AS(parse_turn_result(with(result, "wrong", "1.5")), std::invalid_argument);
+    CHECK_THROWS_AS(parse_pass_request(with(turn, name, "100")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_pass_request(with(turn, "collective", "256")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_pass_request(with(turn, "warmup", "2147483648")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_p2p_pass_request(with(to_text(P2pPassRequest{}), "kind", "4")),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(parse_p2p_pass_request(with(to_text(P2pPassRequest{}), "bytes", "-1")),
+                  std::invalid_argument);
+  const std::string result = to_text(PassResult{1, {2}, 0, 0});
+  CHECK_THROWS_AS(parse_pass_result(with(result, "times_us", "[-2]")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_pass_result(with(result, "times_us", "{}")), std::invalid_argument);
+  CHECK_THROWS_AS(parse_pass_result(with(result, "wrong", "1.5")), std::invalid_argument);
 }
 
 TEST_CASE("a port is read whole, or refused") {
@@ -87,8 +89,8 @@ TEST_CASE("a port is read whole, or refused") {
 }
 
 TEST_CASE("what is no turn is refused") {
-  REQUIRE_THROWS_AS(parse_turn("{}"), std::invalid_argument);
-  REQUIRE_THROWS_AS(parse_turn(""), std::invalid_argument);
-  REQUIRE_THROWS_AS(parse_turn_result("[1, 2]"), std::invalid_argument);
-  REQUIRE_THROWS_AS(parse_order("turn"), std::invalid_argument);
+  REQUIRE_THROWS_AS(parse_pass_request("{}"), std::invalid_argument);
+  REQUIRE_THROWS_AS(parse_pass_request(""), std::invalid_argument);
+  REQUIRE_THROWS_AS(parse_pass_result("[1, 2]"), std::invalid_argument);
+  REQUIRE_THROWS_AS(parse_worker_request("turn"), std::invalid_argument);
 }

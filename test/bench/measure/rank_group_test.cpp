@@ -39,10 +39,10 @@ std::vector<std::string> failures_of(int size, const std::function<void(int, Sto
 
 }  // namespace
 
-TEST_CASE("who does not come to a meeting is named by those who wait") {
+TEST_CASE("who does not come to a group is named by those who wait") {
   const auto texts = failures_of(3, [](int rank, Store& store) {
-    Meeting meeting(rank, 3, store, kSoon);
-    if (rank != 2) meeting.wait();
+    RankGroup group(rank, 3, store, kSoon);
+    if (rank != 2) group.wait();
   });
   for (const int rank : {0, 1}) {
     INFO(texts[static_cast<std::size_t>(rank)]);
@@ -50,11 +50,11 @@ TEST_CASE("who does not come to a meeting is named by those who wait") {
   }
 }
 
-TEST_CASE("who waits at a meeting hears of a failure that the store knows") {
+TEST_CASE("who waits at a group hears of a failure that the store knows") {
   const auto texts = failures_of(2, [](int rank, Store& store) {
-    Meeting meeting(rank, 2, store, std::chrono::minutes(10));
+    RankGroup group(rank, 2, store, std::chrono::minutes(10));
     if (rank == 1) store.post_failure("rank 1 has had enough");
-    if (rank == 0) meeting.wait();
+    if (rank == 0) group.wait();
   });
   CHECK(texts[0] == "rank 1 has had enough");
 }
@@ -63,7 +63,7 @@ TEST_CASE("both sides of a game know when there are no more, and leave their lin
   constexpr int kTimes = 20;
   Line lines[2];
   // Whoever waits on busy cores is asked for patience; here the second side then takes its time.
-  const Patience slow = [] {
+  const WaitCallback slow = [] {
     const auto end = Clock::now() + std::chrono::milliseconds(2);
     while (Clock::now() < end) {
     }
@@ -72,7 +72,7 @@ TEST_CASE("both sides of a game know when there are no more, and leave their lin
   const auto play = [&](int side) {
     for (int i = 0; i < kTimes; ++i) {
       const bool is_slow = side == 1 && i % 2 == 1;
-      took[side] = quickest_ping_pong(lines[0], lines[1], side, is_slow ? slow : Patience{});
+      took[side] = quickest_ping_pong(lines[0], lines[1], side, is_slow ? slow : WaitCallback{});
     }
   };
   std::thread second(play, 1);
@@ -105,7 +105,7 @@ TEST_CASE("of ranks with one audience one says the first cause, without its code
     }
   };
   CHECK(said(Audience::kOneForAll) == "rank 2 is gone");
-  CHECK(said(Audience::kOneForAll) == SaidByAnotherRank().what());
+  CHECK(said(Audience::kOneForAll) == ReportedByAnotherRank().what());
   CHECK(said(Audience::kOneEachRank) == "rank 2 is gone");
 }
 

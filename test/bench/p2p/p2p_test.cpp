@@ -129,12 +129,12 @@ std::vector<P2pRow> play(const Arguments& arguments, std::size_t bytes, const Ma
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
-      Meeting meeting(rank, 2, *store, arguments.timeout);
+      RankGroup group(rank, 2, *store, arguments.timeout);
       const auto pipes = make(rank);
       std::vector<Pipe*> all;
       for (const auto& pipe : pipes) all.push_back(pipe.get());
-      const auto found = measure_p2p(meeting, arguments, all, bytes);
-      meeting.wait();
+      const auto found = measure_p2p(group, arguments, all, bytes);
+      group.wait();
       if (rank == 0) rows = found;
     });
   }
@@ -295,17 +295,17 @@ TEST_CASE("bandwidth and rate follow from time, window and ways") {
 }
 
 TEST_CASE("a turn and a result are the same after a journey as text") {
-  const GameTurn turn{P2pKind::kBidirectional, 1000, 7, 3, 12, 0.25, false, 99};
-  const GameTurn same = parse_game_turn(to_text(turn));
+  const P2pPassRequest turn{P2pKind::kBidirectional, 1000, 7, 3, 12, 0.25, false, 99};
+  const P2pPassRequest same = parse_p2p_pass_request(to_text(turn));
   CHECK((same.kind == turn.kind && same.bytes == turn.bytes && same.window == turn.window));
   CHECK((same.warmup == turn.warmup && same.samples == turn.samples));
   CHECK((same.seconds == turn.seconds && same.is_checked == turn.is_checked));
   CHECK(same.salt == turn.salt);
-  const GameResult result = parse_game_result(to_text(GameResult{{1.5, 2.5}, 4, 100}));
+  const P2pPassResult result = parse_p2p_pass_result(to_text(P2pPassResult{{1.5, 2.5}, 4, 100}));
   CHECK((result.times_us == std::vector<double>{1.5, 2.5} && result.wrong == 4));
   CHECK(result.salt == 100);
-  CHECK_THROWS_AS(parse_game_turn("{}"), std::invalid_argument);
-  CHECK_THROWS_AS(parse_game_result("nonsense"), std::invalid_argument);
+  CHECK_THROWS_AS(parse_p2p_pass_request("{}"), std::invalid_argument);
+  CHECK_THROWS_AS(parse_p2p_pass_result("nonsense"), std::invalid_argument);
 }
 
 TEST_CASE("a window fits its memory, and is what was asked for where it was") {

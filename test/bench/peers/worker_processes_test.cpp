@@ -31,7 +31,8 @@ LibraryRequest request_for(std::shared_ptr<Store> store) {
 
 std::string why_it_fails(std::vector<std::string> words) {
   try {
-    const Elsewhere elsewhere("a peer", request_for(make_local_store()), {std::move(words), {}});
+    const WorkerProcesses elsewhere("a peer", request_for(make_local_store()),
+                                    {std::move(words), {}});
   } catch (const Error& error) {
     REQUIRE(error.code() == ErrorCode::kAborted);
     return error.what();
@@ -74,19 +75,21 @@ TEST_CASE("a turn is played by the other process on the same pages") {
     const auto store = connect_tcp_store("127.0.0.1", port, Clock::now() + 60s);
     const posix::Descriptor end(open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
     store->set(hello_key(0), "release 7");
-    const Order order = parse_order(store->get(turn_key(0, 0), Clock::now() + 60s));
+    const WorkerRequest order =
+        parse_worker_request(store->get(request_key(0, 0), Clock::now() + 60s));
     const Buffer data(order.data_path, order.data_bytes);
     data.data()[4095] = std::byte{42};
-    store->set(result_key(0, 0), to_text(TurnResult{1, {2, 3}, 4, order.turn.iteration + 1}));
-    store->get(turn_key(1, 0), Clock::now() + 60s);
+    store->set(result_key(0, 0), to_text(PassResult{1, {2, 3}, 4, order.turn.iteration + 1}));
+    store->get(request_key(1, 0), Clock::now() + 60s);
   });
   {
-    Elsewhere elsewhere("a peer", request_for(local), {{"sh", "-c", "cat '" + pipe + "'"}, {}});
+    WorkerProcesses elsewhere("a peer", request_for(local),
+                              {{"sh", "-c", "cat '" + pipe + "'"}, {}});
     REQUIRE(elsewhere.version() == "release 7");
     const Buffer data(4096, Pages::kShared);
-    Turn turn;
+    PassRequest turn;
     turn.iteration = 9;
-    const TurnResult result = elsewhere.play(turn, data, {});
+    const PassResult result = elsewhere.run_pass(turn, data, {});
     REQUIRE(result.times_us == std::vector<double>{2, 3});
     REQUIRE(result.wrong == 4);
     REQUIRE(result.iteration == 10);

@@ -329,7 +329,7 @@ std::string disproof_of(const std::vector<Schedule>& program, const Trial& trial
 
 std::vector<Schedule> brief_forms(const std::vector<Schedule>& program, int credit) {
   std::vector<Schedule> brief;
-  for (const Schedule& schedule : program) brief.push_back(brief_form(schedule, credit));
+  for (const Schedule& schedule : program) brief.push_back(coalesced_schedule(schedule, credit));
   return brief;
 }
 

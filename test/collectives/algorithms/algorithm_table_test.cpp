@@ -1,7 +1,8 @@
 // Every row of the algorithm table is proved: the result, the bits, the elements that each rank
 // sends, no deadlock with the smallest credit, nothing read before it is written; for every size
 // from 1 to 64, and for 128, 255 and 256. A row that is added is proved as it comes, and fails
-// until it has its formula in table_proof.cpp and its line in collectives/README.md.
+// until it has its formula in algorithms/algorithm_table_proof.cpp and its line in
+// collectives/README.md.
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -18,7 +19,9 @@ void prove_all_of(Collective collective) {
     if (algorithm.collective != collective) continue;
     INFO(to_string(collective) << " " << algorithm.name);
     if (formula_of(collective, algorithm.name) == nullptr) {
-      FAIL("no formula says what a rank sends: add its row to kFormulas in table_proof.cpp");
+      FAIL(
+          "no formula says what a rank sends: add its row to kFormulas in "
+          "algorithms/algorithm_table_proof.cpp");
     }
     for (const Trial& trial : trials_of(algorithm)) {
       const std::string fault = disproof_of(algorithm, trial);

@@ -1,5 +1,5 @@
-// Messages like one before take the short way of repeats_test.cpp: with the same checks and
-// failures as the long one.
+// Messages like one before take the short way of engine/call_cache_test.cpp: with the same checks
+// and failures as the long one.
 #include <array>
 #include <chrono>
 #include <future>

@@ -1,7 +1,7 @@
 // One rank of a job whose cores are busy with another library's threads: a program for
-// busy_cores_test.cpp.
+// engine/cpu_contention_test.cpp.
 //
-//   busy_rank TRANSPORT beside|between THREADS
+//   cpu_contention_rank TRANSPORT beside|between THREADS
 //
 // All-reduces again and again, while THREADS threads of OpenMP compute without end (beside), or
 // after they have computed, and wait in their own way for more (between). Exits with 1 where a sum

@@ -12,7 +12,8 @@ TEST_CASE("ranks come through while the threads of OpenMP compute beside them, o
   const std::string when = GENERATE("beside", "between");
   const int size = GENERATE(2, 4);
   INFO(size << " ranks over " << transport << ", OpenMP " << when);
-  for (const auto& outcome : run_processes(size, {KOLO_BUSY_RANK, transport, when, "2"})) {
+  for (const auto& outcome :
+       run_processes(size, {KOLO_CPU_CONTENTION_RANK, transport, when, "2"})) {
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
   }

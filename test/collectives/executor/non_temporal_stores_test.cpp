@@ -1,5 +1,6 @@
-// Memory that no cache holds is written in another way (executor_cold.cpp), and all else stays as
-// it is. Executors over inproc, one that takes all memory for cold beside one that takes none.
+// Memory that no cache holds is written in another way (executor/non_temporal_stores.cpp), and all
+// else stays as it is. Executors over inproc, one that takes all memory for cold beside one that
+// takes none.
 #include <algorithm>
 #include <cstring>
 #include <memory>

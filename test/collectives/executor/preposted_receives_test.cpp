@@ -117,7 +117,7 @@ class EarlyChannel : public Channel {
   std::vector<std::byte> slot_;
 };
 
-class ToldChannel final : public EarlyChannel, public Expecting {
+class ToldChannel final : public EarlyChannel, public PrepostedReceives {
  public:
   using EarlyChannel::EarlyChannel;
 

@@ -44,7 +44,7 @@ class LateChannel final : public Channel {
     return slot_.data();
   }
   void commit(unsigned) override {
-    out_.slots += slot_.size() == kOpeningBytes ? 0 : 1;
+    out_.slots += slot_.size() == kHeaderSegmentBytes ? 0 : 1;
     out_.segments.push_back({slot_, {}});
   }
   bool send(std::span<const std::byte> data, unsigned) override {

@@ -1,6 +1,6 @@
 // One rank of a job in which another dies: a program for killed_rank_test.cpp.
 //
-//   mortal_rank TRANSPORT VICTIM OPERATION POLLS
+//   crashing_rank TRANSPORT VICTIM OPERATION POLLS
 //
 // Issues one collective after the other. The victim issues number OPERATION, makes progress POLLS
 // times, and kills itself. The others print what they were told, and exit with 3; 0 means that

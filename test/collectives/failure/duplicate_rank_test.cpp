@@ -13,7 +13,7 @@ namespace {
 // Ranks that a shell starts, once it has set what `variables` says.
 std::vector<ProcessOutcome> run_with(int size, const std::string& variables) {
   return run_processes(size,
-                       {"/bin/sh", "-c", variables + " exec \"$0\" shm 9 9 9", KOLO_MORTAL_RANK});
+                       {"/bin/sh", "-c", variables + " exec \"$0\" shm 9 9 9", KOLO_CRASHING_RANK});
 }
 
 }  // namespace

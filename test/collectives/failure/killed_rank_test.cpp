@@ -49,7 +49,7 @@ std::vector<Way> ways() {
 std::vector<ProcessOutcome> run_over(const Way& way, int victim, int operation, int polls) {
   std::vector<std::string> command = {"/usr/bin/env"};
   command.insert(command.end(), way.variables.begin(), way.variables.end());
-  command.insert(command.end(), {KOLO_MORTAL_RANK, way.transport, std::to_string(victim),
+  command.insert(command.end(), {KOLO_CRASHING_RANK, way.transport, std::to_string(victim),
                                  std::to_string(operation), std::to_string(polls)});
   return run_processes(kSize, command);
 }

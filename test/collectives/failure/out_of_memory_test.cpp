@@ -57,7 +57,7 @@ TEST_CASE("a rank without memory does not take what others publish for unreadabl
   const std::string machine(100, 'm');
   const std::vector<std::string> places = {machine + "\n" + machine + "1\n0 1\n1.5\nred\n\n",
                                            machine + "\n" + machine + "2\n2 3\n-\nblue\n\n"};
-  CHECK(times_without_memory([&] { placement_from(places, 0); }) > 0);
+  CHECK(times_without_memory([&] { topology_from(places, 0); }) > 0);
   const std::string costs = to_text(Costs{});
   CHECK(times_without_memory([&] { costs_from(costs); }) > 0);
   const std::string table = "all_reduce 3 inproc 1024 double_tree\n";

@@ -32,13 +32,13 @@ const Mistake kMistakes[] = {
 };
 
 // A store that one rank cannot write its place to, for want of memory or of anything with a name.
-class NoRoomFor final : public StoreAround {
+class NoRoomFor final : public ForwardingStore {
  public:
   NoRoomFor(int rank, bool is_of_memory)
       : key_("placement/" + std::to_string(rank)), is_of_memory_(is_of_memory) {}
 
   void set(std::string_view key, std::string_view value) override {
-    if (!key.ends_with(key_)) return StoreAround::set(key, value);
+    if (!key.ends_with(key_)) return ForwardingStore::set(key, value);
     if (is_of_memory_) throw std::bad_alloc();
     throw key_;
   }

@@ -26,8 +26,8 @@ CommunicatorOptions short_segments() {
 using Long = std::vector<std::byte>;
 
 // Of so many bytes, all of which are taken from the left.
-Reducer left_of(std::size_t bytes) {
-  Reducer reducer;
+UserReduceOp left_of(std::size_t bytes) {
+  UserReduceOp reducer;
   reducer.element_bytes = bytes;
   reducer.combine = [bytes](void* out, const void* left, const void*, std::size_t count) {
     if (out != left) std::memcpy(out, left, bytes * count);
@@ -37,13 +37,13 @@ Reducer left_of(std::size_t bytes) {
 }
 
 struct Mistake {
-  Reducer reducer;
+  UserReduceOp reducer;
   std::string_view algorithm;
   std::string said;
 };
 
 std::vector<Mistake> mistakes() {
-  Reducer empty = left_of(4);
+  UserReduceOp empty = left_of(4);
   empty.combine = nullptr;
   return {{empty, "", "all_reduce: the reducer has no function"},
           {left_of(0), "", "elements have 0 bytes; 1 to 65535"},
@@ -120,7 +120,7 @@ TEST_CASE("ranks that give different reducers are told apart") {
       options.transport = transport;
       Communicator communicator(rank, 2, store, options);
       Long data(6 * 24);
-      Reducer reducer = left_of(rank == 0 ? 12 : other.bytes);
+      UserReduceOp reducer = left_of(rank == 0 ? 12 : other.bytes);
       reducer.tag = rank == 0 ? 3 : other.tag;
       if (rank == 1 && other.bytes == 1) {
         communicator.all_reduce(data.data(), data.data(), 6, ElementType::kUint8, ReduceOp::kSum);
@@ -144,8 +144,8 @@ TEST_CASE("ranks that give different reducers are told apart") {
 namespace {
 
 // Throws when it meets the second segment, at rank 1.
-Reducer throwing(int rank, bool is_exception) {
-  Reducer reducer = make_reducer<int>([](int one, int other) { return one + other; });
+UserReduceOp throwing(int rank, bool is_exception) {
+  UserReduceOp reducer = make_user_reduce_op<int>([](int one, int other) { return one + other; });
   const auto calls = std::make_shared<int>(0);
   reducer.combine = [=, sum = reducer.combine](void* out, const void* left, const void* right,
                                                std::size_t count) {
@@ -163,7 +163,7 @@ enum class Form { kBlocking, kAsynchronous, kPersistent };
 void run_to_throw(Communicator& communicator, Form form, std::string_view algorithm,
                   bool is_exception) {
   std::vector<int> data(5000, 1);
-  const Reducer reducer = throwing(communicator.rank(), is_exception);
+  const UserReduceOp reducer = throwing(communicator.rank(), is_exception);
   communicator.barrier();
   if (form == Form::kBlocking) {
     communicator.all_reduce(data.data(), data.data(), data.size(), reducer,
@@ -237,7 +237,7 @@ TEST_CASE("a user function that would wait for its own operation is told so") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     int value = 1;
-    const Reducer reducer = make_reducer<int>([&](int one, int other) {
+    const UserReduceOp reducer = make_user_reduce_op<int>([&](int one, int other) {
       communicator.barrier();
       return one + other;
     });

@@ -9,7 +9,7 @@
 namespace kolo::test {
 namespace {
 
-Costs of_a_pair() {
+Costs pair_costs() {
   Costs costs;
   costs.local = {2.0, 1.5, 1.5, 1e-4, 1e-4};
   costs.remote = {20.0, 1.5, 1.5, 1e-4, 1e-4};
@@ -26,28 +26,29 @@ TEST_CASE("costs of a crowd are found again from its times") {
   const double switch_us = GENERATE(0.5, 4.0);
   INFO(size << " ranks, messages " << factor << " times as long, " << switch_us << " us a change");
   const std::vector<int> hosts(static_cast<std::size_t>(size), 0);
-  Costs costs = of_a_pair();
+  Costs costs = pair_costs();
   const double way = costs.local.latency_us + costs.local.send_us + costs.local.receive_us;
   costs.local.send_us *= factor;
   costs.local.receive_us *= factor;
   costs.local.latency_us = std::max(0.0, way - costs.local.send_us - costs.local.receive_us);
   costs.switch_us = switch_us;
-  const Crowd crowd = simulated_crowd(costs, hosts);
-  const Costs found = fitted(of_a_pair(), crowd, hosts);
-  const Crowd again = simulated_crowd(found, hosts);
-  CHECK(again.in_turn_us == Approx(crowd.in_turn_us).epsilon(0.2));
-  CHECK(again.at_once_us == Approx(crowd.at_once_us).epsilon(0.2));
+  const RingTimes crowd = simulated_ring_times(costs, hosts);
+  const Costs found = fit_shared_core_costs(pair_costs(), crowd, hosts);
+  const RingTimes again = simulated_ring_times(found, hosts);
+  CHECK(again.alternating_us == Approx(crowd.alternating_us).epsilon(0.2));
+  CHECK(again.sends_first_us == Approx(crowd.sends_first_us).epsilon(0.2));
 }
 
 TEST_CASE("times that nothing explains give costs all the same") {
   const std::vector<int> hosts(4, 0);
-  for (const Crowd crowd : {Crowd{0, 0}, Crowd{1e-3, 1e6}, Crowd{1e6, 1e-3}, Crowd{1e6, 1e6}}) {
-    const Costs found = fitted(of_a_pair(), crowd, hosts);
-    CHECK(found.local.send_us >= of_a_pair().local.send_us);
-    CHECK(found.local.send_us <= 4 * of_a_pair().local.send_us);
+  for (const RingTimes crowd :
+       {RingTimes{0, 0}, RingTimes{1e-3, 1e6}, RingTimes{1e6, 1e-3}, RingTimes{1e6, 1e6}}) {
+    const Costs found = fit_shared_core_costs(pair_costs(), crowd, hosts);
+    CHECK(found.local.send_us >= pair_costs().local.send_us);
+    CHECK(found.local.send_us <= 4 * pair_costs().local.send_us);
     CHECK(found.local.latency_us >= 0);
     CHECK(found.switch_us >= 0);
-    CHECK(found.switch_us <= crowd.in_turn_us);
+    CHECK(found.switch_us <= crowd.alternating_us);
   }
 }
 

@@ -22,8 +22,8 @@
 namespace kolo::test {
 namespace {
 
-Situation of_ranks(int size) {
-  Situation situation;
+PlannerInputs of_ranks(int size) {
+  PlannerInputs situation;
   situation.size = size;
   situation.transport = "tcp";
   return situation;
@@ -58,7 +58,7 @@ TEST_CASE("bytes on a device cost what its memory takes, and steps a launch and 
 }
 
 TEST_CASE("calls on streams are priced by devices, long ones by passes and short ones by steps") {
-  Situation situation = of_ranks(4);
+  PlannerInputs situation = of_ranks(4);
   situation.is_on_streams = true;
   situation.segments = {1 << 20, 1 << 20, 1 << 20, 64 << 20};
   DeviceSpeed speed;
@@ -181,8 +181,8 @@ TEST_CASE("where ranks share cores, few rounds of few messages win for short dat
 }
 
 TEST_CASE("what goes inside hosts first is not chosen on one host") {
-  Situation one = of_ranks(4);
-  Situation two = of_ranks(4);
+  PlannerInputs one = of_ranks(4);
+  PlannerInputs two = of_ranks(4);
   two.hosts = {0, 0, 1, 1};
   Costs costs;
   costs.remote.latency_us = 1000;

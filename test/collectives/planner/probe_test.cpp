@@ -56,8 +56,8 @@ class Ranks {
   }
 
   void say_for(int rank, int awaited) {
-    const Awaited one{awaited};
-    say_awaited(*store_, rank, {&one, 1});
+    const WaitEdge one{awaited};
+    publish_wait_edges(*store_, rank, {&one, 1});
   }
 
  private:

@@ -23,14 +23,14 @@ int messages_of(const Schedule& brief) {
   int messages = 0;
   for (std::size_t i = 0; i < brief.steps.size(); ++i) {
     const bool is_last = i + 1 == brief.steps.size();
-    const bool goes_along = !is_last && is_followed(brief.steps[i], brief.steps[i + 1]);
+    const bool goes_along = !is_last && is_coalesced_with_next(brief.steps[i], brief.steps[i + 1]);
     messages += sends_segment(brief.steps[i].kind) && !goes_along ? 1 : 0;
   }
   return messages;
 }
 
 int messages_of(const Schedule& schedule, int credit) {
-  return messages_of(brief_form(schedule, credit));
+  return messages_of(coalesced_schedule(schedule, credit));
 }
 
 Step send_chunk(int chunk) {
@@ -133,15 +133,15 @@ TEST_CASE("no send passes what writes its data, and none another on its channel"
   schedule.chunks = 4;
   schedule.steps = {send_chunk(0), receive_chunk(1), send_chunk(1), receive_chunk(2),
                     send_chunk(3)};
-  CHECK(brief_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 1, 2, 4, 3});
+  CHECK(coalesced_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 1, 2, 4, 3});
   schedule.steps[1].stage = 1;  // which is then a turn later, and chunk 1 is sent before
-  CHECK(brief_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 2, 4, 3, 1});
+  CHECK(coalesced_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 2, 4, 3, 1});
 }
 
 TEST_CASE("steps of further slices have no segment to work on") {
   const Schedule schedule = recursive_halving_reduce_scatter({.rank = 1, .size = 4});
   REQUIRE(schedule.slices == 2);
-  const auto order = brief_order(schedule, kMuchCredit);
+  const auto order = coalesced_order(schedule, kMuchCredit);
   CHECK(order.size() == schedule.steps.size() / 2);
   for (const std::size_t step : order) CHECK(schedule.steps[step].slice == 0);
 }

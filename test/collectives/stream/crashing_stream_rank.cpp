@@ -1,6 +1,6 @@
 // One rank of a job on streams in which another dies: a program for killed_stream_rank_test.cpp.
 //
-//   mortal_stream_rank TRANSPORT VICTIM OPERATION STATE WORKS
+//   crashing_stream_rank TRANSPORT VICTIM OPERATION STATE WORKS
 //
 // Each rank plays a device of its own process. It issues one collective on a stream after the
 // other, and waits. The victim dies in number OPERATION, by its own hand: "uncalled", before it
@@ -22,8 +22,8 @@
 
 namespace {
 
-using kolo::test::PlayedDriver;
-using kolo::test::PlayedMachine;
+using kolo::test::FakeDriver;
+using kolo::test::FakeMachine;
 
 constexpr int kOperations = 8;
 constexpr std::size_t kShort = 9'000;   // elements; one segment and less
@@ -66,7 +66,7 @@ kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& mem
 }
 
 // The victim's last call.
-[[noreturn]] void die(kolo::Communicator& communicator, PlayedMachine& machine, const Death& death,
+[[noreturn]] void die(kolo::Communicator& communicator, FakeMachine& machine, const Death& death,
                       const Memory& memory, kolo::cuda::Stream stream) {
   machine.run_when_told();
   const auto before = communicator.statistics().operations;
@@ -87,7 +87,7 @@ kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& mem
   std::abort();
 }
 
-void run(kolo::Communicator& communicator, PlayedMachine& machine, const Death& death,
+void run(kolo::Communicator& communicator, FakeMachine& machine, const Death& death,
          const Memory& memory, kolo::cuda::Stream stream) {
   communicator.barrier();  // nobody dies before all have one
   for (int number = 0; number < kOperations; ++number) {
@@ -98,7 +98,7 @@ void run(kolo::Communicator& communicator, PlayedMachine& machine, const Death& 
 }
 
 // Whether the stream has done all that it was given, or been freed from waiting for it.
-bool comes_to_its_end(PlayedDriver& driver, kolo::cuda::Stream stream) {
+bool comes_to_its_end(FakeDriver& driver, kolo::cuda::Stream stream) {
   kolo::cuda::Event event = nullptr;
   driver.create_event(&event, 0);
   driver.record_event(event, stream);
@@ -112,16 +112,16 @@ bool comes_to_its_end(PlayedDriver& driver, kolo::cuda::Stream stream) {
 }
 
 // What a rank leaves that has heard of the other's end.
-std::string left_of(PlayedMachine& machine) {
+std::string left_of(FakeMachine& machine) {
   std::string left = machine.left_over();
   for (const std::string& violation : machine.violations()) left += violation + "; ";
   return left;
 }
 
 int run(const std::string& transport, const Death& death) {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
-  auto device = std::make_shared<kolo::RankDevice>(*kolo::test::played_device(machine, driver));
+  auto device = std::make_shared<kolo::RankDevice>(*kolo::test::fake_device(machine, driver));
   device->process.clear();  // it is this process that ranks are told by
   const kolo::cuda::Stream stream = driver->make_stream();
   std::string told;
@@ -129,7 +129,7 @@ int run(const std::string& transport, const Death& death) {
   {
     Memory memory;
     const auto allocate = [&driver](std::size_t count) {
-      return driver->make_memory(count * sizeof(float), PlayedDriver::Kind::kDevice);
+      return driver->make_memory(count * sizeof(float), FakeDriver::Kind::kDevice);
     };
     kolo::CommunicatorOptions options;
     options.transport = transport;

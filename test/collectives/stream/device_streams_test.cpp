@@ -42,8 +42,8 @@ bool do_devices_reach() {
   const auto driver = cuda::installed_driver();
   std::vector<std::string> lines;
   for (int number = 0; number < device::count(); ++number)
-    lines.push_back(cuda::describe_reach(*driver, cuda::Device(driver, number)));
-  if (cuda::why_not_all_reach(lines).empty()) return true;
+    lines.push_back(cuda::describe_peer_access(*driver, cuda::Device(driver, number)));
+  if (cuda::why_no_peer_access(lines).empty()) return true;
   WARN("skipped: no peer access here");
   return false;
 }

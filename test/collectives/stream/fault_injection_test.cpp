@@ -48,7 +48,7 @@ struct Operation {
   const char* name;
   const char* transport = "cuda_ipc";
   std::size_t count = 1009;
-  PlayedDriver::Kind kind = PlayedDriver::Kind::kDevice;
+  FakeDriver::Kind kind = FakeDriver::Kind::kDevice;
   std::vector<int> hosts = {};
   void (*run)(const StreamRank& rank, const Operation& operation) = nullptr;
 };
@@ -117,7 +117,7 @@ void capture(const StreamRank& rank, const Operation& operation) {
   } catch (...) {
     error = std::current_exception();
   }
-  const PlayedGraph* const graph = rank.driver.end_capture(rank.stream);
+  const FakeGraph* const graph = rank.driver.end_capture(rank.stream);
   if (error) std::rethrow_exception(error);
   rank.communicator.barrier();
   for (int round = 0; round < 2; ++round) rank.driver.replay(*graph, rank.stream);
@@ -127,7 +127,7 @@ void capture(const StreamRank& rank, const Operation& operation) {
 }
 
 const std::array<Operation, 8>& operations() {
-  using Kind = PlayedDriver::Kind;
+  using Kind = FakeDriver::Kind;
   static const std::array<Operation, 8> all = {{
       {.name = "all_reduce through slots", .run = sum},
       {.name = "all_reduce straight from memory", .count = 600'000, .run = sum},
@@ -160,10 +160,10 @@ Played play(const Operation& operation, const std::string& function, int nth) {
   job.hosts = operation.hosts;
   job.options.transport = operation.transport;
   job.options.timeout = 60s;
-  job.adjust = [&](int rank, PlayedDriver& driver) {
+  job.adjust = [&](int rank, FakeDriver& driver) {
     if (rank == kFailing && nth != 0) driver.fail(function, kPlanted, nth);
   };
-  job.at_end = [&](int rank, PlayedDriver& driver) {
+  job.at_end = [&](int rank, FakeDriver& driver) {
     if (rank == kFailing) played.calls = driver.all_calls();
   };
   // A rank that ends waits half a second for its peers to close what they have mapped, and keeps it

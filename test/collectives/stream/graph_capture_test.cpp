@@ -57,7 +57,7 @@ void sum(const StreamRank& rank, std::byte* memory, const CallOptions& options,
                                options);
 }
 
-PlayedGraph* captured(const StreamRank& rank, const std::function<void()>& calls) {
+FakeGraph* captured(const StreamRank& rank, const std::function<void()>& calls) {
   rank.driver.capture(rank.stream);
   calls();
   return rank.driver.end_capture(rank.stream);
@@ -76,7 +76,7 @@ void expect_said(const std::string& text, const std::string& part) {
 // driver.
 class OnItsOwn {
  public:
-  explicit OnItsOwn(PlayedMachine& machine)
+  explicit OnItsOwn(FakeMachine& machine)
       : thread_([this, &machine] {
           std::unique_lock lock(mutex_);
           while (!is_over_) {
@@ -116,7 +116,7 @@ TEST_CASE("a captured all_reduce is replayed with new data, live calls between")
       std::byte* const live = memory_of(rank);
       const auto before = numbers(rank.communicator.rank(), 100);
       fill(memory, before);
-      const PlayedGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
+      const FakeGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
       expect(std::memcmp(memory, before.data(), kCount * sizeof(float)) == 0, "it has run");
       for (int round = 0; round < 3; ++round) {
         fill(memory, numbers(rank.communicator.rank(), round));
@@ -139,7 +139,7 @@ TEST_CASE("every algorithm that streams can run can be captured") {
     run_stream_ranks(job_of(size), [size](const StreamRank& rank) {
       for (const std::string_view name : algorithm_names(Collective::kAllReduce)) {
         std::byte* const memory = memory_of(rank);
-        const PlayedGraph* const graph =
+        const FakeGraph* const graph =
             captured(rank, [&] { sum(rank, memory, on(rank.stream, name)); });
         for (int round = 0; round < 2; ++round) {
           fill(memory, numbers(rank.communicator.rank(), round));
@@ -156,7 +156,7 @@ TEST_CASE("a graph of several collectives is replayed, its ranks as far apart as
   run_stream_ranks(job_of(3), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     std::byte* const parts = memory_of(rank, 3 * kCount);
-    const PlayedGraph* const graph = captured(rank, [&] {
+    const FakeGraph* const graph = captured(rank, [&] {
       rank.communicator.barrier(on(rank.stream));
       sum(rank, memory, on(rank.stream));
       rank.communicator.broadcast(memory, kCount, ElementType::kFloat32, 1, on(rank.stream));
@@ -187,9 +187,9 @@ TEST_CASE("captured calls go through slots: no memory of a peer's has to be open
     std::byte* const first = memory_of(rank, kLong);
     std::byte* const second = memory_of(rank, kLong);
     std::byte* const pooled =
-        rank.driver.make_memory(kLong * sizeof(float), PlayedDriver::Kind::kPool, rank.device);
+        rank.driver.make_memory(kLong * sizeof(float), FakeDriver::Kind::kPool, rank.device);
     rank.uploads.push_back(pooled);
-    const PlayedGraph* graphs[3] = {};
+    const FakeGraph* graphs[3] = {};
     graphs[0] = captured(rank, [&] { sum(rank, first, on(rank.stream), kLong); });
     const int opened = rank.driver.calls("ipc_open");
     graphs[1] = captured(rank, [&] { sum(rank, second, on(rank.stream), kLong); });
@@ -199,7 +199,7 @@ TEST_CASE("captured calls go through slots: no memory of a peer's has to be open
       const std::vector<float> ones(kLong, 1);
       std::memcpy(memory, ones.data(), kLong * sizeof(float));
     }
-    for (const PlayedGraph* const graph : graphs) rank.driver.replay(*graph, rank.stream);
+    for (const FakeGraph* const graph : graphs) rank.driver.replay(*graph, rank.stream);
     rank.synchronize();
     for (std::byte* const memory : {first, second, pooled}) {
       float last = 0;
@@ -216,7 +216,7 @@ TEST_CASE("the Work of a captured call is done once all have captured it, and so
     options.is_persistent = true;
     Work plan = rank.communicator.all_reduce_async(memory, memory, kCount, ElementType::kFloat32,
                                                    ReduceOp::kSum, options);
-    const PlayedGraph* const graph = captured(rank, [&] {
+    const FakeGraph* const graph = captured(rank, [&] {
       plan.start();
       plan.wait();
     });
@@ -284,7 +284,7 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
     std::promise<void> left;  // the barrier, by rank 0: in it, it would hear of the end as well
     const auto outcomes = try_stream_ranks(job, [&left, has_thread](const StreamRank& rank) {
       std::byte* const memory = memory_of(rank);
-      const PlayedGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
+      const FakeGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
       fill(memory, numbers(rank.communicator.rank(), 0));
       rank.driver.replay(*graph, rank.stream);
       rank.synchronize();
@@ -324,7 +324,7 @@ TEST_CASE("a rank that ends without a replay that others begin is their error") 
   job.ends_apart = true;
   const auto outcomes = try_stream_ranks(job, [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
-    const PlayedGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
+    const FakeGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
     rank.communicator.barrier();
     if (rank.communicator.rank() == 1) return;
     const OnItsOwn device(rank.machine);

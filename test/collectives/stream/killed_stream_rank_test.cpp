@@ -30,7 +30,7 @@ void kill_one(const std::string& transport, int victim, int operation, const Sta
   const std::string in_store = store.empty() ? "" : "KOLO_STORE=" + store + " ";
   const auto outcomes =
       run_processes(kSize, {"/bin/sh", "-c", in_store + "exec \"$0\" \"$@\"",
-                            KOLO_MORTAL_STREAM_RANK, transport, std::to_string(victim),
+                            KOLO_CRASHING_STREAM_RANK, transport, std::to_string(victim),
                             std::to_string(operation), state.name, std::to_string(state.works)});
   // Far less than the time after which they would give up by themselves.
   const std::chrono::seconds moments{kIsSanitized ? 30 : 10};
@@ -108,7 +108,7 @@ TEST_CASE("ranks with devices in processes of their own all end well where nobod
   for (const std::string& transport : transports) {
     INFO(transport);
     for (const auto& outcome :
-         run_processes(kSize, {KOLO_MORTAL_STREAM_RANK, transport, "-1", "0", "given", "0"})) {
+         run_processes(kSize, {KOLO_CRASHING_STREAM_RANK, transport, "-1", "0", "given", "0"})) {
       INFO(outcome.output);
       CHECK(outcome.exit_code == 0);
     }

@@ -57,7 +57,7 @@ void expect_said(const std::string& text, const std::string& part) {
 
 TEST_CASE("blocking calls on a stream return before the device has done anything") {
   StreamJob job;
-  job.runs = PlayedMachine::Runs::kWhenTold;
+  job.runs = FakeMachine::Runs::kWhenTold;
   run_stream_ranks(job, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     for (int i = 0; i < 3; ++i) sum(rank, memory, on(rank.stream));
@@ -124,7 +124,7 @@ TEST_CASE("what a stream has sent arrives, whatever its rank does afterwards") {
 
 TEST_CASE("a Work on a stream is done when the device is, and calls back then") {
   StreamJob job;
-  job.runs = PlayedMachine::Runs::kWhenTold;
+  job.runs = FakeMachine::Runs::kWhenTold;
   run_stream_ranks(job, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     int calls = 0;
@@ -192,7 +192,7 @@ TEST_CASE(
     "host calls of a rank with a device take the short way, but not while streams are at work") {
   StreamJob job;
   job.size = 1;
-  job.runs = PlayedMachine::Runs::kWhenTold;
+  job.runs = FakeMachine::Runs::kWhenTold;
   run_stream_ranks(job, [](const StreamRank& rank) {
     std::vector<float> host(8, 1);
     // Whether it has ended where it was issued, which no operation does that goes into the queue.
@@ -338,7 +338,7 @@ TEST_CASE("memory in the wrong place and what no stream can do are refused, and 
                 "all_reduce: 'in' is host memory, and the call is on a device's stream");
     expect_said(call(memory, {}),
                 "all_reduce: 'in' is device memory, and the call names no stream");
-    Reducer reducer;
+    UserReduceOp reducer;
     reducer.element_bytes = sizeof(float);
     reducer.combine = [](void*, const void*, const void*, std::size_t) {};
     expect_said(
@@ -395,7 +395,7 @@ TEST_CASE("memory of another device than the rank's is refused with both, and no
   run_stream_ranks(job, [](const StreamRank& rank) {
     const int other = 1 - rank.device;
     std::byte* const theirs =
-        rank.driver.make_memory(kCount * sizeof(float), PlayedDriver::Kind::kDevice, other);
+        rank.driver.make_memory(kCount * sizeof(float), FakeDriver::Kind::kDevice, other);
     rank.uploads.push_back(theirs);
     const std::string said = refusal([&] {
       rank.communicator.all_reduce(theirs, theirs, kCount, ElementType::kFloat32, ReduceOp::kSum,
@@ -426,11 +426,11 @@ TEST_CASE("a rank whose device is not there says so on every rank") {
   StreamJob job;
   job.devices = 0;
   for (const RankOutcome& outcome : try_stream_ranks({2,
-                                                      PlayedMachine::Runs::kAtOnce,
+                                                      FakeMachine::Runs::kAtOnce,
                                                       1,
                                                       {},
                                                       {},
-                                                      [](int rank, PlayedDriver&driver) {
+                                                      [](int rank, FakeDriver&driver) {
                                                         if (rank == 1)
                                                           driver.fail("init", cuda::kNoDevice, 0);
                                                       }},
@@ -441,9 +441,9 @@ TEST_CASE("a rank whose device is not there says so on every rank") {
 }
 
 TEST_CASE("a driver that is older than the kernels' runtime is refused with both versions") {
-  PlayedMachine machine;
+  FakeMachine machine;
   machine.driver_version = 12080;
-  RankDevice device = *played_device(machine, machine.process());
+  RankDevice device = *fake_device(machine, machine.process());
   device.runtime_version = 13000;
   CommunicatorOptions options;
   options.device = std::make_shared<const RankDevice>(device);

@@ -121,22 +121,22 @@ std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& 
 // Ranks with a stream each, whose hosts one thread plays in turn.
 class Streams {
  public:
-  explicit Streams(int size, PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce)
+  explicit Streams(int size, FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce)
       : machine_(1, runs),
-        ranks_(make_played_ranks(machine_, size, [](int, PlayedDriver&, CudaIpcSettings& settings) {
+        ranks_(make_fake_ranks(machine_, size, [](int, FakeDriver&, CudaIpcSettings& settings) {
           settings.segment_bytes = kSlot;
         })) {
-    for (PlayedRank& rank : ranks_) {
+    for (FakeRank& rank : ranks_) {
       streams_.push_back(rank.driver->make_stream());
-      math_.push_back(std::make_unique<PlayedMath>(machine_, rank.driver));
+      math_.push_back(std::make_unique<FakeDeviceMath>(machine_, rank.driver));
     }
   }
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  PlayedMachine& machine() { return machine_; }
-  PlayedRank& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
+  FakeMachine& machine() { return machine_; }
+  FakeRank& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
   cuda::Stream stream(int number) { return streams_[static_cast<std::size_t>(number)]; }
-  PlayedMath& math(int number) { return *math_[static_cast<std::size_t>(number)]; }
+  FakeDeviceMath& math(int number) { return *math_[static_cast<std::size_t>(number)]; }
 
   std::vector<StreamChannel*> channels(int number) {
     std::vector<StreamChannel*> channels;
@@ -147,7 +147,7 @@ class Streams {
 
   // Device memory with these floats.
   std::byte* upload(int number, const Buffer& floats) {
-    std::byte* const memory = rank(number).driver->make_memory(kBytes, PlayedDriver::Kind::kDevice);
+    std::byte* const memory = rank(number).driver->make_memory(kBytes, FakeDriver::Kind::kDevice);
     std::memcpy(memory, floats.data(), kBytes);
     return memory;
   }
@@ -174,10 +174,10 @@ class Streams {
   void close() { close_together(ranks_); }
 
  private:
-  PlayedMachine machine_;
-  std::vector<PlayedRank> ranks_;
+  FakeMachine machine_;
+  std::vector<FakeRank> ranks_;
   std::vector<cuda::Stream> streams_;
-  std::vector<std::unique_ptr<PlayedMath>> math_;
+  std::vector<std::unique_ptr<FakeDeviceMath>> math_;
 };
 
 // The same on streams.
@@ -256,7 +256,7 @@ TEST_CASE("averages and scaled sums of every reduction are the host's, on stream
 }
 
 TEST_CASE("all of an operation is given before anything of it runs") {
-  Streams streams(3, PlayedMachine::Runs::kWhenTold);
+  Streams streams(3, FakeMachine::Runs::kWhenTold);
   for (const char* const name : {"ring", "two_shot", "recursive_doubling", "double_tree"}) {
     INFO(name);
     const Algorithm& algorithm = algorithms()[find_algorithm(Collective::kAllReduce, name)];
@@ -288,7 +288,7 @@ TEST_CASE("a schedule that says so sends from memory on every rank") {
 }
 
 TEST_CASE("long segments go on from rank to rank as they lie, before anything runs") {
-  Streams streams(4, PlayedMachine::Runs::kWhenTold);
+  Streams streams(4, FakeMachine::Runs::kWhenTold);
   for (const Algorithm& algorithm : algorithms()) {
     if (!written(algorithm, 0, 4).leaves_from_memory) continue;
     INFO(to_string(algorithm.collective) << " by " << algorithm.name);
@@ -336,7 +336,7 @@ TEST_CASE("who must know where a long segment lies waits for the host that gives
 }
 
 TEST_CASE("what a stream does after an operation finds its memory its own") {
-  Streams streams(2, PlayedMachine::Runs::kWhenTold);
+  Streams streams(2, FakeMachine::Runs::kWhenTold);
   const Algorithm& chain = algorithms()[find_algorithm(Collective::kBroadcast, "chain")];
   std::vector<std::unique_ptr<StreamExecutor>> executors;
   std::vector<std::byte*> memory;

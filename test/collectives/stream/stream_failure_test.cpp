@@ -181,7 +181,7 @@ TEST_CASE("a rank that does not call in time is named") {
 
 TEST_CASE("a device that does not come to an operation's end is told from a rank that is late") {
   StreamJob job = job_of(2);
-  job.runs = PlayedMachine::Runs::kWhenTold;
+  job.runs = FakeMachine::Runs::kWhenTold;
   const auto outcomes = try_stream_ranks(
       job, [](const StreamRank& rank) { sum_async(rank, memory_of(rank), kCount, 400ms).wait(); });
   require_cause(outcomes, ErrorCode::kDeadline, "every rank has called it, and the device has not");

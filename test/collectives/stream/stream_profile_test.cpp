@@ -106,7 +106,7 @@ TEST_CASE("calls on the host count nothing for streams, where there is a device 
 
 TEST_CASE("what is given is counted before the device has done any of it") {
   StreamJob job;
-  job.runs = PlayedMachine::Runs::kWhenTold;
+  job.runs = FakeMachine::Runs::kWhenTold;
   job.options.profile = true;
   run_stream_ranks(job, [](const StreamRank& rank) {
     Work work = sum_async(rank, memory_of(rank), "ring");

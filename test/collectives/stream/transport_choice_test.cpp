@@ -41,7 +41,7 @@ void expect_said(const std::string& text, const std::string& part) {
 TEST_CASE("where device memory cannot be shared it is staged, and the carrier says why") {
   StreamJob job;
   job.size = 3;
-  job.adjust = [](int rank, PlayedDriver& driver) {
+  job.adjust = [](int rank, FakeDriver& driver) {
     if (rank == 1) driver.fail("ipc_open", cuda::kNotSupported, 0);
   };
   run_stream_ranks(job, [](const StreamRank& rank) {
@@ -66,7 +66,7 @@ TEST_CASE(
   for (const int refusing : {0, 1, 2}) {
     StreamJob job;
     job.size = 3;
-    job.adjust = [refusing](int rank, PlayedDriver& driver) {
+    job.adjust = [refusing](int rank, FakeDriver& driver) {
       if (rank == refusing) driver.fail("ipc_open", cuda::kNotSupported, 2);
     };
     const int other = refusing == 2 ? 1 : 2;  // of the two that it opens, in their order

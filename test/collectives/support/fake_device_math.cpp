@@ -7,22 +7,22 @@
 
 namespace kolo::test {
 
-void PlayedMath::begin(const std::string& function) {
+void FakeDeviceMath::begin(const std::string& function) {
   const int code = driver_->call_other(function);
   if (code == 0) return;
   throw Error(ErrorCode::kSystem, kNoPeer,
               function + " on device 0 (Played 0): the driver's error " + std::to_string(code));
 }
 
-void PlayedMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
+void FakeDeviceMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
   begin("cudaMemcpyAsync");
   written_bytes_ += bytes;
   driver_->launch(stream, {{to, bytes}, {from, bytes}},
                   [bytes](const auto& operands) { std::memmove(operands[0], operands[1], bytes); });
 }
 
-void PlayedMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
-                        void* stream) {
+void FakeDeviceMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
+                            void* stream) {
   begin("cudaLaunchKernel");
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes * (pass.copy == nullptr ? 1 : 2);
@@ -41,7 +41,7 @@ void PlayedMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const S
                   });
 }
 
-void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
+void FakeDeviceMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
   begin("cudaLaunchKernel");
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes;
@@ -51,13 +51,13 @@ void PlayedMath::multiply(ElementType type, const Pass& pass, double factor, voi
                   });
 }
 
-std::byte* PlayedMath::allocate(std::size_t bytes) {
+std::byte* FakeDeviceMath::allocate(std::size_t bytes) {
   driver_->require_beside_capture("cudaMalloc");
   begin("cudaMalloc");
-  return driver_->make_memory(bytes, PlayedDriver::Kind::kDevice);
+  return driver_->make_memory(bytes, FakeDriver::Kind::kDevice);
 }
 
-void PlayedMath::free(std::byte* memory) noexcept {
+void FakeDeviceMath::free(std::byte* memory) noexcept {
   machine_.run();
   driver_->free(reinterpret_cast<cuda::Address>(memory));
 }

@@ -9,10 +9,10 @@
 
 namespace kolo::test {
 
-class PlayedMath final : public DeviceMath {
+class FakeDeviceMath final : public DeviceMath {
  public:
   // `machine` is the driver's; it runs before memory is freed, as a device does.
-  PlayedMath(PlayedMachine& machine, std::shared_ptr<PlayedDriver> driver)
+  FakeDeviceMath(FakeMachine& machine, std::shared_ptr<FakeDriver> driver)
       : machine_(machine), driver_(std::move(driver)) {}
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) override;
@@ -29,8 +29,8 @@ class PlayedMath final : public DeviceMath {
   std::size_t written_bytes() const { return written_bytes_; }
 
  private:
-  PlayedMachine& machine_;
-  std::shared_ptr<PlayedDriver> driver_;
+  FakeMachine& machine_;
+  std::shared_ptr<FakeDriver> driver_;
   std::size_t written_bytes_ = 0;
 };
 

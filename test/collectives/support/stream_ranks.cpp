@@ -14,14 +14,14 @@ constexpr std::chrono::minutes kPatience{1};
 
 }  // namespace
 
-std::shared_ptr<const RankDevice> played_device(PlayedMachine& machine,
-                                                const std::shared_ptr<PlayedDriver>& driver,
-                                                int number) {
+std::shared_ptr<const RankDevice> fake_device(FakeMachine& machine,
+                                              const std::shared_ptr<FakeDriver>& driver,
+                                              int number) {
   auto device = std::make_shared<RankDevice>();
   device->number = number;
   device->driver = driver;
   device->make_math = [&machine, driver](int) {
-    return std::make_unique<PlayedMath>(machine, driver);
+    return std::make_unique<FakeDeviceMath>(machine, driver);
   };
   device->process = "played " + std::to_string(reinterpret_cast<std::uintptr_t>(driver.get()));
   return device;
@@ -34,8 +34,8 @@ std::vector<std::string> staged_transports() {
 }
 
 std::byte* StreamRank::upload(const std::vector<std::byte>& bytes) const {
-  std::byte* const memory = driver.make_memory(std::max<std::size_t>(bytes.size(), 1),
-                                               PlayedDriver::Kind::kDevice, device);
+  std::byte* const memory =
+      driver.make_memory(std::max<std::size_t>(bytes.size(), 1), FakeDriver::Kind::kDevice, device);
   std::ranges::copy(bytes, memory);
   uploads.push_back(memory);
   return memory;
@@ -43,7 +43,7 @@ std::byte* StreamRank::upload(const std::vector<std::byte>& bytes) const {
 
 namespace {
 
-void wait_for_end(PlayedDriver& driver, cuda::Stream of, const std::function<void()>& meanwhile) {
+void wait_for_end(FakeDriver& driver, cuda::Stream of, const std::function<void()>& meanwhile) {
   cuda::Event event = nullptr;
   driver.create_event(&event, 0);
   driver.record_event(event, of);
@@ -67,8 +67,8 @@ void StreamRank::wait_alone() const {
 }
 
 std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody& body) {
-  PlayedMachine machine(job.devices, job.runs);
-  std::vector<std::shared_ptr<PlayedDriver>> drivers;
+  FakeMachine machine(job.devices, job.runs);
+  std::vector<std::shared_ptr<FakeDriver>> drivers;
   for (int rank = 0; rank < job.size; ++rank) drivers.push_back(machine.process());
   for (const int rank : job.threads)
     drivers[static_cast<std::size_t>(rank)] = drivers[static_cast<std::size_t>(job.threads[0])];
@@ -78,7 +78,7 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
     const auto& driver = drivers[index];
     const bool is_host = std::ranges::find(job.hosts, rank) != job.hosts.end();
     CommunicatorOptions options = job.options;
-    if (!is_host) options.device = played_device(machine, driver, rank % job.devices);
+    if (!is_host) options.device = fake_device(machine, driver, rank % job.devices);
     if (job.adjust) job.adjust(rank, *driver);
     Communicator communicator(rank, job.size, store, options);
     body({communicator, machine, *driver, uploads[index], rank % job.devices,

@@ -15,15 +15,15 @@
 namespace kolo::test {
 
 // What a rank brings to its communicators; the driver is a process of `machine`.
-std::shared_ptr<const RankDevice> played_device(PlayedMachine& machine,
-                                                const std::shared_ptr<PlayedDriver>& driver,
-                                                int number = 0);
+std::shared_ptr<const RankDevice> fake_device(FakeMachine& machine,
+                                              const std::shared_ptr<FakeDriver>& driver,
+                                              int number = 0);
 
 // One rank's end of it.
 struct StreamRank {
   Communicator& communicator;
-  PlayedMachine& machine;
-  PlayedDriver& driver;
+  FakeMachine& machine;
+  FakeDriver& driver;
   std::vector<std::byte*>& uploads;
   int device;
   cuda::Stream stream;  // null where the rank has no device
@@ -46,14 +46,14 @@ using StreamBody = std::function<void(const StreamRank& rank)>;
 
 struct StreamJob {
   int size = 2;
-  PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce;
+  FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce;
   int devices = 1;              // of the machine; rank r is on device r % devices
   std::vector<int> hosts = {};  // ranks without a device
   CommunicatorOptions options = {};
   // Before the communicator is made.
-  std::function<void(int rank, PlayedDriver& driver)> adjust = {};
+  std::function<void(int rank, FakeDriver& driver)> adjust = {};
   // When all communicators have ended.
-  std::function<void(int rank, PlayedDriver& driver)> at_end = {};
+  std::function<void(int rank, FakeDriver& driver)> at_end = {};
   // Also where ranks failed nothing may be left on the machine.
   bool leaves_nothing = false;
   // A rank may end long before others, and then keeps what they may still have mapped.

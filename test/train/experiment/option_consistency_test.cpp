@@ -17,7 +17,7 @@ std::vector<std::string> texts_of(const std::vector<std::string>& words) {
     Communicator communicator(rank, 3, std::move(store), how);
     std::vector<std::string> arguments{"train", "--model", "small", "--ranks", "3"};
     if (rank == 1) arguments.insert(arguments.end(), words.begin(), words.end());
-    agree_on_options(parse_options(arguments).options, communicator);
+    require_equal_options(parse_options(arguments).options, communicator);
   });
   std::vector<std::string> texts;
   for (const auto& outcome : outcomes) texts.push_back(outcome.text);

@@ -33,8 +33,8 @@ void write(const fs::path& path, const std::string& bytes) {
 }
 
 // A folder with a data set in it that can be read.
-struct Place : Folder {
-  Place() {
+struct DatasetFolder : Folder {
+  DatasetFolder() {
     fs::create_directory(data());
     for (const char* name : {kTrain, kTest}) write(data() / name, good_file());
   }
@@ -45,7 +45,7 @@ struct Place : Folder {
   }
 };
 
-void check_refused(const Place& place, const Words& parts) {
+void check_refused(const DatasetFolder& place, const Words& parts) {
   Program program(place.compare());
   const int code = program.wait();
   INFO(program.output());
@@ -60,7 +60,7 @@ void check_refused(const Place& place, const Words& parts) {
 }  // namespace
 
 TEST_CASE("a data set in files trains, and its report is there") {
-  const Place place;
+  const DatasetFolder place;
   Program program(place.compare());
   const int code = program.wait();
   INFO(program.output());
@@ -70,7 +70,7 @@ TEST_CASE("a data set in files trains, and its report is there") {
 }
 
 TEST_CASE("a folder of data that is missing, empty or a file is refused before anything starts") {
-  const Place place;
+  const DatasetFolder place;
   fs::remove_all(place.data());
   check_refused(place, {"house numbers", "No such file or directory"});
   fs::create_directory(place.data());
@@ -82,7 +82,7 @@ TEST_CASE("a folder of data that is missing, empty or a file is refused before a
 
 TEST_CASE("a data file that is broken is refused by name before anything starts") {
   const std::string name = GENERATE(kTrain, kTest);
-  const Place place;
+  const DatasetFolder place;
   const fs::path file = place.data() / name;
   const std::string whole = good_file();
 

@@ -179,13 +179,13 @@ std::vector<pid_t> Program::left_behind() const {
   return left;
 }
 
-Ended run_program(const Start& start) {
+ProgramResult run_program(const Start& start) {
   Program program(start);
   const int code = program.wait();
   return {code, program.output()};
 }
 
-Ended run_program(const std::vector<std::string>& arguments, const std::string& folder) {
+ProgramResult run_program(const std::vector<std::string>& arguments, const std::string& folder) {
   return run_program(Start{.arguments = arguments, .folder = folder, .variables = {}});
 }
 

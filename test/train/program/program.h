@@ -66,11 +66,11 @@ class Program {
 };
 
 // Starts, waits, returns.
-struct Ended {
+struct ProgramResult {
   int exit_code = 0;
   std::string output;
 };
-Ended run_program(const Start& start);
-Ended run_program(const std::vector<std::string>& arguments, const std::string& folder);
+ProgramResult run_program(const Start& start);
+ProgramResult run_program(const std::vector<std::string>& arguments, const std::string& folder);
 
 }  // namespace kolo::test

@@ -68,9 +68,9 @@ std::set<std::string> known_instead(const Folder& folder, const std::string& fla
 TEST_CASE("compare runs the arms over a transport, proves them equal and writes a whole report") {
   const Folder folder;
   const std::string transport = GENERATE("shm", "tcp");
-  const Ended ended = run_program(small({"compare", "--transport", transport, "--report", "out",
-                                         "--strategies", "ring,ps,ps:everywhere"}),
-                                  folder.text());
+  const ProgramResult ended = run_program(small({"compare", "--transport", transport, "--report",
+                                                 "out", "--strategies", "ring,ps,ps:everywhere"}),
+                                          folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("images/s, all workers"));
@@ -95,7 +95,7 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
                        "ring,ps:sharded:optimizer=server", "--global-batch", "31", "--no-report"},
                       1);
   std::erase(words, "--batch-size=16");
-  const Ended ended = run_program(words, folder.text());
+  const ProgramResult ended = run_program(words, folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("ps:sharded:optimizer=server"));
@@ -105,9 +105,9 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
 
 TEST_CASE("training that diverges ends with the iteration and what to do") {
   const Folder folder;
-  const Ended ended = run_program(small({"compare", "--no-report", "--strategies", "ring", "--lr",
-                                         "1e30", "--warmup-epochs", "0"}),
-                                  folder.text());
+  const ProgramResult ended = run_program(small({"compare", "--no-report", "--strategies", "ring",
+                                                 "--lr", "1e30", "--warmup-epochs", "0"}),
+                                          folder.text());
   INFO(ended.output);
   CHECK(ended.exit_code != 0);
   CHECK_THAT(ended.output, ContainsSubstring("training has diverged; lower --lr"));
@@ -117,7 +117,7 @@ TEST_CASE("what is wrong from the start is said once, before anything runs") {
   const Folder folder;
   std::ofstream(folder.path / "file") << "in the way";
   const auto refuses = [&](const Words& words, const std::string& part) {
-    const Ended ended = run_program(words, folder.text());
+    const ProgramResult ended = run_program(words, folder.text());
     INFO(ended.output);
     CHECK(ended.exit_code == 2);
     CHECK_THAT(ended.output, ContainsSubstring(part));
@@ -188,8 +188,8 @@ TEST_CASE("compare.sh knows which options take numbers, and of what kind") {
 TEST_CASE("a report that is there already is replaced, and a line says so") {
   const Folder folder;
   const Words words = small({"compare", "--report=out", "--strategies=ring"});
-  const Ended first = run_program(words, folder.text());
-  const Ended second = run_program(words, folder.text());
+  const ProgramResult first = run_program(words, folder.text());
+  const ProgramResult second = run_program(words, folder.text());
   CHECK((first.exit_code == 0 && second.exit_code == 0));
   const std::string line = "--report out: holds a report already, which this one replaces";
   CHECK(first.output.find(line) == std::string::npos);
@@ -213,7 +213,7 @@ TEST_CASE("a reader of the table that has gone is said, and the report is there 
     return pipe(ends.data()) == 0 && close(ends[0]) == 0 &&
            dup2(ends[1], STDOUT_FILENO) == STDOUT_FILENO;
   };
-  const Ended ended = run_program(start);
+  const ProgramResult ended = run_program(start);
   INFO(ended.output);
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.output, ContainsSubstring("cannot write it to standard output: Broken pipe"));
@@ -229,7 +229,7 @@ TEST_CASE("a report whose plots cannot be drawn says so in their place, and show
   std::ofstream(folder.path / "matplotlib.py") << matplotlib << '\n';
   Start start = folder.start(small({"compare", "--report=out", "--strategies=ring"}, 1));
   start.variables["PYTHONPATH"] = folder.text();
-  const Ended ended = run_program(start);
+  const ProgramResult ended = run_program(start);
   INFO(ended.output);
   CHECK(ended.exit_code == code);
   CHECK_THAT(ended.output, ContainsSubstring(why) && ContainsSubstring("images/s, all workers"));
@@ -244,8 +244,8 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
   setenv("RANK", "0", 1);
   setenv("WORLD_SIZE", "2", 1);
   setenv("KOLO_STORE", ("file:" + (folder.path / "store").string()).c_str(), 1);
-  const Ended three = run_program(small({"train", "--strategies", "ps"}), folder.text());
-  const Ended compare = run_program(small({"compare", "--no-report"}), folder.text());
+  const ProgramResult three = run_program(small({"train", "--strategies", "ps"}), folder.text());
+  const ProgramResult compare = run_program(small({"compare", "--no-report"}), folder.text());
   for (const char* name : {"RANK", "WORLD_SIZE", "KOLO_STORE"}) unsetenv(name);
   CHECK(three.exit_code == 2);
   CHECK_THAT(
@@ -259,7 +259,7 @@ TEST_CASE("real house numbers train too") {
   const fs::path data = kolo::train::real_data("svhn");
   if (kolo::train::is_skipped_without(data)) return;
   const Folder folder;
-  const Ended ended =
+  const ProgramResult ended =
       run_program({"train", "--dataset", "svhn:" + fs::canonical(data).string(), "--model", "small",
                    "--steps", "6", "--batch-size", "16", "--test-size", "64"},
                   folder.text());

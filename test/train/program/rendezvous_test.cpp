@@ -29,7 +29,7 @@ void check_says(const std::string& output, const Words& parts) {
 TEST_CASE("a port that another program has is named by the rank that was to serve there") {
   const Folder folder;
   const Port port(Port::Use::kTaken);
-  const Ended ended = run_program(rank_start(folder, train("2", "30"), 0, 2, port));
+  const ProgramResult ended = run_program(rank_start(folder, train("2", "30"), 0, 2, port));
   CHECK(ended.exit_code == 1);
   check_says(ended.output, {"kolo-train: rank 0: ", "cannot listen on port " + port.number(),
                             "another program has it, choose another port"});
@@ -38,7 +38,7 @@ TEST_CASE("a port that another program has is named by the rank that was to serv
 TEST_CASE("a port where another program answers is named by the ranks that were to meet there") {
   const Folder folder;
   const Port port(Port::Use::kTaken);
-  const Ended ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
+  const ProgramResult ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
   CHECK(ended.exit_code == 1);
   check_says(ended.output,
              {"kolo-train: rank 1: ", "127.0.0.1:" + port.number(),
@@ -51,7 +51,7 @@ TEST_CASE("ranks that never come are named by the one that waits for them") {
   const Port port(Port::Use::kKept);
   Words words = train("3", "1");
   words.push_back("--transport=" + transport);
-  const Ended ended = run_program(rank_start(folder, words, 0, 3, port));
+  const ProgramResult ended = run_program(rank_start(folder, words, 0, 3, port));
   CHECK(ended.exit_code == 1);
   check_says(ended.output, {"kolo-train: rank 0", "ranks 1, 2", "start"});
 }
@@ -71,7 +71,7 @@ TEST_CASE("a rank that never comes is named by all others") {
 TEST_CASE("a rank whose rank 0 never comes says who is missing and where it looked") {
   const Folder folder;
   const Port port(Port::Use::kKept);
-  const Ended ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
+  const ProgramResult ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
   CHECK(ended.exit_code == 1);
   check_says(ended.output, {"kolo-train: rank 1: ", "127.0.0.1:" + port.number(), "start rank 0",
                             "correct MASTER_ADDR and MASTER_PORT"});

@@ -29,7 +29,7 @@ struct Result {
   std::size_t buckets = 0;
 };
 
-void run_backward(tensor::Network& network, train::Reducer& reducer, OrderRange share,
+void run_backward(tensor::Network& network, train::GradientReducer& reducer, OrderRange share,
                   std::int64_t global) {
   if (share.count == 0) {
     for (float& gradient : network.parameters().gradients()) gradient = 0;
@@ -63,7 +63,7 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
                      static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
     const auto strategy =
         make_strategy(arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets});
-    train::Reducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward);
+    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward);
     std::int64_t begin = 0;
     for (const std::int64_t global : kGlobalBatches) {
       reducer.begin(0.05f);

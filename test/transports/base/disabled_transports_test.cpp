@@ -13,7 +13,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 constexpr std::array<std::string_view, 2> kNames = {"inproc", "tcp"};
-constexpr std::array<LeftOut, 2> kLeftOut = {
+constexpr std::array<DisabledTransport, 2> kLeftOut = {
     {{"pigeon", "pigeon.h was not found", "install libpigeon-dev, then configure and build again"},
      {"drum", "KOLO_WITHOUT names it", "take it out of KOLO_WITHOUT"}}};
 
@@ -35,7 +35,7 @@ TEST_CASE("a transport that nobody knows is not said to be left out") {
 
 TEST_CASE("what this build leaves out is none of its transports, and has a way out") {
   const auto names = transport_names();
-  for (const LeftOut& row : left_out_transports()) {
+  for (const DisabledTransport& row : disabled_transports()) {
     INFO(row.name);
     CHECK(std::ranges::find(names, row.name) == names.end());
     CHECK_THAT(std::string(row.way_out), ContainsSubstring("configure and build again"));

@@ -10,9 +10,10 @@
 
 namespace kolo::test {
 
-struct LifelineRanks {
-  explicit LifelineRanks(int size) {
-    for (int rank = 0; rank < size; ++rank) all.push_back(std::make_unique<Lifeline>(rank, size));
+struct LivenessRanks {
+  explicit LivenessRanks(int size) {
+    for (int rank = 0; rank < size; ++rank)
+      all.push_back(std::make_unique<PeerLiveness>(rank, size));
     know();
   }
 
@@ -26,8 +27,8 @@ struct LifelineRanks {
     for (std::size_t reader = 0; reader < all.size(); ++reader) all[reader]->know(known_to(reader));
   }
 
-  std::vector<LifelineAddress> known_to(std::size_t reader) const {
-    std::vector<LifelineAddress> addresses;
+  std::vector<LivenessAddress> known_to(std::size_t reader) const {
+    std::vector<LivenessAddress> addresses;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       addresses.push_back(all[rank]->address());
       addresses.back().tcp_host = "127.0.0.1";
@@ -36,7 +37,7 @@ struct LifelineRanks {
     return addresses;
   }
 
-  Lifeline& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
+  PeerLiveness& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
 
   // All look until `is_so`, or for 10 s.
   template <typename Condition>
@@ -51,7 +52,7 @@ struct LifelineRanks {
     return true;
   }
 
-  std::vector<std::unique_ptr<Lifeline>> all;
+  std::vector<std::unique_ptr<PeerLiveness>> all;
   bool is_apart = false;
 };
 

@@ -9,7 +9,7 @@
 
 namespace kolo {
 
-using Ranks = test::LifelineRanks;
+using Ranks = test::LivenessRanks;
 
 TEST_CASE("the last word of a rank comes although it is gone") {
   for (const bool is_apart : {false, true}) {
@@ -120,15 +120,15 @@ TEST_CASE("a stranger with the wrong ticket is nobody's peer") {
 }
 
 TEST_CASE("an address is read as it was written; what is none is refused") {
-  const LifelineAddress address{"host", "00b1f", "fe80::1", 7, 9};
-  const auto read = lifeline_address_from_text(to_text(address));
+  const LivenessAddress address{"host", "00b1f", "fe80::1", 7, 9};
+  const auto read = liveness_address_from_text(to_text(address));
   REQUIRE(read);
   CHECK(read->unix_name == "00b1f");
   CHECK(read->tcp_host == "fe80::1");
   CHECK(read->tcp_port == 7);
   CHECK(read->ticket == 9);
   for (const char* text : {"", "a b c", "a b c 70000 1", "a b c 1 x"})
-    CHECK_FALSE(lifeline_address_from_text(text));
+    CHECK_FALSE(liveness_address_from_text(text));
 }
 
 }  // namespace kolo

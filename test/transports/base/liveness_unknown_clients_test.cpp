@@ -18,7 +18,7 @@ namespace kolo::test {
 
 namespace {
 
-constexpr int kMostStrangers = 64;  // beside the ranks
+constexpr int kMostUnknownClients = 64;  // beside the ranks
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -43,8 +43,8 @@ std::vector<std::string> speeches(std::uint64_t ticket) {
 }
 
 // A job of two ranks of which the first watches the other.
-struct Watching : LifelineRanks {
-  explicit Watching(bool apart) : LifelineRanks(2) {
+struct Watching : LivenessRanks {
+  explicit Watching(bool apart) : LivenessRanks(2) {
     if (apart) move_apart();
   }
   bool is_welcome() {
@@ -60,7 +60,7 @@ struct Watching : LifelineRanks {
 // The one who stands at the place of rank 1, of a job whose rank 0 is real.
 struct Impostor {
   Impostor() : place(posix::listen_on("127.0.0.1", 0)), real(0, 2) {
-    LifelineAddress there = real.address();
+    LivenessAddress there = real.address();
     there.host_identity = "elsewhere";
     there.tcp_host = "127.0.0.1";
     there.tcp_port = posix::local_address(place).port();
@@ -89,7 +89,7 @@ struct Impostor {
   }
 
   posix::Descriptor place;
-  Lifeline real;
+  PeerLiveness real;
 };
 
 std::string word(std::uint64_t number) {
@@ -103,7 +103,7 @@ TEST_CASE(
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
-    const LifelineAddress& door = ranks[0].address();
+    const LivenessAddress& door = ranks[0].address();
     for (const std::string& speech : speeches(door.ticket)) {
       const auto near = posix::connect_unix(door.unix_name);
       REQUIRE(near);
@@ -120,7 +120,7 @@ TEST_CASE(
 
 TEST_CASE("strangers are dropped at a lifeline's door as soon as they are known for such") {
   Watching ranks(true);
-  const LifelineAddress& door = ranks[0].address();
+  const LivenessAddress& door = ranks[0].address();
   std::vector<std::string> all = speeches(door.ticket);
   all.pop_back();              // might still become a hello
   all.erase(all.begin() + 1);  // this, too
@@ -149,7 +149,7 @@ TEST_CASE("a hello at a lifeline's door may come byte by byte, its welcome comes
 }
 
 TEST_CASE("who takes his time for a hello at a lifeline's door is dropped") {
-  Lifeline impatient(0, 2, "", Clock::duration{0});
+  PeerLiveness impatient(0, 2, "", Clock::duration{0});
   RawConnection slow(impatient.address().tcp_port);
   slow.say(hello(impatient.address().ticket, 1).substr(0, 15));
   pollfd watched{impatient.descriptor(), POLLIN, 0};
@@ -188,17 +188,17 @@ TEST_CASE("a crowd that comes before a rank does not keep it out, whichever door
 
 TEST_CASE("of a thousand silent strangers a lifeline keeps a few, the last ones") {
   Watching ranks(true);
-  const LifelineAddress& door = ranks[0].address();
+  const LivenessAddress& door = ranks[0].address();
   const auto before = open_descriptors().size();
   std::vector<RawConnection> crowd;
   for (int i = 0; i < 200; ++i) {
     for (int j = 0; j < 5; ++j) crowd.emplace_back(door.tcp_port);
     ranks[0].look();
-    if (crowd.size() > 2 * kMostStrangers) crowd.erase(crowd.begin(), crowd.begin() + 5);
+    if (crowd.size() > 2 * kMostUnknownClients) crowd.erase(crowd.begin(), crowd.begin() + 5);
   }
   while (::poll(std::array{pollfd{ranks[0].descriptor(), POLLIN, 0}}.data(), 1, 0) == 1)
     ranks[0].look();
-  CHECK(open_descriptors().size() <= before + crowd.size() + kMostStrangers + 2);
+  CHECK(open_descriptors().size() <= before + crowd.size() + kMostUnknownClients + 2);
   CHECK(crowd.front().is_hung_up());
   ranks[0].join(1);
   CHECK(ranks.is_welcome());
@@ -211,11 +211,11 @@ TEST_CASE("a crowd is let in by looks, each of which ends, and wakes who sleeps 
   for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[0].address().tcp_port);
   const auto before = open_descriptors().size();
   ranks[0].look();
-  CHECK(open_descriptors().size() <= before + kMostStrangers + 2);
+  CHECK(open_descriptors().size() <= before + kMostUnknownClients + 2);
   pollfd watched{ranks[0].descriptor(), POLLIN, 0};
   int looks = 1;
   for (; ::poll(&watched, 1, 0) == 1 && looks < 1000; ++looks) ranks[0].look();
-  CHECK(looks >= 300 / kMostStrangers);
+  CHECK(looks >= 300 / kMostUnknownClients);
   CHECK(looks < 1000);  // silent strangers that were heard keep nobody awake
 }
 

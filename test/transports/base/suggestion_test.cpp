@@ -28,13 +28,13 @@ TEST_CASE("a letter put in, left out, replaced or swapped with the next one is f
 
 TEST_CASE("a value may be another program's word, or the first letters of one") {
   constexpr Synonym kElsewhere[] = {{"bf16", "bfloat16"}, {"half", "float16"}};
-  CHECK(meant_word("bf16", kTypes, kElsewhere) == "bfloat16");
-  CHECK(meant_word("half", kTypes, kElsewhere).empty());  // there is no float16
-  CHECK(meant_word("float", kTypes) == "float32");
-  CHECK(meant_word("bfl", kTypes) == "bfloat16");
-  CHECK(meant_word("flaot64", kTypes) == "float64");
-  CHECK(meant_word("in", kTypes).empty());
-  CHECK(meant_word("complex", kTypes).empty());
+  CHECK(suggested_word("bf16", kTypes, kElsewhere) == "bfloat16");
+  CHECK(suggested_word("half", kTypes, kElsewhere).empty());  // there is no float16
+  CHECK(suggested_word("float", kTypes) == "float32");
+  CHECK(suggested_word("bfl", kTypes) == "bfloat16");
+  CHECK(suggested_word("flaot64", kTypes) == "float64");
+  CHECK(suggested_word("in", kTypes).empty());
+  CHECK(suggested_word("complex", kTypes).empty());
 }
 
 TEST_CASE("a suggestion is the end of a refusal, or nothing") {

@@ -30,17 +30,17 @@ using Hosts = std::vector<int>;
 }  // namespace
 
 TEST_CASE("ranks know who shares their host, their process and their cores") {
-  const auto one = placement_from({kHere, kHere}, 1);
+  const auto one = topology_from({kHere, kHere}, 1);
   CHECK((one.is_one_process && one.is_one_host && one.local_ranks == 2 && one.local_index == 1 &&
          one.local_cores == 2));
-  const auto two = placement_from({kHere, kSibling}, 0);
+  const auto two = topology_from({kHere, kSibling}, 0);
   CHECK((!two.is_one_process && two.is_one_host && two.local_cores == 3));
-  const auto three = placement_from({kHere, kAway, kSibling}, 2);
+  const auto three = topology_from({kHere, kAway, kSibling}, 2);
   CHECK((!three.is_one_host && three.local_ranks == 2 && three.local_index == 1 &&
          three.local_cores == 3));
-  CHECK(placement_from({kLimited, kHere}, 0).local_cores == 1);
-  CHECK_THROWS_AS(placement_from({"nonsense", kHere}, 1), Error);
-  const auto own = placement_from({describe_place(), describe_place()}, 0);
+  CHECK(topology_from({kLimited, kHere}, 0).local_cores == 1);
+  CHECK_THROWS_AS(topology_from({"nonsense", kHere}, 1), Error);
+  const auto own = topology_from({describe_location(), describe_location()}, 0);
   CHECK((own.is_one_process && own.local_cores >= 1));
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("a place whose quota is no number of cores is refused") {
   for (const char* quota : {"many", "", "-1", "-1e300", "0", "nan", "1.5x"}) {
     INFO("quota " << quota);
     const std::string place = "machine A\nprocess 2\n0 1\n" + std::string(quota) + "\n\n";
-    CHECK_THROWS_AS(placement_from({kHere, place}, 0), Error);
+    CHECK_THROWS_AS(topology_from({kHere, place}, 0), Error);
   }
 }
 
@@ -73,27 +73,27 @@ TEST_CASE("who says another size is named by its rank, and a text that says no s
 
 TEST_CASE("hosts are numbered in the order of their first ranks, the same on every rank") {
   for (int rank = 0; rank < 4; ++rank) {
-    CHECK(placement_from({kHere, kSibling, kHere, kLimited}, rank).hosts == Hosts{0, 0, 0, 0});
-    CHECK(placement_from({kAway, kHere, kAway, kSibling}, rank).hosts == Hosts{0, 1, 0, 1});
+    CHECK(topology_from({kHere, kSibling, kHere, kLimited}, rank).hosts == Hosts{0, 0, 0, 0});
+    CHECK(topology_from({kAway, kHere, kAway, kSibling}, rank).hosts == Hosts{0, 1, 0, 1});
   }
-  CHECK(placement_from({kAway}, 0).hosts == Hosts{0});
-  CHECK_THROWS_AS(placement_from({"nonsense", kHere}, 1), Error);
+  CHECK(topology_from({kAway}, 0).hosts == Hosts{0});
+  CHECK_THROWS_AS(topology_from({"nonsense", kHere}, 1), Error);
 }
 
 TEST_CASE("a machine plays several hosts, whose ranks share its cores and no memory") {
   const std::string red = playing(kHere, "red");
   const std::string blue = playing(kSibling, "blue");
-  const auto both = placement_from({red, blue, red}, 1);
+  const auto both = topology_from({red, blue, red}, 1);
   CHECK(both.hosts == Hosts{0, 1, 0});
   CHECK_FALSE(both.is_one_host);
   CHECK((both.local_ranks == 3 && both.local_index == 1 && both.local_cores == 3));
-  const auto threads = placement_from({red, playing(kHere, "blue")}, 0);
+  const auto threads = topology_from({red, playing(kHere, "blue")}, 0);
   CHECK_FALSE(threads.is_one_process);
-  CHECK(placement_from({red, kHere}, 0).hosts == Hosts{0, 1});
+  CHECK(topology_from({red, kHere}, 0).hosts == Hosts{0, 1});
 }
 
 TEST_CASE("one name makes no host of two machines") {
-  const auto two = placement_from({playing(kHere, "red"), playing(kAway, "red")}, 0);
+  const auto two = topology_from({playing(kHere, "red"), playing(kAway, "red")}, 0);
   CHECK(two.hosts == Hosts{0, 1});
   CHECK(two.local_ranks == 1);
 }

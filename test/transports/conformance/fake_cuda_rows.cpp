@@ -11,8 +11,8 @@ namespace kolo::test {
 namespace {
 
 // Of all jobs, since their ranks come one by one.
-PlayedMachine& machine() {
-  static PlayedMachine one;
+FakeMachine& machine() {
+  static FakeMachine one;
   return one;
 }
 

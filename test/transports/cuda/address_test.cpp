@@ -8,12 +8,12 @@
 #include "transports/error.h"
 
 using namespace kolo;
-using cuda::Card;
+using cuda::EndpointAddress;
 
 namespace {
 
-Card a_card() {
-  Card card;
+EndpointAddress an_address() {
+  EndpointAddress card;
   card.process = "host/boot/pid:[1] 7";
   card.uuid = "GPU-0123";
   card.socket = "0001f";
@@ -29,7 +29,7 @@ Card a_card() {
 
 bool is_refused(const std::string& text) {
   try {
-    cuda::card_from_text(text, 5);
+    cuda::address_from_text(text, 5);
   } catch (const Error& error) {
     return error.code() == ErrorCode::kProtocol && error.peer() == 5;
   }
@@ -38,36 +38,36 @@ bool is_refused(const std::string& text) {
 
 // A card with another text in the place of `part`, and the sum that belongs to it.
 std::string with(const std::string& part, const std::string& other) {
-  std::string text = cuda::to_text(a_card());
+  std::string text = cuda::to_text(an_address());
   text.resize(text.rfind('\n', text.size() - 2) + 1);
   REQUIRE(text.find(part) != std::string::npos);
-  return with_sum(text.replace(text.find(part), part.size(), other));
+  return with_checksum(text.replace(text.find(part), part.size(), other));
 }
 
 }  // namespace
 
 TEST_CASE("a card is read as it was written, whatever bytes the handle has") {
-  const Card read = cuda::card_from_text(cuda::to_text(a_card()), 0);
+  const EndpointAddress read = cuda::address_from_text(cuda::to_text(an_address()), 0);
   CHECK(read.why.empty());
-  CHECK(read.process == a_card().process);
-  CHECK(read.uuid == a_card().uuid);
-  CHECK(read.socket == a_card().socket);
-  CHECK(read.token == a_card().token);
+  CHECK(read.process == an_address().process);
+  CHECK(read.uuid == an_address().uuid);
+  CHECK(read.socket == an_address().socket);
+  CHECK(read.token == an_address().token);
   CHECK(read.segment_bytes == 4096);
   CHECK(read.slots == 4);
   CHECK(read.device == 3);
-  CHECK(read.ring == a_card().ring);
-  CHECK(read.handle.bytes == a_card().handle.bytes);
+  CHECK(read.ring == an_address().ring);
+  CHECK(read.handle.bytes == an_address().handle.bytes);
 }
 
 TEST_CASE("a card that says why there is nothing else on it is read") {
-  Card card;
+  EndpointAddress card;
   card.why = "the CUDA driver finds no device: see nvidia-smi";
-  CHECK(cuda::card_from_text(cuda::to_text(card), 0).why == card.why);
+  CHECK(cuda::address_from_text(cuda::to_text(card), 0).why == card.why);
 }
 
 TEST_CASE("a card that is cut anywhere is refused, and so is one with more on it") {
-  const std::string text = cuda::to_text(a_card());
+  const std::string text = cuda::to_text(an_address());
   for (std::size_t length = 0; length < text.size(); ++length) {
     INFO(length);
     CHECK(is_refused(text.substr(0, length)));
@@ -76,7 +76,7 @@ TEST_CASE("a card that is cut anywhere is refused, and so is one with more on it
 }
 
 TEST_CASE("a card of which one letter is another is refused") {
-  const std::string text = cuda::to_text(a_card());
+  const std::string text = cuda::to_text(an_address());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
     other[i] = other[i] == '7' ? '8' : '7';

@@ -21,13 +21,13 @@ void check_all(const std::vector<std::string>& texts, const std::vector<std::str
 }
 
 // A store out of which nobody's card comes as it was published.
-class TearingStore final : public StoreAround {
+class TearingStore final : public ForwardingStore {
  public:
   using Tear = std::function<std::string(const std::string& card)>;
   explicit TearingStore(Tear tear) : tear_(std::move(tear)) {}
 
   std::string get(std::string_view key, Deadline deadline) override {
-    std::string value = StoreAround::get(key, deadline);
+    std::string value = ForwardingStore::get(key, deadline);
     return key.starts_with("card/") ? tear_(value) : value;
   }
 
@@ -37,7 +37,7 @@ class TearingStore final : public StoreAround {
 
 // Two ranks read each other's card, and nothing else goes wrong or stays.
 void check_unreadable(const TearingStore::Tear& tear) {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto texts = errors_of(machine, 2, nullptr, std::make_shared<TearingStore>(tear));
   REQUIRE(texts.size() == 2);
   CHECK_THAT(texts[0], ContainsSubstring("rank 1 published an unreadable card of cuda_ipc"));
@@ -52,8 +52,8 @@ TEST_CASE("ranks on one device, on devices of their own and in one process meet 
   for (const int devices : {1, 3}) {
     for (const bool is_one_process : {false, true}) {
       INFO(devices << " devices, one process: " << is_one_process);
-      PlayedMachine machine(devices);
-      auto ranks = make_played_ranks(machine, 3, [&](int rank, PlayedDriver&, auto& settings) {
+      FakeMachine machine(devices);
+      auto ranks = make_fake_ranks(machine, 3, [&](int rank, FakeDriver&, auto& settings) {
         settings.device = rank % devices;
         if (is_one_process) settings.process = "the same";
       });
@@ -68,14 +68,14 @@ TEST_CASE("ranks on one device, on devices of their own and in one process meet 
 }
 
 TEST_CASE("a rank without a driver, a device or memory is named by all") {
-  PlayedMachine machine;
+  FakeMachine machine;
   check_all(errors_of(machine, 3,
-                      [](int rank, PlayedDriver&, auto& settings) {
+                      [](int rank, FakeDriver&, auto& settings) {
                         if (rank == 1) settings.device = 7;
                       }),
             {"rank 1 cannot use cuda_ipc", "no CUDA device 7"});
   check_all(errors_of(machine, 2,
-                      [](int rank, PlayedDriver& driver, auto&) {
+                      [](int rank, FakeDriver& driver, auto&) {
                         if (rank == 0) driver.fail("allocate", cuda::kOutOfMemory);
                       }),
             {"rank 0 cannot use cuda_ipc", "CUDA_ERROR_OUT_OF_MEMORY", "are free there"});
@@ -86,14 +86,14 @@ TEST_CASE("a rank without a driver, a device or memory is named by all") {
 }
 
 TEST_CASE("devices that cannot reach each other are refused by all, and so is IPC in a container") {
-  PlayedMachine machine(2);
+  FakeMachine machine(2);
   machine.peers_reach = false;
-  check_all(errors_of(machine, 2,
-                      [](int rank, PlayedDriver&, auto& settings) { settings.device = rank; }),
-            {"cannot reach device", "no peer access"});
+  check_all(
+      errors_of(machine, 2, [](int rank, FakeDriver&, auto& settings) { settings.device = rank; }),
+      {"cannot reach device", "no peer access"});
   check_all(
       errors_of(machine, 2,
-                [](int rank, PlayedDriver& driver, auto&) {
+                [](int rank, FakeDriver& driver, auto&) {
                   if (rank == 1) driver.fail("ipc_open", cuda::kNotSupported);
                 }),
       {"rank 1 cannot use cuda_ipc", "cuIpcOpenMemHandle_v2 of rank 0's memory", "--ipc=host"});
@@ -101,7 +101,7 @@ TEST_CASE("devices that cannot reach each other are refused by all, and so is IP
 }
 
 TEST_CASE("who does not reach whom is said the same by all, the first pair that there is") {
-  const auto why = [](std::vector<std::string> lines) { return cuda::why_not_all_reach(lines); };
+  const auto why = [](std::vector<std::string> lines) { return cuda::why_no_peer_access(lines); };
   CHECK(why({"a b", "b a", "a b"}) == "");
   CHECK(why({"a", "a"}) == "");
   CHECK_THAT(why({"a b", "b"}),
@@ -113,9 +113,9 @@ TEST_CASE("who does not reach whom is said the same by all, the first pair that 
 }
 
 TEST_CASE("ranks of a process whose devices are not let at each other's memory hear of it") {
-  PlayedMachine machine(2);
+  FakeMachine machine(2);
   check_all(errors_of(machine, 2,
-                      [](int rank, PlayedDriver& driver, auto& settings) {
+                      [](int rank, FakeDriver& driver, auto& settings) {
                         settings.device = rank;
                         settings.process = "the same";
                         if (rank == 1) driver.fail("enable_peer_access", 999);
@@ -127,9 +127,9 @@ TEST_CASE("ranks of a process whose devices are not let at each other's memory h
 }
 
 TEST_CASE("ranks that were told different sizes are told so") {
-  PlayedMachine machine;
+  FakeMachine machine;
   check_all(errors_of(machine, 2,
-                      [](int rank, PlayedDriver&, auto& settings) {
+                      [](int rank, FakeDriver&, auto& settings) {
                         if (rank == 1) settings.segment_bytes = 8192;
                       }),
             {"4096", "8192", "give the same to every rank"});
@@ -140,9 +140,9 @@ TEST_CASE("whatever call of the driver fails while ranks meet, all ranks hear of
   for (const char* function : {"device_name", "device_uuid", "retain_context", "push_context",
                                "register_host", "host_address", "ipc_handle"}) {
     INFO(function);
-    PlayedMachine machine;
+    FakeMachine machine;
     check_all(errors_of(machine, 2,
-                        [&](int rank, PlayedDriver& driver, auto&) {
+                        [&](int rank, FakeDriver& driver, auto&) {
                           if (rank == 1) driver.fail(function, 999);
                         }),
               {"rank 1 cannot use cuda_ipc", "the driver's error 999"});

@@ -24,9 +24,9 @@ using Numbers = std::array<std::uint64_t, kPieces>;
 // Two ranks with a stream and some numbers each. A replay sends its own, adds those of the other to
 // what it has, and changes its own for the next one: so it matters which replay met which.
 struct Exchange {
-  explicit Exchange(PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce,
+  explicit Exchange(FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce,
                     const Adjust& adjust = nullptr)
-      : machine(1, runs), ranks(make_played_ranks(machine, 2, adjust)) {
+      : machine(1, runs), ranks(make_fake_ranks(machine, 2, adjust)) {
     for (std::size_t rank = 0; rank < 2; ++rank) {
       streams[rank] = ranks[rank].driver->make_stream();
       own[rank] = make(rank, 10 * (rank + 1));
@@ -36,7 +36,7 @@ struct Exchange {
 
   std::uint64_t* make(std::size_t rank, std::uint64_t value) {
     auto* const numbers = reinterpret_cast<std::uint64_t*>(
-        ranks[rank].driver->make_memory(sizeof(Numbers), PlayedDriver::Kind::kDevice));
+        ranks[rank].driver->make_memory(sizeof(Numbers), FakeDriver::Kind::kDevice));
     for (std::size_t i = 0; i < kPieces; ++i) numbers[i] = value + i;
     return numbers;
   }
@@ -115,10 +115,10 @@ struct Exchange {
     CHECK(machine.left_over().find("event") == std::string::npos);
   }
 
-  PlayedMachine machine;
-  std::vector<PlayedRank> ranks;
+  FakeMachine machine;
+  std::vector<FakeRank> ranks;
   cuda::Stream streams[2] = {};
-  PlayedGraph* graphs[2] = {};
+  FakeGraph* graphs[2] = {};
   std::uint64_t* own[2] = {};
   std::uint64_t* sums[2] = {};
   Numbers expected_own[2] = {};
@@ -162,7 +162,7 @@ TEST_CASE("a rank that replays ahead of its peer waits, and no two replays mix")
 TEST_CASE("whatever the order in which two devices take steps, replays and live batches hold") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
-    Exchange both(PlayedMachine::Runs::kWhenTold);
+    Exchange both(FakeMachine::Runs::kWhenTold);
     std::mt19937 random(seed);
     both.capture();
     both.start_expecting();
@@ -214,7 +214,7 @@ TEST_CASE("two streams of one capture follow one another, and two captures share
   const int waits = both.ranks[0].driver->calls("wait_event");
   both.enqueue(others);
   CHECK(both.ranks[0].driver->calls("wait_event") == waits + 1);
-  PlayedGraph* twice[2];
+  FakeGraph* twice[2];
   for (std::size_t rank = 0; rank < 2; ++rank)
     twice[rank] = both.ranks[rank].driver->end_capture(both.streams[rank]);
   both.capture();
@@ -349,8 +349,8 @@ struct OneEnd {
     link.own->has_captured_slots.store(1, std::memory_order_release);
   }
 
-  PlayedMachine machine;
-  std::shared_ptr<PlayedDriver> driver;
+  FakeMachine machine;
+  std::shared_ptr<FakeDriver> driver;
   cuda::Device device;
   cuda::RegisteredWords own;
   cuda::RegisteredWords theirs;
@@ -385,7 +385,7 @@ TEST_CASE("slots for captured work that a peer offers too short are neither open
     INFO("one process: " << is_same_process);
     OneEnd end(is_same_process);
     const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
-    std::byte* const memory = end.driver->make_memory(wanted, PlayedDriver::Kind::kDevice);
+    std::byte* const memory = end.driver->make_memory(wanted, FakeDriver::Kind::kDevice);
     cuda::CapturedChannel channel(end.device, end.link);
     cuda::Stream const stream = end.driver->make_stream();
     end.driver->capture(stream);

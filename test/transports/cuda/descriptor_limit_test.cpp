@@ -11,16 +11,16 @@ using namespace kolo;
 using namespace kolo::test;
 
 TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that is called") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto store = make_local_store();
-  MeetingRank rank(machine, store);
-  PlayedPeer peer(store, rank.driver());
+  BootstrapRank rank(machine, store);
+  FakePeer peer(store, rank.driver());
   const posix::Descriptor call = peer.take_call();
-  PlayedPeer::say(call, peer.token_of_rank_0());
-  const auto strangers = silent_crowd(peer.door(), 8);
+  FakePeer::say(call, peer.token_of_rank_0());
+  const auto strangers = silent_clients(peer.door(), 8);
   peer.come();
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     peer.say_hello();
     CHECK(peer.answer() == peer.own_token());
   }
@@ -30,13 +30,13 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that is called
 }
 
 TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto store = make_local_store();
-  MeetingRank rank(machine, store);
-  PlayedPeer peer(store, rank.driver(), PlayedPeer::Queue::kFull);  // rank 0 calls time and again
-  const auto strangers = silent_crowd(peer.door(), 8);
+  BootstrapRank rank(machine, store);
+  FakePeer peer(store, rank.driver(), FakePeer::Queue::kFull);  // rank 0 calls time and again
+  const auto strangers = silent_clients(peer.door(), 8);
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     std::vector<posix::Descriptor> taken;  // what rank 0 has closed between two calls
     until(
         [&] {
@@ -47,8 +47,8 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
   }
   peer.empty_queue();
   const posix::Descriptor call = peer.take_call();
-  CHECK(PlayedPeer::hear(call).first.token == peer.own_token());
-  PlayedPeer::say(call, peer.token_of_rank_0());
+  CHECK(FakePeer::hear(call).first.token == peer.own_token());
+  FakePeer::say(call, peer.token_of_rank_0());
   peer.come();
   peer.say_hello();
   CHECK(peer.answer() == peer.own_token());
@@ -57,15 +57,15 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
 }
 
 TEST_CASE("a rank of cuda_ipc that has no descriptor left to meet with says so") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto store = make_local_store();
-  MeetingRank rank(machine, store);
-  PlayedPeer peer(store, rank.driver());
+  BootstrapRank rank(machine, store);
+  FakePeer peer(store, rank.driver());
   const posix::Descriptor call = peer.take_call();
-  PlayedPeer::say(call, peer.token_of_rank_0());
+  FakePeer::say(call, peer.token_of_rank_0());
   peer.come();
-  silent_crowd(peer.door(), 0);  // it is let in, and silent
-  const NoMoreDescriptors scarce;
+  silent_clients(peer.door(), 0);  // it is let in, and silent
+  const DescriptorLimit scarce;
   peer.say_hello();
   try {
     rank.met();

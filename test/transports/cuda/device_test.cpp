@@ -16,10 +16,10 @@
 using namespace kolo;
 using namespace kolo::cuda;
 using namespace kolo::test;
-using Kind = PlayedDriver::Kind;
+using Kind = FakeDriver::Kind;
 
 TEST_CASE("a machine without a driver, with an old one or without a device is unusable in words") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   CHECK(why_unusable(*driver).empty());
   machine.driver_version = 11040;
@@ -40,7 +40,7 @@ TEST_CASE("a machine without a driver, with an old one or without a device is un
   machine.absent = "no CUDA driver (libcuda.so.1)";
   CHECK(why_unusable(*driver) == machine.absent);
 
-  PlayedMachine empty(0);
+  FakeMachine empty(0);
   CHECK_THAT(why_unusable(*empty.process()), ContainsSubstring("CUDA_VISIBLE_DEVICES"));
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a library that is no driver lacks functions, and they are named") {
 }
 
 TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
-  PlayedMachine machine(3);
+  FakeMachine machine(3);
   const auto driver = machine.process();
   {
     const Device device(driver, 1);
@@ -78,7 +78,7 @@ TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
 }
 
 TEST_CASE("a rank works on the device that it is told, or that is current, or that is its own") {
-  PlayedMachine machine(3);
+  FakeMachine machine(3);
   const auto driver = machine.process();
   const char* const kVariable = "KOLO_CUDA_DEVICE";
   set_setting(kVariable, "");
@@ -98,7 +98,7 @@ TEST_CASE("a rank works on the device that it is told, or that is current, or th
 }
 
 TEST_CASE("memory that is not there says what was asked for and what is free") {
-  PlayedMachine machine;
+  FakeMachine machine;
   machine.bytes_per_device = 100 << 20;
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -115,7 +115,7 @@ TEST_CASE("memory that is not there says what was asked for and what is free") {
 }
 
 TEST_CASE("every kind of memory is told apart, with why it cannot be exported") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
   std::byte on_host{};
@@ -148,7 +148,7 @@ TEST_CASE("every kind of memory is told apart, with why it cannot be exported") 
 }
 
 TEST_CASE("work on a stream that was destroyed is an error that asks for that") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
   std::byte* const memory = device.allocate(64);
@@ -160,7 +160,7 @@ TEST_CASE("work on a stream that was destroyed is an error that asks for that") 
 }
 
 TEST_CASE("work on a stream of another device is an error that asks for that") {
-  PlayedMachine machine(2);
+  FakeMachine machine(2);
   const auto driver = machine.process();
   const Device device(driver, 0);
   std::byte* const memory = device.allocate(64);
@@ -173,7 +173,7 @@ TEST_CASE("work on a stream of another device is an error that asks for that") {
 }
 
 TEST_CASE("a wait for a word compares as the driver does: around, so the highest value is 2^62") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
   alignas(8) std::byte words[64] = {};
@@ -193,7 +193,7 @@ TEST_CASE("a wait for a word compares as the driver does: around, so the highest
 }
 
 // What a device does, from the first call to the last.
-static void do_everything(const std::shared_ptr<PlayedDriver>& driver, Stream stream) {
+static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stream) {
   const Device device(driver, 0);
   std::vector<std::byte> words(4096);
   std::byte* memory = nullptr;
@@ -251,7 +251,7 @@ TEST_CASE("whatever call fails, the error names it and the device, and nothing s
                                "enable_peer_access",
                                "exchange_capture_mode"}) {
     INFO(function);
-    PlayedMachine machine(2);
+    FakeMachine machine(2);
     const auto driver = machine.process();
     const Stream stream = driver->make_stream();
     driver->fail(function, 999);
@@ -269,7 +269,7 @@ TEST_CASE("whatever call fails, the error names it and the device, and nothing s
 }
 
 TEST_CASE("who has entered a device asks for its context once, whichever Device of it is called") {
-  PlayedMachine machine(2);
+  FakeMachine machine(2);
   const auto driver = machine.process();
   const Stream stream = driver->make_stream();
   const Device device(driver, 0);
@@ -305,7 +305,7 @@ TEST_CASE("who has entered a device asks for its context once, whichever Device 
 }
 
 TEST_CASE("a device that cannot be entered leaves the thread as it was") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
   driver->fail("push_context", 999);
@@ -317,7 +317,7 @@ TEST_CASE("a device that cannot be entered leaves the thread as it was") {
 }
 
 TEST_CASE("the number of an allocation takes one question") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
   std::byte* const memory = device.allocate(64);

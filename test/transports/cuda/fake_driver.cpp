@@ -26,26 +26,24 @@ int played::pushed_device() { return pushed.empty() ? -1 : device_of(pushed.back
 
 // --- the machine ---
 
-std::shared_ptr<PlayedDriver> PlayedMachine::process() {
-  return std::make_shared<PlayedDriver>(*this);
-}
+std::shared_ptr<FakeDriver> FakeMachine::process() { return std::make_shared<FakeDriver>(*this); }
 
-bool PlayedMachine::run() {
+bool FakeMachine::run() {
   const std::lock_guard lock(mutex_);
   return run_locked();
 }
 
-void PlayedMachine::run_at_once() {
+void FakeMachine::run_at_once() {
   const std::lock_guard lock(mutex_);
   runs_ = Runs::kAtOnce;
 }
 
-void PlayedMachine::run_when_told() {
+void FakeMachine::run_when_told() {
   const std::lock_guard lock(mutex_);
   runs_ = Runs::kWhenTold;
 }
 
-std::size_t PlayedMachine::run_some(std::size_t most) {
+std::size_t FakeMachine::run_some(std::size_t most) {
   const std::lock_guard lock(mutex_);
   std::size_t ran = 0;
   for (bool has_moved = true; has_moved;) {
@@ -60,15 +58,15 @@ std::size_t PlayedMachine::run_some(std::size_t most) {
   return ran;
 }
 
-bool PlayedMachine::step(cuda::Stream stream) {
+bool FakeMachine::step(cuda::Stream stream) {
   const std::lock_guard lock(mutex_);
-  auto& queue = static_cast<PlayedStream*>(stream)->queue;
+  auto& queue = static_cast<FakeStream*>(stream)->queue;
   if (queue.empty() || !queue.front().try_run()) return false;
   queue.pop_front();
   return true;
 }
 
-bool PlayedMachine::run_locked() {
+bool FakeMachine::run_locked() {
   bool has_moved = true;
   while (has_moved) {
     has_moved = false;
@@ -83,15 +81,15 @@ bool PlayedMachine::run_locked() {
                      [](const auto& stream) { return stream->queue.empty(); });
 }
 
-std::vector<std::string> PlayedMachine::violations() const {
+std::vector<std::string> FakeMachine::violations() const {
   const std::lock_guard lock(mutex_);
   return violations_;
 }
 
-std::string PlayedMachine::left_over() const {
+std::string FakeMachine::left_over() const {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const PlayedDriver* process : processes_) {
+  for (const FakeDriver* process : processes_) {
     for (const auto& [address, range] : process->ranges_) {
       text += "process " + std::to_string(process->number_) +
               (range.is_import ? ": a mapping of "
@@ -111,10 +109,10 @@ std::string PlayedMachine::left_over() const {
   return text;
 }
 
-std::size_t PlayedMachine::pinned_bytes() const {
+std::size_t FakeMachine::pinned_bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const PlayedDriver* process : processes_) {
+  for (const FakeDriver* process : processes_) {
     for (const auto& [address, range] : process->ranges_) bytes += range.is_host ? range.bytes : 0;
   }
   return bytes;
@@ -122,15 +120,14 @@ std::size_t PlayedMachine::pinned_bytes() const {
 
 // --- a process ---
 
-PlayedDriver::PlayedDriver(PlayedMachine& machine)
-    : machine_(machine), number_(++machine.last_process_) {
+FakeDriver::FakeDriver(FakeMachine& machine) : machine_(machine), number_(++machine.last_process_) {
   const std::lock_guard lock(machine_.mutex_);
   machine_.processes_.push_back(this);
   add_stream();  // the default one, which null names
 }
 
 // As a process's end: all that it had is gone, and what it had enqueued as well.
-PlayedDriver::~PlayedDriver() {
+FakeDriver::~FakeDriver() {
   const std::lock_guard lock(machine_.mutex_);
   std::erase(machine_.processes_, this);
   std::erase_if(machine_.streams_, [this](const auto& stream) { return stream->owner == this; });
@@ -139,23 +136,23 @@ PlayedDriver::~PlayedDriver() {
   }
 }
 
-void PlayedDriver::fail(const std::string& function, int code, int nth) {
+void FakeDriver::fail(const std::string& function, int code, int nth) {
   const std::lock_guard lock(machine_.mutex_);
   failures_[function] = {code, nth == 0 ? 0 : calls_[function] + nth};
 }
 
-int PlayedDriver::calls(const std::string& function) const {
+int FakeDriver::calls(const std::string& function) const {
   const std::lock_guard lock(machine_.mutex_);
   const auto found = calls_.find(function);
   return found == calls_.end() ? 0 : found->second;
 }
 
-std::map<std::string, int> PlayedDriver::all_calls() const {
+std::map<std::string, int> FakeDriver::all_calls() const {
   const std::lock_guard lock(machine_.mutex_);
   return calls_;
 }
 
-int PlayedDriver::enter(const char* function) {
+int FakeDriver::enter(const char* function) {
   const int count = ++calls_[function];
   if (!is_beside_capture(function)) return played::kCaptureUnsupported;
   const auto failure = failures_.find(function);
@@ -163,32 +160,32 @@ int PlayedDriver::enter(const char* function) {
   return failure->second.nth == 0 || failure->second.nth == count ? failure->second.code : 0;
 }
 
-void PlayedDriver::violate(const std::string& text) {
+void FakeDriver::violate(const std::string& text) {
   machine_.violations_.push_back("process " + std::to_string(number_) + ": " + text);
 }
 
-cuda::Stream PlayedDriver::make_stream(int device) {
+cuda::Stream FakeDriver::make_stream(int device) {
   const std::lock_guard lock(machine_.mutex_);
   return add_stream(device);
 }
 
-PlayedStream* PlayedDriver::stream_here(cuda::Stream stream) {
-  PlayedStream* const found = stream_of(stream);
+FakeStream* FakeDriver::stream_here(cuda::Stream stream) {
+  FakeStream* const found = stream_of(stream);
   const int here = played::pushed_device();
   const bool is_elsewhere =
       found != nullptr && found->device >= 0 && here >= 0 && found->device != here;
   return is_elsewhere ? nullptr : found;
 }
 
-PlayedStream* PlayedDriver::add_stream(int device) {
-  machine_.streams_.push_back(std::make_unique<PlayedStream>());
+FakeStream* FakeDriver::add_stream(int device) {
+  machine_.streams_.push_back(std::make_unique<FakeStream>());
   machine_.streams_.back()->device = device;
   machine_.streams_.back()->owner = this;
   return machine_.streams_.back().get();
 }
 
 // Null where it has been destroyed.
-PlayedStream* PlayedDriver::stream_of(cuda::Stream stream) {
+FakeStream* FakeDriver::stream_of(cuda::Stream stream) {
   for (const auto& known : machine_.streams_) {
     if (known->owner != this) continue;
     if (stream == nullptr || known.get() == stream)
@@ -200,20 +197,20 @@ PlayedStream* PlayedDriver::stream_of(cuda::Stream stream) {
 
 // --- the driver's functions ---
 
-std::string PlayedDriver::why_absent() const { return machine_.absent; }
+std::string FakeDriver::why_absent() const { return machine_.absent; }
 
-int PlayedDriver::init() {
+int FakeDriver::init() {
   KOLO_ENTER("init")
   return machine_.devices_ == 0 ? cuda::kNoDevice : 0;
 }
 
-int PlayedDriver::version(int* version) {
+int FakeDriver::version(int* version) {
   KOLO_ENTER("version")
   *version = machine_.driver_version;
   return 0;
 }
 
-const char* PlayedDriver::error_name(int code) {
+const char* FakeDriver::error_name(int code) {
   switch (code) {
     case cuda::kOutOfMemory:
       return "CUDA_ERROR_OUT_OF_MEMORY";
@@ -230,28 +227,28 @@ const char* PlayedDriver::error_name(int code) {
   }
 }
 
-const char* PlayedDriver::error_text(int) { return "in the driver's words"; }
+const char* FakeDriver::error_text(int) { return "in the driver's words"; }
 
-int PlayedDriver::device_count(int* count) {
+int FakeDriver::device_count(int* count) {
   KOLO_ENTER("device_count")
   *count = machine_.devices_;
   return 0;
 }
 
-int PlayedDriver::device_name(char* name, int bytes, int device) {
+int FakeDriver::device_name(char* name, int bytes, int device) {
   KOLO_ENTER("device_name")
   const std::string text = "Played " + std::to_string(device);
   std::strncpy(name, text.c_str(), static_cast<std::size_t>(bytes));
   return 0;
 }
 
-int PlayedDriver::device_uuid(std::array<std::uint8_t, 16>* uuid, int device) {
+int FakeDriver::device_uuid(std::array<std::uint8_t, 16>* uuid, int device) {
   KOLO_ENTER("device_uuid")
   uuid->fill(static_cast<std::uint8_t>(device + 1));
   return 0;
 }
 
-int PlayedDriver::device_attribute(int* value, cuda::DeviceAttribute attribute, int device) {
+int FakeDriver::device_attribute(int* value, cuda::DeviceAttribute attribute, int device) {
   KOLO_ENTER("device_attribute")
   switch (attribute) {
     case cuda::kMemoryClock:
@@ -267,33 +264,33 @@ int PlayedDriver::device_attribute(int* value, cuda::DeviceAttribute attribute, 
   return 0;
 }
 
-int PlayedDriver::can_access_peer(int* can, int device, int peer) {
+int FakeDriver::can_access_peer(int* can, int device, int peer) {
   KOLO_ENTER("can_access_peer")
   *can = machine_.peers_reach && device != peer ? 1 : 0;
   return 0;
 }
 
-int PlayedDriver::retain_context(cuda::Context* context, int device) {
+int FakeDriver::retain_context(cuda::Context* context, int device) {
   KOLO_ENTER("retain_context")
   ++contexts_[device];
   *context = context_of(device);
   return 0;
 }
 
-int PlayedDriver::release_context(int device) {
+int FakeDriver::release_context(int device) {
   KOLO_ENTER("release_context")
   --contexts_[device];
   return 0;
 }
 
-int PlayedDriver::push_context(cuda::Context context) {
+int FakeDriver::push_context(cuda::Context context) {
   KOLO_ENTER("push_context")
   if (contexts_[device_of(context)] <= 0) return cuda::kContextIsDestroyed;
   pushed.push_back(context);
   return 0;
 }
 
-int PlayedDriver::pop_context(cuda::Context* context) {
+int FakeDriver::pop_context(cuda::Context* context) {
   KOLO_ENTER("pop_context")
   if (pushed.empty()) {
     violate("pop_context without a push");
@@ -304,14 +301,14 @@ int PlayedDriver::pop_context(cuda::Context* context) {
   return 0;
 }
 
-int PlayedDriver::current_device(int* device) {
+int FakeDriver::current_device(int* device) {
   KOLO_ENTER("current_device")
   if (current < 0) return cuda::kInvalidContext;
   *device = current;
   return 0;
 }
 
-int PlayedDriver::enable_peer_access(cuda::Context) {
+int FakeDriver::enable_peer_access(cuda::Context) {
   KOLO_ENTER("enable_peer_access")
   return machine_.peers_reach ? 0 : 217;
 }

@@ -1,6 +1,6 @@
 // A machine with CUDA devices, played on the host: what the driver seam is tested with.
 //
-// Device memory is host memory behind a memfd, so that another "process" (a PlayedDriver object)
+// Device memory is host memory behind a memfd, so that another "process" (a FakeDriver object)
 // that opens an IPC handle sees the same bytes at another address. A stream is a queue: a wait for
 // a word blocks what comes after it until the word is there. The machine runs queues when it is
 // told to (run), or whenever a driver is called (Runs::kAtOnce).
@@ -33,35 +33,35 @@
 
 namespace kolo::test {
 
-class PlayedDriver;
+class FakeDriver;
 
-struct PlayedWork {
+struct FakeWork {
   std::function<bool()> try_run;  // false: blocked
 };
 
 // What was captured, in the order of the calls; a device may do it so.
-struct PlayedGraph {
+struct FakeGraph {
   std::uint64_t number = 0;
-  std::vector<PlayedWork> work;
+  std::vector<FakeWork> work;
 };
 
-struct PlayedStream {
-  PlayedDriver* owner = nullptr;
+struct FakeStream {
+  FakeDriver* owner = nullptr;
   int device = -1;  // -1: the default one of any
-  std::deque<PlayedWork> queue;
+  std::deque<FakeWork> queue;
   bool is_destroyed = false;
-  PlayedGraph* capture = nullptr;  // where work goes meanwhile
-  bool is_created = false;         // by create_stream, so that somebody must destroy it
+  FakeGraph* capture = nullptr;  // where work goes meanwhile
+  bool is_created = false;       // by create_stream, so that somebody must destroy it
 };
 
-class PlayedMachine {
+class FakeMachine {
  public:
   enum class Runs { kWhenTold, kAtOnce };
-  explicit PlayedMachine(int devices = 1, Runs runs = Runs::kAtOnce)
+  explicit FakeMachine(int devices = 1, Runs runs = Runs::kAtOnce)
       : devices_(devices), runs_(runs) {}
 
   // A driver as a process of its own sees it. Drivers must not outlive the machine.
-  std::shared_ptr<PlayedDriver> process();
+  std::shared_ptr<FakeDriver> process();
 
   // Runs what can run on all streams. True if nothing is left.
   bool run();
@@ -90,7 +90,7 @@ class PlayedMachine {
   std::size_t block_bytes = std::size_t{2} << 20;  // that small allocations share
 
  private:
-  friend class PlayedDriver;
+  friend class FakeDriver;
 
   struct Block {
     int allocations = 0;  // none: the block is gone
@@ -105,7 +105,7 @@ class PlayedMachine {
     int times_open = 0;        // by other processes
     bool is_exported = false;
     bool is_freed = false;
-    const PlayedDriver* owner = nullptr;
+    const FakeDriver* owner = nullptr;
   };
 
   bool run_locked();
@@ -116,20 +116,20 @@ class PlayedMachine {
   const int devices_;
   Runs runs_;
   mutable std::mutex mutex_;
-  std::vector<PlayedDriver*> processes_;
+  std::vector<FakeDriver*> processes_;
   std::map<std::uint64_t, std::shared_ptr<Backing>> handles_;
   std::uint64_t last_handle_ = 0;
   std::map<int, std::size_t> used_;
   std::vector<std::string> violations_;
-  std::vector<std::unique_ptr<PlayedStream>> streams_;
+  std::vector<std::unique_ptr<FakeStream>> streams_;
   std::atomic<int> last_process_ = 0;
   std::uint64_t last_capture_ = 0;
 };
 
-class PlayedDriver final : public cuda::Driver {
+class FakeDriver final : public cuda::Driver {
  public:
-  explicit PlayedDriver(PlayedMachine& machine);
-  ~PlayedDriver() override;
+  explicit FakeDriver(FakeMachine& machine);
+  ~FakeDriver() override;
 
   // --- what tests do ---
 
@@ -144,8 +144,8 @@ class PlayedDriver final : public cuda::Driver {
   // of the capture join it. As with the runtime's global mode, what may wait for a device or change
   // memory is a violation meanwhile, unless the thread has changed its mode.
   void capture(cuda::Stream stream);
-  PlayedGraph* end_capture(cuda::Stream stream);
-  void replay(const PlayedGraph& graph, cuda::Stream stream);
+  FakeGraph* end_capture(cuda::Stream stream);
+  void replay(const FakeGraph& graph, cuda::Stream stream);
   // For functions that are none of the driver's: counted, and what they shall end with.
   int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
@@ -215,7 +215,7 @@ class PlayedDriver final : public cuda::Driver {
   int wait_event(cuda::Stream stream, cuda::Event event) override;
 
  private:
-  friend class PlayedMachine;
+  friend class FakeMachine;
 
   struct Range {
     std::size_t bytes = 0;
@@ -223,11 +223,11 @@ class PlayedDriver final : public cuda::Driver {
     std::uint64_t buffer = 0;
     bool is_host = false;
     bool is_import = false;
-    int context = 0;                                  // an import's device
-    std::pair<int, std::uint64_t> handle{};           // the process and the number of an import's
-    std::shared_ptr<PlayedMachine::Backing> backing;  // device memory
-    std::unique_ptr<posix::SharedMemory> mapping;     // of an import
-    std::unique_ptr<std::byte[]> pinned;              // of allocate_host
+    int context = 0;                                // an import's device
+    std::pair<int, std::uint64_t> handle{};         // the process and the number of an import's
+    std::shared_ptr<FakeMachine::Backing> backing;  // device memory
+    std::unique_ptr<posix::SharedMemory> mapping;   // of an import
+    std::unique_ptr<std::byte[]> pinned;            // of allocate_host
   };
   struct Event {
     std::uint64_t recorded = 0;
@@ -244,30 +244,30 @@ class PlayedDriver final : public cuda::Driver {
   int allocate_kind(cuda::Address* memory, std::size_t bytes, Kind kind, int device);
   void replace_all(const std::vector<std::byte*>& memory);
   void begin_block(Range& range, cuda::Address memory);
-  void end_backing(PlayedMachine::Backing& backing);
+  void end_backing(FakeMachine::Backing& backing);
   bool is_in_the_way(const Range& open, const Range& wanted) const;
   std::pair<const cuda::Address, Range>* range_of(cuda::Address address);
   std::byte* resolve(cuda::Address address, std::size_t bytes, const char* what);
   void violate(const std::string& text);
   bool has_capture(std::uint64_t number) const;
   bool is_beside_capture(const std::string& function);
-  int wait_in_capture(PlayedStream& stream, const Event& event);
+  int wait_in_capture(FakeStream& stream, const Event& event);
   // To a stream, or the graph that it is captured into.
-  void give(PlayedStream& stream, std::function<bool()> work);
-  PlayedStream* stream_of(cuda::Stream stream);
+  void give(FakeStream& stream, std::function<bool()> work);
+  FakeStream* stream_of(cuda::Stream stream);
   // Null also where it is another device's than that of the context that is current.
-  PlayedStream* stream_here(cuda::Stream stream);
-  PlayedStream* add_stream(int device = -1);
+  FakeStream* stream_here(cuda::Stream stream);
+  FakeStream* add_stream(int device = -1);
 
-  PlayedMachine& machine_;
+  FakeMachine& machine_;
   const int number_;
   std::map<std::string, int> calls_;
   std::map<std::string, Failure> failures_;
   std::map<cuda::Address, Range> ranges_;
-  std::map<cuda::Address, std::weak_ptr<PlayedMachine::Block>> blocks_;  // of small allocations
+  std::map<cuda::Address, std::weak_ptr<FakeMachine::Block>> blocks_;  // of small allocations
   std::set<Event*> events_;
   std::vector<std::unique_ptr<Event>> all_events_;
-  std::vector<std::unique_ptr<PlayedGraph>> graphs_;
+  std::vector<std::unique_ptr<FakeGraph>> graphs_;
   std::map<int, int> contexts_;
   std::uint64_t last_buffer_ = 0;
 };

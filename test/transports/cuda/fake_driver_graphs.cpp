@@ -19,56 +19,56 @@ constexpr std::array<std::string_view, 9> kUnsafe = {
 
 }  // namespace
 
-void PlayedDriver::capture(cuda::Stream stream) {
+void FakeDriver::capture(cuda::Stream stream) {
   const std::lock_guard lock(machine_.mutex_);
-  graphs_.push_back(std::make_unique<PlayedGraph>());
+  graphs_.push_back(std::make_unique<FakeGraph>());
   graphs_.back()->number = ++machine_.last_capture_;
-  static_cast<PlayedStream*>(stream)->capture = graphs_.back().get();
+  static_cast<FakeStream*>(stream)->capture = graphs_.back().get();
 }
 
-PlayedGraph* PlayedDriver::end_capture(cuda::Stream stream) {
+FakeGraph* FakeDriver::end_capture(cuda::Stream stream) {
   const std::lock_guard lock(machine_.mutex_);
-  PlayedGraph* const graph = static_cast<PlayedStream*>(stream)->capture;
+  FakeGraph* const graph = static_cast<FakeStream*>(stream)->capture;
   for (const auto& joined : machine_.streams_) {
     if (joined->capture == graph) joined->capture = nullptr;
   }
   return graph;
 }
 
-void PlayedDriver::replay(const PlayedGraph& graph, cuda::Stream stream) {
+void FakeDriver::replay(const FakeGraph& graph, cuda::Stream stream) {
   const std::lock_guard lock(machine_.mutex_);
-  PlayedStream* const queue = stream_of(stream);
+  FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return;
-  for (const PlayedWork& work : graph.work) give(*queue, work.try_run);
+  for (const FakeWork& work : graph.work) give(*queue, work.try_run);
   machine_.run_if_at_once();
 }
 
-int PlayedDriver::call_other(const std::string& function) {
+int FakeDriver::call_other(const std::string& function) {
   const std::lock_guard lock(machine_.mutex_);
   return enter(function.c_str());
 }
 
-void PlayedDriver::require_beside_capture(const std::string& function) {
+void FakeDriver::require_beside_capture(const std::string& function) {
   const std::lock_guard lock(machine_.mutex_);
   if (has_capture(0) && capture_mode == 0) violate(function + " while a stream is being captured");
 }
 
 // Whether one goes on; 0: any.
-bool PlayedDriver::has_capture(std::uint64_t number) const {
+bool FakeDriver::has_capture(std::uint64_t number) const {
   return std::ranges::any_of(machine_.streams_, [&](const auto& stream) {
     return stream->owner == this && stream->capture != nullptr &&
            (number == 0 || stream->capture->number == number);
   });
 }
 
-bool PlayedDriver::is_beside_capture(const std::string& function) {
+bool FakeDriver::is_beside_capture(const std::string& function) {
   const bool is_unsafe = std::ranges::find(kUnsafe, function) != kUnsafe.end();
   if (!is_unsafe || capture_mode != 0 || !has_capture(0)) return true;
   violate(function + " while a stream is being captured");
   return false;
 }
 
-void PlayedDriver::give(PlayedStream& stream, std::function<bool()> work) {
+void FakeDriver::give(FakeStream& stream, std::function<bool()> work) {
   if (stream.capture != nullptr) {
     stream.capture->work.push_back({std::move(work)});
   } else {
@@ -77,7 +77,7 @@ void PlayedDriver::give(PlayedStream& stream, std::function<bool()> work) {
 }
 
 // The order of the calls is one that the graph allows: there is nothing to wait for.
-int PlayedDriver::wait_in_capture(PlayedStream& stream, const Event& event) {
+int FakeDriver::wait_in_capture(FakeStream& stream, const Event& event) {
   const bool goes_on = event.capture != 0 && has_capture(event.capture);
   if (!goes_on || (stream.capture != nullptr && stream.capture->number != event.capture)) {
     violate("wait_event between a capture and what is not in it");
@@ -89,16 +89,16 @@ int PlayedDriver::wait_in_capture(PlayedStream& stream, const Event& event) {
   return 0;
 }
 
-int PlayedDriver::capture_of(cuda::Stream stream, int* status, std::uint64_t* number) {
+int FakeDriver::capture_of(cuda::Stream stream, int* status, std::uint64_t* number) {
   KOLO_ENTER("capture_of")
-  const PlayedStream* const queue = stream_of(stream);
+  const FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   *status = queue->capture != nullptr ? 1 : 0;
   if (queue->capture != nullptr) *number = queue->capture->number;
   return 0;
 }
 
-int PlayedDriver::exchange_capture_mode(int* mode) {
+int FakeDriver::exchange_capture_mode(int* mode) {
   KOLO_ENTER("exchange_capture_mode")
   std::swap(*mode, capture_mode);
   return 0;

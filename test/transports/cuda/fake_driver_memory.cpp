@@ -38,29 +38,29 @@ std::unique_ptr<posix::SharedMemory> open_in_process(const Handle& handle) {
 
 }  // namespace
 
-std::byte* PlayedDriver::make_memory(std::size_t bytes, Kind kind, int device) {
+std::byte* FakeDriver::make_memory(std::size_t bytes, Kind kind, int device) {
   const std::lock_guard lock(machine_.mutex_);
   Address memory = 0;
   allocate_kind(&memory, bytes, kind, device);
   return reinterpret_cast<std::byte*>(memory);
 }
 
-void PlayedDriver::replace(std::byte* memory) {
+void FakeDriver::replace(std::byte* memory) {
   const std::lock_guard lock(machine_.mutex_);
   replace_all({memory});
 }
 
-void PlayedDriver::replace(const std::vector<std::byte*>& memory) {
+void FakeDriver::replace(const std::vector<std::byte*>& memory) {
   const std::lock_guard lock(machine_.mutex_);
   replace_all(memory);
 }
 
-void PlayedDriver::replace_all(const std::vector<std::byte*>& memory) {
+void FakeDriver::replace_all(const std::vector<std::byte*>& memory) {
   for (std::byte* const each : memory) end_backing(*ranges_.at(address_of(each)).backing);
   for (std::byte* const each : memory) {
     Range& range = ranges_.at(address_of(each));
-    const PlayedMachine::Backing& before = *range.backing;
-    auto backing = std::make_shared<PlayedMachine::Backing>();
+    const FakeMachine::Backing& before = *range.backing;
+    auto backing = std::make_shared<FakeMachine::Backing>();
     backing->bytes = before.bytes;
     backing->device = before.device;
     backing->memory = before.memory;
@@ -72,33 +72,33 @@ void PlayedDriver::replace_all(const std::vector<std::byte*>& memory) {
 }
 
 // Of the block that its neighbours are in, if it is small.
-void PlayedDriver::begin_block(Range& range, Address memory) {
-  std::shared_ptr<PlayedMachine::Block> block;
+void FakeDriver::begin_block(Range& range, Address memory) {
+  std::shared_ptr<FakeMachine::Block> block;
   if (range.bytes < machine_.block_bytes) {
     auto& shared = blocks_[memory / machine_.block_bytes];
     block = shared.lock();
     if (block == nullptr || block->allocations == 0)
-      shared = block = std::make_shared<PlayedMachine::Block>();
+      shared = block = std::make_shared<FakeMachine::Block>();
   } else {
-    block = std::make_shared<PlayedMachine::Block>();
+    block = std::make_shared<FakeMachine::Block>();
   }
   ++block->allocations;
   range.backing->block = std::move(block);
 }
 
-void PlayedDriver::end_backing(PlayedMachine::Backing& backing) {
+void FakeDriver::end_backing(FakeMachine::Backing& backing) {
   backing.is_freed = true;
   --backing.block->allocations;
 }
 
 // Whether the driver refuses to map `wanted` while `open` is.
-bool PlayedDriver::is_in_the_way(const Range& open, const Range& wanted) const {
+bool FakeDriver::is_in_the_way(const Range& open, const Range& wanted) const {
   if (!open.is_import || open.context != wanted.context) return false;
   if (open.handle == wanted.handle) return true;
-  const PlayedMachine::Backing& one = *open.backing;
-  const PlayedMachine::Backing& other = *wanted.backing;
+  const FakeMachine::Backing& one = *open.backing;
+  const FakeMachine::Backing& other = *wanted.backing;
   if (one.owner == nullptr || one.owner != other.owner) return false;
-  const auto begin = [](const PlayedMachine::Backing& backing) {
+  const auto begin = [](const FakeMachine::Backing& backing) {
     return address_of(backing.memory->bytes().data());
   };
   const auto meet = [&](Address unit) {
@@ -108,7 +108,7 @@ bool PlayedDriver::is_in_the_way(const Range& open, const Range& wanted) const {
   return meet(1) || (one.block->allocations == 0 && meet(machine_.block_bytes));
 }
 
-int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, int device) {
+int FakeDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, int device) {
   std::size_t& used = machine_.used_[device];
   if (bytes > machine_.bytes_per_device - used) return cuda::kOutOfMemory;
   used += bytes;
@@ -116,7 +116,7 @@ int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, i
   range.bytes = bytes;
   range.kind = kind;
   range.buffer = ++last_buffer_;
-  range.backing = std::make_shared<PlayedMachine::Backing>();
+  range.backing = std::make_shared<FakeMachine::Backing>();
   range.backing->bytes = bytes;
   range.backing->device = device;
   range.backing->owner = this;
@@ -127,7 +127,7 @@ int PlayedDriver::allocate_kind(Address* memory, std::size_t bytes, Kind kind, i
   return 0;
 }
 
-std::pair<const Address, PlayedDriver::Range>* PlayedDriver::range_of(Address address) {
+std::pair<const Address, FakeDriver::Range>* FakeDriver::range_of(Address address) {
   auto found = ranges_.upper_bound(address);
   if (found == ranges_.begin()) return nullptr;
   --found;
@@ -136,7 +136,7 @@ std::pair<const Address, PlayedDriver::Range>* PlayedDriver::range_of(Address ad
 
 // Where the bytes are that a stream of this process may touch; null, and a violation, where it may
 // not.
-std::byte* PlayedDriver::resolve(Address address, std::size_t bytes, const char* what) {
+std::byte* FakeDriver::resolve(Address address, std::size_t bytes, const char* what) {
   const Address seen = (address & kSeenByDevices) != 0 ? address & ~kSeenByDevices : address;
   auto* const range = range_of(seen);
   const bool is_seen_rightly =
@@ -148,20 +148,20 @@ std::byte* PlayedDriver::resolve(Address address, std::size_t bytes, const char*
   return reinterpret_cast<std::byte*>(seen);
 }
 
-int PlayedDriver::allocate(Address* memory, std::size_t bytes) {
+int FakeDriver::allocate(Address* memory, std::size_t bytes) {
   KOLO_ENTER("allocate")
   if (played::pushed_device() < 0) return cuda::kInvalidContext;
   return allocate_kind(memory, bytes, Kind::kDevice, played::pushed_device());
 }
 
-int PlayedDriver::free(Address memory) {
+int FakeDriver::free(Address memory) {
   KOLO_ENTER("free")
   const auto found = ranges_.find(memory);
   if (found == ranges_.end() || found->second.is_import || found->second.is_host) {
     violate("free of what was not allocated");
     return cuda::kInvalidValue;
   }
-  PlayedMachine::Backing& backing = *found->second.backing;
+  FakeMachine::Backing& backing = *found->second.backing;
   if (backing.times_open != 0) violate("free of memory that a peer has open");
   end_backing(backing);
   machine_.used_[backing.device] -= backing.bytes;
@@ -169,14 +169,14 @@ int PlayedDriver::free(Address memory) {
   return 0;
 }
 
-int PlayedDriver::memory_info(std::size_t* free, std::size_t* total) {
+int FakeDriver::memory_info(std::size_t* free, std::size_t* total) {
   KOLO_ENTER("memory_info")
   *total = machine_.bytes_per_device;
   *free = machine_.bytes_per_device - machine_.used_[played::pushed_device()];
   return 0;
 }
 
-int PlayedDriver::allocate_host(void** memory, std::size_t bytes) {
+int FakeDriver::allocate_host(void** memory, std::size_t bytes) {
   KOLO_ENTER("allocate_host")
   Range range;
   range.bytes = bytes;
@@ -188,13 +188,13 @@ int PlayedDriver::allocate_host(void** memory, std::size_t bytes) {
   return 0;
 }
 
-int PlayedDriver::free_host(void* memory) {
+int FakeDriver::free_host(void* memory) {
   KOLO_ENTER("free_host")
   if (ranges_.erase(address_of(memory)) == 0) violate("free_host of what was not allocated");
   return 0;
 }
 
-int PlayedDriver::register_host(void* memory, std::size_t bytes, unsigned) {
+int FakeDriver::register_host(void* memory, std::size_t bytes, unsigned) {
   KOLO_ENTER("register_host")
   Range range;
   range.bytes = bytes;
@@ -204,20 +204,19 @@ int PlayedDriver::register_host(void* memory, std::size_t bytes, unsigned) {
   return 0;
 }
 
-int PlayedDriver::unregister_host(void* memory) {
+int FakeDriver::unregister_host(void* memory) {
   KOLO_ENTER("unregister_host")
   if (ranges_.erase(address_of(memory)) == 0) violate("unregistered without having been");
   return 0;
 }
 
-int PlayedDriver::host_address(Address* address, void* memory) {
+int FakeDriver::host_address(Address* address, void* memory) {
   KOLO_ENTER("host_address")
   *address = address_of(memory) | kSeenByDevices;
   return 0;
 }
 
-int PlayedDriver::pointer_attribute(void* value, cuda::PointerAttribute attribute,
-                                    Address pointer) {
+int FakeDriver::pointer_attribute(void* value, cuda::PointerAttribute attribute, Address pointer) {
   KOLO_ENTER("pointer_attribute")
   const auto* const found = range_of(pointer);
   if (found == nullptr) return cuda::kInvalidValue;
@@ -255,13 +254,13 @@ int PlayedDriver::pointer_attribute(void* value, cuda::PointerAttribute attribut
   return 0;
 }
 
-int PlayedDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
+int FakeDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
   KOLO_ENTER("ipc_handle")
   const auto found = ranges_.find(memory);
   if (found == ranges_.end() || found->second.kind != Kind::kDevice || found->second.is_import ||
       found->second.is_host)
     return cuda::kInvalidValue;
-  PlayedMachine::Backing& backing = *found->second.backing;
+  FakeMachine::Backing& backing = *found->second.backing;
   if (backing.handle == 0) backing.handle = ++machine_.last_handle_;
   const Handle made{backing.handle, ::getpid(), backing.memory->descriptor(), backing.bytes};
   machine_.handles_[made.number] = found->second.backing;
@@ -269,7 +268,7 @@ int PlayedDriver::ipc_handle(cuda::IpcHandle* handle, Address memory) {
   return 0;
 }
 
-int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsigned) {
+int FakeDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsigned) {
   KOLO_ENTER("ipc_open")
   Handle said;
   std::memcpy(&said, handle.bytes.data(), sizeof(said));
@@ -288,7 +287,7 @@ int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsig
   } else {
     range.mapping = open_in_process(said);
     if (range.mapping == nullptr) return cuda::kMapFailed;
-    range.backing = std::make_shared<PlayedMachine::Backing>();
+    range.backing = std::make_shared<FakeMachine::Backing>();
     range.backing->bytes = said.bytes;
   }
   range.bytes = range.backing->bytes;
@@ -305,7 +304,7 @@ int PlayedDriver::ipc_open(Address* memory, const cuda::IpcHandle& handle, unsig
   return 0;
 }
 
-int PlayedDriver::ipc_close(Address memory) {
+int FakeDriver::ipc_close(Address memory) {
   KOLO_ENTER("ipc_close")
   const auto found = ranges_.find(memory);
   if (found == ranges_.end() || !found->second.is_import) {

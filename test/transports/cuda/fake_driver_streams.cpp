@@ -22,18 +22,18 @@ void store(std::byte* word, Value value) {
 
 }  // namespace
 
-int PlayedDriver::create_stream(cuda::Stream* stream, unsigned, int) {
+int FakeDriver::create_stream(cuda::Stream* stream, unsigned, int) {
   KOLO_ENTER("create_stream")
   if (played::pushed_device() < 0) return cuda::kInvalidContext;
-  PlayedStream* const made = add_stream(played::pushed_device());
+  FakeStream* const made = add_stream(played::pushed_device());
   made->is_created = true;
   *stream = made;
   return 0;
 }
 
-int PlayedDriver::destroy_stream(cuda::Stream stream) {
+int FakeDriver::destroy_stream(cuda::Stream stream) {
   KOLO_ENTER("destroy_stream")
-  PlayedStream* const queue = stream_of(stream);
+  FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) {
     violate("a stream destroyed twice");
     return cuda::kInvalidHandle;
@@ -42,9 +42,9 @@ int PlayedDriver::destroy_stream(cuda::Stream stream) {
   return 0;
 }
 
-int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
+int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
   KOLO_ENTER("copy")
-  PlayedStream* const queue = stream_here(stream);
+  FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, to, from, bytes] {
     std::byte* const into = resolve(to, bytes, "copy to");
@@ -56,10 +56,9 @@ int PlayedDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream
   return 0;
 }
 
-void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& operands,
-                          Kernel kernel) {
+void FakeDriver::launch(cuda::Stream stream, const std::vector<Operand>& operands, Kernel kernel) {
   const std::lock_guard lock(machine_.mutex_);
-  PlayedStream* const queue = stream_of(stream);
+  FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return;
   give(*queue, [this, operands, kernel = std::move(kernel)] {
     std::vector<std::byte*> found;
@@ -77,9 +76,9 @@ void PlayedDriver::launch(cuda::Stream stream, const std::vector<Operand>& opera
   machine_.run_if_at_once();
 }
 
-int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+int FakeDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
   KOLO_ENTER("wait_value")
-  PlayedStream* const queue = stream_here(stream);
+  FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "wait for a word");
@@ -89,9 +88,9 @@ int PlayedDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t va
   return 0;
 }
 
-int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
+int FakeDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
   KOLO_ENTER("write_value")
-  PlayedStream* const queue = stream_here(stream);
+  FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "write a word");
@@ -102,9 +101,9 @@ int PlayedDriver::write_value(cuda::Stream stream, Address word, std::uint64_t v
   return 0;
 }
 
-int PlayedDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
+int FakeDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
   KOLO_ENTER("write_short_value")
-  PlayedStream* const queue = stream_here(stream);
+  FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   give(*queue, [this, word, value] {
     std::byte* const at = resolve(word, sizeof(value), "write a word");
@@ -115,7 +114,7 @@ int PlayedDriver::write_short_value(cuda::Stream stream, Address word, std::uint
   return 0;
 }
 
-int PlayedDriver::create_event(cuda::Event* event, unsigned) {
+int FakeDriver::create_event(cuda::Event* event, unsigned) {
   KOLO_ENTER("create_event")
   all_events_.push_back(std::make_unique<Event>());
   events_.insert(all_events_.back().get());
@@ -123,15 +122,15 @@ int PlayedDriver::create_event(cuda::Event* event, unsigned) {
   return 0;
 }
 
-int PlayedDriver::destroy_event(cuda::Event event) {
+int FakeDriver::destroy_event(cuda::Event event) {
   KOLO_ENTER("destroy_event")
   if (events_.erase(static_cast<Event*>(event)) == 0) violate("an event destroyed twice");
   return 0;
 }
 
-int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
+int FakeDriver::record_event(cuda::Event event, cuda::Stream stream) {
   KOLO_ENTER("record_event")
-  PlayedStream* const queue = stream_here(stream);
+  FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   auto* const recorded = static_cast<Event*>(event);
   recorded->capture = queue->capture == nullptr ? 0 : queue->capture->number;
@@ -145,7 +144,7 @@ int PlayedDriver::record_event(cuda::Event event, cuda::Stream stream) {
   return 0;
 }
 
-int PlayedDriver::query_event(cuda::Event event) {
+int FakeDriver::query_event(cuda::Event event) {
   KOLO_ENTER("query_event")
   machine_.run_if_at_once();
   const auto* const queried = static_cast<Event*>(event);
@@ -156,9 +155,9 @@ int PlayedDriver::query_event(cuda::Event event) {
   return queried->done == queried->recorded ? 0 : cuda::kNotReady;
 }
 
-int PlayedDriver::wait_event(cuda::Stream stream, cuda::Event event) {
+int FakeDriver::wait_event(cuda::Stream stream, cuda::Event event) {
   KOLO_ENTER("wait_event")
-  PlayedStream* const queue = stream_of(stream);
+  FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
   const auto* const waited = static_cast<Event*>(event);
   if (queue->capture != nullptr || waited->capture != 0) return wait_in_capture(*queue, *waited);

@@ -24,14 +24,14 @@
 namespace kolo::test {
 
 // Rank 0 of two.
-class MeetingRank {
+class BootstrapRank {
  public:
-  MeetingRank(PlayedMachine& machine, const std::shared_ptr<Store>& store)
+  BootstrapRank(FakeMachine& machine, const std::shared_ptr<Store>& store)
       : driver_(machine.process()), thread_([this, store] {
           try {
             const TransportRequest request{0, 2, store, Clock::now() + std::chrono::seconds(120),
                                            0, 2};
-            cuda::MeetingSettings settings;
+            cuda::BootstrapSettings settings;
             settings.segment_bytes = 4096;
             settings.process = "played";
             settings.driver = driver_;
@@ -40,34 +40,34 @@ class MeetingRank {
             error_ = std::current_exception();
           }
         }) {}
-  ~MeetingRank() {
+  ~BootstrapRank() {
     if (thread_.joinable()) thread_.join();
   }
-  MeetingRank(const MeetingRank&) = delete;
-  MeetingRank& operator=(const MeetingRank&) = delete;
+  BootstrapRank(const BootstrapRank&) = delete;
+  BootstrapRank& operator=(const BootstrapRank&) = delete;
 
   // What it has when it has met all; throws what it threw.
-  cuda::Met& met() {
+  cuda::BootstrapResult& met() {
     thread_.join();
     if (error_) std::rethrow_exception(error_);
     return *met_;
   }
 
-  PlayedDriver& driver() { return *driver_; }
+  FakeDriver& driver() { return *driver_; }
 
  private:
-  std::shared_ptr<PlayedDriver> driver_;
-  std::unique_ptr<cuda::Met> met_;
+  std::shared_ptr<FakeDriver> driver_;
+  std::unique_ptr<cuda::BootstrapResult> met_;
   std::exception_ptr error_;
   std::thread thread_;
 };
 
-class PlayedPeer {
+class FakePeer {
  public:
   // What rank 0's calls find: a full queue, before empty_queue().
   enum class Queue { kEmpty, kFull };
 
-  PlayedPeer(const std::shared_ptr<Store>& store, cuda::Driver& driver, Queue queue = Queue::kEmpty)
+  FakePeer(const std::shared_ptr<Store>& store, cuda::Driver& driver, Queue queue = Queue::kEmpty)
       : store_(store) {
     while (queue == Queue::kFull) {
       auto one = posix::connect_unix(listener_.name());
@@ -81,7 +81,7 @@ class PlayedPeer {
     own_.segment_bytes = 4096;
     own_.slots = kMinimumCredit;
     own_.ring = 4096;
-    there_ = cuda::card_from_text(exchange("card", cuda::to_text(own_)), 0);
+    there_ = cuda::address_from_text(exchange("card", cuda::to_text(own_)), 0);
   }
 
   const std::string& door() const { return there_.socket; }
@@ -154,8 +154,8 @@ class PlayedPeer {
   const std::shared_ptr<Store> store_;
   posix::UnixListener listener_{4};
   posix::SharedMemory words_{2 * cuda::kBlockBytes};
-  cuda::Card own_;
-  cuda::Card there_;
+  cuda::EndpointAddress own_;
+  cuda::EndpointAddress there_;
   posix::Descriptor socket_;
   std::vector<posix::Descriptor> in_queue_;
 };

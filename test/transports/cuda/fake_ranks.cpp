@@ -9,15 +9,15 @@ namespace kolo::test {
 namespace {
 
 struct Made {
-  std::vector<PlayedRank> ranks;
+  std::vector<FakeRank> ranks;
   std::vector<std::exception_ptr> errors;
 };
 
-Made try_to_make(PlayedMachine& machine, int size, const Adjust& adjust,
+Made try_to_make(FakeMachine& machine, int size, const Adjust& adjust,
                  const std::shared_ptr<Store>& store) {
   const auto count = static_cast<std::size_t>(size);
-  Made made{std::vector<PlayedRank>(count), std::vector<std::exception_ptr>(count)};
-  for (PlayedRank& rank : made.ranks) rank.driver = machine.process();
+  Made made{std::vector<FakeRank>(count), std::vector<std::exception_ptr>(count)};
+  for (FakeRank& rank : made.ranks) rank.driver = machine.process();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -42,7 +42,7 @@ Made try_to_make(PlayedMachine& machine, int size, const Adjust& adjust,
 
 }  // namespace
 
-CudaIpcSettings settings_for(const std::shared_ptr<PlayedDriver>& driver, int rank) {
+CudaIpcSettings settings_for(const std::shared_ptr<FakeDriver>& driver, int rank) {
   CudaIpcSettings settings;
   settings.driver = driver;
   settings.device = 0;
@@ -55,8 +55,8 @@ CudaIpcSettings settings_for(const std::shared_ptr<PlayedDriver>& driver, int ra
   return settings;
 }
 
-std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size, const Adjust& adjust,
-                                          const std::shared_ptr<Store>& store) {
+std::vector<FakeRank> make_fake_ranks(FakeMachine& machine, int size, const Adjust& adjust,
+                                      const std::shared_ptr<Store>& store) {
   Made made = try_to_make(machine, size, adjust, store);
   for (const auto& error : made.errors) {
     if (error) std::rethrow_exception(error);
@@ -64,13 +64,13 @@ std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size, cons
   return std::move(made.ranks);
 }
 
-void close_together(std::vector<PlayedRank>& ranks) {
+void close_together(std::vector<FakeRank>& ranks) {
   std::vector<std::thread> threads;
-  for (PlayedRank& rank : ranks) threads.emplace_back([&rank] { rank.transport.reset(); });
+  for (FakeRank& rank : ranks) threads.emplace_back([&rank] { rank.transport.reset(); });
   for (auto& thread : threads) thread.join();
 }
 
-std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust,
+std::vector<std::string> errors_of(FakeMachine& machine, int size, const Adjust& adjust,
                                    std::shared_ptr<Store> store) {
   const Made made = try_to_make(machine, size, adjust, store);
   std::vector<std::string> texts;

@@ -13,27 +13,27 @@
 namespace kolo::test {
 
 // What a rank is made with: a driver of its own, the threads' transport for host memory.
-CudaIpcSettings settings_for(const std::shared_ptr<PlayedDriver>& driver, int rank);
+CudaIpcSettings settings_for(const std::shared_ptr<FakeDriver>& driver, int rank);
 
-struct PlayedRank {
-  std::shared_ptr<PlayedDriver> driver;
+struct FakeRank {
+  std::shared_ptr<FakeDriver> driver;
   std::unique_ptr<Transport> transport;
 
   StreamChannel& stream_to(int peer) { return *transport->channel(peer).stream(); }
 };
 
-using Adjust = std::function<void(int rank, PlayedDriver& driver, CudaIpcSettings& settings)>;
+using Adjust = std::function<void(int rank, FakeDriver& driver, CudaIpcSettings& settings)>;
 
 // All made, at once on threads of their own, as they must be; throws what the first rank threw.
-std::vector<PlayedRank> make_played_ranks(PlayedMachine& machine, int size,
-                                          const Adjust& adjust = nullptr,
-                                          const std::shared_ptr<Store>& store = make_local_store());
+std::vector<FakeRank> make_fake_ranks(FakeMachine& machine, int size,
+                                      const Adjust& adjust = nullptr,
+                                      const std::shared_ptr<Store>& store = make_local_store());
 
 // All closed at once, as ranks that end together are.
-void close_together(std::vector<PlayedRank>& ranks);
+void close_together(std::vector<FakeRank>& ranks);
 
 // What every rank of a job that cannot be made says, and what such a job leaves behind.
-std::vector<std::string> errors_of(PlayedMachine& machine, int size, const Adjust& adjust,
+std::vector<std::string> errors_of(FakeMachine& machine, int size, const Adjust& adjust,
                                    std::shared_ptr<Store> store = make_local_store());
 
 }  // namespace kolo::test

@@ -18,13 +18,13 @@ namespace {
 struct Two {
   explicit Two(std::size_t most = 64) : imports(importer, "rank 1", false, most) {}
 
-  PlayedMachine machine;
-  std::shared_ptr<PlayedDriver> one = machine.process();
-  std::shared_ptr<PlayedDriver> other = machine.process();
+  FakeMachine machine;
+  std::shared_ptr<FakeDriver> one = machine.process();
+  std::shared_ptr<FakeDriver> other = machine.process();
   Device exporter{one, 0};
   Device importer{other, 0};
-  Exports exports{exporter};
-  Imports imports;
+  IpcExports exports{exporter};
+  IpcImports imports;
 };
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_CASE("a handle is made once per allocation, whatever part of it is sent") {
 
 TEST_CASE("what cannot be exported is said, and so is what the driver refuses to export") {
   Two two;
-  const auto* pool = two.one->make_memory(64, PlayedDriver::Kind::kPool);
+  const auto* pool = two.one->make_memory(64, FakeDriver::Kind::kPool);
   CHECK_FALSE(two.exports.find(pool, 64));
   CHECK_THAT(two.exports.why_not(), ContainsSubstring("memory pool"));
   std::byte* const memory = two.exporter.allocate(64);
@@ -102,11 +102,11 @@ TEST_CASE("an allocation is opened once, and shows the peer's bytes at its own p
 
 TEST_CASE("what several channels of a process have open is opened once, and closed by the last") {
   Two two;
-  Imports split(two.importer, "rank 1", false);
+  IpcImports split(two.importer, "rank 1", false);
   const Device again(two.other, 0);
-  Imports thread(again, "rank 2", false);
+  IpcImports thread(again, "rank 2", false);
   std::byte* const memory = two.exporter.allocate(4096);
-  Exports exports_of_split(two.exporter);
+  IpcExports exports_of_split(two.exporter);
   const auto place = two.exports.find(memory, 8);
   const auto there = exports_of_split.find(memory + 8, 8);
   std::byte* const seen = two.imports.map(*place, 8, 1);
@@ -131,7 +131,7 @@ TEST_CASE("what several channels of a process have open is opened once, and clos
 }
 
 TEST_CASE("an allocation is opened once for each device of a process") {
-  PlayedMachine machine(2);
+  FakeMachine machine(2);
   const auto one = machine.process();
   const auto other = machine.process();
   const Device exporter(one, 0);
@@ -150,14 +150,14 @@ TEST_CASE("an allocation is opened once for each device of a process") {
 }
 
 TEST_CASE("what lies where memory in use lay is opened when that work is done") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto one = machine.process();
   const auto other = machine.process();
   const Device exporter(one, 0);
   const Device importer(other, 0);
   bool is_done = false;
-  Exports exports(exporter);
-  Imports imports(importer, "rank 1", false, 64, [&] { return is_done; });
+  IpcExports exports(exporter);
+  IpcImports imports(importer, "rank 1", false, 64, [&] { return is_done; });
   std::byte* const memory = exporter.allocate(4096);
   imports.map(*exports.find(memory, 8), 8, 1);
   one->replace(memory);
@@ -178,7 +178,7 @@ TEST_CASE("what lies where memory in use lay is opened when that work is done") 
 TEST_CASE("what another channel has open where new memory lies is closed when its work is done") {
   Two two;
   bool is_done = false;
-  Imports split(two.importer, "rank 1", false, 64, [&] { return is_done; });
+  IpcImports split(two.importer, "rank 1", false, 64, [&] { return is_done; });
   std::byte* const memory = two.exporter.allocate(4096);
   const Exported before = *two.exports.find(memory, 8);
   split.map(before, 8, 1);
@@ -204,7 +204,7 @@ TEST_CASE("what another channel has open where new memory lies is closed when it
 
 TEST_CASE("a later allocation that has an earlier one's handle is not taken for it") {
   Two two;
-  Imports split(two.importer, "rank 1", false, 64, [] { return true; });
+  IpcImports split(two.importer, "rank 1", false, 64, [] { return true; });
   std::byte* const memory = two.exporter.allocate(4096);
   const Exported before = *two.exports.find(memory, 8);
   split.map(before, 8, 1);
@@ -220,14 +220,14 @@ TEST_CASE("a later allocation that has an earlier one's handle is not taken for 
 }
 
 TEST_CASE("of a block of small allocations all must be closed before one that lies there anew") {
-  PlayedMachine machine;
+  FakeMachine machine;
   machine.block_bytes = std::size_t{1} << 46;  // whatever lies where
   const auto one = machine.process();
   const auto other = machine.process();
   const Device exporter(one, 0);
   const Device importer(other, 0);
-  Exports exports(exporter);
-  Imports imports(importer, "rank 1", false);
+  IpcExports exports(exporter);
+  IpcImports imports(importer, "rank 1", false);
   std::byte* const first = exporter.allocate(4096);
   std::byte* const second = exporter.allocate(4096);
   std::byte* const mapped = imports.map(*exports.find(first, 8), 8, 1);
@@ -362,11 +362,11 @@ TEST_CASE("an allocation at the end of all addresses overlaps none that lies els
 }
 
 TEST_CASE("in one process a peer's pointers are one's own, and nothing is opened") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
-  Exports exports(device);
-  Imports imports(device, "rank 1", true);
+  IpcExports exports(device);
+  IpcImports imports(device, "rank 1", true);
   std::byte* const memory = device.allocate(64);
   CHECK(imports.map(*exports.find(memory + 8, 8), 8, 1) == memory + 8);
   CHECK(driver->calls("ipc_open") == 0);

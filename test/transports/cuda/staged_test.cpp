@@ -45,7 +45,7 @@ struct Mixed {
   }
   std::byte* memory(std::size_t bytes, int seed) {
     std::byte* const made =
-        driver->make_memory(std::max<std::size_t>(bytes, 1), PlayedDriver::Kind::kDevice);
+        driver->make_memory(std::max<std::size_t>(bytes, 1), FakeDriver::Kind::kDevice);
     for (std::size_t i = 0; i < bytes; ++i) made[i] = StreamRanks::value(i, seed);
     return made;
   }
@@ -59,8 +59,8 @@ struct Mixed {
     CHECK(machine.violations().empty());
   }
 
-  PlayedMachine machine;
-  std::shared_ptr<PlayedDriver> driver;
+  FakeMachine machine;
+  std::shared_ptr<FakeDriver> driver;
   std::unique_ptr<Transport> plain;
   std::unique_ptr<Transport> staged;
   cuda::Stream on = nullptr;
@@ -300,10 +300,9 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
 }
 
 TEST_CASE("without a driver or a device nothing is staged, and why not is said") {
-  PlayedMachine machine;
+  FakeMachine machine;
   machine.absent = "no CUDA driver (libcuda.so.1)";
-  const auto refusal = [](PlayedMachine& played,
-                          const std::function<void(StagedSettings&)>& adjust) {
+  const auto refusal = [](FakeMachine& played, const std::function<void(StagedSettings&)>& adjust) {
     return error_of(
         [&] { stage(std::move(make_hosts("inproc", 1)[0]), played.process(), adjust); });
   };
@@ -335,7 +334,7 @@ TEST_CASE(
   for (const auto& [function, nths] : calls) {
     for (const int nth : nths) {
       INFO(function << ", call " << nth);
-      PlayedMachine machine;
+      FakeMachine machine;
       auto hosts = make_hosts("inproc", 2);
       const auto driver = machine.process();
       const auto other = machine.process();
@@ -348,8 +347,8 @@ TEST_CASE(
         auto own = stage(std::move(hosts[0]), driver, hasty);
         auto peer = stage(std::move(hosts[1]), other, hasty);
         const cuda::Stream streams[] = {driver->make_stream(), other->make_stream()};
-        std::byte* const memory[] = {driver->make_memory(100'000, PlayedDriver::Kind::kDevice),
-                                     other->make_memory(100'000, PlayedDriver::Kind::kDevice)};
+        std::byte* const memory[] = {driver->make_memory(100'000, FakeDriver::Kind::kDevice),
+                                     other->make_memory(100'000, FakeDriver::Kind::kDevice)};
         StreamChannel* const ends[] = {own->channel(1).stream(), peer->channel(0).stream()};
         const Deadline deadline = Clock::now() + std::chrono::seconds(60);
         for (int round = 0; round < 8; ++round) {
@@ -385,7 +384,7 @@ TEST_CASE(
 
 TEST_CASE(
     "what a stream that was destroyed too early may still use stays, and the end does not hang") {
-  auto machine = std::make_unique<PlayedMachine>();
+  auto machine = std::make_unique<FakeMachine>();
   auto hosts = make_hosts("inproc", 2);
   const auto driver = machine->process();
   auto own = stage(std::move(hosts[0]), driver, [](StagedSettings& settings) {

@@ -10,13 +10,13 @@
 
 using namespace kolo;
 using namespace kolo::test;
-using Kind = PlayedDriver::Kind;
+using Kind = FakeDriver::Kind;
 
 namespace {
 
 // Two ranks with a stream each, played in turn by one thread.
 struct Pair {
-  explicit Pair(Adjust adjust = nullptr) : ranks(make_played_ranks(machine, 2, adjust)) {
+  explicit Pair(Adjust adjust = nullptr) : ranks(make_fake_ranks(machine, 2, adjust)) {
     for (std::size_t i = 0; i < 2; ++i) streams[i] = ranks[i].driver->make_stream();
     begin();
   }
@@ -40,8 +40,8 @@ struct Pair {
     return made;
   }
 
-  PlayedMachine machine;
-  std::vector<PlayedRank> ranks;
+  FakeMachine machine;
+  std::vector<FakeRank> ranks;
   cuda::Stream streams[2] = {};
 };
 
@@ -340,7 +340,7 @@ TEST_CASE(
                                "pointer_attribute", "capture_of", "create_stream", "wait_event"}) {
     INFO(function);
     // An event that could not be recorded is never seen to be done: the end waits this long.
-    Pair pair([](int, PlayedDriver&, CudaIpcSettings& settings) {
+    Pair pair([](int, FakeDriver&, CudaIpcSettings& settings) {
       settings.patience = std::chrono::milliseconds(200);
     });
     pair.end();

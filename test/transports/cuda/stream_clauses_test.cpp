@@ -146,7 +146,7 @@ TEST_CASE("so do ranks whose memory nobody else can open, and slots that follow 
     std::vector<std::byte*> into;
     for (int rank = 0; rank < 2; ++rank) {
       for (int i = 0; i < 2; ++i) {
-        std::byte* const from = ranks.memory(rank, kBytes, i, PlayedDriver::Kind::kPool);
+        std::byte* const from = ranks.memory(rank, kBytes, i, FakeDriver::Kind::kPool);
         ranks.send(rank, 1 - rank, {from, kBytes});
       }
     }
@@ -218,7 +218,7 @@ TEST_CASE("any mixture arrives, however far the device is behind its hosts") {
         const auto pick = [&random](std::size_t below) { return random() % below; };
         StreamRanks ranks(
             kind, 3, [](int, StagedSettings& settings) { settings.most_under_way = 25; },
-            PlayedMachine::Runs::kWhenTold);
+            FakeMachine::Runs::kWhenTold);
         ranks.begin();
         std::vector<Expected> expected;
         for (int i = 0; i < 200; ++i) {
@@ -226,8 +226,7 @@ TEST_CASE("any mixture arrives, however far the device is behind its hosts") {
           const int to = (from + 1 + static_cast<int>(pick(2))) % 3;
           const bool is_slot = pick(2) == 0;
           const std::size_t bytes = pick(3) == 0 ? pick(100) : pick(is_slot ? 4097 : 30'000);
-          const auto memory =
-              pick(4) == 0 ? PlayedDriver::Kind::kPool : PlayedDriver::Kind::kDevice;
+          const auto memory = pick(4) == 0 ? FakeDriver::Kind::kPool : FakeDriver::Kind::kDevice;
           std::byte* const data = ranks.memory(from, bytes, i, memory);
           std::byte* const into = ranks.memory(to, bytes, 99);
           expected.push_back({into, bytes, i});

@@ -45,7 +45,7 @@ std::optional<Error> error_of(const std::function<void()>& body) {
 }
 
 std::unique_ptr<Transport> stage(std::unique_ptr<Transport> host,
-                                 const std::shared_ptr<PlayedDriver>& driver,
+                                 const std::shared_ptr<FakeDriver>& driver,
                                  const std::function<void(StagedSettings&)>& adjust) {
   StagedSettings settings;
   settings.device = 0;
@@ -80,14 +80,14 @@ std::vector<std::unique_ptr<Transport>> make_hosts(std::string_view name, int si
 }
 
 StreamRanks::StreamRanks(const StreamKind& kind, int size, const Adjust& adjust,
-                         PlayedMachine::Runs runs)
+                         FakeMachine::Runs runs)
     : machine(1, runs) {
   if (!kind.is_staged) {
-    ranks = make_played_ranks(machine, size);
+    ranks = make_fake_ranks(machine, size);
   } else {
     auto hosts = make_hosts(kind.host, size);
     for (int rank = 0; rank < size; ++rank) {
-      PlayedRank made;
+      FakeRank made;
       made.driver = machine.process();
       made.transport =
           stage(std::move(hosts[index(rank)]), made.driver, [&](StagedSettings& settings) {
@@ -96,7 +96,7 @@ StreamRanks::StreamRanks(const StreamKind& kind, int size, const Adjust& adjust,
       ranks.push_back(std::move(made));
     }
   }
-  for (const PlayedRank& rank : ranks) streams.push_back(rank.driver->make_stream());
+  for (const FakeRank& rank : ranks) streams.push_back(rank.driver->make_stream());
 }
 
 void StreamRanks::begin(int rank) {
@@ -175,7 +175,7 @@ void StreamRanks::until(const std::function<bool()>& is_done) {
   while (!is_done()) {
     if (Clock::now() > deadline) throw std::runtime_error("not done in a minute");
     machine.run();
-    for (const PlayedRank& rank : ranks) {
+    for (const FakeRank& rank : ranks) {
       if (rank.transport) rank.transport->progress();
     }
   }

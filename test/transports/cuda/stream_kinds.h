@@ -31,16 +31,16 @@ inline constexpr std::size_t kStreamSegment = 4096;  // the longest slot of all 
 class StreamRanks {
  public:
   using Adjust = std::function<void(int rank, StagedSettings& settings)>;
-  using DriverKind = PlayedDriver::Kind;
+  using DriverKind = FakeDriver::Kind;
 
   // `adjust`: of those that are staged. kWhenTold: until the end the device works while somebody
   // waits (until), or as the test has it.
   explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr,
-                       PlayedMachine::Runs runs = PlayedMachine::Runs::kAtOnce);
+                       FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce);
   ~StreamRanks() { close(); }
 
   int size() const { return static_cast<int>(ranks.size()); }
-  PlayedDriver& driver(int rank) { return *ranks[index(rank)].driver; }
+  FakeDriver& driver(int rank) { return *ranks[index(rank)].driver; }
   Transport& transport(int rank) { return *ranks[index(rank)].transport; }
   Channel& channel(int rank, int peer) { return transport(rank).channel(peer); }
   StreamChannel& stream(int rank, int peer) { return *channel(rank, peer).stream(); }
@@ -80,8 +80,8 @@ class StreamRanks {
   // What a rank's progress throws, in the end.
   Error error_of_progress(int rank);
 
-  PlayedMachine machine;
-  std::vector<PlayedRank> ranks;
+  FakeMachine machine;
+  std::vector<FakeRank> ranks;
   std::vector<cuda::Stream> streams;
 
  private:
@@ -93,7 +93,7 @@ std::optional<Error> error_of(const std::function<void()>& body);
 
 // A transport for host memory with a staged stream form, over a driver of its own.
 std::unique_ptr<Transport> stage(std::unique_ptr<Transport> host,
-                                 const std::shared_ptr<PlayedDriver>& driver,
+                                 const std::shared_ptr<FakeDriver>& driver,
                                  const std::function<void(StagedSettings&)>& adjust = nullptr);
 
 // Ranks of a transport of this build, or of one from outside ("outside").

@@ -21,21 +21,21 @@ using namespace kolo::test;
 
 namespace {
 
-constexpr int kStay = static_cast<int>(posix::Callers::kMostStrangers) + 2;
+constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
 constexpr int kCrowd = 3 * kStay;
 
 // Once rank 1 has published its card, and before it calls anybody, `visit` is called with rank 0's:
 // that rank waits at its door meanwhile.
-class VisitedStore final : public StoreAround {
+class VisitedStore final : public ForwardingStore {
  public:
-  using Visit = std::function<void(const cuda::Card& card)>;
+  using Visit = std::function<void(const cuda::EndpointAddress& card)>;
   explicit VisitedStore(Visit visit) : visit_(std::move(visit)) {}
 
   void set(std::string_view key, std::string_view value) override {
-    StoreAround::set(key, value);
+    ForwardingStore::set(key, value);
     if (key != "card/1") return;
     try {
-      visit_(cuda::card_from_text(get("card/0", Clock::now() + std::chrono::seconds(60)), 0));
+      visit_(cuda::address_from_text(get("card/0", Clock::now() + std::chrono::seconds(60)), 0));
     } catch (const std::exception& error) {
       post_failure(error.what());
       throw;
@@ -48,8 +48,8 @@ class VisitedStore final : public StoreAround {
 
 // Throws what `visit` throws.
 void meet_while(const VisitedStore::Visit& visit) {
-  PlayedMachine machine;
-  auto ranks = make_played_ranks(machine, 2, nullptr, std::make_shared<VisitedStore>(visit));
+  FakeMachine machine;
+  auto ranks = make_fake_ranks(machine, 2, nullptr, std::make_shared<VisitedStore>(visit));
   CHECK(ranks[0].transport->channel(1).stream() != nullptr);
   close_together(ranks);
   CHECK(machine.left_over().empty());
@@ -61,7 +61,7 @@ std::string text_of(const cuda::Hello& hello) {
 }
 
 // Hellos that are nearly right.
-std::vector<std::string> false_hellos(const cuda::Card& card) {
+std::vector<std::string> false_hellos(const cuda::EndpointAddress& card) {
   const cuda::Hello right{cuda::Hello{}.magic, card.token, 1};
   std::vector<cuda::Hello> wrong(5, right);
   wrong[0].magic ^= 1;
@@ -78,8 +78,8 @@ std::vector<std::string> false_hellos(const cuda::Card& card) {
 }  // namespace
 
 TEST_CASE("whatever strangers say where ranks of cuda_ipc meet, they are hung up on") {
-  meet_while([](const cuda::Card& card) {
-    std::vector<std::string> speeches = speeches_of_strangers();
+  meet_while([](const cuda::EndpointAddress& card) {
+    std::vector<std::string> speeches = unknown_client_messages();
     for (std::string& each : false_hellos(card)) speeches.push_back(std::move(each));
     for (const std::string& speech : speeches) {
       for (const bool brings_something : {false, true}) {
@@ -93,7 +93,7 @@ TEST_CASE("whatever strangers say where ranks of cuda_ipc meet, they are hung up
 }
 
 TEST_CASE("who knows all but brings no memory is hung up on, and is not taken for the rank") {
-  meet_while([](const cuda::Card& card) {
+  meet_while([](const cuda::EndpointAddress& card) {
     const posix::Descriptor stranger = come_to(card.socket);
     posix::send_message(stranger.get(), bytes_of(text_of({cuda::Hello{}.magic, card.token, 1})));
     until_hung_up(stranger);
@@ -103,13 +103,13 @@ TEST_CASE("who knows all but brings no memory is hung up on, and is not taken fo
 TEST_CASE(
     "silent strangers do not keep ranks of cuda_ipc from meeting, and leave with the meeting") {
   std::vector<posix::Descriptor> silent;
-  meet_while([&](const cuda::Card& card) { silent = silent_crowd(card.socket, 20); });
+  meet_while([&](const cuda::EndpointAddress& card) { silent = silent_clients(card.socket, 20); });
   for (const auto& each : silent) CHECK(is_hung_up(each));
 }
 
 TEST_CASE("of a silent crowd where ranks of cuda_ipc meet the oldest are dropped") {
-  meet_while([](const cuda::Card& card) {
-    const auto crowd = silent_crowd(card.socket, kCrowd);
+  meet_while([](const cuda::EndpointAddress& card) {
+    const auto crowd = silent_clients(card.socket, kCrowd);
     for (int i = 0; i + kStay < kCrowd; ++i) {
       if (!is_hung_up(crowd[static_cast<std::size_t>(i)]))
         throw std::runtime_error("an old stranger is still there");
@@ -118,40 +118,40 @@ TEST_CASE("of a silent crowd where ranks of cuda_ipc meet the oldest are dropped
 }
 
 TEST_CASE("a rank that is gone before it was met over cuda_ipc is named") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto store = make_local_store();
   {
-    MeetingRank rank(machine, store);
-    { const PlayedPeer gone(store, rank.driver()); }
+    BootstrapRank rank(machine, store);
+    { const FakePeer gone(store, rank.driver()); }
     CHECK_THROWS_WITH(rank.met(), ContainsSubstring("rank 0: rank 1 (cuda_ipc) is gone"));
   }
   CHECK(machine.left_over().empty());
 }
 
 TEST_CASE("a rank that is hung up on or wrongly answered where it called calls again") {
-  PlayedMachine machine;
+  FakeMachine machine;
   const auto store = make_local_store();
   {
-    MeetingRank rank(machine, store);
-    PlayedPeer peer(store, rank.driver());
+    BootstrapRank rank(machine, store);
+    FakePeer peer(store, rank.driver());
     for (int i = 0; i < 10; ++i) {
       const posix::Descriptor call = peer.take_call();
-      const auto [hello, has_memory] = PlayedPeer::hear(call);
+      const auto [hello, has_memory] = FakePeer::hear(call);
       CHECK(hello.token == peer.own_token());
       CHECK(hello.rank == 0);
       CHECK(has_memory);
       if (i % 2 == 1) {
-        PlayedPeer::say(call, peer.token_of_rank_0() + 1);
+        FakePeer::say(call, peer.token_of_rank_0() + 1);
         until_hung_up(call);
       }
     }
     const posix::Descriptor call = peer.take_call();
-    PlayedPeer::say(call, peer.token_of_rank_0());
+    FakePeer::say(call, peer.token_of_rank_0());
     peer.come();
     peer.say_hello();
     CHECK(peer.answer() == peer.own_token());
     peer.say_mapped();
-    const cuda::Met& met = rank.met();
+    const cuda::BootstrapResult& met = rank.met();
     CHECK(met.peers[1].called.is_open());
     CHECK(met.peers[1].accepted.is_open());
   }

@@ -28,7 +28,7 @@ using Told = std::vector<std::pair<std::size_t, std::span<std::byte>>>;
 constexpr std::size_t kAhead = 3;
 
 // Wants to know, and notes it.
-class NotingChannel final : public decorators::ForwardingChannel, public Expecting {
+class NotingChannel final : public decorators::ForwardingChannel, public PrepostedReceives {
  public:
   NotingChannel(Channel& inner, Told& told) : ForwardingChannel(inner), told_(told) {}
 
@@ -60,8 +60,8 @@ Ends noting(Told& told, const Decorate& decorate) {
   });
 }
 
-Expecting* expecting(Transport& transport, int peer) {
-  return dynamic_cast<Expecting*>(&transport.channel(peer));
+PrepostedReceives* expecting(Transport& transport, int peer) {
+  return dynamic_cast<PrepostedReceives*>(&transport.channel(peer));
 }
 
 Decorate faulty(const std::string& plan) {
@@ -82,7 +82,7 @@ TEST_CASE("fault and trace tell the channel below what they are told, where it w
     Told told;
     const Ends ends = noting(told, decorate);
     CHECK(expecting(*ends[0], 1) == nullptr);
-    Expecting* const in = expecting(*ends[1], 0);
+    PrepostedReceives* const in = expecting(*ends[1], 0);
     REQUIRE(in != nullptr);
     CHECK(in->expected_segments() == kAhead);
     Bytes place(10);
@@ -98,7 +98,7 @@ TEST_CASE("fault and trace tell the channel below what they are told, where it w
 TEST_CASE("in a storm what is to come is refused as often as the plan says, and then told") {
   Told told;
   const Ends ends = noting(told, faulty("storm@times=3,on=in"));
-  Expecting* const in = expecting(*ends[1], 0);
+  PrepostedReceives* const in = expecting(*ends[1], 0);
   REQUIRE(in != nullptr);
   Bytes data(8);
   int refused = 0;

@@ -13,7 +13,7 @@ namespace {
 
 const Clock::time_point kStart = Clock::time_point(1000s);
 
-Passage at(std::chrono::nanoseconds first) { return {kStart + first, kStart + first}; }
+TransitTimes at(std::chrono::nanoseconds first) { return {kStart + first, kStart + first}; }
 
 std::chrono::nanoseconds since_start(Clock::time_point time) { return time - kStart; }
 
@@ -21,7 +21,7 @@ std::chrono::nanoseconds since_start(Clock::time_point time) { return time - kSt
 
 TEST_CASE("a bucket without a rate lets everything pass as it comes") {
   TokenBucket bucket;
-  const Passage coming{kStart, kStart + 5us};
+  const TransitTimes coming{kStart, kStart + 5us};
   CHECK(bucket.pass(coming, 1 << 30) == coming);
   CHECK(bucket.pass(at(0ns), 1) == at(0ns));
 }
@@ -30,7 +30,7 @@ TEST_CASE("a wire takes its time for every byte, and the next segment waits for 
   TokenBucket wire(125'000'000);  // 1 Gb/s: 8 ns a byte
   CHECK(since_start(wire.pass(at(0us), 1000).last) == 8us);
   CHECK(since_start(wire.pass(at(0us), 1000).last) == 16us);
-  const Passage third = wire.pass(at(10us), 500);
+  const TransitTimes third = wire.pass(at(10us), 500);
   CHECK(since_start(third.first) == 16us);
   CHECK(since_start(third.last) == 20us);
   CHECK(since_start(wire.pass(at(100us), 1).last) == 100'008ns);  // idle time is not saved
@@ -38,15 +38,15 @@ TEST_CASE("a wire takes its time for every byte, and the next segment waits for 
 
 TEST_CASE("a segment that comes as slowly as the wire is fast is not held up") {
   TokenBucket wire(125'000'000);
-  const Passage coming{kStart, kStart + 8us};
+  const TransitTimes coming{kStart, kStart + 8us};
   CHECK(wire.pass(coming, 1000) == coming);
-  const Passage slower{kStart + 8us, kStart + 48us};
+  const TransitTimes slower{kStart + 8us, kStart + 48us};
   CHECK(wire.pass(slower, 1000) == slower);
 }
 
 TEST_CASE("two flows of full rate that meet at one wire have half of it each") {
   TokenBucket wire(125'000'000);
-  Passage last{};
+  TransitTimes last{};
   for (int i = 0; i < 100; ++i) {
     const auto first = kStart + i * 8us;
     wire.pass({first, first + 8us}, 1000);
@@ -66,7 +66,7 @@ TEST_CASE("a burst is let through at once, when it has been saved up") {
 
 TEST_CASE("rounding is carried over: the rate is exact in the long run") {
   TokenBucket wire(3'000'000'000);  // a third of a nanosecond per byte
-  Passage last{};
+  TransitTimes last{};
   for (int i = 0; i < 30'000; ++i) last = wire.pass(at(0ns), 1);
   CHECK(since_start(last.last) == 10us);
 }

@@ -39,7 +39,7 @@ struct Rank {
   // The endpoint ends first: what is posted belongs to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint;
-  Lifeline lifeline;
+  PeerLiveness lifeline;
 };
 
 struct Ranks {

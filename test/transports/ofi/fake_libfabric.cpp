@@ -28,19 +28,19 @@ struct Whole {
   fi_fabric_attr fabric{};
 };
 
-void complete(const PlayedFabric::Receive& receive, const PlayedFabric::Message& message) {
+void complete(const FakeFabric::Receive& receive, const FakeFabric::Message& message) {
   const bool fits = message.data.size() <= receive.into.size();
   if (fits && !message.data.empty())
     std::memcpy(receive.into.data(), message.data.data(), message.data.size());
-  played_fabric().completions.push_back(
+  fake_fabric().completions.push_back(
       {receive.context, fits ? 0 : FI_ETRUNC, message.data.size(), message.word});
 }
 
 ssize_t post_receive(fid_ep*, void* into, size_t bytes, void*, fi_addr_t, std::uint64_t tag,
                      std::uint64_t, void* context) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   if (fabric.refuses != 0) return -fabric.refuses;
-  const PlayedFabric::Receive receive{context, {static_cast<std::byte*>(into), bytes}, tag};
+  const FakeFabric::Receive receive{context, {static_cast<std::byte*>(into), bytes}, tag};
   if ((tag & kOfAll) != 0 && !fabric.early_words.empty()) {
     complete(receive, {tag, fabric.early_words.back(), {}});
     fabric.early_words.pop_back();
@@ -59,10 +59,10 @@ ssize_t post_receive(fid_ep*, void* into, size_t bytes, void*, fi_addr_t, std::u
 
 ssize_t post(const void* data, std::size_t bytes, std::uint64_t word, fi_addr_t to,
              std::uint64_t tag, void* context) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   if (fabric.refuses != 0) return -fabric.refuses;
   const auto* const place = static_cast<const std::byte*>(data);
-  PlayedFabric::Sent sent{context, {}, place, to, tag, word, context == nullptr};
+  FakeFabric::Sent sent{context, {}, place, to, tag, word, context == nullptr};
   if (bytes > 0) sent.data.assign(place, place + bytes);
   fabric.sent.push_back(std::move(sent));
   return 0;
@@ -75,14 +75,14 @@ ssize_t post_send(fid_ep*, const void* data, size_t bytes, void*, std::uint64_t 
 
 ssize_t inject(fid_ep*, const void* data, size_t bytes, std::uint64_t word, fi_addr_t to,
                std::uint64_t tag) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   if (fabric.refusals > 0) return --fabric.refusals, -FI_EAGAIN;
   if (bytes > fabric.inject_bytes) return -FI_EINVAL;
   return post(data, bytes, word, to, tag, nullptr);
 }
 
 ssize_t cancel(fid*, void* context) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   const auto posted =
       std::ranges::find(fabric.receives, context, [](const auto& each) { return each.context; });
   if (posted == fabric.receives.end()) return -FI_ENOENT;
@@ -92,7 +92,7 @@ ssize_t cancel(fid*, void* context) {
 }
 
 ssize_t read_queue(fid_cq*, void* into, size_t most) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   if (fabric.queue_error != 0) return -fabric.queue_error;
   auto* const entries = static_cast<fi_cq_tagged_entry*>(into);
   std::size_t got = 0;
@@ -106,7 +106,7 @@ ssize_t read_queue(fid_cq*, void* into, size_t most) {
 }
 
 ssize_t read_queue_error(fid_cq*, fi_cq_err_entry* entry, std::uint64_t) {
-  PlayedFabric& fabric = played_fabric();
+  FakeFabric& fabric = fake_fabric();
   if (fabric.completions.empty()) return -FI_EAGAIN;
   entry->op_context = fabric.completions.front().context;
   entry->err = fabric.completions.front().error;
@@ -128,7 +128,7 @@ int tell_name(fid*, void* name, size_t* bytes) {
 }
 
 int close_endpoint(fid*) {
-  played_fabric().receives.clear();
+  fake_fabric().receives.clear();
   return 0;
 }
 
@@ -138,13 +138,13 @@ int bind(fid*, fid*, std::uint64_t) { return 0; }
 
 int control(fid*, int command, void* into) {
   if (command == FI_ENABLE) return 0;
-  if (command != FI_GETWAIT || played_fabric().descriptor < 0) return -FI_ENOSYS;
-  *static_cast<int*>(into) = played_fabric().descriptor;
+  if (command != FI_GETWAIT || fake_fabric().descriptor < 0) return -FI_ENOSYS;
+  *static_cast<int*>(into) = fake_fabric().descriptor;
   return 0;
 }
 
 int sleep_if_quiet(fid_fabric*, fid**, int) {
-  return played_fabric().completions.empty() ? 0 : -FI_EAGAIN;
+  return fake_fabric().completions.empty() ? 0 : -FI_EAGAIN;
 }
 
 // The handles, and the tables of what can be asked of them.
@@ -216,12 +216,12 @@ Handles::Handles() {
 
 }  // namespace
 
-PlayedFabric& played_fabric() {
-  static PlayedFabric fabric;
+FakeFabric& fake_fabric() {
+  static FakeFabric fabric;
   return fabric;
 }
 
-void PlayedFabric::bring(Message message) {
+void FakeFabric::bring(Message message) {
   const auto posted =
       std::ranges::find(receives, message.tag, [](const auto& each) { return each.tag; });
   if (posted == receives.end()) {
@@ -232,7 +232,7 @@ void PlayedFabric::bring(Message message) {
   receives.erase(posted);
 }
 
-void PlayedFabric::finish(std::size_t index, int error) {
+void FakeFabric::finish(std::size_t index, int error) {
   sent[index].has_left = true;
   completions.push_back({sent[index].context, error, 0, 0});
 }
@@ -271,7 +271,7 @@ void fi_freeinfo(fi_info* info) {
 
 int fi_getinfo(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info* hints,
                fi_info** info) {
-  const PlayedFabric& played = played_fabric();
+  const FakeFabric& played = fake_fabric();
   const char* const name = hints->fabric_attr->prov_name;
   if (name == nullptr || played.provider != name) return -FI_ENODATA;
   *info = fi_dupinfo(hints);

@@ -12,7 +12,7 @@
 
 namespace kolo::test {
 
-struct PlayedFabric {
+struct FakeFabric {
   struct Receive {
     void* context = nullptr;
     std::span<std::byte> into;
@@ -60,6 +60,6 @@ struct PlayedFabric {
   std::deque<Completion> completions;
 };
 
-PlayedFabric& played_fabric();
+FakeFabric& fake_fabric();
 
 }  // namespace kolo::test

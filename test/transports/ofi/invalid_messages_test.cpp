@@ -33,17 +33,17 @@ struct Played {
   // The endpoint ends first: what is posted belongs to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint{ofi::find_provider(ofi::provider_for("")).info, 256, false};
-  Lifeline lifeline{0, 2};
+  PeerLiveness lifeline{0, 2};
 };
 
 // Does not show the thread that made it that rank 1 has connected, before it has asked so often
 // since the gate was opened.
-class Gated final : public StoreAround {
+class Gated final : public ForwardingStore {
  public:
   std::optional<std::string> try_get(std::string_view key) override {
     const bool is_held = key == "connected/1" && std::this_thread::get_id() == held_;
     if (is_held && (!is_open || ++asked_ < kOften)) return std::nullopt;
-    return StoreAround::try_get(key);
+    return ForwardingStore::try_get(key);
   }
 
   std::atomic<bool> is_open = false;
@@ -80,7 +80,7 @@ TEST_CASE("a name of another length than the provider's addresses is refused, wi
 TEST_CASE("a peer that says it has taken more than was sent is an error, and names it") {
   if (!has_provider()) return;
   Played played;
-  played.channel->hear({ofi::WordKind::kCredit, 1, 5});
+  played.channel->hear({ofi::MessageKind::kCredit, 1, 5});
   try {
     static_cast<void>(played.channel->send({}, kPlain));
     FAIL("it was believed");

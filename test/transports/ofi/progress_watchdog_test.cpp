@@ -19,19 +19,21 @@ namespace kolo {
 namespace {
 
 using namespace std::chrono_literals;
-using ofi::Pulse;
+using ofi::ProgressWatchdog;
 
 // Looks every `step`, until it says something else than that all is fine.
 struct Looked {
-  Pulse::Verdict verdict;
+  ProgressWatchdog::Verdict verdict;
   Clock::duration after;
 };
-Looked look_on(Pulse& pulse, Clock::time_point& now, Clock::duration step, std::uint64_t done) {
+Looked look_on(ProgressWatchdog& pulse, Clock::time_point& now, Clock::duration step,
+               std::uint64_t done) {
   const auto begin = now;
   while (true) {
     now += step;
     const auto verdict = pulse.look(now, done);
-    if (verdict != Pulse::Verdict::kFine || now - begin > 1h) return {verdict, now - begin};
+    if (verdict != ProgressWatchdog::Verdict::kFine || now - begin > 1h)
+      return {verdict, now - begin};
   }
 }
 
@@ -40,7 +42,7 @@ Looked look_on(Pulse& pulse, Clock::time_point& now, Clock::duration step, std::
 // 128 bytes (the header's last) in a version of its protocol that is none (its first).
 void send_garbage(Store& store, int rank) {
   const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
-  const std::string name = ofi::card_from_text(text, rank).name;
+  const std::string name = ofi::address_from_text(text, rank).name;
   const auto* const address = reinterpret_cast<const sockaddr*>(name.data());
   const posix::Descriptor stranger(::socket(address->sa_family, SOCK_STREAM, 0));
   const auto length =
@@ -72,41 +74,41 @@ std::optional<Error> error_of_waiting(Transport& transport) {
 }  // namespace
 
 TEST_CASE("a provider that moves nothing is asked, and dead when its answer does not come") {
-  Pulse pulse(10s);
+  ProgressWatchdog pulse(10s);
   Clock::time_point now{};
   const auto first = look_on(pulse, now, 100ms, 0);
-  CHECK(first.verdict == Pulse::Verdict::kAsk);
+  CHECK(first.verdict == ProgressWatchdog::Verdict::kAsk);
   CHECK(first.after == 1s);
-  CHECK(pulse.look(now, 0) == Pulse::Verdict::kAsk);  // as long as it could not be sent
+  CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kAsk);  // as long as it could not be sent
   pulse.asked();
   const auto second = look_on(pulse, now, 100ms, 0);
-  CHECK(second.verdict == Pulse::Verdict::kDead);
+  CHECK(second.verdict == ProgressWatchdog::Verdict::kDead);
   CHECK(second.after == 10s);
 }
 
 TEST_CASE("whatever is done is a sign of life") {
-  Pulse pulse(10s);
+  ProgressWatchdog pulse(10s);
   Clock::time_point now{};
-  CHECK(look_on(pulse, now, 100ms, 0).verdict == Pulse::Verdict::kAsk);
+  CHECK(look_on(pulse, now, 100ms, 0).verdict == ProgressWatchdog::Verdict::kAsk);
   pulse.asked();
   now += 100ms;
-  CHECK(pulse.look(now, 1) == Pulse::Verdict::kFine);
+  CHECK(pulse.look(now, 1) == ProgressWatchdog::Verdict::kFine);
   const auto again = look_on(pulse, now, 100ms, 1);
-  CHECK(again.verdict == Pulse::Verdict::kAsk);
+  CHECK(again.verdict == ProgressWatchdog::Verdict::kAsk);
   CHECK(again.after == 1s);
 }
 
 TEST_CASE("time in which nobody looks is none of waiting") {
-  Pulse pulse(10s);
+  ProgressWatchdog pulse(10s);
   Clock::time_point now{};
-  CHECK(look_on(pulse, now, 100ms, 0).verdict == Pulse::Verdict::kAsk);
+  CHECK(look_on(pulse, now, 100ms, 0).verdict == ProgressWatchdog::Verdict::kAsk);
   pulse.asked();
   for (int i = 0; i < 19; ++i) {
     now += 1h;
-    CHECK(pulse.look(now, 0) == Pulse::Verdict::kFine);
+    CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kFine);
   }
   now += 1h;
-  CHECK(pulse.look(now, 0) == Pulse::Verdict::kDead);
+  CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kDead);
 }
 
 TEST_CASE("a stranger's bytes that end the thread of sockets end the wait, with what to do") {

@@ -9,8 +9,8 @@ namespace kolo::ofi {
 
 namespace {
 
-Card some_card() {
-  Card card;
+EndpointAddress some_address() {
+  EndpointAddress card;
   card.provider = "tcp;ofi_rxm";
   card.name = std::string("\x02\x00\xff\x7f", 4);
   card.segment_bytes = 65536;
@@ -31,8 +31,8 @@ TEST_CASE("tags of other ranks, other tokens and of what is no segment differ") 
 }
 
 TEST_CASE("a word is read as it was written") {
-  const Word word = word_from_bits(to_bits({WordKind::kEnd, 65535, 123456789012}));
-  CHECK(word.kind == WordKind::kEnd);
+  const ImmediateData word = immediate_from_bits(to_bits({MessageKind::kEnd, 65535, 123456789012}));
+  CHECK(word.kind == MessageKind::kEnd);
   CHECK(word.rank == 65535);
   CHECK(word.count == 123456789012);
 }
@@ -65,13 +65,13 @@ TEST_CASE("shm is refused where its regions do not fit into what is left of /dev
 }
 
 TEST_CASE("a card is read as it was written, zero bytes and all") {
-  const Card read = card_from_text(to_text(some_card()), 3);
+  const EndpointAddress read = address_from_text(to_text(some_address()), 3);
   CHECK(read.provider == "tcp;ofi_rxm");
-  CHECK(read.name == some_card().name);
+  CHECK(read.name == some_address().name);
   CHECK(read.segment_bytes == 65536);
   CHECK(read.window == 32);
   CHECK(read.token == 0xDEADBEEF);
-  CHECK(read.process == some_card().process);
+  CHECK(read.process == some_address().process);
   CHECK(read.lifeline.unix_name == "00b1f");
   CHECK(read.lifeline.tcp_host == "10.0.0.2");
   CHECK(read.lifeline.tcp_port == 40133);
@@ -79,18 +79,18 @@ TEST_CASE("a card is read as it was written, zero bytes and all") {
 }
 
 TEST_CASE("why a rank has no endpoint is read as it was written") {
-  Card card;
+  EndpointAddress card;
   card.why_not = "libfabric's provider shm fails in fi_enable: No space left on device";
-  CHECK(card_from_text(to_text(card), 1).why_not == card.why_not);
+  CHECK(address_from_text(to_text(card), 1).why_not == card.why_not);
 }
 
 TEST_CASE("a card with a window that no rank has is refused") {
   for (const std::size_t window : {std::size_t{0}, std::size_t{7}, std::size_t{33}, SIZE_MAX}) {
     INFO(window);
-    Card card = some_card();
+    EndpointAddress card = some_address();
     card.window = window;
     try {
-      card_from_text(to_text(card), 3);
+      address_from_text(to_text(card), 3);
       FAIL("it was taken");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kProtocol);
@@ -100,7 +100,7 @@ TEST_CASE("a card with a window that no rank has is refused") {
 }
 
 TEST_CASE("a card that is torn, of another version or no card is refused, and names the rank") {
-  const std::string whole = to_text(some_card());
+  const std::string whole = to_text(some_address());
   std::vector<std::string> wrong = {"", "hello", "1" + whole.substr(1),
                                     "2 shm zz 1 1 1 p h u t 1 1", "2 shm abc 1 1 1 p h u t 1 1"};
   for (std::size_t words = whole.rfind(' '); words != std::string::npos && words > 0;
@@ -109,7 +109,7 @@ TEST_CASE("a card that is torn, of another version or no card is refused, and na
   for (const std::string& text : wrong) {
     INFO(text);
     try {
-      card_from_text(text, 3);
+      address_from_text(text, 3);
       FAIL("it was taken");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kProtocol);

@@ -10,7 +10,7 @@ namespace kolo::test {
 
 namespace {
 
-Besieged::Make over(const std::string& provider) {
+RanksWithUnknownClients::Make over(const std::string& provider) {
   return [provider](const TransportRequest& request) {
     OfiSettings settings;
     settings.provider = provider;
@@ -25,9 +25,9 @@ TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whate
   for (const std::string provider : {"shm", "tcp"}) {
     if (!ofi::find_provider(ofi::provider_for(provider)).info) continue;
     INFO(provider);
-    Besieged ranks(over(provider));
+    RanksWithUnknownClients ranks(over(provider));
     REQUIRE(ranks.doors().size() >= 4);  // the lifelines' are four
-    for (const std::string& speech : speeches_of_strangers()) {
+    for (const std::string& speech : unknown_client_messages()) {
       INFO("they say " << speech.size() << " bytes");
       CHECK(ranks.withstands(speech));
     }
@@ -40,9 +40,9 @@ TEST_CASE("strangers at the sockets of libfabric's sockets spoil nothing, or are
     WARN("skipped: libfabric has no provider sockets");
     return;
   }
-  for (const std::string& speech : speeches_of_strangers()) {
+  for (const std::string& speech : unknown_client_messages()) {
     INFO("they say " << speech.size() << " bytes");
-    Besieged ranks(over("sockets"));
+    RanksWithUnknownClients ranks(over("sockets"));
     ranks.say_everywhere(speech);
     try {
       bool is_whole = ranks.exchange();

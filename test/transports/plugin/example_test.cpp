@@ -22,7 +22,7 @@ namespace kolo::test {
 namespace {
 
 // As unix_transport.c has them.
-struct Card {
+struct EndpointAddress {
   char name[sizeof(sockaddr_un::sun_path)];
   std::uint64_t secret;
 };
@@ -34,8 +34,8 @@ struct Hello {
   std::string text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 
-Listening door_of(const Card& card) {
-  Listening door;
+ListeningSocket door_of(const EndpointAddress& card) {
+  ListeningSocket door;
   door.address.ss_family = AF_UNIX;
   std::memcpy(reinterpret_cast<char*>(&door.address) + offsetof(sockaddr_un, sun_path), card.name,
               sizeof card.name);
@@ -50,8 +50,8 @@ bool is_hung_up_on(const posix::Descriptor& stranger) {
 }
 
 // All that no rank says to who has this card.
-std::vector<std::string> speeches_to(const Card& card) {
-  std::vector<std::string> speeches = speeches_of_strangers();
+std::vector<std::string> speeches_to(const EndpointAddress& card) {
+  std::vector<std::string> speeches = unknown_client_messages();
   for (const std::int32_t rank : {-1, 0, 2, INT32_MIN, INT32_MAX})
     speeches.push_back(Hello{card.secret, rank}.text());
   speeches.push_back(Hello{card.secret + 1, 1}.text());
@@ -62,10 +62,10 @@ std::vector<std::string> speeches_to(const Card& card) {
 }
 
 // Whoever is told where rank 0 listens comes after the strangers.
-class Besieging final : public StoreAround {
+class Besieging final : public ForwardingStore {
  public:
   std::string get(std::string_view key, Deadline deadline) override {
-    std::string value = StoreAround::get(key, deadline);
+    std::string value = ForwardingStore::get(key, deadline);
     if (key.ends_with("card/0")) besiege(value);
     return value;
   }
@@ -75,7 +75,7 @@ class Besieging final : public StoreAround {
 
  private:
   void besiege(const std::string& value) {
-    Card card{};
+    EndpointAddress card{};
     std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
     for (const std::string& speech : speeches_to(card)) {
       ++strangers;

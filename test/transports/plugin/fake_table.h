@@ -9,7 +9,7 @@
 namespace kolo::test {
 
 // Of the plain form, with all that it must have; its make fails.
-inline kolo_plugin played_table(const char* name) {
+inline kolo_plugin fake_table(const char* name) {
   kolo_plugin table{};
   table.version = KOLO_PLUGIN_VERSION;
   table.size = sizeof table;

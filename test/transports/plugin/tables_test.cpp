@@ -58,7 +58,7 @@ kolo_status make_nothing(const kolo_plugin_request*, kolo_transport** made, kolo
 }  // namespace
 
 TEST_CASE("a table of another version is refused, with both versions and the way out") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.version = KOLO_PLUGIN_VERSION + 1;
   CHECK(complaint(table) ==
         "the transport under test: its table is of version 2, and this kolo speaks version 1: "
@@ -66,25 +66,25 @@ TEST_CASE("a table of another version is refused, with both versions and the way
 }
 
 TEST_CASE("functions that a table lacks are named, and none that it need not have") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   CHECK(complaint(table).empty());
   table.make = nullptr;
   table.receive = nullptr;
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks make, receive:"));
-  table = played_table("played");
+  table = fake_table("played");
   table.completed = nullptr;
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks completed:"));
-  table = played_table("played");
+  table = fake_table("played");
   table.view = [](kolo_channel*, std::size_t, const void**, kolo_error*) { return KOLO_NOT_NOW; };
   CHECK_THAT(complaint(table),
              ContainsSubstring("lacks capabilities, reserve, commit, is_drained, release:"));
-  table = played_table("played");
+  table = fake_table("played");
   table.arm = [](kolo_transport*, kolo_error*) { return KOLO_DONE; };
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks descriptor, disarm:"));
 }
 
 TEST_CASE("a table ends where its size says: what lies beyond is not read") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.arm = [](kolo_transport*, kolo_error*) { return KOLO_DONE; };
   table.size = offsetof(kolo_plugin, arm);
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks send, receive, completed"));
@@ -94,24 +94,24 @@ TEST_CASE("a table ends where its size says: what lies beyond is not read") {
   struct Longer {
     kolo_plugin table;
     void* more[4];
-  } longer{played_table("played"), {}};
+  } longer{fake_table("played"), {}};
   longer.table.size = sizeof longer;
   CHECK(complaint(longer.table).empty());
 }
 
 TEST_CASE("a name that no setting could say is refused, and a reach that is none") {
   for (const char* name : {"", "two words", "a/b", "a,b", "a?b"})
-    CHECK_THAT(complaint(played_table(name)), ContainsSubstring("its name is not one word"));
-  kolo_plugin table = played_table("played");
+    CHECK_THAT(complaint(fake_table(name)), ContainsSubstring("its name is not one word"));
+  kolo_plugin table = fake_table("played");
   table.name = nullptr;
   CHECK_THAT(complaint(table), ContainsSubstring("its name is not one word"));
-  table = played_table("played");
+  table = fake_table("played");
   table.reach = 7;
   CHECK_THAT(complaint(table), ContainsSubstring("its reach is 7"));
 }
 
 TEST_CASE("a registered transport is one of this process by its name") {
-  const kolo_plugin table = played_table("registered");
+  const kolo_plugin table = fake_table("registered");
   CHECK_FALSE(is_from_outside("registered"));
   register_transport(table);
   register_transport(table);  // the same again is no other
@@ -122,14 +122,14 @@ TEST_CASE("a registered transport is one of this process by its name") {
   kolo_plugin other = table;
   other.make = make_nothing;
   CHECK_THROWS_WITH(register_transport(other), "another transport is registered as registered");
-  CHECK_THROWS_WITH(register_transport(played_table("auto")),
+  CHECK_THROWS_WITH(register_transport(fake_table("auto")),
                     StartsWith("a transport of kolo's own is called auto"));
   const std::string built_in(transport_names().front());
-  CHECK_THROWS_AS(register_transport(played_table(built_in.c_str())), std::invalid_argument);
+  CHECK_THROWS_AS(register_transport(fake_table(built_in.c_str())), std::invalid_argument);
 }
 
 TEST_CASE("what a transport says of its failure becomes an error with rank, peer and transport") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error* error) {
     return fail_as(error, KOLO_PEER_LOST, 3, "it has hung up");
   };
@@ -156,7 +156,7 @@ TEST_CASE("what a transport says of its failure becomes an error with rank, peer
 }
 
 TEST_CASE("a transport that this machine cannot run says why, and one with too short a reach") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.why_unusable = [] { return "no such card"; };
   const Error unusable = error_of_make(table);
   CHECK(unusable.code() == ErrorCode::kUnavailable);
@@ -164,14 +164,14 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
   table.why_unusable = [] { return "no\nsuch\x1b card"; };
   CHECK(std::string(error_of_make(table).what()) ==
         "rank 0: played cannot be used here: no such? card");
-  table = played_table("played");
+  table = fake_table("played");
   table.reach = KOLO_PROCESS;
   const auto store = make_local_store();
   std::thread elsewhere([&store] {
     TransportRequest request = request_of(1, 2, store);
     request.host_id = "another";
     try {
-      kolo_plugin same = played_table("played");
+      kolo_plugin same = fake_table("played");
       same.reach = KOLO_HOST;
       plugin::make_plugged(plugin::checked(&same, "under test"), request);
     } catch (const Error&) {
@@ -186,7 +186,7 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
 
 TEST_CASE(
     "what is no status, and a count of what was never sent, are errors, not a wait without end") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.make = make_nothing;
   table.send = [](kolo_channel*, const void*, std::size_t, unsigned, kolo_error*) {
     return KOLO_DONE;
@@ -219,7 +219,7 @@ TEST_CASE(
     const volatile int none = 77;  // C's enumerations hold any number
     return static_cast<kolo_status>(none);
   };
-  table.completed = played_table("played").completed;
+  table.completed = fake_table("played").completed;
   const auto receive_one = [](Channel& channel) {
     std::byte into{};
     channel.receive({&into, 1});
@@ -229,7 +229,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a make that makes nothing, and a channel that is none, are errors of the transport's") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error*) { return KOLO_DONE; };
   const auto make = [&table](int size) {
     return plugin::make_plugged(plugin::checked(&table, "under test"),
@@ -248,7 +248,7 @@ TEST_CASE("a make that makes nothing, and a channel that is none, are errors of 
 }
 
 TEST_CASE("a transport gets what it is made from: ranks, options, deadline and a store") {
-  kolo_plugin table = played_table("asks");
+  kolo_plugin table = fake_table("asks");
   table.make = [](const kolo_plugin_request* request, kolo_transport** made, kolo_error* error) {
     const kolo_store* const store = request->store;
     char value[4] = {};
@@ -276,7 +276,7 @@ TEST_CASE("a transport gets what it is made from: ranks, options, deadline and a
 }
 
 TEST_CASE("ranks that give a transport different options are told so before it is made") {
-  kolo_plugin table = played_table("optional");
+  kolo_plugin table = fake_table("optional");
   table.make = make_nothing;
   register_transport(table);
   const auto store = make_local_store();
@@ -299,7 +299,7 @@ TEST_CASE("ranks that give a transport different options are told so before it i
 }
 
 TEST_CASE("ranks that give values of different lengths are told, and a failed job ends a wait") {
-  kolo_plugin table = played_table("played");
+  kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request* request, kolo_transport**, kolo_error* error) {
     char all[16];
     return request->store->gather(request->store, "card", "abc", 3, request->deadline_ns, "meet",

@@ -122,7 +122,7 @@ void add_sleep_and_memory(kolo_plugin& table) {
 }
 
 kolo_plugin whole_table() {
-  kolo_plugin table = played_table("whole");
+  kolo_plugin table = fake_table("whole");
   add_whole(table);
   add_answers(table);
   add_rest(table);
@@ -194,7 +194,7 @@ TEST_CASE("handles, maps, streams and connections go through the table") {
 }
 
 TEST_CASE("what a table leaves out is what a transport of kolo's own leaves out") {
-  kolo_plugin table = played_table("whole");
+  kolo_plugin table = fake_table("whole");
   add_whole(table);
   const auto transport = make_whole(table);
   Channel& channel = transport->channel(1);
@@ -272,7 +272,7 @@ TEST_CASE("nothing is called after quiesce but destroy") {
 }
 
 TEST_CASE("of a plain table, too, nothing is called after quiesce but destroy") {
-  kolo_plugin table = played_table("plain");
+  kolo_plugin table = fake_table("plain");
   static int calls = 0;  // after quiesce
   table.make = [](const kolo_plugin_request*, kolo_transport** made, kolo_error*) {
     *made = std::make_unique<kolo_transport>().release();

@@ -21,7 +21,7 @@ TEST_CASE(
     "where no descriptor is left those of silent strangers serve, and who is kept out waits") {
   posix::UnixListener listener(16);
   std::vector<posix::Descriptor> let_in;
-  posix::Callers::House house;
+  posix::PendingConnections::Handlers house;
   house.hello_bytes = kHello.size();
   house.is_hello = [](auto said) { return std::memcmp(said.data(), "hello", 5) == 0; };
   house.let_in = [&](auto, posix::Descriptor socket, posix::Descriptor passed) {
@@ -29,7 +29,7 @@ TEST_CASE(
     let_in.push_back(std::move(socket));
     let_in.push_back(std::move(passed));
   };
-  posix::Callers callers(house, 0);
+  posix::PendingConnections callers(house, 0);
   std::vector<posix::Descriptor> strangers;
   for (int i = 0; i < 4; ++i) strangers.push_back(come_to(listener.name()));
   callers.look(listener);
@@ -41,7 +41,7 @@ TEST_CASE(
   const posix::Descriptor rude = come_to(listener.name());
   posix::send_message(rude.get(), bytes_of("GET /"), listener.descriptor());
   {
-    const NoMoreDescriptors none;
+    const DescriptorLimit none;
     callers.look(listener);
     CHECK(let_in.size() == 2);  // one rank: the strangers' places are taken by those who came
     for (const auto& stranger : strangers) CHECK(is_hung_up(stranger));

@@ -17,12 +17,12 @@ namespace {
 constexpr std::string_view kHello = "hello, 1";
 
 // A door with the hello above, and whom it has let in.
-struct Door {
-  explicit Door(Clock::duration patience = std::chrono::hours(1), std::size_t expected = 0)
+struct Listener {
+  explicit Listener(Clock::duration patience = std::chrono::hours(1), std::size_t expected = 0)
       : callers(house(), expected, patience) {}
 
-  posix::Callers::House house() {
-    posix::Callers::House house;
+  posix::PendingConnections::Handlers house() {
+    posix::PendingConnections::Handlers house;
     house.hello_bytes = kHello.size();
     house.is_hello = [](auto said) {
       return std::memcmp(said.data(), kHello.data(), kHello.size()) == 0;
@@ -47,13 +47,13 @@ struct Door {
   posix::UnixListener listener{16};
   std::vector<std::pair<posix::Descriptor, posix::Descriptor>> let_in;
   int watched = 0;
-  posix::Callers callers;
+  posix::PendingConnections callers;
 };
 
 }  // namespace
 
 TEST_CASE("who says hello at a door is let in with what he brings, who is silent waits") {
-  Door door;
+  Listener door;
   const auto silent = door.come();
   const auto rank = door.say(kHello);
   door.look();
@@ -75,7 +75,7 @@ TEST_CASE("who says anything else at a door is hung up on at once, and so is who
        {std::string("\n"), std::string(kHello.substr(0, 7)), std::string("hello, 2"),
         std::string(kHello) + "1", std::string(40'000, 'x'), std::string()}) {
     CAPTURE(speech.size());
-    Door door;
+    Listener door;
     const auto stranger = door.say(speech);
     door.come().close();
     door.look();
@@ -86,7 +86,7 @@ TEST_CASE("who says anything else at a door is hung up on at once, and so is who
 }
 
 TEST_CASE("who is silent for too long is dropped, and not who has spoken by then") {
-  Door door(Clock::duration{0});
+  Listener door(Clock::duration{0});
   const auto silent = door.come();
   const auto rank = door.come();
   door.look();
@@ -100,8 +100,8 @@ TEST_CASE("who is silent for too long is dropped, and not who has spoken by then
 
 TEST_CASE("of a silent crowd at a door the last ones stay, and who speaks just before his turn") {
   constexpr std::size_t kExpected = 3;
-  constexpr std::size_t kStay = posix::Callers::kMostStrangers + kExpected;
-  Door door(std::chrono::hours(1), kExpected);
+  constexpr std::size_t kStay = posix::PendingConnections::kMostUnknownClients + kExpected;
+  Listener door(std::chrono::hours(1), kExpected);
   std::vector<posix::Descriptor> crowd;
   for (std::size_t i = 0; i < kStay; ++i) crowd.push_back(door.come());
   door.look();
@@ -122,10 +122,10 @@ TEST_CASE("of a silent crowd at a door the last ones stay, and who speaks just b
 }
 
 TEST_CASE("a look lets in so many at the most, and says that there are more") {
-  Door door;
+  Listener door;
   posix::UnixListener long_queue(1000);
   std::vector<posix::Descriptor> crowd;
-  for (std::size_t i = 0; i < posix::Callers::kMostAccepted; ++i)
+  for (std::size_t i = 0; i < posix::PendingConnections::kMostAccepted; ++i)
     crowd.push_back(come_to(long_queue.name()));
   crowd.push_back(come_to(long_queue.name()));
   door.callers.look(long_queue);

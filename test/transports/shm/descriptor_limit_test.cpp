@@ -56,7 +56,7 @@ TEST_CASE("who has no descriptor left is told so at the first use, and goes on o
   send(*ranks[0], 1, 5);
   CHECK(receive(*ranks[1], 0) == 5);
   {
-    const NoMoreDescriptors none;
+    const DescriptorLimit none;
     for (int i = 0; i < 1000; ++i) ranks[1]->progress();
     send(*ranks[0], 1, 6);
     CHECK(receive(*ranks[1], 0) == 6);
@@ -76,10 +76,10 @@ TEST_CASE("silent strangers' descriptors serve a rank of shm that is called") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string door = shm::address_from_text(store->get("address/1", soon()), 1).socket;
-  const auto strangers = silent_crowd(door, 8, [&] { ranks[1]->progress(); });
+  const auto strangers = silent_clients(door, 8, [&] { ranks[1]->progress(); });
   send(*ranks[0], 1, 5);
   {
-    const NoMoreDescriptors none;
+    const DescriptorLimit none;
     CHECK(receive(*ranks[1], 0) == 5);
   }
   CHECK(is_hung_up(strangers.front()));

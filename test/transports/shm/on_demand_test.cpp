@@ -68,10 +68,10 @@ bool gives_huge_pages() {
 }
 
 // A rank 0 of two that does one step at a time; from its address on it keeps to the protocol.
-class PlayedRank {
+class FakeRank {
  public:
-  explicit PlayedRank(const std::shared_ptr<Store>& store) {
-    shm::Address own;
+  explicit FakeRank(const std::shared_ptr<Store>& store) {
+    shm::EndpointAddress own;
     own.segment_bytes = ShmSettings{}.segment_bytes;
     own.host = posix::host_identity();
     own.socket = listener_->name();
@@ -109,7 +109,7 @@ class PlayedRank {
 
  private:
   std::optional<posix::UnixListener> listener_{std::in_place, 16};
-  shm::Address peer_;
+  shm::EndpointAddress peer_;
   posix::Descriptor socket_;
 };
 
@@ -216,7 +216,7 @@ TEST_CASE("who was let in before its hello may say it, and end, before it is cal
   const auto store = make_local_store();
   std::unique_ptr<Transport> receiver;
   std::thread maker([&] { receiver = make_shm(request_for(1, 2, store)); });
-  PlayedRank sender(store);
+  FakeRank sender(store);
   maker.join();
   sender.connect();
   std::uint64_t value = 0;

@@ -16,7 +16,7 @@ using namespace kolo::test;
 
 namespace {
 
-constexpr int kStay = static_cast<int>(posix::Callers::kMostStrangers) + 2;
+constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
 constexpr int kCrowd = 3 * kStay;
 
 std::string door_of_rank_1(Store& store) {
@@ -31,7 +31,7 @@ TEST_CASE(
   const auto ranks = make_ranks(2, store);
   const std::string door = door_of_rank_1(*store);
   const auto before = open_descriptors().size();
-  const auto crowd = silent_crowd(door, kCrowd, [&] { ranks[1]->progress(); });
+  const auto crowd = silent_clients(door, kCrowd, [&] { ranks[1]->progress(); });
   for (int i = 0; i + kStay < kCrowd; ++i) CHECK(is_hung_up(crowd[static_cast<std::size_t>(i)]));
   CHECK(open_descriptors().size() <= before + kCrowd + kStay);
   send(*ranks[0], 1, 5);

@@ -11,7 +11,7 @@
 
 namespace kolo::test {
 
-class StoreAround : public Store {
+class ForwardingStore : public Store {
  public:
   void set(std::string_view key, std::string_view value) override { whole_->set(key, value); }
   std::optional<std::string> try_get(std::string_view key) override { return whole_->try_get(key); }

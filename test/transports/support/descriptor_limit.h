@@ -13,9 +13,9 @@ namespace kolo::test {
 
 // This process may have no descriptors but those that it has, for the life of this object; of these
 // what is closed makes room.
-class NoMoreDescriptors {
+class DescriptorLimit {
  public:
-  NoMoreDescriptors() {
+  DescriptorLimit() {
     ::getrlimit(RLIMIT_NOFILE, &old_);
     int end = 0;  // one more than the highest that is in use
     for (int i = 0; i < kHighest; ++i) {
@@ -28,9 +28,9 @@ class NoMoreDescriptors {
     none.rlim_cur = static_cast<rlim_t>(end);
     ::setrlimit(RLIMIT_NOFILE, &none);
   }
-  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_); }
-  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
-  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &old_); }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
 
  private:
   static constexpr int kHighest = 4096;

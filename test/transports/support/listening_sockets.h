@@ -14,7 +14,7 @@
 
 namespace kolo::test {
 
-struct Listening {
+struct ListeningSocket {
   int kind = SOCK_STREAM;
   sockaddr_storage address{};
   socklen_t length = sizeof address;
@@ -32,12 +32,12 @@ inline std::set<int> open_descriptors() {
 
 // Those of this process that were opened since `before`: they listen, or take datagrams under a
 // name.
-inline std::vector<Listening> listening_since(const std::set<int>& before) {
-  std::vector<Listening> found;
+inline std::vector<ListeningSocket> listening_since(const std::set<int>& before) {
+  std::vector<ListeningSocket> found;
   for (const int descriptor : open_descriptors()) {
     if (before.count(descriptor) > 0) continue;
     int listens = 0;
-    Listening one;
+    ListeningSocket one;
     socklen_t length = sizeof listens;
     if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0) continue;
     ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &one.kind, &length);
@@ -51,7 +51,7 @@ inline std::vector<Listening> listening_since(const std::set<int>& before) {
 
 // Connects, says `speech`, and stays as long as what is returned. Nothing waits: what does not fit
 // is left out, who is not let in is left alone.
-inline posix::Descriptor speak_to(const Listening& door, std::string_view speech) {
+inline posix::Descriptor speak_to(const ListeningSocket& door, std::string_view speech) {
   const int waits = door.is_unix() ? SOCK_NONBLOCK : 0;  // a full queue; TCP's is the kernel's
   posix::Descriptor socket(::socket(door.address.ss_family, door.kind | waits | SOCK_CLOEXEC, 0));
   const auto* const address = reinterpret_cast<const sockaddr*>(&door.address);

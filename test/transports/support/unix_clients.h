@@ -56,7 +56,7 @@ inline void until_hung_up(const posix::Descriptor& socket,
 }
 
 // Silent ones. All have been let in when this returns, as one behind them who is not silent has.
-inline std::vector<posix::Descriptor> silent_crowd(
+inline std::vector<posix::Descriptor> silent_clients(
     const std::string& door, int count,
     const std::function<void()>& meanwhile = std::this_thread::yield) {
   std::vector<posix::Descriptor> crowd;

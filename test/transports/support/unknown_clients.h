@@ -18,11 +18,11 @@
 
 namespace kolo::test {
 
-class Besieged {
+class RanksWithUnknownClients {
  public:
   using Make = std::function<std::unique_ptr<Transport>(const TransportRequest& request)>;
 
-  explicit Besieged(const Make& make) {
+  explicit RanksWithUnknownClients(const Make& make) {
     const auto before = open_descriptors();
     const auto store = make_local_store();
     const auto request = [&](int rank) {
@@ -36,22 +36,22 @@ class Besieged {
   }
 
   // Both at once: some ends wait for the other rank.
-  ~Besieged() {
+  ~RanksWithUnknownClients() {
     std::thread other([&] { ranks_[1].reset(); });
     ranks_[0].reset();
     other.join();
   }
-  Besieged(const Besieged&) = delete;
-  Besieged& operator=(const Besieged&) = delete;
+  RanksWithUnknownClients(const RanksWithUnknownClients&) = delete;
+  RanksWithUnknownClients& operator=(const RanksWithUnknownClients&) = delete;
 
-  const std::vector<Listening>& doors() const { return doors_; }
+  const std::vector<ListeningSocket>& doors() const { return doors_; }
 
   // A stranger at every door, who stays.
   void say_everywhere(std::string_view speech) {
-    for (const Listening& door : doors_) strangers_.push_back(speak_to(door, speech));
+    for (const ListeningSocket& door : doors_) unknown_clients_.push_back(speak_to(door, speech));
   }
 
-  void leave() { strangers_.clear(); }
+  void leave() { unknown_clients_.clear(); }
 
   // Whether what is exchanged is whole while ten strangers at every door have said this, and when
   // they have gone.
@@ -102,12 +102,12 @@ class Besieged {
 
   std::mt19937 random_{1};
   std::unique_ptr<Transport> ranks_[2];
-  std::vector<Listening> doors_;
-  std::vector<posix::Descriptor> strangers_;
+  std::vector<ListeningSocket> doors_;
+  std::vector<posix::Descriptor> unknown_clients_;
 };
 
 // What strangers say who know nothing of whom they talk to.
-inline std::vector<std::string> speeches_of_strangers() {
+inline std::vector<std::string> unknown_client_messages() {
   std::mt19937 random(7);
   std::string noise(40'000, '\0');
   for (char& each : noise) each = static_cast<char>(random());

@@ -21,26 +21,26 @@ TcpSettings patience(std::chrono::milliseconds time, int lanes = 1) {
   return settings;
 }
 
-void expect_nothing_yet(Played& played, Bytes& into) {
+void expect_nothing_yet(FakePeer& played, Bytes& into) {
   for (int i = 0; i < 20; ++i) {
     REQUIRE_FALSE(played.channel().receive(into));
     played.transport().progress();
   }
 }
 
-void expect(Played& played, const Bytes& data) {
+void expect(FakePeer& played, const Bytes& data) {
   Bytes got(data.size());
   until(played.transport(), [&] { return played.channel().receive(got); });
   CHECK(got == data);
 }
 
-std::string expect_loss(Played& played) {
+std::string expect_loss(FakePeer& played) {
   Bytes more(1);
   return loss_in(played.transport(), [&] { return played.channel().receive(more); });
 }
 
 // A rank and its peer have connected to each other at once. This is the rank's connection.
-RawConnection called_by(Played& played, const Bytes& data) {
+RawConnection called_by(FakePeer& played, const Bytes& data) {
   REQUIRE(played.channel().send(data));
   RawConnection opened = played.accept();
   while (!played.channel().is_drained()) played.transport().progress();
@@ -56,8 +56,8 @@ TEST_CASE("the end of one connection does not hide what its peer has sent by ano
   const int real = GENERATE(0, 1);
   const bool is_announced = GENERATE(true, false);
   INFO("rank " << real << (is_announced ? ", told so" : ", not told"));
-  Played played(real, patience(is_announced ? std::chrono::milliseconds(0)
-                                            : std::chrono::milliseconds(600'000)));
+  FakePeer played(real, patience(is_announced ? std::chrono::milliseconds(0)
+                                              : std::chrono::milliseconds(600'000)));
   const Bytes data = numbered(5000);
   Bytes got(data.size());
   {
@@ -76,7 +76,7 @@ TEST_CASE("the end of one connection does not hide what its peer has sent by ano
 TEST_CASE("a rank that ends says on each connection that another has more") {
   const int real = GENERATE(0, 1);
   INFO("rank " << real);
-  Played played(real);
+  FakePeer played(real);
   RawConnection ours = called_by(played, numbered(100));
   RawConnection theirs = played.connect();
   const Bytes data = numbered(300, 2);
@@ -91,7 +91,7 @@ TEST_CASE("a rank that ends says on each connection that another has more") {
 }
 
 TEST_CASE("a rank that has sent nothing on its own connection announces none") {
-  Played played(1);
+  FakePeer played(1);
   Bytes got(10);
   std::optional<RawConnection> ours;
   until(played.transport(), [&] {
@@ -109,14 +109,14 @@ TEST_CASE("a rank that has sent nothing on its own connection announces none") {
 
 TEST_CASE("a connection that ends and is followed by none is the peer's end") {
   const int real = GENERATE(0, 1);
-  Played played(real, patience(std::chrono::milliseconds(1)));
+  FakePeer played(real, patience(std::chrono::milliseconds(1)));
   called_by(played, numbered(100));
   CHECK_THAT(expect_loss(played),
              ContainsSubstring("receive from rank") && ContainsSubstring("closed the connection"));
 }
 
 TEST_CASE("lanes that have all ended are no loss while more segments are announced") {
-  Played played(0, patience(std::chrono::milliseconds(0), 2));
+  FakePeer played(0, patience(std::chrono::milliseconds(0), 2));
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
@@ -135,7 +135,7 @@ TEST_CASE("lanes that have all ended are no loss while more segments are announc
 }
 
 TEST_CASE("lanes that have all ended without a word are given time") {
-  Played played(0, patience(std::chrono::minutes(10), 2));
+  FakePeer played(0, patience(std::chrono::minutes(10), 2));
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
@@ -152,7 +152,7 @@ TEST_CASE("lanes that have all ended without a word are given time") {
 }
 
 TEST_CASE("a lane of this rank's that was refused is no loss while the peer's own is on its way") {
-  Played played(0, patience(std::chrono::minutes(10), 2));
+  FakePeer played(0, patience(std::chrono::minutes(10), 2));
   const Bytes data = numbered(1000);
   Bytes got(data.size());
   REQUIRE(played.channel().send(numbered(100)));
@@ -165,7 +165,7 @@ TEST_CASE("a lane of this rank's that was refused is no loss while the peer's ow
 }
 
 TEST_CASE("a rank that ends says on every lane how many segments there were") {
-  Played played(0, patience(std::chrono::seconds(1), 2));
+  FakePeer played(0, patience(std::chrono::seconds(1), 2));
   std::vector<RawConnection> lanes;
   for (std::uint32_t i = 0; i < 2; ++i) {
     lanes.push_back(played.connect());
@@ -191,7 +191,7 @@ TEST_CASE("a rank that ends says on every lane how many segments there were") {
 
 TEST_CASE("a lane that the peer has refused takes no chunks with it") {
   const bool is_noticed_first = GENERATE(true, false);  // or a pure sender finds out by itself
-  Played played(0, patience(std::chrono::milliseconds(0), 2));
+  FakePeer played(0, patience(std::chrono::milliseconds(0), 2));
   RawConnection lane = played.connect();
   lane.say(played.hello());
   Bytes got(10);

@@ -49,7 +49,7 @@ TEST_CASE("what a rank sent before its end is there for a peer that looks up lat
 }
 
 TEST_CASE("where both ranks connect at once the lower one's connection stays, for the higher one") {
-  Played played(1);
+  FakePeer played(1);
   const Bytes first = numbered(300);
   const Bytes second = numbered(200, 5);
   REQUIRE(played.channel().send(first));
@@ -75,7 +75,7 @@ TEST_CASE("where both ranks connect at once the lower one's connection stays, fo
 TEST_CASE("where both ranks connect at once the lower one reads the other connection first") {
   const bool is_seen_at_once = GENERATE(true, false);
   INFO("the other connection is there " << (is_seen_at_once ? "first" : "last"));
-  Played played(0);
+  FakePeer played(0);
   const Bytes mine = numbered(50);
   REQUIRE(played.channel().send(mine));
   RawConnection kept = played.accept();
@@ -177,7 +177,7 @@ TEST_CASE("of a rank of the same host that refuses it is said that it has ended"
 }
 
 TEST_CASE("who sleeps until a failed connection is tried again is woken for it") {
-  Played played(1);
+  FakePeer played(1);
   Bytes got(10);
   int tries = 0;
   const auto deadline = in_seconds(60);
@@ -205,7 +205,7 @@ TEST_CASE("who sleeps until a failed connection is tried again is woken for it")
 }
 
 TEST_CASE("another program at a rank's port that hangs up is not taken for the rank's end") {
-  Played played(1);
+  FakePeer played(1);
   Bytes got(10);
   for (int i = 0; i < 3; ++i) {
     until(played.transport(), [&] {
@@ -228,7 +228,7 @@ TEST_CASE("another program at a rank's port that hangs up is not taken for the r
 }
 
 TEST_CASE("a peer that ends in the middle of its hello has ended, and is no stranger") {
-  Played played(0);
+  FakePeer played(0);
   REQUIRE(played.channel().send(numbered(10)));
   {
     RawConnection peer = played.accept();
@@ -241,7 +241,7 @@ TEST_CASE("a peer that ends in the middle of its hello has ended, and is no stra
 }
 
 TEST_CASE("a connection that was refused before it had data loses none") {
-  Played played(1);
+  FakePeer played(1);
   Bytes got(10);
   until(played.transport(), [&] {  // says hello, and nothing else
     static_cast<void>(played.channel().receive(got));

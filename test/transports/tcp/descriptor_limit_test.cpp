@@ -49,7 +49,7 @@ TEST_CASE("who has no descriptor left to connect with says so, and goes on once 
   const Pair pair = make_pair_with({});
   const Bytes data = numbered(10);
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     expect_exhausted([&] { pair.a->channel(1).send(data); });
   }
   Bytes got(10);
@@ -64,7 +64,7 @@ TEST_CASE("who has no descriptor left to be connected to says so, and goes on on
   until(*pair.a, [&] { return pair.a->channel(1).is_drained(); });
   Bytes got(10);
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     expect_exhausted([&] { until(*pair.b, [&] { return pair.b->channel(0).receive(got); }); });
   }
   until(*pair.b, [&] { return pair.b->channel(0).receive(got); });
@@ -77,7 +77,7 @@ TEST_CASE("knocks that there is no descriptor for neither disturb nor wake who w
   REQUIRE(pair.a->channel(1).send(data));
   until(*pair.a, [&] { return pair.a->channel(1).is_drained(); });
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     for (int i = 0; i < 1000; ++i) pair.b->progress();
     settle(*pair.b);
     CHECK_FALSE(is_woken(*pair.b));
@@ -91,7 +91,7 @@ TEST_CASE("knocks that there is no descriptor for neither disturb nor wake who w
 
 TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that is called") {
   const bool is_called = GENERATE(true, false);
-  Played played(0);
+  FakePeer played(0);
   RawConnection stranger = played.connect();
   settle(played.transport());
   const Bytes data = numbered(20);
@@ -99,12 +99,12 @@ TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that
     RawConnection peer = played.connect();
     peer.say(played.hello() + text_of(data));
     Bytes got(20);
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     until(played.transport(), [&] { return played.channel().receive(got); });
     CHECK(got == data);
   } else {
     {
-      const NoMoreDescriptors scarce;
+      const DescriptorLimit scarce;
       REQUIRE(played.channel().send(data));
       until(played.transport(), [&] { return played.channel().is_drained(); });
     }
@@ -115,7 +115,7 @@ TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that
 }
 
 TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks") {
-  Played played(0);
+  FakePeer played(0);
   RawConnection peer = played.connect();
   settle(played.transport());  // it is heard, and silent
   const Bytes data = numbered(20);
@@ -123,7 +123,7 @@ TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks"
   RawConnection other = played.connect();
   Bytes got(20);
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     until(played.transport(), [&] { return played.channel().receive(got); });
   }
   CHECK(got == data);
@@ -132,7 +132,7 @@ TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks"
 TEST_CASE("who waits for a lane that there is no descriptor for says so") {
   TcpSettings settings;
   settings.lanes = 2;
-  Played played(0, settings);
+  FakePeer played(0, settings);
   REQUIRE(played.channel().send(numbered(1)));
   RawConnection first = played.accept();
   RawConnection second = played.connect();
@@ -141,7 +141,7 @@ TEST_CASE("who waits for a lane that there is no descriptor for says so") {
   second.say(played.hello(false, 1) + chunk(0, tcp::kChunkBytes, std::span(data).last(40)));
   Bytes got(data.size());
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     expect_exhausted(
         [&] { until(played.transport(), [&] { return played.channel().receive(got); }); });
   }
@@ -171,7 +171,7 @@ TEST_CASE("a rank that ends sends the rest to some, whatever it lacks for others
   RawConnection peer(posix::accept_from(second));
   std::string text;
   {
-    const NoMoreDescriptors scarce;
+    const DescriptorLimit scarce;
     expect_exhausted([&] { transport->channel(1).send(data); });
     std::thread end([&] { transport.reset(); });
     text = peer.hear_all();

@@ -68,9 +68,9 @@ inline tcp::Hello hello_in(const std::string& text) {
 }
 
 // A real rank whose peer is played by the test: where to connect to it, and what to say.
-class Played {
+class FakePeer {
  public:
-  explicit Played(int real, const TcpSettings& settings = {})
+  explicit FakePeer(int real, const TcpSettings& settings = {})
       : real_(real), listener_(posix::listen_on("127.0.0.1", 0)) {
     const auto store = make_local_store();
     store->set(key(1 - real),

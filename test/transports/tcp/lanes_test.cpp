@@ -83,7 +83,7 @@ TEST_CASE("a pair has as many connections as it has lanes, whoever begins") {
 }
 
 TEST_CASE("while one lane does not move the other takes the chunks") {
-  Played played(1, lanes(2));
+  FakePeer played(1, lanes(2));
   Heard stuck(played.connect());
   Heard free(played.connect());
   stuck.say(played.hello());
@@ -122,7 +122,7 @@ TEST_CASE("while one lane does not move the other takes the chunks") {
 }
 
 TEST_CASE("chunks that overtake each other come to where they belong") {
-  Played played(0, lanes(2));
+  FakePeer played(0, lanes(2));
   RawConnection one = played.connect();
   RawConnection other = played.connect();
   const Bytes first = numbered(tcp::kChunkBytes + 400);
@@ -141,7 +141,7 @@ TEST_CASE("chunks that overtake each other come to where they belong") {
 }
 
 TEST_CASE("a chunk that is of no expected segment is refused, and nothing is written") {
-  Played played(0, lanes(2));
+  FakePeer played(0, lanes(2));
   RawConnection lane = played.connect();
   const Bytes data = numbered(100);
   const std::string wrong =
@@ -159,7 +159,7 @@ TEST_CASE("a chunk that is of no expected segment is refused, and nothing is wri
 }
 
 TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused and not counted") {
-  Played played(0, lanes(2));
+  FakePeer played(0, lanes(2));
   const bool is_by_another_lane = GENERATE(false, true);
   const Bytes data = numbered(2 * tcp::kChunkBytes);
   const std::string first = chunk(0, 0, std::span(data).first(tcp::kChunkBytes));
@@ -180,7 +180,7 @@ TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused
 }
 
 TEST_CASE("a peer that goes on after its goodbye is refused") {
-  Played played(0, lanes(2));
+  FakePeer played(0, lanes(2));
   RawConnection lane = played.connect();
   const std::string after = GENERATE_REF(goodbye(1), chunk(0, 0, numbered(100)));
   lane.say(played.hello() + goodbye(1) + after);

@@ -67,7 +67,7 @@ TEST_CASE("a rank publishes an address that others can reach") {
   for (const std::string host : {"", "0.0.0.0", "::"}) {
     INFO("host '" << host << "'");
     settings.host = host;
-    const Played played(0, settings);
+    const FakePeer played(0, settings);
     CHECK((played.host() != "0.0.0.0" && played.host() != "::"));
     // The address beyond the default route, if there is one.
     std::string why;
@@ -77,7 +77,7 @@ TEST_CASE("a rank publishes an address that others can reach") {
     CHECK(played.host() == (is_routed ? posix::local_address(socket).host() : "127.0.0.1"));
   }
   settings.host = "localhost";  // a name may mean another address elsewhere
-  const std::string published = Played(0, settings).host();
+  const std::string published = FakePeer(0, settings).host();
   CHECK((published == "127.0.0.1" || published == "::1"));
 }
 

@@ -5,17 +5,17 @@
 #include "transports/error.h"
 
 using namespace kolo;
-using ucx::Card;
+using ucx::EndpointAddress;
 
 namespace {
 
-Card a_card() {
+EndpointAddress an_address() {
   return {"host/boot/net:[1]", "0001f", std::string("\0\xff\n addr", 8), 42, 4096, 512};
 }
 
 bool is_refused(const std::string& text) {
   try {
-    ucx::card_from_text(text, 5);
+    ucx::address_from_text(text, 5);
   } catch (const Error& error) {
     return error.code() == ErrorCode::kProtocol && error.peer() == 5;
   }
@@ -25,17 +25,17 @@ bool is_refused(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a card is read as it was written, whatever bytes the address has") {
-  const Card read = ucx::card_from_text(ucx::to_text(a_card()), 0);
-  CHECK(read.identity == a_card().identity);
-  CHECK(read.lifeline == a_card().lifeline);
-  CHECK(read.address == a_card().address);
+  const EndpointAddress read = ucx::address_from_text(ucx::to_text(an_address()), 0);
+  CHECK(read.identity == an_address().identity);
+  CHECK(read.lifeline == an_address().lifeline);
+  CHECK(read.address == an_address().address);
   CHECK(read.token == 42);
   CHECK(read.segment_bytes == 4096);
   CHECK(read.host_bytes == 512);
 }
 
 TEST_CASE("a card that is cut anywhere is refused") {
-  const std::string text = ucx::to_text(a_card());
+  const std::string text = ucx::to_text(an_address());
   for (std::size_t length = 0; length < text.size(); ++length) {
     INFO(length);
     CHECK(is_refused(text.substr(0, length)));
@@ -44,7 +44,7 @@ TEST_CASE("a card that is cut anywhere is refused") {
 }
 
 TEST_CASE("a card of which one letter is another is refused") {
-  const std::string text = ucx::to_text(a_card());
+  const std::string text = ucx::to_text(an_address());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
     other[i] = other[i] == '7' ? '8' : '7';

@@ -38,31 +38,31 @@ std::size_t number_of(const char* name) { return std::stoul(said().at(name)); }
 }  // namespace
 
 TEST_CASE("a segment fits into a buffer of each transport that is there") {
-  CHECK(set_pieces(library_1<13>(), nullptr, {"self", "posix", "tcp"}));
-  CHECK(number_of("MM_SEG_SIZE") > kQueuePiece);
-  CHECK(number_of("RX_SEG_SIZE") > kTcpPiece);
+  CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"self", "posix", "tcp"}));
+  CHECK(number_of("MM_SEG_SIZE") > kQueueBufferBytes);
+  CHECK(number_of("RX_SEG_SIZE") > kTcpBufferBytes);
   CHECK(said().size() == 3U);
 }
 
 TEST_CASE("nothing is said of transports that are not there") {
-  CHECK_FALSE(set_pieces(library_1<13>(), nullptr, {"self", "rc_mlx5"}));
+  CHECK_FALSE(set_buffer_sizes(library_1<13>(), nullptr, {"self", "rc_mlx5"}));
   CHECK(said().empty());
-  CHECK(set_pieces(library_1<13>(), nullptr, {"sysv"}));
+  CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"sysv"}));
   CHECK(said().count("RX_SEG_SIZE") == 0U);
-  CHECK(set_pieces(library_1<13>(), nullptr, {"tcp"}));
+  CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"tcp"}));
   CHECK(said().count("MM_SEG_SIZE") == 0U);
 }
 
 TEST_CASE("from 1.17 on tcp's buffers are known by its name") {
-  CHECK(set_pieces(library_1<17>(), nullptr, {"tcp"}));
-  CHECK(number_of("TCP_RX_SEG_SIZE") > kTcpPiece);
+  CHECK(set_buffer_sizes(library_1<17>(), nullptr, {"tcp"}));
+  CHECK(number_of("TCP_RX_SEG_SIZE") > kTcpBufferBytes);
   CHECK(said().size() == 1U);
 }
 
 TEST_CASE("what the user sets is left alone") {
   REQUIRE(::setenv("UCX_TCP_RX_SEG_SIZE", "64k", 1) == 0);
-  CHECK_FALSE(set_pieces(library_1<13>(), nullptr, {"tcp"}));
-  CHECK(set_pieces(library_1<13>(), nullptr, {"tcp", "posix"}));
+  CHECK_FALSE(set_buffer_sizes(library_1<13>(), nullptr, {"tcp"}));
+  CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"tcp", "posix"}));
   REQUIRE(::unsetenv("UCX_TCP_RX_SEG_SIZE") == 0);
   CHECK(said().count("RX_SEG_SIZE") == 0U);
   CHECK(said().count("MM_SEG_SIZE") == 1U);

@@ -32,11 +32,11 @@ struct Sender {
   std::size_t notes() const { return played().sent.size() - 2; }
 
   std::array<std::byte, 8> data{};
-  PlayedStation station;
+  FakeSharedState station;
   ucx::UcxChannel channel{station, 1, 4096, 4096};
 };
 
-void finish(const PlayedUcx::Sent& sent) {
+void finish(const FakeUcx::Sent& sent) {
   int request = 0;
   sent.callback(&request, UCS_OK, sent.user_data);
 }

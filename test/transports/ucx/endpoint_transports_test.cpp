@@ -30,10 +30,10 @@ constexpr const char* kPosixAndCma =
 }  // namespace
 
 TEST_CASE("the transports of a connection are found in what UCX prints of it") {
-  CHECK(ucx::carriers_in(kTcp) == std::vector<std::string>{"tcp", "tcp"});
-  CHECK(ucx::carriers_in(kPosixAndCma) == std::vector<std::string>{"posix", "cma"});
-  CHECK(ucx::carriers_in("").empty());
-  CHECK(ucx::carriers_in("lane[0]: \nlane[1]: tcp\nlane[2]: a/b:c\n").empty());
+  CHECK(ucx::transports_in(kTcp) == std::vector<std::string>{"tcp", "tcp"});
+  CHECK(ucx::transports_in(kPosixAndCma) == std::vector<std::string>{"posix", "cma"});
+  CHECK(ucx::transports_in("").empty());
+  CHECK(ucx::transports_in("lane[0]: \nlane[1]: tcp\nlane[2]: a/b:c\n").empty());
 }
 
 TEST_CASE("what a rank could go over is found in what UCX prints of its context") {
@@ -67,7 +67,7 @@ TEST_CASE("tcp may hold back what counts as sent, and who is not known") {
 }
 
 TEST_CASE("segments up to the limit are sent eagerly, others and short ones as UCX likes") {
-  ucx::Worker worker(played_library(), 2);
+  ucx::Worker worker(fake_library(), 2);
   ucx::Outbox outbox(worker, 7, 3, 4096);
   const std::vector<std::byte> data(4096);
   outbox.send_segment(data, 0);
@@ -81,7 +81,7 @@ TEST_CASE("segments up to the limit are sent eagerly, others and short ones as U
 }
 
 TEST_CASE("what UCX prints of a connection is read as text") {
-  const ucx::Worker worker(played_library(), 2);
+  const ucx::Worker worker(fake_library(), 2);
   played().carriers = kTcp;
   CHECK(worker.describe(nullptr) == kTcp);
 }

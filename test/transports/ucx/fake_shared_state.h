@@ -8,15 +8,15 @@
 
 namespace kolo {
 
-inline ucx::Card card(const char* identity, std::uint32_t token) {
-  ucx::Card made;
+inline ucx::EndpointAddress card(const char* identity, std::uint32_t token) {
+  ucx::EndpointAddress made;
   made.identity = identity;
   made.token = token;
   return made;
 }
 
-struct PlayedStation : ucx::Station {
-  PlayedStation() : Station(test::played_library(), 0, 2) {
+struct FakeSharedState : ucx::SharedState {
+  FakeSharedState() : SharedState(test::fake_library(), 0, 2) {
     cards = {card("here", 5), card("there", 6)};
   }
 };

@@ -86,12 +86,12 @@ ucx::Library make_library() {
 
 }  // namespace
 
-PlayedUcx& played() {
-  static PlayedUcx ucx;
+FakeUcx& played() {
+  static FakeUcx ucx;
   return ucx;
 }
 
-const ucx::Library& played_library() {
+const ucx::Library& fake_library() {
   static const ucx::Library library = make_library();
   played() = {};
   return library;

@@ -10,7 +10,7 @@
 
 namespace kolo::test {
 
-struct PlayedUcx {
+struct FakeUcx {
   struct Sent {
     unsigned id = 0;
     std::vector<std::byte> header;
@@ -41,10 +41,10 @@ struct PlayedUcx {
   std::string carriers;           // as ucp_ep_print_info prints them
 };
 
-// The one that the functions of played_library() write into.
-PlayedUcx& played();
+// The one that the functions of fake_library() write into.
+FakeUcx& played();
 
 // A library of these functions, and played() as new.
-const ucx::Library& played_library();
+const ucx::Library& fake_library();
 
 }  // namespace kolo::test

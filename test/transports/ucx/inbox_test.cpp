@@ -18,8 +18,8 @@ constexpr int kPeer = 1;
 
 struct Arrivals {
   posix::Epoll epoll;
-  ucx::Lifelines lifelines{2, epoll};
-  ucx::Worker worker{played_library(), 2};
+  ucx::HostLiveness lifelines{2, epoll};
+  ucx::Worker worker{fake_library(), 2};
   Inbox inbox{worker, lifelines, kPeer, kLongest};
 
   ucs_status_t eager(std::uint32_t number, std::string_view text) {
@@ -35,7 +35,7 @@ struct Arrivals {
   }
 };
 
-void finish(const PlayedUcx::Fetch& fetch, ucs_status_t status = UCS_OK) {
+void finish(const FakeUcx::Fetch& fetch, ucs_status_t status = UCS_OK) {
   if (status == UCS_OK) std::memset(fetch.into, 'f', fetch.bytes);
   int request = 0;
   fetch.callback(&request, status, fetch.bytes, fetch.user_data);
@@ -152,7 +152,7 @@ TEST_CASE("a fetch that fails is told as long as it is asked for") {
 
 TEST_CASE("what was fetched from a peer that is gone is believed where it was done") {
   posix::Epoll epoll;
-  ucx::Lifelines peers(2, epoll);
+  ucx::HostLiveness peers(2, epoll);
   Arrivals arrivals;
   REQUIRE(arrivals.lifelines.watch(kPeer, peers.name(), {}));
   int offered = 0;

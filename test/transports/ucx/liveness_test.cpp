@@ -12,12 +12,12 @@
 
 using namespace kolo;
 using ucx::Farewell;
-using ucx::Lifelines;
+using ucx::HostLiveness;
 
 TEST_CASE("who is done says farewell to each that watches, by what it says of itself") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
-  Lifelines watched(2, epoll);
+  HostLiveness watcher(2, epoll);
+  HostLiveness watched(2, epoll);
   REQUIRE(watcher.watch(1, watched.name(), {7, 0, 0, 0}));
   CHECK(watcher.is_alive(1));
   watched.part([](const Farewell& who) -> std::optional<Farewell> {
@@ -38,8 +38,8 @@ TEST_CASE("who is done says farewell to each that watches, by what it says of it
 
 TEST_CASE("who dies says nothing, and its end is heard at once") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
-  std::optional<Lifelines> watched(std::in_place, 2, epoll);
+  HostLiveness watcher(2, epoll);
+  std::optional<HostLiveness> watched(std::in_place, 2, epoll);
   REQUIRE(watcher.watch(1, watched->name(), {}));
   watched.reset();
   CHECK_FALSE(watcher.is_alive(1));
@@ -50,8 +50,8 @@ TEST_CASE("who dies says nothing, and its end is heard at once") {
 
 TEST_CASE("who is gone already cannot be watched") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
-  std::optional<Lifelines> watched(std::in_place, 2, epoll);
+  HostLiveness watcher(2, epoll);
+  std::optional<HostLiveness> watched(std::in_place, 2, epoll);
   const std::string name = watched->name();
   watched.reset();
   try {
@@ -76,8 +76,8 @@ std::optional<Farewell> farewell_to_rank_0(const Farewell& who) {
 
 TEST_CASE("strangers who wait at a rank's door neither keep its peers out nor get its farewell") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
-  Lifelines watched(2, epoll);
+  HostLiveness watcher(2, epoll);
+  HostLiveness watched(2, epoll);
   std::vector<posix::Descriptor> crowd;
   const auto come = [&](const std::string& speech) {
     auto stranger = posix::connect_unix(watched.name());
@@ -108,8 +108,8 @@ TEST_CASE("strangers who wait at a rank's door neither keep its peers out nor ge
 
 TEST_CASE("strangers who come without end do not keep a rank from parting") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
-  Lifelines watched(2, epoll);
+  HostLiveness watcher(2, epoll);
+  HostLiveness watched(2, epoll);
   REQUIRE(watcher.watch(1, watched.name(), {7, 0, 0, 0}));
   std::atomic<int> knocks{0};
   std::thread scan([&, name = watched.name()] {
@@ -126,7 +126,7 @@ TEST_CASE("strangers who come without end do not keep a rank from parting") {
 
 TEST_CASE("what somebody else says in a rank's place is no farewell, and his end is an end") {
   posix::Epoll epoll;
-  Lifelines watcher(2, epoll);
+  HostLiveness watcher(2, epoll);
   posix::UnixListener impostor(4);
   REQUIRE(watcher.watch(1, impostor.name(), {7, 0, 0, 0}));
   auto line = impostor.accept();

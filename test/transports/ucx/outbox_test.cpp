@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kToken = 77;
 
 struct Departures {
-  ucx::Worker worker{played_library(), 2};
+  ucx::Worker worker{fake_library(), 2};
   ucx::Outbox outbox{worker, kToken, 3, 4096};
 
   void send(std::string_view text, std::uint32_t released = 0) {
@@ -25,7 +25,7 @@ struct Departures {
   void hold(std::string_view text) { outbox.hold(std::as_bytes(std::span(text))); }
 };
 
-ucx::ReadHeader header_of(const PlayedUcx::Sent& sent) {
+ucx::ReadHeader header_of(const FakeUcx::Sent& sent) {
   const auto read = ucx::read_header(sent.header.data(), sent.header.size());
   REQUIRE(read.has_value());
   return *read;
@@ -35,7 +35,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void finish(const PlayedUcx::Sent& sent, ucs_status_t status = UCS_OK) {
+void finish(const FakeUcx::Sent& sent, ucs_status_t status = UCS_OK) {
   int request = 0;
   sent.callback(&request, status, sent.user_data);
 }

@@ -13,7 +13,7 @@
 
 using namespace kolo;
 using namespace kolo::test;
-using ucx::PromisedDescriptors;
+using ucx::ReservedDescriptors;
 
 namespace {
 
@@ -28,7 +28,7 @@ class FewDescriptors {
   }
 
  private:
-  const NoMoreDescriptors none_;
+  const DescriptorLimit none_;
 };
 
 std::string why_unavailable(const std::function<void()>& call, int peer = kNoPeer) {
@@ -47,22 +47,22 @@ std::string why_unavailable(const std::function<void()>& call, int peer = kNoPee
 TEST_CASE("a descriptor that was promised to one rank is not free for another one") {
   const FewDescriptors few(20);
   {
-    PromisedDescriptors first(5, 10);
+    ReservedDescriptors first(5, 10);
     first.opened();
-    const std::string why = why_unavailable([] { PromisedDescriptors(5, 6); });
+    const std::string why = why_unavailable([] { ReservedDescriptors(5, 6); });
     CHECK_THAT(why, ContainsSubstring("may need 11 more") && ContainsSubstring("can have 10: ") &&
                         ContainsSubstring("ulimit -n") && ContainsSubstring("KOLO_TRANSPORT"));
-    PromisedDescriptors second(2, 3);
+    ReservedDescriptors second(2, 3);
     second.opened();
-    PromisedDescriptors(0, 7);
-    CHECK_THAT(why_unavailable([] { PromisedDescriptors(0, 8); }),
+    ReservedDescriptors(0, 7);
+    CHECK_THAT(why_unavailable([] { ReservedDescriptors(0, 8); }),
                ContainsSubstring("can have 7: "));
   }
-  PromisedDescriptors(5, 15);
+  ReservedDescriptors(5, 15);
 }
 
 TEST_CASE("who lacks descriptors to connect with says to whom, and goes on once there are some") {
-  PlayedStation station;
+  FakeSharedState station;
   ucx::UcxChannel channel(station, 1, 4096, 4096);
   const std::array<std::byte, 8> data{};
   {
@@ -77,11 +77,11 @@ TEST_CASE("who lacks descriptors to connect with says to whom, and goes on once 
 }
 
 TEST_CASE("while ranks meet each connects with what it was promised") {
-  PlayedStation station;
+  FakeSharedState station;
   ucx::UcxChannel channel(station, 1, 4096, 4096);
   const FewDescriptors few(3);
   station.is_meeting = true;
-  PromisedDescriptors promised(0, 3);
+  ReservedDescriptors promised(0, 3);
   promised.opened();
   CHECK_NOTHROW(channel.connect());
 }

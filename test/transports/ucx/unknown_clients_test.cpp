@@ -15,10 +15,11 @@ TEST_CASE("strangers at all sockets of ranks that ucx joins spoil nothing, whate
     const char* const before = std::getenv("UCX_TLS");
     const std::string kept = before == nullptr ? "" : before;
     set_setting("UCX_TLS", ways);
-    Besieged ranks([](const TransportRequest& request) { return make_ucx(request); });
+    RanksWithUnknownClients ranks(
+        [](const TransportRequest& request) { return make_ucx(request); });
     set_setting("UCX_TLS", kept);
     REQUIRE(ranks.doors().size() >= 2);
-    for (const std::string& speech : speeches_of_strangers()) {
+    for (const std::string& speech : unknown_client_messages()) {
       INFO("they say " << speech.size() << " bytes");
       CHECK(ranks.withstands(speech));
     }

@@ -20,7 +20,7 @@ void finish(const Ended& ended) {
 
 // A call for one channel may have brought what another one waits for.
 TEST_CASE("who has made progress looks once more before it sleeps") {
-  ucx::Worker worker(played_library(), 2);
+  ucx::Worker worker(fake_library(), 2);
   CHECK(worker.arm());
   played().happens = 1;
   worker.progress();
@@ -31,7 +31,7 @@ TEST_CASE("who has made progress looks once more before it sleeps") {
 }
 
 TEST_CASE("a send that ends in a call which UCX says did nothing keeps from sleep, once") {
-  ucx::Worker worker(played_library(), 2);
+  ucx::Worker worker(fake_library(), 2);
   ucx::Outbox outbox(worker, 7, 3, 4096);
   played().completes_at_once = false;
   outbox.send_segment({}, 0);
@@ -42,7 +42,7 @@ TEST_CASE("a send that ends in a call which UCX says did nothing keeps from slee
 }
 
 TEST_CASE("whether all has left is asked for once, until that is so") {
-  ucx::Worker worker(played_library(), 2);
+  ucx::Worker worker(fake_library(), 2);
   played().keeps_sent = true;
   CHECK_FALSE(worker.has_all_left());
   CHECK(worker.is_flushing());
@@ -58,6 +58,6 @@ TEST_CASE("whether all has left is asked for once, until that is so") {
 
 // A flush of an endpoint of tcp's is a message, which the peer has to answer.
 TEST_CASE("to see whether all has left UCX is not to flush endpoints") {
-  const ucx::Worker worker(played_library(), 2);
+  const ucx::Worker worker(fake_library(), 2);
   CHECK(played().settings.at("FLUSH_WORKER_EPS") == "n");
 }

@@ -52,7 +52,7 @@ void follow_as_receiver(Rank& rank, int peer, const std::vector<Plan>& plan, int
 
 // The same where the channel wants to know what is to come: of every fourth segment on it is told.
 void follow_as_teller(Rank& rank, int peer, const std::vector<Plan>& plan) {
-  auto* const channel = dynamic_cast<Expecting*>(&rank.to(peer));
+  auto* const channel = dynamic_cast<PrepostedReceives*>(&rank.to(peer));
   std::vector<Bytes> places;
   for (const Plan& step : plan) places.emplace_back(step.bytes);
   const auto is_viewed = [&](std::size_t i) {
@@ -110,7 +110,7 @@ void one_way(const Subject& subject) {
       } else {
         follow_as_receiver(rank, 0, plan, 0, 100);
       }
-      if (dynamic_cast<Expecting*>(&rank.to(1 - rank.rank())) == nullptr) return;
+      if (dynamic_cast<PrepostedReceives*>(&rank.to(1 - rank.rank())) == nullptr) return;
       if (rank.rank() == 1) {
         follow_as_sender(rank, 0, plan, 0, 100);
         rank.drain(0);
