@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "collectives/communicator.h"
+#include "communicator.h"
 
 namespace kolo {
 

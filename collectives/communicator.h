@@ -69,16 +69,16 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/costs.h"
-#include "collectives/element.h"
-#include "collectives/options.h"
-#include "collectives/profile.h"
-#include "collectives/schedule.h"
-#include "collectives/span_calls.h"
-#include "collectives/user_reduce_op.h"
-#include "collectives/work.h"
-#include "transports/error.h"
-#include "transports/rendezvous.h"
+#include "../transports/error.h"
+#include "../transports/rendezvous.h"
+#include "costs.h"
+#include "element.h"
+#include "options.h"
+#include "profile.h"
+#include "schedule.h"
+#include "span_calls.h"
+#include "user_reduce_op.h"
+#include "work.h"
 
 namespace kolo {
 

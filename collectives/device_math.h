@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "collectives/element.h"
+#include "element.h"
 
 namespace kolo {
 

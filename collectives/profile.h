@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/schedule.h"
-#include "transports/transport.h"
+#include "../transports/transport.h"
+#include "schedule.h"
 
 namespace kolo {
 

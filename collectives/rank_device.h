@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "collectives/device_math.h"
+#include "device_math.h"
 
 namespace kolo {
 

@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "collectives/element.h"
-#include "collectives/work.h"
+#include "element.h"
+#include "work.h"
 
 namespace kolo {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "transports/error.h"
-#include "transports/transport.h"
+#include "../transports/error.h"
+#include "../transports/transport.h"
 
 namespace kolo {
 

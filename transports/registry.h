@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "transports/rendezvous.h"
-#include "transports/transport.h"
+#include "rendezvous.h"
+#include "transport.h"
 
 namespace kolo {
 
@@ -39,8 +39,8 @@ struct TransportRequest {
   std::string trace = {};
   // Ranks with devices: then "auto" prefers what serves those of all, unless that is refused (as
   // IPC is in some containers: the transport's carrier() says why), and what does not is staged
-  // (staged.h) for who has one. `devices`: what every rank says of its own, as Topology has it;
-  // empty: there are none.
+  // (base/staged.h) for who has one. `devices`: what every rank says of its own, as Topology has
+  // it; empty: there are none.
   std::optional<DeviceRequest> device = {};  // this rank's
   std::vector<std::string> devices = {};
 };

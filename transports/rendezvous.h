@@ -29,8 +29,8 @@
 #include <string>
 #include <string_view>
 
-#include "transports/error.h"
-#include "transports/transport.h"
+#include "error.h"
+#include "transport.h"
 
 namespace kolo {
 

@@ -132,10 +132,10 @@ struct MemoryHandle {
 // the peer is carried through slots, unasked. Nothing of it is for host memory that no device
 // reaches.
 //
-// Where hosts carry the data (staged.h), streams get on as their hosts make progress, and a host
-// that has enqueued hundreds of operations ahead of the device must do so before it enqueues more:
-// there reserve and view say "not now", too (null; nothing has changed, and the call is made again
-// after progress).
+// Where hosts carry the data (base/staged.h), streams get on as their hosts make progress, and a
+// host that has enqueued hundreds of operations ahead of the device must do so before it enqueues
+// more: there reserve and view say "not now", too (null; nothing has changed, and the call is made
+// again after progress).
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;

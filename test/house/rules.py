@@ -1,5 +1,6 @@
 """The house rules that a program can check. Each rule takes a Tree and yields Findings; each message teaches."""
 
+import posixpath
 import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -124,8 +125,10 @@ def _is_of(path, name):
 
 
 def includes(tree):
-    """Arrows of includes: see the table in the README; root-relative paths; own header first."""
+    """Arrows of includes: see the table in the README; root-relative paths, among public headers relative ones; own header
+    first."""
     transports = tree.transports()
+    public = set(tree.installed_headers())
     for path in tree.sources():
         text = tree.text(path)
         code = cpp.without_comments(text)
@@ -140,6 +143,13 @@ def includes(tree):
                 yield Finding(path, line, "own-header-first", f'include "{own}" first: that proves that it compiles alone')
             if target.endswith(".inc"):
                 continue
+            if path in public:
+                resolved = posixpath.normpath(str(PurePosixPath(path).parent / target))
+                if resolved not in public:
+                    yield Finding(path, line, "include", f'"{target}": an installed header includes other installed headers, by paths '
+                                  "relative to itself, so that a program's own file of the same path is not taken for them")
+                    continue
+                target = resolved
             if target not in tree.paths:
                 yield Finding(path, line, "include", f'"{target}" is not a path from the root of the tree; '
                               "includes are root-relative, as in \"transports/transport.h\"")

@@ -60,9 +60,11 @@ class Rules(unittest.TestCase):
         self.assert_one(cpp_file(include("transports/transport.h"), "tensor/x.cpp"), "include", "one way")
         self.assert_one(cpp_file(include("transports/base/adapter.h")), "include", "only public headers")
         self.assert_one(cpp_file(include("transport.h"), "transports/x.cpp"), "include", "root-relative")
-        self.assert_one(cpp_file(include("transports/shm/transport.h"), "transports/tcp_lanes.cpp"), "include", "sibling")
+        self.assert_one(cpp_file(include("transports/shm/transport.h"), "transports/tcp/lanes.cpp"), "include", "sibling")
         self.assert_one(cpp_file(include("transports/transport.h"), "collectives/algorithms/ring.cpp"), "include", "pure")
         self.assert_clean(cpp_file(include("transports/transport.h")))
+        itself = {"transports/transport.h": "// The contract.\n#pragma once\n" + include("transports/transport.h") + "\n"}
+        self.assert_one(itself, "include", "installed")
         self.assert_clean(cpp_file(include("transports/base/adapter.h"), "test/x.cpp"))
 
     def test_nothing_includes_tests(self):

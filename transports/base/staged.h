@@ -27,7 +27,7 @@
 #include <string>
 #include <string_view>
 
-#include "transports/transport.h"
+#include "../transport.h"
 
 namespace kolo {
 

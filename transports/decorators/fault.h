@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transports/transport.h"
+#include "../transport.h"
 
 namespace kolo {
 

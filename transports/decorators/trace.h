@@ -18,7 +18,7 @@
 #include <memory>
 #include <string>
 
-#include "transports/transport.h"
+#include "../transport.h"
 
 namespace kolo {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/launch/binding.h"
+#include "binding.h"
 
 namespace kolo {
 

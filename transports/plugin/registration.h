@@ -11,7 +11,7 @@
 
 #include <string_view>
 
-#include "transports/plugin.h"
+#include "../plugin.h"
 
 namespace kolo {
 

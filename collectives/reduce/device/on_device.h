@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "collectives/rank_device.h"
+#include "../../rank_device.h"
 
 namespace kolo::device {
 
