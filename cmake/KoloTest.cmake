@@ -4,6 +4,7 @@
 # Some sources are compiled as one, in half the time; those that are APART, since their names are those of others, are not.
 # A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
 # The label `slow` keeps a program out of the sanitizers' runs; `one_thread` out of KOLO_THREADS_ONLY's build.
+# A program of COST 20 or more has the label `long`, which `test/run.sh --quick` leaves out.
 # ctest begins with what has the highest COST, here some seconds under a sanitizer, so that no long case is alone at the end.
 #
 # Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
@@ -13,6 +14,12 @@ if(NOT KOLO_BUILD_TESTS)
 endif()
 option(KOLO_THREADS_ONLY "Leave out the tests that have one thread, where the thread sanitizer has nothing to see" OFF)
 find_package(Catch2 REQUIRED)
+# Some hundred programs are linked, each in a third of the time that GNU's linker takes.
+find_program(KOLO_MOLD mold DOC "A fast linker, for builds with tests")
+mark_as_advanced(KOLO_MOLD)
+if(KOLO_MOLD AND PROJECT_IS_TOP_LEVEL)
+  add_link_options(-fuse-ld=mold)
+endif()
 include(Catch)
 
 function(kolo_test name)
@@ -38,6 +45,9 @@ function(kolo_test name)
   if(KOLO_THREADS_ONLY AND one_thread IN_LIST arg_LABELS)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
+  endif()
+  if(arg_COST GREATER_EQUAL 20)
+    list(APPEND arg_LABELS long)
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT 600 COST ${arg_COST} SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")

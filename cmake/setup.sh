@@ -8,6 +8,8 @@
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to be measured beside kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
+#            tests   ccache and mold: a build that is repeated takes seconds
+#            tidy    clang-tidy, for test/run.sh --tidy
 #   --check  changes nothing; names what is missing and fails if anything is
 #
 # Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
@@ -20,6 +22,8 @@ fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
+tests="ccache mold"
+tidy="clang-tidy"
 
 lock_seconds=600 # how long another apt or dpkg may hold us up
 os_release=/etc/os-release
@@ -31,10 +35,10 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers or fuzz"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests or tidy"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -47,7 +51,9 @@ for group in $groups; do
     plots) packages="$packages $plots" ;;
     peers) packages="$packages $peers" ;;
     fuzz) packages="$packages $fuzz" ;;
-    *) fail "unknown group '$group'; there are base, fabrics, plots, peers and fuzz" ;;
+    tests) packages="$packages $tests" ;;
+    tidy) packages="$packages $tidy" ;;
+    *) fail "unknown group '$group'; there are base, fabrics, plots, peers, fuzz, tests and tidy" ;;
   esac
 done
 
