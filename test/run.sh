@@ -1,30 +1,47 @@
 #!/bin/sh
 # Installs what is needed, builds, and runs the tests.
 #
-#   test/run.sh [--preset release|debug|asan|tsan|fuzz] [options of ctest]
+#   test/run.sh [--preset release|debug|asan|tsan|fuzz] [--quick] [options of ctest]
+#   test/run.sh --tidy
 #
-# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match. The preset fuzz is the
-# fuzzers of test/fuzz alone, a minute each. The last line is ctest's count, the exit code is ctest's.
+# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match.
+#   --quick         leaves out the slow tests: under 2 minutes, for use between two commits
+#   --preset fuzz   the fuzzers of test/fuzz alone, 15 s each (KOLO_FUZZ_SECONDS says otherwise)
+#   --tidy          clang-tidy over all sources of the libraries and programs, and no tests
+#
+# In the release build a test that only missed a deadline runs again, alone, up to twice (test/rerun.py); if it passes then, the
+# run passes and names it under "flaky". The last line counts the tests.
 set -eu
 cd "$(dirname "$0")/.."
 
 preset=release
+quick=
+tidy=
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset)
       [ $# -gt 1 ] || { echo "run.sh: --preset needs a name: release, debug, asan, tsan or fuzz" >&2; exit 2; }
       preset=$2; shift 2 ;;
     --preset=*) preset=${1#--preset=}; shift ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --quick) quick="-LE ^(slow|long|packaging)$"; shift ;;
+    --tidy) tidy=yes; shift ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) break ;;
     *) echo "run.sh: '$1' is no option; to run the tests with that in their names: test/run.sh -R $1" >&2; exit 2 ;;
   esac
 done
 case "$preset" in
-  release | debug | asan | tsan) with="--with plots --with fabrics" ;;
-  fuzz) with="--with fuzz --with fabrics" ;;
+  release | debug | asan | tsan) with="--with tests --with plots --with fabrics" ;;
+  fuzz) with="--with tests --with fuzz --with fabrics" ;;
   *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan, tsan and fuzz" >&2; exit 2 ;;
 esac
+
+if [ -n "$tidy" ]; then
+  cmake/setup.sh --with fabrics --with tidy
+  cmake --preset release -B build/tidy -D KOLO_BUILD_TESTS=OFF -D KOLO_CUDA=OFF
+  cmake --build build/tidy --target kolo_commit # a header that is made by the build
+  exec run-clang-tidy -quiet -p build/tidy "$PWD/(transports|collectives|tensor|train|bench)/.*"
+fi
 
 # shellcheck disable=SC2086 # several words
 cmake/setup.sh $with
@@ -48,34 +65,30 @@ if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
   run="setarch -R"
 fi
 
+# Only the release build is as fast as deadlines expect.
+attempts=0
+[ "$preset" != release ] || attempts=2
+
 log=build/$preset/ctest.log
-failures=build/$preset/failures.txt
-rm -f "$log" "$failures"
+report=build/$preset/failures.txt
+rm -f "$log" "$report"
 cmake --preset "$preset" -D KOLO_BUILD_TESTS=ON
 $run cmake --build --preset "$preset" --parallel "$jobs"
 
-status=0
-$run ctest --preset "$preset" --parallel "$tests" --no-tests=error --output-log "$log" "$@" || status=$?
 results=build/$preset/Testing/Temporary/LastTest.log
+rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
+status=0
+# shellcheck disable=SC2086 # several words, or none
+$run ctest --preset "$preset" --parallel "$tests" --no-tests=error --output-log "$log" $quick "$@" || status=$?
 if grep -q 'skipped: ' "$results" 2>/dev/null; then
   echo "Skipped, and why:"
   grep -o 'skipped: .*' "$results" | sort | uniq -c
 fi
-failed=build/$preset/Testing/Temporary/LastTestsFailed.log
-if [ "$status" -ne 0 ] && [ -s "$failed" ]; then
-  echo "Failed in $preset, and the last lines of each (all are in $results):"
-  awk -v most=40 '
-    NR == FNR { sub(/^[0-9]+:/, ""); failed[$0]; next }
-    /^[0-9]+\/[0-9]+ Test: / { name = $0; sub(/^[^:]*: /, "", name); lines = 0; is_output = 0; next }
-    !(name in failed) { next }
-    /^<end of output>$/ {
-      print "--- " name
-      for (i = lines > most ? lines - most : 0; i < lines; ++i) print line[i]
-      is_output = 0
-    }
-    is_output { line[lines++] = $0 }
-    /^-----/ && lines == 0 { is_output = 1 }
-  ' "$failed" "$results" | tee "$failures"
+if [ "$status" -eq 8 ]; then # tests have failed
+  status=0
+  $run test/rerun.py "$preset" --attempts "$attempts" >"$report" || status=$?
+  cat "$report"
+else
+  grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
 fi
-grep -E '^[0-9]+% tests passed|^No tests were found' "$log" || true
 exit "$status"

@@ -75,20 +75,24 @@ def check_format(tree):
     return 1 if result.returncode else 0
 
 
-def compile_alone(tree, compiler, header):
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", str(tree.root),
-               f'-DKOLO_SOURCE_DIR="{tree.root}"', "-"]
-    return subprocess.run(command, input=f'#include "{header}"\n', text=True, capture_output=True, check=False)
+def compile_alone(tree, compiler, folder, header):
+    """Compiles a source that includes the header and nothing else; an object is what a compiler cache can keep."""
+    source = folder / (header.replace("/", "_") + ".cpp")
+    source.write_text(f'#include "{header}"\n')
+    command = [*compiler.split(), "-std=c++20", "-I.", "-DKOLO_SOURCE_DIR=\"\"", "-c", os.path.relpath(source, tree.root), "-o",
+               os.path.relpath(source.with_suffix(".o"), tree.root)]
+    return subprocess.run(command, text=True, capture_output=True, check=False, cwd=tree.root)
 
 
-def check_headers(tree, compiler):
+def check_headers(tree, compiler, folder):
     """Headers with a .cpp of their own are proved by it (own header first); this is for the others."""
+    folder.mkdir(parents=True, exist_ok=True)
     sources = set(tree.sources())
     headers = [path for path in sources
                if path.endswith(".h") and not path.startswith("test/support/")
                and str(PurePosixPath(path).with_suffix(".cpp")) not in sources]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda header: compile_alone(tree, compiler, header), headers)
+        results = pool.map(lambda header: compile_alone(tree, compiler, folder, header), headers)
     failed = 0
     for header, result in zip(headers, results):
         if result.returncode:
@@ -102,14 +106,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=HERE.parent)
     parser.add_argument("--format", action="store_true")
-    parser.add_argument("--headers", metavar="COMPILER")
+    parser.add_argument("--headers", metavar="COMPILER", help="a compiler, or a cache and a compiler")
+    parser.add_argument("--build", type=Path, default=Path("build/headers"), help="where --headers compiles")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     tree = rules.Tree(root, files_of(root))
     if arguments.format:
         return check_format(tree)
     if arguments.headers:
-        return check_headers(tree, arguments.headers)
+        return check_headers(tree, arguments.headers, arguments.build.resolve())
     return check_rules(tree)
 
 
