@@ -156,7 +156,9 @@ has_room=no
 # shellcheck disable=SC2046,SC2086  # words
 for over in $transports; do
   for size in 2 4; do
-    for what in $collectives $others; do
+    whole="$collectives $others"
+    [ "$quick-$size" != yes-4 ] || whole=allreduce
+    for what in $whole; do
       rows "$over-$size-ranks.jsonl" "$over" "$size" "$what" $(effort "$what" "$size")
       case "$quick-$has_room-$what-$size" in
         no-yes-allreduce-2) rows "$over-2-ranks.jsonl" "$over" 2 allreduce --min-bytes 1G --max-bytes 1G $largest ;;

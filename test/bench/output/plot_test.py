@@ -4,6 +4,8 @@
   plot_test.py KOLO_BENCH [test...]
 """
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -12,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from importlib.util import find_spec
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench/output"))
 import plot  # noqa: E402  # pylint: disable=wrong-import-position
@@ -56,6 +60,17 @@ def height_of(picture, text):
     return float(place.group(2))
 
 
+def draw_here(*words):
+    """Runs plot.py in this process, since a new one takes a second to import matplotlib: exit code and standard error."""
+    said = io.StringIO()
+    with mock.patch.object(sys, "argv", ["plot.py", *words]), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        try:
+            plot.main()
+        except SystemExit as end:
+            return end.code, said.getvalue()
+    return 0, said.getvalue()
+
+
 class Drawing(unittest.TestCase):
     """Rows to pictures."""
 
@@ -66,12 +81,10 @@ class Drawing(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows"
             path.write_text("".join(json.dumps(line) + "\n" for line in rows))
-            done = subprocess.run([BENCH, "plot", str(path), "--out", folder + "/plots", *more], capture_output=True, text=True,
-                                  timeout=PATIENCE_S, check=False)
-            if "matplotlib is missing" in done.stderr:
+            code, self.errors = draw_here(str(path), "--out", folder + "/plots", *more)
+            if "matplotlib is missing" in self.errors:
                 self.skipTest("matplotlib is not installed")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.errors = done.stderr
+            self.assertEqual(code, 0, self.errors)
             return {entry.name: entry.read_bytes() for entry in (Path(folder) / "plots").iterdir()}
 
     def plot(self, rows):
@@ -479,6 +492,13 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertEqual(set(self.files(alone, "--overview")), {"inproc_1_ranks_time.png"})
 
 
+def use_matplotlib():
+    """Starts anew under the system's Python where only that has matplotlib."""
+    if find_spec("matplotlib") is None and sys.executable != plot.SYSTEM_PYTHON and os.path.exists(plot.SYSTEM_PYTHON):
+        os.execv(plot.SYSTEM_PYTHON, [plot.SYSTEM_PYTHON, "-B", *sys.argv])
+
+
 if __name__ == "__main__":
+    use_matplotlib()
     BENCH = sys.argv.pop(1)
     unittest.main(verbosity=2)

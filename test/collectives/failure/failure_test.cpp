@@ -141,7 +141,8 @@ TEST_CASE("two ranks that wait for each other's broadcast hear of it before the 
 // The odd one is not the root that it names, so that what it expects need not meet what comes.
 TEST_CASE("one rank that names another root is heard of by all") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(3, 5);
+  // More ranks take other paths of the algorithms, and the same ones of every transport.
+  const int size = transport == transports_under_test().front() ? 5 : 3;
   for (const Collective collective :
        {Collective::kBroadcast, Collective::kReduce, Collective::kGather, Collective::kScatter}) {
     for (const std::string_view algorithm : algorithm_names(collective)) {

@@ -176,13 +176,14 @@ Played play(const Operation& operation, const std::string& function, int nth) {
   return played;
 }
 
-// All of the first ones, and fewer and fewer of what repeats itself. The thread sanitizer takes a
-// hundred times as long, and sees in the first and the last what threads do at an end.
+// The first calls of a function, and then ever fewer, since they repeat themselves. The thread
+// sanitizer takes a hundred times as long, and sees in the first and the last what threads do at an
+// end.
 std::vector<int> which_of(int calls) {
   std::vector<int> which;
   if (kIsThreadSanitized && calls > 1) return {1, calls};
   for (int nth = 1; nth <= calls;
-       nth += nth < (kIsSanitized ? 2 : 12) ? 1 : 1 + nth / (kIsSanitized ? 1 : 4))
+       nth += nth < (kIsSanitized ? 2 : 5) ? 1 : 1 + nth / (kIsSanitized ? 1 : 2))
     which.push_back(nth);
   if (calls > 0 && which.back() != calls) which.push_back(calls);
   return which;

@@ -89,10 +89,8 @@ TEST_CASE("a rank that is killed when its part is done is named by the next oper
 TEST_CASE("a rank that is killed while streams are at work is named by a store in a file, too") {
   const std::string transport = GENERATE("auto", "shm", "tcp");
   const State state = GENERATE(State{"uncalled", 0}, State{"given", 0}, State{"given", 4});
-  for (int operation = 0; operation < kOperations; ++operation) {
-    const TemporaryFile file;
-    kill_one(transport, operation % kSize, operation, state, "file:" + file.path());
-  }
+  const TemporaryFile file;
+  kill_one(transport, 1, 1, state, "file:" + file.path());
 }
 
 TEST_CASE("a rank that is killed while its data are staged is named, by every transport") {

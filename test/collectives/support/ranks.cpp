@@ -68,12 +68,13 @@ void expect(bool holds, std::string_view what) {
 // not instrumented. Those that do say so (CMakeLists.txt).
 std::vector<std::string> transports_under_test() {
   const char* const set = std::getenv("TEST_BORROWED");
-  const bool are_borrowed_alone = set != nullptr && std::string_view(set) == "alone";
+  const std::string_view borrowed = set == nullptr ? "" : set;
   std::vector<std::string> names;
   for (const std::string_view name : transport_names()) {
     if (!why_unusable(name).empty()) continue;  // a device that is not there
-    const bool is_wanted =
-        are_borrowed_alone ? is_borrowed(name) : !is_borrowed(name) || !kIsSanitized;
+    const bool is_wanted = is_borrowed(name)
+                               ? borrowed == "alone" || (borrowed != "none" && !kIsSanitized)
+                               : borrowed != "alone";
     if (is_wanted) names.emplace_back(name);
   }
   return names;

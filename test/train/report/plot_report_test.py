@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,13 @@ PYTHON = interpreter()
 
 @unittest.skipUnless(PYTHON, "skipped: no python3 with matplotlib")
 class PlotReport(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.made = tempfile.TemporaryDirectory(prefix="kolo-plot-report-")
+        cls.addClassCleanup(cls.made.cleanup)
+        subprocess.run([KOLO_TRAIN, "train", "--model", "small", "--ranks", "1", "--train-size", "16", "--test-size", "8", "--epochs", "1",
+                        "--batch-size", "8", "--report", cls.made.name], check=True, capture_output=True, timeout=120)
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="kolo-plot-report-")
         self.addCleanup(folder.cleanup)
@@ -45,10 +53,7 @@ class PlotReport(unittest.TestCase):
 
     def report(self, name="report"):
         """Where a run of the small model has left its report, plots and all."""
-        folder = self.folder / name
-        subprocess.run([KOLO_TRAIN, "train", "--model", "small", "--ranks", "1", "--train-size", "16", "--test-size", "8", "--epochs", "1",
-                        "--batch-size", "8", "--report", folder], check=True, capture_output=True, timeout=120)
-        return folder
+        return Path(shutil.copytree(self.made.name, self.folder / name))
 
     def names(self, folder):
         return sorted(path.name for path in folder.iterdir())
