@@ -14,16 +14,14 @@
 //
 // In CMake: find_package(kolo), and target_link_libraries(mine PRIVATE kolo::plugin).
 //
-// Two forms. *Plain*: send, receive and completed are enough; kolo makes slots, views and credit of
-// them. *Whole*: slots and views as well, for who has bytes lie somewhere
-// worth looking at. Functions marked (plain), (whole) belong to one; [optional] ones may be null.
+// send, receive and completed are all that moves data: kolo makes slots, views and credit of them.
+// [optional] functions may be null.
 //
-// kolo checks the arguments before it calls: a segment is no longer than the channel's
-// segment_bytes, commit follows reserve, release a view, nothing follows quiesce but destroy. It
-// counts segments and bytes itself.
+// kolo checks the arguments before it calls: a segment is no longer than segment_bytes, and nothing
+// follows quiesce but destroy. It counts segments and bytes itself.
 //
 // Threading: as in transport.h: one thread at a time for a transport and its channels, any thread
-// for allocate, free_memory and the store. The table and what it points to live as long as the
+// for the store. The table and what it points to live as long as the
 // process: a library that has been loaded is never unloaded. Nothing may be thrown through it.
 //
 // Versions: `version` says what the fields mean; another one is refused. Within one the structures
@@ -38,7 +36,7 @@
 extern "C" {
 #endif
 
-#define KOLO_PLUGIN_VERSION 1u
+#define KOLO_PLUGIN_VERSION 2u
 #define KOLO_PLUGIN_SYMBOL "kolo_transport_plugin"
 
 // The transport's own: kolo only hands them back.
@@ -69,10 +67,6 @@ typedef struct kolo_error {
   int32_t peer;     // the rank that it came from, or -1
   char text[1024];  // the reason and the way out, ended by 0; kolo adds rank, peer and transport
 } kolo_error;
-
-// As kolo::SegmentFlags (transports/transport.h); a transport may ignore MORE, RECEIVED, LENT and
-// COLD.
-enum { KOLO_MORE = 1, KOLO_ANSWERED = 2, KOLO_RECEIVED = 4, KOLO_LENT = 8, KOLO_COLD = 16 };
 
 // How far apart ranks may be; kolo refuses ranks that are farther.
 typedef enum kolo_reach { KOLO_PROCESS = 0, KOLO_HOST = 1, KOLO_NETWORK = 2 } kolo_reach;
@@ -115,28 +109,6 @@ typedef struct kolo_plugin_request {
   const kolo_store* store;
 } kolo_plugin_request;
 
-// As kolo::Capabilities; holds kolo's defaults when the transport gets it.
-typedef struct kolo_capabilities {
-  size_t size;
-  uint32_t memory_kinds;    // bits: 1 host, 2 CUDA
-  uint32_t segment_memory;  // 0 host, 1 CUDA
-  size_t segment_bytes;     // a multiple of 64, 1 GiB at most
-  size_t preferred_segment_bytes;
-  size_t shortest_segment_bytes;
-  size_t zero_copy_bytes;
-  int32_t credit_segments;  // at least 4
-  double latency_us;
-  double bandwidth_GBps;
-  size_t straight_segment_bytes;
-} kolo_capabilities;
-
-// What only the transport can count; all 0 when it gets it.
-typedef struct kolo_counts {
-  size_t size;
-  uint64_t system_calls;
-  uint64_t connections;
-} kolo_counts;
-
 typedef struct kolo_plugin {
   uint32_t version;  // KOLO_PLUGIN_VERSION
   uint32_t size;     // sizeof(kolo_plugin)
@@ -167,63 +139,18 @@ typedef struct kolo_plugin {
 
   // --- channels ---
 
-  // `data` stays as it is until the segment is completed (plain) or the channel drained (whole).
-  // Plain: never empty.
-  kolo_status (*send)(kolo_channel* channel, const void* data, size_t bytes, unsigned flags,
-                      kolo_error* error);
-  // The next segment, whole; after KOLO_NOT_NOW asked again with the same memory, which may be
-  // written to in between.
-  kolo_status (*receive)(kolo_channel* channel, void* into, size_t bytes, unsigned flags,
-                         kolo_error* error);
-  // (plain) How many segments sent so far, in order, need their memory no more.
+  // Takes `data`, never empty, as the next segment. The memory stays as it is until the segment is
+  // completed.
+  kolo_status (*send)(kolo_channel* channel, const void* data, size_t bytes, kolo_error* error);
+  // The next segment, whole. After KOLO_NOT_NOW it is asked again with the same memory, which may
+  // be written to in between.
+  kolo_status (*receive)(kolo_channel* channel, void* into, size_t bytes, kolo_error* error);
+  // How many of the segments sent so far, in order, need their memory no more.
   kolo_status (*completed)(kolo_channel* channel, uint64_t* segments, kolo_error* error);
 
-  // [optional] Asked once. Plain: segment_bytes alone counts, and all channels have the same.
-  void (*capabilities)(kolo_channel* channel, kolo_capabilities* capabilities);
-
-  // (whole) All of these, or none. A slot and a view are never null, also those of no bytes.
-  kolo_status (*reserve)(kolo_channel* channel, size_t bytes, void** slot, kolo_error* error);
-  kolo_status (*commit)(kolo_channel* channel, unsigned flags, kolo_error* error);
-  kolo_status (*is_drained)(kolo_channel* channel, kolo_error* error);
-  kolo_status (*view)(kolo_channel* channel, size_t bytes, const void** segment, kolo_error* error);
-  kolo_status (*release)(kolo_channel* channel, kolo_error* error);
-
-  // (whole) [optional, all four or none] Answers; where they are there, the channel can answer.
-  kolo_status (*view_to_answer)(kolo_channel* channel, size_t bytes, void** segment,
-                                kolo_error* error);
-  kolo_status (*answer)(kolo_channel* channel, kolo_error* error);
-  kolo_status (*view_answer)(kolo_channel* channel, size_t bytes, const void** segment,
-                             kolo_error* error);
-  kolo_status (*release_answer)(kolo_channel* channel, kolo_error* error);
-
-  // [optional] KOLO_NOT_NOW while there is no connection yet, and since why (a text that lives
-  // until the next call, or empty).
-  kolo_status (*is_connected)(kolo_channel* channel, const char** why_not);
-  // [optional]
-  void (*counts)(kolo_channel* channel, kolo_counts* counts);
-
-  // --- memory that peers reach ---
-
-  // [optional, both or none] Zeroed, page-aligned; `owner` is what free_memory gets, from any
-  // thread, perhaps after destroy.
-  kolo_status (*allocate)(kolo_transport* transport, size_t bytes, void** memory, void** owner,
-                          kolo_error* error);
-  void (*free_memory)(void* owner);
-  // [optional, both or none] The handle's bytes are copied out of `handle`, which lives until the
-  // next call. KOLO_NOT_NOW: this memory cannot be exported, or mapped.
-  kolo_status (*export_memory)(kolo_transport* transport, const void* data, size_t bytes,
-                               const void** handle, size_t* handle_bytes, kolo_error* error);
-  kolo_status (*map)(kolo_channel* channel, const void* handle, size_t handle_bytes, void** memory,
-                     kolo_error* error);
-
-  // [optional, all four or none] The channel's form on a device stream (kolo::StreamChannel).
-  kolo_status (*stream_reserve)(kolo_channel* channel, void* stream, size_t bytes, void** slot,
-                                kolo_error* error);
-  kolo_status (*stream_commit)(kolo_channel* channel, void* stream, unsigned flags,
-                               kolo_error* error);
-  kolo_status (*stream_view)(kolo_channel* channel, void* stream, size_t bytes,
-                             const void** segment, kolo_error* error);
-  kolo_status (*stream_release)(kolo_channel* channel, void* stream, kolo_error* error);
+  // [optional] The longest segment in bytes, the same on every rank: a multiple of 64, 1 GiB at
+  // most. Asked once, if the request names no length; 64 KiB without it.
+  size_t (*segment_bytes)(kolo_transport* transport);
 } kolo_plugin;
 
 // What the library exports; null: it has none here.

@@ -232,8 +232,6 @@ Settings read_settings(const Variables& variables) {
   settings.hello_timeout =
       std::chrono::milliseconds(reader.number("KOLO_HELLO_TIMEOUT_MS", 1, 3'600'000)
                                     .value_or(settings.hello_timeout.count()));
-  settings.plugin_limit = std::chrono::seconds(
-      reader.number("KOLO_PLUGIN_SECONDS", 1, 86'400).value_or(settings.plugin_limit.count()));
   settings.cuda_device = reader.integer("KOLO_CUDA_DEVICE", 0);
   settings.ucx_asks_as_told = reader.text("UCX_RNDV_THRESH").has_value();
   settings.ofi_provider = reader.text("KOLO_OFI_PROVIDER").value_or("");

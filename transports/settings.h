@@ -64,10 +64,6 @@ struct Settings {
   std::string timeline;  // KOLO_TIMELINE: a file for the steps of every operation on a timeline;
                          // FILE.json becomes FILE.RANK.json
 
-  // --- transports from outside ---
-  std::chrono::seconds plugin_limit{60};  // KOLO_PLUGIN_SECONDS: for their library to be loaded; it
-                                          // leaves no way out of that, so the process ends
-
   // --- shm ---
   std::size_t shm_single_copy_bytes =
       8 * 1024;  // KOLO_SHM_SINGLE_COPY: segments that the kernel may copy from process to process,

@@ -54,8 +54,6 @@ void Channel::answer() { fail_answer(); }
 const std::byte* Channel::view_answer(std::size_t) { fail_answer(); }
 void Channel::release_answer() { fail_answer(); }
 
-std::byte* Channel::map(const MemoryHandle&) { return nullptr; }
-
 std::string Channel::why_no_stream() const {
   return "this transport moves host memory alone: make_staged (staged.h) carries device memory "
          "over it, and cuda_ipc joins the streams of one host";
@@ -78,7 +76,5 @@ std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   std::memset(memory, 0, bytes);
   return {memory, [](std::byte* freed) { ::operator delete[](freed, page); }};
 }
-
-MemoryHandle Transport::export_memory(const void*, std::size_t) { return {}; }
 
 }  // namespace kolo

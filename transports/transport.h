@@ -29,9 +29,8 @@
 // kolo::Error with the peer's rank; the channel is then dead and every later call throws again.
 // Lifetime: channels live as long as their transport.
 //
-// Device memory: buffers are plain pointers; Capabilities says which kinds of memory a channel
-// takes, and of which kind its slots and views are. Work that is ordered on a device stream goes
-// through Channel::stream().
+// Device memory: a channel's own calls take host memory. Device memory goes through
+// Channel::stream(), ordered on a device stream.
 #pragma once
 
 #include <chrono>
@@ -48,12 +47,6 @@ namespace kolo {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-enum class MemoryKind : std::uint8_t { kHost, kCuda };
-
-constexpr std::uint32_t memory_bit(MemoryKind kind) {
-  return std::uint32_t{1} << static_cast<unsigned>(kind);
-}
-
 // Segments that every channel takes before the peer has released any.
 inline constexpr int kMinimumCredit = 4;
 
@@ -63,8 +56,6 @@ inline constexpr std::size_t kSegmentAlignment = 64;
 
 // What a channel can do, as numbers and flags. Upper layers ask these, never the transport's name.
 struct Capabilities {
-  std::uint32_t memory_kinds = memory_bit(MemoryKind::kHost);  // what send and receive take
-  MemoryKind segment_memory = MemoryKind::kHost;               // where slots and views lie
   std::size_t segment_bytes = 64 * 1024;  // the longest segment; a multiple of kSegmentAlignment
   std::size_t preferred_segment_bytes = 64 * 1024;  // best for streaming
   // Best where all goes from the sender's memory to the receiver's by send and receive, and no slot
@@ -78,8 +69,6 @@ struct Capabilities {
   double latency_us = 0;      // estimates, before anything is measured
   double bandwidth_GBps = 0;  // one direction, bytes per nanosecond
   bool can_answer = false;
-  bool can_map = false;            // Channel::map gives a pointer into the peer's memory
-  bool is_stream_ordered = false;  // Channel::stream() is not null
 };
 
 // Flags of commit, send and receive.
@@ -109,11 +98,6 @@ struct WaitStatistics {
   std::uint64_t spins = 0;   // short pauses on the core
   std::uint64_t yields = 0;  // the core offered to others
   std::uint64_t sleeps = 0;  // until the kernel wakes it: one system call, and those that arm it
-};
-
-// A peer's buffer as bytes that can travel: made by Transport::export_memory, used by Channel::map.
-struct MemoryHandle {
-  std::string bytes;
 };
 
 // The channel's operations ordered on a device stream: each returns at once and makes the *stream*
@@ -258,9 +242,6 @@ class Channel {
 
   // --- optional ---
 
-  // The peer's exported memory in this address space, or null; only where can_map.
-  virtual std::byte* map(const MemoryHandle& handle);
-
   // This channel's device-ordered form, or null; then why, for the message of who wanted one.
   virtual StreamChannel* stream() { return nullptr; }
   virtual std::string why_no_stream() const;
@@ -323,10 +304,6 @@ class Transport {
   // lie); page-aligned, and plain memory elsewhere. It may outlive the transport. From any thread.
   // Error kSystem where there is none.
   virtual std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
-
-  // A handle on `bytes` at `data` that a peer's Channel::map takes; empty where memory cannot be
-  // exported.
-  virtual MemoryHandle export_memory(const void* data, std::size_t bytes);
 
   // What it goes over where there are several such (libfabric's provider, the transports that UCX
   // has taken), for who tells what was measured; empty elsewhere. From any thread.

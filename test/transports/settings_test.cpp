@@ -63,7 +63,6 @@ TEST_CASE("every setting is read") {
                                          {"KOLO_TCP_BUFFERS", "8192"},
                                          {"KOLO_TCP_LANES", "4"},
                                          {"KOLO_HELLO_TIMEOUT_MS", "9"},
-                                         {"KOLO_PLUGIN_SECONDS", "7"},
                                          {"KOLO_CUDA_DEVICE", "3"}});
   CHECK(settings.rank == 3);
   CHECK(settings.size == 8);
@@ -87,7 +86,6 @@ TEST_CASE("every setting is read") {
   CHECK(settings.tcp_buffer_bytes == 8192);
   CHECK(settings.tcp_lanes == 4);
   CHECK(settings.hello_timeout == std::chrono::milliseconds(9));
-  CHECK(settings.plugin_limit == std::chrono::seconds(7));
   CHECK(settings.cuda_device == 3);
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
@@ -151,7 +149,6 @@ TEST_CASE("an unreadable setting is refused by name") {
       {"KOLO_TCP_BUFFERS", {"4095", "3K", "64 K", "-1"}},
       {"KOLO_TCP_LANES", {"0", "17", "two"}},
       {"KOLO_HELLO_TIMEOUT_MS", {"0"}},
-      {"KOLO_PLUGIN_SECONDS", {"0", "86401", "soon"}},
       {"KOLO_CUDA_DEVICE", {"-1", "GPU-0"}}};
   for (const auto& row : wrong) {
     const std::string& name = row.first;

@@ -29,12 +29,7 @@ struct InUse final : cuda::KeptUntilExit {
 // "not now" meanwhile.
 class StagedChannel final : public decorators::ForwardingChannel {
  public:
-  StagedChannel(Channel& host, Staging& staging)
-      : ForwardingChannel(host), staging_(staging), capabilities_(host.capabilities()) {
-    capabilities_.is_stream_ordered = true;
-  }
-
-  const Capabilities& capabilities() const override { return capabilities_; }
+  StagedChannel(Channel& host, Staging& staging) : ForwardingChannel(host), staging_(staging) {}
 
   StreamChannel* stream() override {
     if (stream_ == nullptr) {
@@ -110,7 +105,6 @@ class StagedChannel final : public decorators::ForwardingChannel {
   }
 
   Staging& staging_;
-  Capabilities capabilities_;
   StagedStream* stream_ = nullptr;
   bool has_slot_ = false;      // of the host's own form
   bool is_receiving_ = false;  // by the host's own form, a segment that is there or on its way

@@ -23,8 +23,6 @@ namespace kolo::cuda {
 
 class IpcImports final : private IpcMappings::Worker {
  public:
-  static constexpr std::uint64_t kAlways = ~std::uint64_t{0};  // work that has no end
-
   // `whose`: "rank 3", for messages. `is_same_process`: the peer's pointers are ours. At most
   // `most` stay open, unless more are in use at once. `is_given_done`: whether all work is done
   // that was given before; asked from any thread, after give().

@@ -44,8 +44,6 @@ StagedStream::StagedStream(Staging& staging, Channel& host)
     : staging_(staging), host_(host), batches_(staging.device) {
   const Capabilities& can = host.capabilities();
   capabilities_ = can;
-  capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
-  capabilities_.segment_memory = MemoryKind::kCuda;
   capabilities_.segment_bytes = std::min(can.segment_bytes, staging.longest_segment_bytes);
   capabilities_.preferred_segment_bytes =
       std::min(can.preferred_segment_bytes, capabilities_.segment_bytes);
@@ -57,8 +55,6 @@ StagedStream::StagedStream(Staging& staging, Channel& host)
       std::max(can.credit_segments, static_cast<int>(slots_for(capabilities_.segment_bytes)));
   capabilities_.latency_us = can.latency_us + 20;
   capabilities_.can_answer = false;
-  capabilities_.can_map = false;
-  capabilities_.is_stream_ordered = true;
   slots_ = slots_for(capabilities_.segment_bytes);
 }
 

@@ -27,16 +27,12 @@ DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, const Li
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process, kMostImports,
                [this] { return batches_.has_come(); }),
       captured_(device, link_) {
-  capabilities_.memory_kinds = memory_bit(MemoryKind::kCuda);
-  capabilities_.segment_memory = MemoryKind::kCuda;
   capabilities_.segment_bytes = link.segment_bytes;
   capabilities_.preferred_segment_bytes = link.segment_bytes;
   capabilities_.straight_segment_bytes = std::size_t{64} << 20;
   capabilities_.credit_segments = static_cast<int>(link.slots);
   capabilities_.latency_us = 5;
   capabilities_.bandwidth_GBps = 100;
-  capabilities_.can_map = true;
-  capabilities_.is_stream_ordered = true;
 }
 
 DeviceChannel::~DeviceChannel() {
@@ -396,12 +392,6 @@ void DeviceChannel::drain(void* stream) {
   fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
   waits_for_freed_ = std::max(waits_for_freed_, lent_);
   on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
-}
-
-std::byte* DeviceChannel::map(const Exported& place, std::size_t bytes) {
-  require_open();
-  fail_if_lost("map memory of", is_unmapped_);
-  return imports_.map(place, bytes, IpcImports::kAlways);
 }
 
 // --- the end ---

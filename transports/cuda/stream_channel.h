@@ -60,9 +60,6 @@ class DeviceChannel final : public StreamChannel {
   void require_whole() override { fail_if_lost("believe what came from", false); }
   std::string why_not_captured() const override { return ""; }
 
-  // The peer's exported memory here, until the end; null where other work must be done first.
-  std::byte* map(const Exported& place, std::size_t bytes);
-
   // --- for the transport ---
 
   // True once after a call has said "not now": who waits for that must not sleep, since no bell

@@ -24,7 +24,6 @@ namespace kolo {
 namespace {
 
 using cuda::DeviceChannel;
-using cuda::Exported;
 using cuda::IpcExports;
 
 constexpr unsigned kProgressPerLook = 64;
@@ -33,14 +32,7 @@ class CudaChannel final : public decorators::ForwardingChannel {
  public:
   CudaChannel(Channel& host, const cuda::Device& device, IpcExports& exports,
               const cuda::Link& link)
-      : ForwardingChannel(host),
-        stream_(device, exports, link),
-        capabilities_(host.capabilities()) {
-    capabilities_.can_map = true;
-    capabilities_.is_stream_ordered = true;
-  }
-
-  const Capabilities& capabilities() const override { return capabilities_; }
+      : ForwardingChannel(host), stream_(device, exports, link) {}
 
   const ChannelStatistics& statistics() const override {
     statistics_ = ForwardingChannel::statistics();
@@ -55,16 +47,8 @@ class CudaChannel final : public decorators::ForwardingChannel {
   StreamChannel* stream() override { return &stream_; }
   DeviceChannel& device_channel() { return stream_; }
 
-  std::byte* map(const MemoryHandle& handle) override {
-    Exported place;
-    if (handle.bytes.size() != sizeof(place)) return nullptr;
-    std::memcpy(&place, handle.bytes.data(), sizeof(place));
-    return stream_.map(place, 0);
-  }
-
  private:
   DeviceChannel stream_;
-  Capabilities capabilities_;
   mutable ChannelStatistics statistics_;
 };
 
@@ -130,12 +114,6 @@ class CudaTransport final : public Transport {
 
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return host_->allocate(bytes);
-  }
-
-  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
-    const auto place = exports_.find(data, bytes);
-    if (!place) return {};
-    return {std::string(reinterpret_cast<const char*>(&*place), sizeof(*place))};
   }
 
   // The host's part goes last: its end is what peers hear of. What a replay may still touch, which

@@ -3,7 +3,7 @@
 //
 // Host memory, control, sleep and the news of a peer's death are the business of the best transport
 // that the ranks have without this one; Channel's own calls are its calls. What is added is
-// Channel::stream() (cuda/stream_channel.h), export_memory and map for device memory.
+// Channel::stream() (cuda/stream_channel.h).
 //
 // Refused on every rank, in words, where one of them has no driver, an old one, no device, not
 // enough memory, or a device that the others cannot reach.

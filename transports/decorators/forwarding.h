@@ -37,7 +37,6 @@ class ForwardingChannel : public Channel {
   void answer() override { inner_.answer(); }
   const std::byte* view_answer(std::size_t bytes) override { return inner_.view_answer(bytes); }
   void release_answer() override { inner_.release_answer(); }
-  std::byte* map(const MemoryHandle& handle) override { return inner_.map(handle); }
   StreamChannel* stream() override { return inner_.stream(); }
   std::string why_no_stream() const override { return inner_.why_no_stream(); }
 
@@ -91,9 +90,6 @@ class ForwardingTransport : public Transport {
   void quiesce() noexcept override { inner_->quiesce(); }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return inner_->allocate(bytes);
-  }
-  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
-    return inner_->export_memory(data, bytes);
   }
   std::string carrier() const override { return inner_->carrier(); }
 

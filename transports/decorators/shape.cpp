@@ -83,9 +83,6 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return inner_->allocate(bytes);
   }
-  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
-    return inner_->export_memory(data, bytes);
-  }
   std::string carrier() const override { return inner_->carrier(); }
 
  private:

@@ -77,8 +77,7 @@ static void push(kolo_channel* channel) {
 }
 
 static kolo_status send_message(kolo_channel* channel, const void* data, size_t bytes,
-                                unsigned flags, kolo_error* error) {
-  (void)flags;
+                                kolo_error* error) {
   push(channel);
   if (channel->why_out != 0)
     return fail(error, KOLO_PEER_LOST, channel->peer, "sending", channel->why_out);
@@ -99,9 +98,8 @@ static kolo_status completed(kolo_channel* channel, uint64_t* messages, kolo_err
 }
 
 // What came before the end of a peer is still there to be read, whatever sending says.
-static kolo_status receive_message(kolo_channel* channel, void* into, size_t bytes, unsigned flags,
+static kolo_status receive_message(kolo_channel* channel, void* into, size_t bytes,
                                    kolo_error* error) {
-  (void)flags;
   while (channel->in_bytes < bytes && channel->why_in == 0) {
     const ssize_t got = recv(channel->socket, (char*)into + channel->in_bytes,
                              bytes - channel->in_bytes, MSG_DONTWAIT);
@@ -190,7 +188,8 @@ static kolo_status listen_here(int listener, EndpointAddress* card, kolo_error* 
   return KOLO_DONE;
 }
 
-static kolo_status call(kolo_transport* transport, int peer, const EndpointAddress* card, kolo_error* error) {
+static kolo_status call(kolo_transport* transport, int peer, const EndpointAddress* card,
+                        kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path, card->name, sizeof card->name);
   // The kernel's names are a zero and five digits. The listener's queue is as long as may be.

@@ -11,11 +11,8 @@
 #include <vector>
 
 #include "transports/plugin/registration.h"
-#include "transports/posix/crash_notice.h"
-#include "transports/posix/hang_notice.h"
 #include "transports/posix/library.h"
 #include "transports/registry.h"
-#include "transports/settings.h"
 
 namespace kolo {
 
@@ -30,51 +27,28 @@ constexpr std::string_view kBuildAgain =
   throw std::invalid_argument(fmt::format("the transport {}: {}", origin, reason));
 }
 
-// Functions that go together: all of them, or none.
-struct Group {
-  std::vector<std::pair<const char*, bool>> functions;  // its name, and whether it is there
-
-  std::size_t there() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(functions, [](const auto& function) { return function.second; }));
-  }
-  void collect(std::vector<std::string_view>& missing) const {
-    for (const auto& [name, is_there] : functions) {
-      if (!is_there) missing.emplace_back(name);
-    }
-  }
-};
-
-#define KOLO_HAS(function) \
-  { #function, table.function != nullptr }
-
+// The names of the functions that the table must have and lacks.
 std::vector<std::string_view> missing_functions(const kolo_plugin& table) {
   std::vector<std::string_view> missing;
-  const Group needed{{KOLO_HAS(make), KOLO_HAS(destroy), KOLO_HAS(channel), KOLO_HAS(progress),
-                      KOLO_HAS(quiesce), KOLO_HAS(send), KOLO_HAS(receive)}};
-  needed.collect(missing);
-  const Group whole{{KOLO_HAS(capabilities), KOLO_HAS(reserve), KOLO_HAS(commit),
-                     KOLO_HAS(is_drained), KOLO_HAS(view), KOLO_HAS(release)}};
-  const bool has_only_capabilities = whole.there() == 1 && table.capabilities != nullptr;
-  if (whole.there() == 0 || has_only_capabilities) {
-    Group{{KOLO_HAS(completed)}}.collect(missing);
-  } else {
-    whole.collect(missing);
-  }
-  const Group optional[] = {{{KOLO_HAS(descriptor), KOLO_HAS(arm), KOLO_HAS(disarm)}},
-                            {{KOLO_HAS(view_to_answer), KOLO_HAS(answer), KOLO_HAS(view_answer),
-                              KOLO_HAS(release_answer)}},
-                            {{KOLO_HAS(allocate), KOLO_HAS(free_memory)}},
-                            {{KOLO_HAS(export_memory), KOLO_HAS(map)}},
-                            {{KOLO_HAS(stream_reserve), KOLO_HAS(stream_commit),
-                              KOLO_HAS(stream_view), KOLO_HAS(stream_release)}}};
-  for (const Group& group : optional) {
-    if (group.there() != 0) group.collect(missing);
+  const auto need = [&missing](const char* name, bool is_there) {
+    if (!is_there) missing.emplace_back(name);
+  };
+  need("make", table.make != nullptr);
+  need("destroy", table.destroy != nullptr);
+  need("channel", table.channel != nullptr);
+  need("progress", table.progress != nullptr);
+  need("quiesce", table.quiesce != nullptr);
+  need("send", table.send != nullptr);
+  need("receive", table.receive != nullptr);
+  need("completed", table.completed != nullptr);
+  // All three, or none.
+  if (table.descriptor != nullptr || table.arm != nullptr || table.disarm != nullptr) {
+    need("descriptor", table.descriptor != nullptr);
+    need("arm", table.arm != nullptr);
+    need("disarm", table.disarm != nullptr);
   }
   return missing;
 }
-
-#undef KOLO_HAS
 
 bool is_word(const char* name) {
   if (name == nullptr || *name == '\0' || std::strlen(name) > 64) return false;
@@ -129,17 +103,6 @@ namespace {
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos; }
 
 Plugin load(const std::string& path) {
-  const posix::CrashNotice notice(fmt::format(
-      "the transport {}: the library has crashed as it was loaded: give another, or find the "
-      "fault with gdb --args kolo-conformance --transport {}",
-      path, path));
-  const auto limit = read_settings().plugin_limit;
-  const posix::HangNotice hang_notice(
-      fmt::format("the transport {}: the library has not come back from being loaded after {} s "
-                  "(KOLO_PLUGIN_SECONDS), and leaves no way out of that: this process ends; give "
-                  "another, or see where it waits with gdb --args kolo-conformance --transport {}",
-                  path, limit.count(), path),
-      limit);
   void* symbol = nullptr;
   try {
     symbol = posix::symbol_of_library(path, KOLO_PLUGIN_SYMBOL);

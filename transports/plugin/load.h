@@ -14,8 +14,6 @@ struct Plugin {
   kolo_plugin table{};
   std::string origin;   // for messages: the library's path, or "x, registered in this program"
   std::string options;  // for its make
-
-  bool is_whole() const { return table.reserve != nullptr; }
 };
 
 // std::invalid_argument where the table is of another version, or lacks functions: it names them,
@@ -25,8 +23,7 @@ Plugin checked(const kolo_plugin* table, std::string_view origin);
 // The transport that `name` means: the one registered as that, or, where there is a slash in it,
 // the one in the library at that path, which stays loaded. What follows a ? is its options. Nothing
 // for another name; std::invalid_argument where the library cannot be loaded or is no transport,
-// with the reason. Thread-safe. One that crashes as it is loaded, or has not come back from that
-// within Settings::plugin_limit, ends the process, with a word of which it was.
+// with the reason. Thread-safe.
 std::optional<Plugin> find(std::string_view name);
 
 }  // namespace kolo::plugin

@@ -16,8 +16,8 @@ class PluggedPlainChannel final : public PlainChannel {
       : table_(plugin.table), checker_(plugin, rank), channel_(channel) {}
 
   bool send(std::span<const std::byte> message) override {
-    const bool is_taken = checker_.done(
-        table_.send(channel_, message.data(), message.size(), kPlain, checker_.error()));
+    const bool is_taken =
+        checker_.done(table_.send(channel_, message.data(), message.size(), checker_.error()));
     taken_ += is_taken ? 1 : 0;
     return is_taken;
   }
@@ -32,8 +32,7 @@ class PluggedPlainChannel final : public PlainChannel {
   }
 
   bool receive(std::span<std::byte> into) override {
-    return checker_.done(
-        table_.receive(channel_, into.data(), into.size(), kPlain, checker_.error()));
+    return checker_.done(table_.receive(channel_, into.data(), into.size(), checker_.error()));
   }
 
  private:

@@ -1,4 +1,4 @@
-// A plain transport over a table of the plain form, for the adapter.
+// A plain transport over a table of a transport from outside, for the adapter.
 #pragma once
 
 #include <memory>

@@ -20,10 +20,6 @@ static_assert(KOLO_ABORTED == static_cast<int>(ErrorCode::kAborted));
 static_assert(KOLO_UNAVAILABLE == static_cast<int>(ErrorCode::kUnavailable));
 static_assert(KOLO_PROTOCOL == static_cast<int>(ErrorCode::kProtocol));
 static_assert(KOLO_SYSTEM == static_cast<int>(ErrorCode::kSystem));
-static_assert(KOLO_MORE == static_cast<int>(kMore) &&
-              KOLO_ANSWERED == static_cast<int>(kAnswered) &&
-              KOLO_RECEIVED == static_cast<int>(kReceived) &&
-              KOLO_LENT == static_cast<int>(kLent) && KOLO_COLD == static_cast<int>(kCold));
 
 constexpr std::uint64_t kLongestSegment = std::uint64_t{1} << 30;
 
@@ -61,11 +57,6 @@ void StatusChecker::fail(kolo_status status) {
   const Error error(code, peer, full_text(plugin_, rank_, peer, text, code));
   error_ = no_error();
   throw error;
-}
-
-void StatusChecker::fail_as_closed() const {
-  throw Error(ErrorCode::kAborted, kNoPeer,
-              fmt::format("rank {}: this transport was closed", rank_));
 }
 
 void StatusChecker::fail_as_broken(std::string_view what) const {

@@ -34,9 +34,6 @@ class StatusChecker {
     return status == KOLO_DONE;
   }
 
-  // Error kAborted: this transport was closed.
-  [[noreturn]] void fail_as_closed() const;
-
   // Error kProtocol: it has broken the contract of its table.
   [[noreturn]] void fail_as_broken(std::string_view what) const;
 

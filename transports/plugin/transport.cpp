@@ -1,16 +1,13 @@
 #include "transports/plugin/transport.h"
 
 #include <fmt/format.h>
-#include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "transports/base/adapter.h"
 #include "transports/base/check.h"
 #include "transports/base/topology.h"
 #include "transports/error.h"
-#include "transports/plugin/channel.h"
 #include "transports/plugin/plain.h"
 #include "transports/plugin/status.h"
 #include "transports/plugin/store_functions.h"
@@ -48,7 +45,6 @@ class Made {
 
   const Plugin& plugin() const { return plugin_; }
   const kolo_plugin& table() const { return plugin_.table; }
-  StatusChecker& calls() { return checker_; }
   kolo_transport* get() const { return transport_; }
 
  private:
@@ -56,93 +52,6 @@ class Made {
   StoreFunctions store_;
   StatusChecker checker_;
   kolo_transport* transport_ = nullptr;
-};
-
-std::shared_ptr<std::byte[]> allocate_from(Made& made, std::size_t bytes) {
-  void* memory = nullptr;
-  void* owner = nullptr;
-  StatusChecker calls(made.plugin(), made.calls().rank());  // any thread may ask
-  calls.done(made.table().allocate(made.get(), bytes, &memory, &owner, calls.error()));
-  const auto free_memory = made.table().free_memory;
-  return {static_cast<std::byte*>(memory),
-          [owner, free_memory](std::byte*) { free_memory(owner); }};
-}
-
-// Over a table of the whole form, of which nothing is called after quiesce but destroy.
-class PluggedTransport final : public Transport {
- public:
-  PluggedTransport(std::unique_ptr<Made> made, int rank, int size)
-      : made_(std::move(made)), table_(made_->table()), rank_(rank), size_(size) {
-    for (int peer = 0; peer < size; ++peer) {
-      channels_.push_back(
-          peer == rank
-              ? nullptr
-              : std::make_unique<PluggedChannel>(
-                    made_->plugin(), channel_to(made_->plugin(), made_->get(), peer), rank, peer));
-    }
-  }
-  ~PluggedTransport() override { quiesce(); }
-
-  std::string_view name() const override { return table_.name; }
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-
-  Channel& channel(int peer) override {
-    check(peer >= 0 && peer < size_ && peer != rank_, "no channel to this rank");
-    return *channels_[static_cast<std::size_t>(peer)];
-  }
-
-  void progress() override {
-    if (!is_quiesced_) made_->calls().done(table_.progress(made_->get(), made_->calls().error()));
-  }
-
-  int descriptor() const override {
-    return is_quiesced_ || table_.descriptor == nullptr ? -1 : table_.descriptor(made_->get());
-  }
-  bool arm() override {
-    return !is_quiesced_ && table_.arm != nullptr &&
-           made_->calls().done(table_.arm(made_->get(), made_->calls().error()));
-  }
-  void disarm() override {
-    if (!is_quiesced_ && table_.disarm != nullptr) table_.disarm(made_->get());
-  }
-
-  void quiesce() noexcept override {
-    {
-      const std::lock_guard lock(allocating_);
-      if (std::exchange(is_quiesced_, true)) return;
-    }
-    table_.quiesce(made_->get());
-    for (const auto& channel : channels_) {
-      if (channel) channel->close();
-    }
-  }
-
-  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
-    const std::lock_guard lock(allocating_);
-    return is_quiesced_ || table_.allocate == nullptr ? Transport::allocate(bytes)
-                                                      : allocate_from(*made_, bytes);
-  }
-
-  MemoryHandle export_memory(const void* data, std::size_t bytes) override {
-    if (is_quiesced_ || table_.export_memory == nullptr)
-      return Transport::export_memory(data, bytes);
-    const void* handle = nullptr;
-    std::size_t handle_bytes = 0;
-    const auto status = table_.export_memory(made_->get(), data, bytes, &handle, &handle_bytes,
-                                             made_->calls().error());
-    if (!made_->calls().done(status)) return {};
-    return {std::string(static_cast<const char*>(handle), handle_bytes)};
-  }
-
- private:
-  const std::unique_ptr<Made> made_;
-  const kolo_plugin& table_;
-  const int rank_;
-  const int size_;
-  std::vector<std::unique_ptr<PluggedChannel>> channels_;
-  std::mutex allocating_;  // by any thread, and not while or after this one quiesces
-  bool is_quiesced_ = false;
 };
 
 // An adapted transport, with what it stands on: that goes last.
@@ -165,15 +74,10 @@ class PlainPlugged final : public PlainTransport {
 
 std::size_t plain_segment_bytes(const Made& made, const TransportRequest& request) {
   if (request.segment_bytes != 0) return request.segment_bytes;
-  kolo_capabilities told{};
-  told.size = sizeof told;
-  told.segment_bytes = kPlainSegmentBytes;
-  if (made.table().capabilities != nullptr && request.size > 1) {
-    const int peer = request.rank == 0 ? 1 : 0;
-    made.table().capabilities(channel_to(made.plugin(), made.get(), peer), &told);
-  }
-  require_segment_bytes(made.plugin(), told.segment_bytes);
-  return told.segment_bytes;
+  if (made.table().segment_bytes == nullptr) return kPlainSegmentBytes;
+  const std::size_t told = made.table().segment_bytes(made.get());
+  require_segment_bytes(made.plugin(), told);
+  return told;
 }
 
 std::string_view what_joins(int reach) {
@@ -203,8 +107,6 @@ std::unique_ptr<Transport> make_plugged(const Plugin& plugin, const TransportReq
   }
   require_reach(plugin, request);
   auto made = std::make_unique<Made>(plugin, request);
-  if (plugin.is_whole())
-    return std::make_unique<PluggedTransport>(std::move(made), request.rank, request.size);
   AdapterSettings settings;
   settings.name = plugin.table.name;
   settings.rank = request.rank;

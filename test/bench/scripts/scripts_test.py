@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/scripts/unwanted_connections.py and bench/scripts/plugin_overhead.py: one short round of each makes its table.
+"""bench/scripts/unwanted_connections.py: one short round makes its table.
 
   beside_test.py KOLO_BENCH [test...]
 """
@@ -31,13 +31,6 @@ class Beside(unittest.TestCase):
             self.assertEqual(len(row), 8)
             self.assertGreater(int(row[-1]), 0, row)
         self.assertGreaterEqual(min(int(row[-1]) for row in rows if row[0] == "crowd"), 1000)
-
-    def test_a_transport_is_measured_beside_itself_through_the_table(self):
-        rows = table_of(FOLDER / "plugin_overhead.py", "--build", BENCH.parent.parent, "--rounds", "1", "--seconds", "0.02")
-        self.assertEqual([row[0] for row in rows], ["shm"] * 5 + ["tcp"] * 5)
-        for row in rows:
-            self.assertGreater(float(row[3]), 0, row)
-            self.assertGreater(float(row[4]), 0, row)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,6 @@ std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_ofi(const TransportRequest& request);
-std::unique_ptr<Transport> make_tabled_shm(const TransportRequest& request);
-std::unique_ptr<Transport> make_tabled_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_played_cuda_ipc(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_shm(const TransportRequest& request);
@@ -61,9 +59,6 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
-    // Through the table for transports from outside, and back.
-    TransportRow{"tabled-shm", true, false, make_tabled_shm},
-    TransportRow{"tabled-tcp", false, false, make_tabled_tcp},
     // With a form for streams, whose own clauses are in test/transports/cuda.
     TransportRow{"inproc, staged", true, false, make_staged_inproc, "inproc"},
     TransportRow{"shm, staged", true, false, make_staged_shm, "shm"},

@@ -64,7 +64,6 @@ TEST_CASE("slots carry segments in order, and the sender's stream waits for cred
   Pair pair;
   StreamChannel& out = pair.to_other(0);
   StreamChannel& in = pair.to_other(1);
-  CHECK(out.capabilities().segment_memory == MemoryKind::kCuda);
   std::byte* const numbers = pair.memory(0, 64 * 20, 0);
   for (std::size_t i = 0; i < 20; ++i) {
     std::byte* const slot = out.reserve(pair.streams[0], 64);
@@ -265,18 +264,6 @@ TEST_CASE("wrong calls on a stream are the caller's errors") {
   CHECK(error->code() == ErrorCode::kMismatch);
   CHECK_THAT(error->what(), ContainsSubstring("rank 0 sends 64 bytes"));
   CHECK_THROWS_WITH(pair.to_other(1).view(pair.streams[1], 8), ContainsSubstring("sends 64 bytes"));
-}
-
-TEST_CASE("device memory is exported and mapped, and host memory is not") {
-  Pair pair;
-  std::byte* const memory = pair.memory(0, 4096, 5);
-  const MemoryHandle handle = pair.ranks[0].transport->export_memory(memory + 16, 64);
-  std::byte* const mapped = pair.ranks[1].transport->channel(0).map(handle);
-  REQUIRE(mapped != nullptr);
-  CHECK(is_equal(mapped, memory + 16, 64));
-  CHECK(pair.ranks[0].transport->export_memory(&pair, 8).bytes.empty());
-  CHECK(pair.ranks[1].transport->channel(0).map({"nothing"}) == nullptr);
-  pair.end();
 }
 
 TEST_CASE("quiesce frees a stream that waits for a peer, and every call says so afterwards") {

@@ -1,5 +1,5 @@
 // The contract of StreamChannel, over every kind of it: cuda_ipc, and what is staged over each
-// transport of this build and one from outside.
+// transport of this build.
 #include <random>
 #include <thread>
 
@@ -32,13 +32,9 @@ void over_all_kinds(const std::function<void(StreamRanks& ranks)>& clause, int s
 
 TEST_CASE("a stream's form says what it is") {
   over_all_kinds([](StreamRanks& ranks) {
-    CHECK(ranks.channel(0, 1).capabilities().is_stream_ordered);
     const Capabilities& can = ranks.stream(0, 1).capabilities();
-    CHECK(can.memory_kinds == memory_bit(MemoryKind::kCuda));
-    CHECK(can.segment_memory == MemoryKind::kCuda);
     CHECK(can.segment_bytes == kStreamSegment);
     CHECK(can.credit_segments >= kMinimumCredit);
-    CHECK(can.is_stream_ordered);
     CHECK_FALSE(can.can_answer);
     CHECK(ranks.stream(0, 1).can_send());
   });

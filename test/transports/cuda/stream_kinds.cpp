@@ -12,13 +12,8 @@ namespace kolo::test {
 namespace {
 
 constexpr StreamKind kKinds[] = {
-    {"cuda_ipc", "inproc", false},
-    {"staged over inproc", "inproc"},
-    {"staged over shm", "shm"},
-    {"staged over tcp", "tcp"},
-    {"staged over ucx", "ucx"},
-    {"staged over ofi", "ofi"},
-    {"staged over one from outside", "outside"},
+    {"cuda_ipc", "inproc", false}, {"staged over inproc", "inproc"}, {"staged over shm", "shm"},
+    {"staged over tcp", "tcp"},    {"staged over ucx", "ucx"},       {"staged over ofi", "ofi"},
 };
 
 Deadline soon() { return Clock::now() + std::chrono::seconds(60); }
@@ -30,7 +25,7 @@ std::vector<StreamKind> stream_kinds() {
   const auto built = transport_names();
   for (const StreamKind& kind : kKinds) {
     const bool is_built = std::ranges::find(built, kind.host) != built.end();
-    if (is_built || kind.host == "outside") kinds.push_back(kind);
+    if (is_built) kinds.push_back(kind);
   }
   return kinds;
 }
@@ -66,7 +61,7 @@ std::vector<std::unique_ptr<Transport>> make_hosts(std::string_view name, int si
       const auto index = static_cast<std::size_t>(rank);
       try {
         const TransportRequest request{rank, size, store, soon(), 0, size};
-        hosts[index] = name == "outside" ? make_tabled_tcp(request) : make_transport(name, request);
+        hosts[index] = make_transport(name, request);
       } catch (...) {
         errors[index] = std::current_exception();
       }

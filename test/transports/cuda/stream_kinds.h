@@ -96,7 +96,7 @@ std::unique_ptr<Transport> stage(std::unique_ptr<Transport> host,
                                  const std::shared_ptr<FakeDriver>& driver,
                                  const std::function<void(StagedSettings&)>& adjust = nullptr);
 
-// Ranks of a transport of this build, or of one from outside ("outside").
+// Ranks of a transport of this build.
 std::vector<std::unique_ptr<Transport>> make_hosts(std::string_view name, int size);
 
 }  // namespace kolo::test

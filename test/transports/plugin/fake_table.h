@@ -8,7 +8,7 @@
 
 namespace kolo::test {
 
-// Of the plain form, with all that it must have; its make fails.
+// With all that it must have; its make fails.
 inline kolo_plugin fake_table(const char* name) {
   kolo_plugin table{};
   table.version = KOLO_PLUGIN_VERSION;
@@ -24,12 +24,8 @@ inline kolo_plugin fake_table(const char* name) {
   };
   table.progress = [](kolo_transport*, kolo_error*) { return KOLO_DONE; };
   table.quiesce = [](kolo_transport*) {};
-  table.send = [](kolo_channel*, const void*, std::size_t, unsigned, kolo_error*) {
-    return KOLO_NOT_NOW;
-  };
-  table.receive = [](kolo_channel*, void*, std::size_t, unsigned, kolo_error*) {
-    return KOLO_NOT_NOW;
-  };
+  table.send = [](kolo_channel*, const void*, std::size_t, kolo_error*) { return KOLO_NOT_NOW; };
+  table.receive = [](kolo_channel*, void*, std::size_t, kolo_error*) { return KOLO_NOT_NOW; };
   table.completed = [](kolo_channel*, std::uint64_t* segments, kolo_error*) {
     *segments = 0;
     return KOLO_DONE;

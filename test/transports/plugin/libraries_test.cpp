@@ -53,7 +53,7 @@ TEST_CASE(
   CHECK_THAT(complaint(KOLO_NO_PLUGIN),
              ContainsSubstring("has no function kolo_transport_plugin, so it is no transport"));
   CHECK_THAT(complaint(KOLO_OTHER_VERSION),
-             ContainsSubstring("its table is of version 1000, and this kolo speaks version 1"));
+             ContainsSubstring("its table is of version 1000, and this kolo speaks version 2"));
   CHECK_THAT(complaint(KOLO_HALF_A_PLUGIN),
              ContainsSubstring("its table lacks destroy, channel, progress"));
 }

@@ -42,14 +42,6 @@ TEST_CASE("a transport in a library that keeps the contract passes every clause 
   CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && !ContainsSubstring("FAILED"));
 }
 
-TEST_CASE("a transport of kolo's own keeps every clause through a library's table as well") {
-  const std::string library = GENERATE(KOLO_OWN_SHM, KOLO_OWN_TCP);
-  const Ended ended = run({"--transport", library});
-  INFO(ended.output);
-  CHECK(ended.exit_code == 0);
-  CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && ContainsSubstring("  processes   "));
-}
-
 TEST_CASE("a transport that breaks a clause fails it, with what was found instead") {
   const Ended corrupt = run({"--transport", faulty("?corrupt"), "--clause", kOneWay});
   INFO(corrupt.output);
@@ -97,38 +89,6 @@ TEST_CASE("a loss that is never told fails its clause within the limit") {
                            "a rank that waits for a lost peer", "--limit", "2"});
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.output, ContainsSubstring("0 passed, 1 failed"));
-}
-
-TEST_CASE(
-    "a library that crashes as it is loaded is named, and the program ends as it would have") {
-  conformance::Child child(
-      {"/bin/sh", "-c", "exec \"$0\" --transport \"$1\" 2>&1", KOLO_CONFORMANCE, KOLO_CRASHES},
-      conformance::Child::Output::kRead);
-  std::string output;
-  REQUIRE(child.read_output(output, Clock::now() + std::chrono::minutes(5)));
-  const int status = child.wait();
-  CHECK_THAT(output, ContainsSubstring(std::string(KOLO_CRASHES) +
-                                       ": the library has crashed as it was loaded: ") &&
-                         ContainsSubstring("(signal 11)\n"));
-  // A sanitizer's own handler ends it otherwise.
-  CHECK((WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) != 0));
-}
-
-TEST_CASE("a library that does not come back from being loaded is named, and ends the program") {
-  const char* const library = GENERATE(KOLO_HANGS, KOLO_HANGS_LATER);
-  conformance::Child child(
-      {"/bin/sh", "-c", "KOLO_PLUGIN_SECONDS=1 exec \"$0\" --transport \"$1\" 2>&1",
-       KOLO_CONFORMANCE, library},
-      conformance::Child::Output::kRead);
-  std::string output;
-  REQUIRE(child.read_output(output, Clock::now() + std::chrono::minutes(5)));
-  const int status = child.wait();
-  INFO(output);
-  CHECK_THAT(output, ContainsSubstring(std::string(library) +
-                                       ": the library has not come back from being loaded after "
-                                       "1 s (KOLO_PLUGIN_SECONDS)"));
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 1);
 }
 
 TEST_CASE("a result that nobody gets is a failure") {

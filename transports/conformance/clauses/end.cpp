@@ -68,7 +68,6 @@ void expect_still(Transport& transport, Channel& channel) {
   transport.disarm();
   transport.descriptor();
   expect(transport.allocate(100) != nullptr, "memory after quiesce");
-  transport.export_memory(&channel, 8);
   static_cast<void>(channel.statistics());
   static_cast<void>(channel.is_connected());
   static_cast<void>(channel.why_unconnected());

@@ -62,28 +62,6 @@ void for_memory_of_every_kind(Rank& rank, const Body& body) {
 
 }  // namespace
 
-void memory_kinds(const Subject& subject) {
-  run_ranks(subject, 2, [](Rank& rank) {
-    Channel& channel = rank.to(1 - rank.rank());
-    const Capabilities& can = channel.capabilities();
-    expect((can.memory_kinds & memory_bit(can.segment_memory)) != 0,
-           "to send what lies where slots do");
-    expect(can.is_stream_ordered == (channel.stream() != nullptr), "a stream where it is said");
-    const auto memory = rank.transport().allocate(4096);
-    memory[0] = static_cast<std::byte>(40 + rank.rank());
-    const MemoryHandle handle = rank.transport().export_memory(memory.get(), 4096);
-    expect(can.can_map || handle.bytes.empty(), "no handle on memory that cannot be mapped");
-    rank.store().set("handle " + std::to_string(rank.rank()), handle.bytes);
-    const auto theirs = rank.store().get("handle " + std::to_string(1 - rank.rank()),
-                                         Clock::now() + std::chrono::seconds(60));
-    std::byte* const mapped = channel.map({theirs});
-    expect((mapped != nullptr) == (can.can_map && !theirs.empty()), "a map where it is said");
-    if (mapped != nullptr && can.segment_memory == MemoryKind::kHost)
-      expect(*mapped == static_cast<std::byte>(41 - rank.rank()), "the peer's memory in the map");
-    rank.meet("mapped");
-  });
-}
-
 void allocated_memory(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     const auto memory = rank.transport().allocate(100'001);

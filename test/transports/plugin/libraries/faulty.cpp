@@ -89,8 +89,7 @@ kolo_status make(const kolo_plugin_request* request, kolo_transport** made, kolo
   return KOLO_DONE;
 }
 
-kolo_status send(kolo_channel* channel, const void* data, std::size_t bytes, unsigned,
-                 kolo_error* error) {
+kolo_status send(kolo_channel* channel, const void* data, std::size_t bytes, kolo_error* error) {
   if (channel->fault == "crash") std::raise(SIGSEGV);
   const std::lock_guard lock(channel->office->mutex);
   if (channel->office->is_closed[channel->peer])
@@ -111,8 +110,7 @@ kolo_status completed(kolo_channel* channel, std::uint64_t* messages, kolo_error
   return KOLO_DONE;
 }
 
-kolo_status receive(kolo_channel* channel, void* into, std::size_t bytes, unsigned,
-                    kolo_error* error) {
+kolo_status receive(kolo_channel* channel, void* into, std::size_t bytes, kolo_error* error) {
   if (channel->fault == "hang") {
     std::mutex mutex;
     std::unique_lock never(mutex);
