@@ -1,11 +1,11 @@
-// Byte strings whose lengths only their owners know: names, serialized objects, settings.
+// Collectives over byte strings of different lengths: names, serialized objects, settings.
 //
-// Each takes two collectives: the lengths, then the bytes. Errors and threading are those of the
-// communicator's blocking calls. There are no asynchronous forms: the second collective can be
-// issued only once the first has told its lengths, which is at another moment on every rank, and
-// what a rank issues in between would come before it here and after it there. Who wants to overlap
-// them with other work calls them from a thread, on a duplicate() of the communicator. What
-// PyTorch's all_gather_object and broadcast_object_list are made of, without the objects.
+// Only the owner of a string knows its length. So each call runs two collectives: the lengths, then
+// the bytes. Errors and threading are those of the communicator's blocking calls. There are no
+// asynchronous forms: the second collective can be issued only when the first is done, which is at
+// a different moment on every rank. Operations issued in between would break the common order. To
+// overlap such a call with other work, run it in a thread of its own on a duplicate() of the
+// communicator. Compare PyTorch's all_gather_object and broadcast_object_list, without the objects.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace kolo {
 
 using Bytes = std::vector<std::byte>;
 
-// What every rank gave, by rank, on every rank.
+// Returns the byte strings of all ranks, by rank, on every rank.
 std::vector<Bytes> all_gather_bytes(Communicator& communicator, std::span<const std::byte> mine);
 
-// The same at the root; nothing elsewhere.
+// As all_gather_bytes at the root; returns nothing elsewhere.
 std::vector<Bytes> gather_bytes(Communicator& communicator, std::span<const std::byte> mine,
                                 int root);
 
-// The root's, on every rank; what the others pass does not matter.
+// Returns the root's bytes on every rank; `data` of other ranks is ignored.
 Bytes broadcast_bytes(Communicator& communicator, std::span<const std::byte> data, int root);
 
 }  // namespace kolo

@@ -1,61 +1,66 @@
-// The communicator: what a program holds to talk to its peers.
+// Communicator: the collectives and messages of one rank with its peers.
 //
-// Every rank of a communicator calls the same operations in the same order. An operation is checked
-// against its peers' as it starts: a different collective, type, operation, count or root is an
-// error on all ranks, not a hang. (Who differs in that it only sends, as one that takes itself for
-// the root, may learn it from the next operation only.) A failure anywhere *poisons* the job: every
-// rank gets the same first cause, within its timeout. From the moment that a rank knows of it,
-// every later call there throws it, of this communicator and of all that are made from one another.
+// Every rank of a communicator issues the same operations in the same order. When an operation
+// starts, each receiver compares its peer's call with its own. A different collective, type,
+// operation, count or root is an error on all ranks, not a hang. (A rank that only sends, such as
+// one with a wrong root, may learn of the mismatch from its next operation only.)
 //
-// Threading: all calls are safe from several threads, but the order in which operations are issued
-// must be the same on every rank, so threads that issue must agree on an order. No thread is
-// started unless CommunicatorOptions::progress_thread asks; progress is made inside calls, wait()
-// and test(). A thread inside a call is not to be cancelled (pthread_cancel): abort() ends it.
+// A failure anywhere *poisons* the job: every rank gets the same first cause within its timeout.
+// Once a rank knows of a failure, each later call on that rank throws it. This holds for all
+// communicators that were made from one another.
 //
-// fork(): a communicator is of the process that made it. In a child each call is an
-// std::invalid_argument, and the destructor leaves all as it is. (A Work in flight is not to be
-// touched there, and a child should exec or _exit.)
+// Threading: all calls are safe from several threads. Every rank must issue operations in the same
+// order, so threads that issue operations must agree on an order. No thread is started unless
+// CommunicatorOptions::progress_thread asks for it. Progress is made inside calls, wait() and
+// test(). Do not cancel a thread inside a call (pthread_cancel); abort() ends the call.
 //
-// Buffers. `count` is of the whole operation, on every rank the same; a rank's share of it is that
-// of chunk_begin() and chunk_count() (schedule.h): of 10 elements three ranks have 4, 3 and 3. What
-// holds no elements may be null. Buffers of reductions are aligned to their elements; what is only
-// moved may lie anywhere. Until an operation is over, what it reads must stay as it is, and what it
-// writes is nobody's. What failed may have written part of it. The destructor ends what is in
-// flight without moving it on: an exception may have taken the buffers already. A progress thread
-// moves it on until then: there, buffers are to be made before the communicator, which so ends
-// before them.
+// fork(): a communicator belongs to the process that made it. In a child process, each call throws
+// std::invalid_argument, and the destructor leaves everything as it is. A child must not use a Work
+// in flight, and should call exec or _exit.
 //
-// Errors: std::invalid_argument for what this rank alone got wrong, before anything is sent;
-// kolo::Error for the rest.
+// Buffers: `count` is the count of the whole operation, the same on every rank. A rank's share is
+// given by chunk_begin() and chunk_count() (schedule.h): of 10 elements, three ranks hold 4, 3 and
+// 3. A buffer of no elements may be null. Buffers of reductions are aligned to their elements; all
+// others may have any address. Until an operation is done, do not write its input and do not use
+// its output. A failed operation may have written part of its output.
 //
-// Device memory. A communicator whose rank has a device (CommunicatorOptions::device) also takes
-// calls on a stream of that device: CallOptions::stream. Their buffers are device memory, and they
-// are *enqueued*: what is given to the stream before comes before them, what is given to it later
-// finds the results in place. The blocking form returns as soon as all of the operation is given to
-// the stream; the host does not wait for the device. The ..._async form's Work is done when the
-// device is done with it. Calls without a stream are for host memory, as everywhere; the order of
-// issue is one for both.
+// The destructor ends operations in flight and moves no more data, since an exception may have
+// destroyed the buffers already. A progress thread moves data until the destructor runs. With a
+// progress thread, create the buffers before the communicator, so that they are destroyed after it.
 //
-// A host runs ahead of its device as far as the driver's queues let it, and ahead of other ranks'
-// hosts by as many operations as a channel has credit for (16 at the most, 4 at the least); it also
-// waits for a peer's host, not for its device, where a segment is longer than a slot (1 MiB over
-// CUDA-IPC). That ranks call different things is said when the openings have come: by a wait for
-// the operation, or the next call, at the latest.
+// Errors: std::invalid_argument for a mistake of this rank alone, before anything is sent;
+// kolo::Error for all other failures.
 //
-// Whoever waits by the stream alone, by cudaStreamSynchronize, makes no progress meanwhile: all is
-// done without it, but that a rank was lost is seen, and the stream freed from its waits, by calls,
-// by Work, or by a progress thread. Where the host carries the data (a transport without streams of
-// its own), streams move only while there is progress, and a progress thread is started unasked.
+// Device memory: if its rank has a device (CommunicatorOptions::device), a communicator also takes
+// calls on a stream of that device (CallOptions::stream). Their buffers are device memory, and the
+// operations are *enqueued*: they run after the earlier work of the stream, and the later work of
+// the stream finds their results. The blocking form returns once the whole operation is enqueued;
+// the host does not wait for the device. The Work of the ..._async form is done when the device has
+// done the operation. Calls without a stream take host memory. Calls with and without a stream
+// share one order of issue.
 //
-// A collective on a stream that is being captured into a CUDA graph is captured, over cuda_ipc: the
-// call returns when this rank has captured it, its Work is done when all ranks have, and the graph
-// can then be launched again and again. The launches of a rank follow one another, in the same
-// order on all ranks, as nobody sees to that; live calls may stand anywhere between. Launches count
-// in no statistics, and no timeout is theirs: progress(), calls, or a progress thread see that a
-// rank is lost that a launch waits for. No launch after the communicator's end. Refused by name:
-// messages, and captures where hosts carry the data.
+// A host can run ahead of its device as far as the driver's queues allow. It can run ahead of the
+// hosts of other ranks by the credit of a channel: 4 to 16 operations. For a segment longer than a
+// slot (1 MiB over CUDA-IPC) it also waits for the peer's host, but not for the peer's device. A
+// mismatch between calls is reported once the call headers have arrived: by a wait for the
+// operation, or at the latest by the next call.
 //
-// Not on streams: user functions and servers' updates, which run on the host.
+// A thread that waits only for the stream (cudaStreamSynchronize) makes no progress meanwhile. The
+// operations complete without it. But only calls, Work or a progress thread can detect a lost rank
+// and release the stream from its waits. Where the host carries the data (a transport without
+// streams of its own), streams move only while there is progress. There a progress thread is always
+// started.
+//
+// CUDA graphs: over cuda_ipc, a collective on a stream under capture becomes part of the graph. The
+// call returns when this rank has captured it; its Work is done when all ranks have. The graph can
+// then be launched any number of times. The caller must order the launches: one after another on a
+// rank, in the same order on all ranks. kolo does not check that order. Other calls may come
+// between launches. Launches are in no statistics and have no timeout. If a launch waits for a lost
+// rank, progress(), calls or a progress thread detect it. Do not launch after the communicator is
+// destroyed. Messages cannot be captured, nor any call where hosts carry the data; the error says
+// so.
+//
+// User functions and server updates run on the host and are refused on streams.
 #pragma once
 
 #include <chrono>
@@ -82,144 +87,145 @@
 
 namespace kolo {
 
-// What a call that names no algorithm goes by: see Communicator::predict.
+// Predicted time of one algorithm, for a call that names none: see Communicator::predict.
 struct Prediction {
   std::string_view algorithm;
-  double time_us = 0;        // as the simulator has it with this job's costs; 0: it has no rivals
-  bool is_chosen = false;    // as the cheapest, or by a measured table
-  bool is_by_table = false;  // chosen by a table
+  double time_us = 0;        // from the simulator, with this job's costs; 0: the only candidate
+  bool is_chosen = false;    // the cheapest, or the choice of a measured table
+  bool is_by_table = false;  // the choice of a measured table
 };
 
-// Algorithms of a collective.
+// Names of the algorithms of a collective.
 std::vector<std::string_view> algorithm_names(Collective collective);
 
 class Communicator : public SpanCalls<Communicator> {
  public:
-  // Collective over all `size` ranks that share the store; std::invalid_argument for a rank out of
-  // range. Whatever it throws, the others' ends with it, and the job.
+  // Collective over all `size` ranks that share the store. std::invalid_argument: the rank is out
+  // of range. An exception on one rank ends this call on all ranks, and the job.
   Communicator(int rank, int size, std::shared_ptr<Store> store, CommunicatorOptions options = {});
 
-  // Rank, size and store as the launcher's environment says (rendezvous.h).
+  // Takes rank, size and store from the launcher's environment (rendezvous.h).
   static Communicator from_environment(CommunicatorOptions options = {});
 
-  // What was moved from may be assigned to or destroyed; any call throws std::invalid_argument.
+  // A communicator that was moved from may be assigned to or destroyed; any other call throws
+  // std::invalid_argument.
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
   int rank() const;
   int size() const;
-  // CommunicatorOptions::name; of a group, one that its members have in common.
+  // CommunicatorOptions::name; a group has a generated name, the same on all its members.
   std::string_view name() const;
-  // Which rank of the job `rank` is: the same but in groups (split, subset), whose ranks are
-  // numbered anew. std::invalid_argument where there is no such rank.
+  // Converts a rank of this communicator to a rank of the job. They differ only in groups (split,
+  // subset), which number their ranks anew. std::invalid_argument: there is no such rank.
   int job_rank(int rank) const;
   std::string_view transport() const;
-  // What that goes over where there are several such: libfabric's provider, the transports that UCX
-  // has taken; empty elsewhere.
+  // The carrier below the transport, where there are several: libfabric's provider, or the
+  // transports that UCX has selected. Empty for all other transports.
   std::string carrier() const;
-  // By rank: the number of its host; hosts are numbered in the order of their first ranks.
+  // The host number of each rank; hosts are numbered in the order of their first ranks.
   std::span<const int> hosts() const;
-  // What a call runs whose CallOptions name no algorithm; `bytes`: of all its data. Type and
-  // operation matter to reductions that have to be invariant.
+  // The algorithm of a call whose CallOptions name none; `bytes` is the size of all its data. Type
+  // and operation matter only for reductions in mode kInvariant.
   std::string_view algorithm(Collective collective, std::size_t bytes,
                              ElementType type = ElementType::kFloat32,
                              ReduceOp op = ReduceOp::kSum) const;
-  // The algorithms that it chooses from, with what each would take.
+  // The candidates for such a call, each with its predicted time.
   std::vector<Prediction> predict(Collective collective, std::size_t bytes,
                                   ElementType type = ElementType::kFloat32,
                                   ReduceOp op = ReduceOp::kSum) const;
-  // What it plans with: measured as the job began, or what the transport says of itself
-  // (Reproducibility).
+  // The costs that the planner uses: measured when the job began, or the transport's own constants
+  // (see Reproducibility).
   Costs costs() const;
 
-  // out = in[0] op in[1] op ... of all ranks, the same bits on every rank. `in` and `out` hold
-  // `count` elements and may be the same memory; they must not overlap otherwise. That holds for
-  // all that follow.
+  // out = in[0] op in[1] op ... over all ranks, with the same bits on every rank. `in` and `out`
+  // hold `count` elements. They may be the same memory (in place) but must not overlap otherwise.
+  // This overlap rule holds for all operations below.
   void all_reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                   const CallOptions& call = {});
   Work all_reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                         const CallOptions& call = {});
 
-  // `in` holds `count` elements, `out` this rank's chunk of the result: chunk_count(count, size,
-  // rank) elements. In place where out is in + chunk_begin(count, size, rank) elements.
+  // `in` holds `count` elements. `out` gets this rank's chunk of the result: chunk_count(count,
+  // size, rank) elements. In place if out is in + chunk_begin(count, size, rank) elements.
   void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                       const CallOptions& call = {});
   Work reduce_scatter_async(const void* in, void* out, std::size_t count, ElementType type,
                             ReduceOp op, const CallOptions& call = {});
 
-  // `in` holds this rank's chunk, `out` all `count` elements. In place where in is out +
+  // `in` holds this rank's chunk, `out` gets all `count` elements. In place if in is out +
   // chunk_begin(...) elements.
   void all_gather(const void* in, void* out, std::size_t count, ElementType type,
                   const CallOptions& call = {});
   Work all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
                         const CallOptions& call = {});
 
-  // `data` holds `count` elements at the root, which all others get there.
+  // Copies the `count` elements of the root's `data` to the `data` of all other ranks.
   void broadcast(void* data, std::size_t count, ElementType type, int root,
                  const CallOptions& call = {});
   Work broadcast_async(void* data, std::size_t count, ElementType type, int root,
                        const CallOptions& call = {});
 
-  // `in` holds `count` elements; `out` at the root gets their reduction, and matters nowhere else.
-  // In place at the root where they are the same memory.
+  // `in` holds `count` elements. `out` at the root gets their reduction; other ranks' `out` is
+  // ignored. In place at the root if both are the same memory.
   void reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op, int root,
               const CallOptions& call = {});
   Work reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                     int root, const CallOptions& call = {});
 
-  // `in` holds this rank's chunk of `count` elements, `out` at the root all of them, and matters
-  // nowhere else. In place at the root where in is out + chunk_begin(...) elements.
+  // `in` holds this rank's chunk of `count` elements. `out` at the root gets all chunks; other
+  // ranks' `out` is ignored. In place at the root if in is out + chunk_begin(...) elements.
   void gather(const void* in, void* out, std::size_t count, ElementType type, int root,
               const CallOptions& call = {});
   Work gather_async(const void* in, void* out, std::size_t count, ElementType type, int root,
                     const CallOptions& call = {});
 
-  // `in` at the root holds all `count` elements, and matters nowhere else; `out` gets this rank's
-  // chunk. In place at the root where out is in + chunk_begin(...) elements.
+  // `in` at the root holds all `count` elements; other ranks' `in` is ignored. `out` gets this
+  // rank's chunk. In place at the root if out is in + chunk_begin(...) elements.
   void scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
                const CallOptions& call = {});
   Work scatter_async(const void* in, void* out, std::size_t count, ElementType type, int root,
                      const CallOptions& call = {});
 
-  // `in` holds `count` / size elements for each rank, `out` gets as many from each; `count` is a
-  // multiple of the size.
+  // `in` holds `count` / size elements for each rank; `out` gets as many from each rank. `count`
+  // must be a multiple of the size.
   void all_to_all(const void* in, void* out, std::size_t count, ElementType type,
                   const CallOptions& call = {});
   Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
                         const CallOptions& call = {});
 
-  // out = in[0] op ... op in[rank], of the ranks up to this one; no averages. In place where they
-  // are the same memory.
+  // out = in[0] op ... op in[rank], the reduction over the ranks up to this one; averages are
+  // refused. In place if both are the same memory.
   void scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
             const CallOptions& call = {});
   Work scan_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                   const CallOptions& call = {});
 
-  // The same without this rank's own: rank 0 gets nothing, and its `out` is left alone.
+  // As scan, without this rank's own elements. Rank 0's `out` is not written.
   void exclusive_scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                       const CallOptions& call = {});
   Work exclusive_scan_async(const void* in, void* out, std::size_t count, ElementType type,
                             ReduceOp op, const CallOptions& call = {});
 
-  // Returns, or is done, once every rank has called it.
+  // Returns (its Work is done) once every rank has called it.
   void barrier(const CallOptions& call = {});
   Work barrier_async(const CallOptions& call = {});
 
-  // A parameter server's push and pull in one round trip: workers give `count` elements and get
-  // `count` back; dedicated servers pass null for both, and the same count. `update` matters on
-  // servers only. The reduction is over workers.
+  // Push and pull of a parameter server in one round trip. Workers give `count` elements and get
+  // `count` elements back. Dedicated servers pass null for both buffers, and the same count. The
+  // reduction is over the workers. `update` is used on servers only.
   void push_pull(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
   Work push_pull_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
 
-  // Its halves, each by itself. push: workers give `count` elements and wait for no answer; server
-  // i gets chunk i of the reduction, chunk_count(count, servers, i) elements, as `update` leaves
-  // it. pull: server i gives chunk i, and workers get `count` elements. Null is passed where a rank
-  // gives or gets nothing. In place, where every rank serves, as reduce_scatter and all_gather. A
-  // push is over for a worker when its memory may be written again, whatever servers do with it.
+  // The two halves of push_pull. push: workers give `count` elements and wait for no answer. Server
+  // i gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
+  // server i gives chunk i, and workers get `count` elements. Pass null where a rank gives or gets
+  // nothing. With a server in every rank, both work in place as reduce_scatter and all_gather do. A
+  // worker's push is done once its memory may be written again; it does not wait for the servers.
   void push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
             const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
   Work push_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
@@ -229,15 +235,17 @@ class Communicator : public SpanCalls<Communicator> {
   Work pull_async(const void* in, void* out, std::size_t count, ElementType type,
                   const ServerPlan& plan, const CallOptions& call = {});
 
-  // --- the reductions by a function of the caller's own: see user_reduce_op.h ---
+  // --- reductions with a user function: see user_reduce_op.h ---
 
-  // As those with a type and an operation, with elements of reducer.element_bytes. The reducer is
-  // needed during the call alone: an asynchronous operation keeps a copy until it is done, and a
-  // persistent one until its Work is gone; so must then live what the function refers to.
+  // As the reductions with a type and an operation, over elements of reducer.element_bytes. The
+  // caller's reducer is needed during the call only: an asynchronous operation keeps a copy until
+  // it is done, and a persistent operation until its Work is destroyed. Objects that the function
+  // refers to must live as long as that copy.
   //
-  // A reducer that does not commute runs, where the call names none, by the cheapest algorithm that
-  // keeps the order of the ranks; std::invalid_argument lists those that do where it names another.
-  // With kInvariant every reducer is held to ((x0 op x1) op x2) ...
+  // If the reducer does not commute, the operation needs an algorithm that keeps the order of the
+  // ranks. The default is the cheapest of those. Naming another algorithm throws
+  // std::invalid_argument, which lists the possible ones. In mode kInvariant every reducer is
+  // combined as ((x0 op x1) op x2) ...
   void all_reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                   const CallOptions& call = {});
   Work all_reduce_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
@@ -272,10 +280,10 @@ class Communicator : public SpanCalls<Communicator> {
   Work push_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
                   const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
 
-  // --- shares of any length: one count per rank, whose data lie in a row ---
+  // --- chunks of any length: one count per rank, chunks packed one after another ---
 
-  // All ranks give the same counts. As reduce_scatter and all_gather, with chunk r of counts[r]
-  // elements.
+  // As reduce_scatter and all_gather, where chunk r has counts[r] elements. All ranks pass the same
+  // counts.
   void reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type, ReduceOp op,
                         const CallOptions& call = {});
   Work reduce_scatter_v_async(const void* in, void* out, Counts counts, ElementType type,
@@ -285,8 +293,8 @@ class Communicator : public SpanCalls<Communicator> {
   Work all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
                           const CallOptions& call = {});
 
-  // The root gives all counts, the others only their own `count` (and nothing for `counts`). A
-  // count on which the two differ is an error kMismatch.
+  // The root passes all counts. Other ranks pass only their own `count`, and empty `counts`. Error
+  // kMismatch if the two differ.
   void gather_v(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
                 int root, const CallOptions& call = {});
   Work gather_v_async(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
@@ -296,24 +304,25 @@ class Communicator : public SpanCalls<Communicator> {
   Work scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
                        ElementType type, int root, const CallOptions& call = {});
 
-  // `in` holds gives[p] elements for rank p, `out` gets[p] from rank p, who must say the same. Not
-  // in place: what comes need not be as long as what goes.
+  // `in` holds gives[p] elements for rank p; `out` gets gets[p] elements from rank p, which must
+  // pass the same number. Not in place, since the two lengths may differ.
   void all_to_all_v(const void* in, Counts gives, void* out, Counts gets, ElementType type,
                     const CallOptions& call = {});
   Work all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets, ElementType type,
                           const CallOptions& call = {});
 
-  // --- between two ranks: each send meets the other's receive, in order; nobody else calls ---
+  // --- messages between two ranks: sends and receives match in order; other ranks take no part ---
 
-  // Messages that follow each other run at the same time, whatever the order of their issue; only
-  // those to one rank, or from one, keep theirs. So receive_async and then send on every rank is an
-  // exchange, receives may be posted in any order, and both ways of a pair carry at once. A
-  // collective between two messages keeps them apart: it waits for all issued before it, and what
-  // is issued after it waits for it. A message in flight moves while this rank is inside a call of
-  // this communicator, or has a progress thread.
+  // Messages issued one after another run at the same time. Order is kept only among messages to
+  // the same rank, and among messages from the same rank. So receive_async followed by send on
+  // every rank is an exchange, receives may be posted in any order, and both directions of a pair
+  // transfer at once. A collective between two messages separates them: it waits for all earlier
+  // operations, and all later operations wait for it. A message in flight moves while this rank is
+  // inside a call of this communicator, or has a progress thread.
+  //
   // A blocking send returns once `data` may be written again, which may be before or after the
-  // receive began: ranks that all send first hang where a message exceeds the channel's credit.
-  // send_receive does both at once, as MPI_Sendrecv, and cannot.
+  // receive begins. So if all ranks send first, they hang when a message exceeds the channel's
+  // credit. send_receive does both at once, as MPI_Sendrecv, and cannot hang.
   void send(const void* data, std::size_t count, ElementType type, int to,
             const CallOptions& call = {});
   Work send_async(const void* data, std::size_t count, ElementType type, int to,
@@ -322,17 +331,19 @@ class Communicator : public SpanCalls<Communicator> {
                const CallOptions& call = {});
   Work receive_async(void* data, std::size_t count, ElementType type, int from,
                      const CallOptions& call = {});
-  // Buffers apart; `to` and `from` may be one rank, or both this one: then it is a copy. For what
-  // MPI calls Isendrecv issue both messages by their asynchronous forms.
-  // On streams, messages are done in the order of issue, as a stream does all its work: there, and
-  // between streams of one communicator, a receive holds up the sends that are issued after it.
-  // Ranks that exchange send first, or by send_receive, which is refused for more than what a
-  // channel's slots hold (4 MiB over CUDA-IPC).
+  // The two buffers must not overlap. `to` and `from` may be the same rank. If both are this rank,
+  // it is a copy. For the equivalent of MPI_Isendrecv, issue both messages by their asynchronous
+  // forms.
+  //
+  // On streams, messages are done in the order of issue, as all work of a stream. There, and
+  // between streams of one communicator, a receive delays the sends issued after it. So ranks that
+  // exchange must send first or use send_receive. On streams send_receive is refused for more data
+  // than the channel's slots hold (4 MiB over CUDA-IPC).
   void send_receive(const void* send_data, std::size_t send_count, int to, void* receive_data,
                     std::size_t receive_count, int from, ElementType type,
                     const CallOptions& call = {});
 
-  // --- the same over spans of floats, doubles, ...: see span_calls.h ---
+  // --- the same operations over spans of floats, doubles, ...: see span_calls.h ---
 
   using SpanCalls::all_gather;
   using SpanCalls::all_gather_async;
@@ -372,51 +383,50 @@ class Communicator : public SpanCalls<Communicator> {
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //
-  // A group outlives this communicator if need be. A failure in one is a failure of the job: on a
-  // rank that knows of it no call of any passes any more, and what is in flight in the others ends
-  // with it, in their next call or wait. (Communicators that are constructed apart, over one store,
-  // each hear of it when they next wait for a peer.)
+  // A group may outlive this communicator. A failure in one of them is a failure of the job. Once a
+  // rank knows of it, all calls on all of them fail there, and operations in flight end with it at
+  // their next call or wait. (Communicators that were constructed separately over one store each
+  // learn of the failure when they next wait for a peer.)
 
-  // Ranks of one `color` become a group, in the order of `key`, then of rank. Collective over all
-  // ranks; who gives a color below 0 has no part in any.
+  // Makes one group of all ranks with the same `color`, ordered by `key`, then by rank. Collective
+  // over all ranks. A rank with a color below 0 joins no group.
   std::optional<Communicator> split(int color, int key = 0);
-  // The same ranks again: operations of the two do not wait for each other. Collective.
+  // A communicator of the same ranks; operations of the two do not wait for each other. Collective.
   Communicator duplicate();
-  // `ranks` of this communicator, in the order of the new one; collective over these alone.
-  // std::invalid_argument where this rank is not among them, or one is there twice.
+  // A communicator of the listed `ranks`, numbered in that order. Collective over these ranks only.
+  // std::invalid_argument: this rank is not in the list, or a rank is listed twice.
   Communicator subset(std::span<const int> ranks);
 
   // --- memory that peers can reach ---
 
-  // Zeroed memory for buffers, page-aligned, all of it present. Where the transport lets peers
-  // reach it (shm), what is sent from there is read where it lies, and a sum of two ranks, in
-  // place, is written there by both: nothing is copied in between. Elsewhere it is plain memory.
-  // The results are the same bits whatever memory is given. Local to this rank; peers learn of it
-  // when it is first used. It may outlive the communicator, and costs a descriptor; free it after
-  // the operations on it are done. After a failure what was
-  // lent to peers is this process's alone again. Error kSystem where
-  // there is no memory.
+  // Allocates zeroed, page-aligned memory for buffers, with all pages present. If the transport can
+  // map it into peers (shm), a peer reads sent data in place, and an in-place sum of two ranks is
+  // written by both into both buffers, without copies. With other transports it is plain memory.
+  // The results have the same bits with any memory. This call is local; peers learn of the memory
+  // at its first use. It may outlive the communicator and costs a file descriptor. Free it after
+  // the operations on it are done. After a failure, memory that was mapped by peers belongs to this
+  // process alone again. Error kSystem: out of memory.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 
-  // Moves operations in flight along, without blocking. True if any is in flight afterwards.
+  // Advances operations in flight without blocking. Returns true if any is still in flight.
   bool progress();
 
-  // Poisons the job on all ranks with `reason` as the first cause, unless there is one already.
-  // Ends what is in flight here; the others hear of it as of any failure. From any thread.
+  // Poisons the job on all ranks, with `reason` as the first cause unless there is one already.
+  // Ends the operations in flight here; other ranks learn of it as of any failure. From any thread.
   void abort(std::string_view reason);
-  // The job's failure; none: this rank has heard of none. Asks the store, and waits for nobody: for
-  // who watches, as with NCCL's ncclCommGetAsyncError. From any thread.
+  // The job's failure, if this rank knows of one. Asks the store and waits for no peer. For
+  // monitoring, as NCCL's ncclCommGetAsyncError. From any thread.
   std::optional<Error> failure() const;
 
   CommunicatorStatistics statistics() const;
-  // All zero for this rank itself; std::invalid_argument where there is no such rank.
+  // All zero for this rank itself; std::invalid_argument: there is no such rank.
   PeerStatistics peer_statistics(int peer) const;
-  // What steps took so far, a row for each kind that has occurred; empty where nobody asked for it
-  // (CommunicatorOptions::profile).
+  // The cost of the steps so far, one row per kind of step that has occurred. Empty unless
+  // CommunicatorOptions::profile (or a timeline) is set.
   std::vector<StepProfile> step_profile() const;
-  // Writes now what the communicator's end would write, the timeline and the trace (KOLO_TRACE):
-  // the end can only say on standard error that a file could not be written. What comes later is in
-  // no file. Error kSystem names the file and says why not; nothing of it is left.
+  // Writes the timeline and the trace (KOLO_TRACE) now. Without this call the communicator's end
+  // writes them, and can report a failure on standard error only. Later steps are in no file. Error
+  // kSystem: the file could not be written, and why; no partial file is left.
   void write_records();
 
  private:

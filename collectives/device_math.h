@@ -1,9 +1,9 @@
-// What a schedule needs of a device beside its channels: copies, reductions and memory, in the
-// order of a stream.
+// Operations of a device that a schedule needs beside its channels: copies, reductions and memory,
+// in stream order.
 //
-// Behind it stand the kernels of reduce/device, or, in tests, a played machine. No call waits for
-// the device, but allocate and free may. All pointers are of memory that the device reaches.
-// Threading: as the channels', one thread at a time.
+// Implemented by the kernels of reduce/device, and in tests by a simulated device. Only allocate
+// and free may wait for the device. All pointers are to memory that the device can reach.
+// Threading: one thread at a time, as for channels.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace kolo {
 
 class DeviceMath {
  public:
-  // The operands of one pass over `count` elements, of which none overlap but those that are one.
+  // Operands of one pass over `count` elements. Two operands are identical or do not overlap.
   struct Pass {
     void* out = nullptr;
-    void* copy = nullptr;  // null, or gets the result too
+    void* copy = nullptr;  // gets the result too, unless null
     const void* left = nullptr;
     const void* right = nullptr;
     std::size_t count = 0;
@@ -30,20 +30,21 @@ class DeviceMath {
 
   virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
 
-  // What is done to the operands beside the operation.
+  // Scaling of the operands, beside the operation.
   struct Scaling {
-    int divisor = 1;    // of the result: an average's
-    double factor = 1;  // of the left operand, first: a contribution to a scaled sum
+    int divisor = 1;    // divides the result: the last step of an average
+    double factor = 1;  // multiplies the left operand first: a contribution to a scaled sum
   };
 
-  // out = (factor * left op right) / divisor, and copy = out; with the bits of the host's kernels.
+  // out = (factor * left op right) / divisor, and copy = out. Gives the same bits as the host's
+  // kernels.
   virtual void reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
                       void* stream) = 0;
 
-  // out = factor * left: a contribution that goes to where it is added.
+  // out = factor * left: scales a contribution before it is sent.
   virtual void multiply(ElementType type, const Pass& pass, double factor, void* stream) = 0;
 
-  // Error kUnavailable or kSystem says what is missing.
+  // Error kUnavailable or kSystem: what is missing.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void free(std::byte* memory) noexcept = 0;  // may wait for the device
 };

@@ -1,4 +1,4 @@
-// Element types, and what a reduction does with two elements.
+// Element types and reduction operations, with the rules for rounding, overflow and NaN.
 #pragma once
 
 #include <cstddef>
@@ -31,22 +31,24 @@ inline constexpr ElementType kElementTypes[] = {
     ElementType::kInt16,      ElementType::kUint8,      ElementType::kUint16,
     ElementType::kUint32,     ElementType::kUint64};
 
-// Integers: sums and products wrap, as two's complement does; an average is the wrapped sum divided
-// by the number of contributions, towards zero, unsigned in unsigned types. Operations on bits are
-// defined for integers only.
+// Integers: sums and products wrap, as in two's complement. An average is the wrapped sum divided
+// by the number of contributions, rounded towards zero; the division is unsigned in unsigned types.
+// Bit operations are defined for integers only.
 //
-// Floats: float32 and float64 as IEEE 754 has it. The narrow ones compute each reduction of two
-// elements in float32 (an average divides there too) and round once, to nearest even, to the type;
-// what is too large for it is infinity, in float8_e4m3 NaN. No accumulator is wider than the type
-// from one reduction to the next, as partial results travel in it: a sum of n ranks rounds n - 1
-// times, on the way of any one contribution at most ceil(log2(n)) times with recursive_doubling. A
-// NaN contribution makes the result NaN, whatever the operation; which NaN is not defined. Of
-// zeros, -0 is the smaller. So kMin and kMax do not depend on the order of the contributions;
-// neither do the operations of integers.
+// Floats: float32 and float64 follow IEEE 754. The narrow floats compute each reduction of two
+// elements in float32 (an average divides there too) and round once, to nearest even, to the type.
+// Values too large for the type become infinity, in float8_e4m3 NaN. Partial results travel in the
+// type, so no accumulator is wider than the type between two reductions. A sum over n ranks rounds
+// n - 1 times. With recursive_doubling each contribution is rounded at most ceil(log2(n)) times on
+// its way.
 //
-// A scaled sum has the bits of multiplying first and summing then: each product is rounded to the
-// type before it is added, whichever rank adds it and wherever. It is computed in float64 for
-// float64, in float32 for the others, to which the factor is rounded.
+// If a contribution is NaN, the result is NaN, for every operation; which NaN is not defined. -0 is
+// smaller than +0. So kMin and kMax do not depend on the order of the contributions, nor do the
+// operations of integers.
+//
+// A scaled sum multiplies first and adds then: each product is rounded to the type before it is
+// added, whichever rank adds it. It is computed in float64 for float64, and in float32 for all
+// other types; the factor is rounded to that type.
 enum class ReduceOp : std::uint8_t {
   kSum,
   kAverage,
@@ -56,10 +58,10 @@ enum class ReduceOp : std::uint8_t {
   kBitAnd,
   kBitOr,
   kBitXor,
-  kScaledSum,  // floats: factor_0 in_0 + factor_1 in_1 + ..., by CallOptions::scale of every rank
-  kUser,       // a function that the caller gives: user_reduce_op.h
+  kScaledSum,  // floats: factor_0 in_0 + factor_1 in_1 + ..., with each rank's CallOptions::scale
+  kUser,       // a function of the caller: user_reduce_op.h
 };
-// Those that need nothing but a type.
+// The operations that are defined by a type alone.
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::kSum,   ReduceOp::kAverage, ReduceOp::kMin,
                                           ReduceOp::kMax,   ReduceOp::kProduct, ReduceOp::kBitAnd,
                                           ReduceOp::kBitOr, ReduceOp::kBitXor};
@@ -102,7 +104,7 @@ constexpr bool is_float(ElementType type) {
   }
 }
 
-// Whether the operation has a meaning for the type; communicators refuse what has none.
+// Whether the operation is defined for the type; communicators refuse all other pairs.
 constexpr bool is_defined(ElementType type, ReduceOp op) {
   if (type > ElementType::kUint64) return false;  // no such value
   if (op > ReduceOp::kBitXor) return op == ReduceOp::kScaledSum && is_float(type);
@@ -119,32 +121,32 @@ constexpr bool depends_on_order(ElementType type, ReduceOp op) {
 std::string_view to_string(ElementType type);
 std::string_view to_string(ReduceOp op);
 
-// The narrow floats: a sign, then the exponent, then the mantissa. Conversions to them round to
+// The narrow floats. From the highest bit: sign, exponent, mantissa. Conversions to them round to
 // nearest even, keep the sign, and keep NaN.
 
-// The upper half of a float32.
+// The upper 16 bits of a float32.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
 BFloat16 to_bfloat16(float value);
 float to_float(BFloat16 value);
 
-// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa; up to 65504.
+// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa; largest value 65504.
 struct Float16 {
   std::uint16_t bits = 0;
 };
 Float16 to_float16(float value);
 float to_float(Float16 value);
 
-// OCP 8-bit floating point (2023), E4M3: up to 448, without infinities: what would round beyond
-// 448, and infinity, becomes NaN, as in PyTorch's float8_e4m3fn; it does not saturate.
+// OCP 8-bit floating point (2023), E4M3: largest value 448, no infinities. Infinity, and values
+// that would round to more than 448, become NaN, as in PyTorch's float8_e4m3fn; no saturation.
 struct Float8E4M3 {
   std::uint8_t bits = 0;
 };
 Float8E4M3 to_float8_e4m3(float value);
 float to_float(Float8E4M3 value);
 
-// OCP E5M2: the upper half of a binary16; up to 57344, and infinity beyond.
+// OCP E5M2: the upper 8 bits of a binary16; largest value 57344, beyond that infinity.
 struct Float8E5M2 {
   std::uint8_t bits = 0;
 };
@@ -185,22 +187,24 @@ struct ElementTypeOf<std::uint64_t> : std::integral_constant<ElementType, Elemen
 template <typename T>
 inline constexpr ElementType kElementTypeOf = ElementTypeOf<T>::value;
 
-// One pass of a reduction over `count` elements: out = local op incoming, and, where `copy` is not
-// null, copy = out. With `divisor` above 1, which is for kAverage only, the result is divided by
-// it: an average's last step. out and copy may be local or incoming.
+// Kernel of one reduction pass over `count` elements: out = local op incoming, and copy = out if
+// `copy` is not null. A `divisor` above 1 is for kAverage only: it divides the result, as the last
+// step of an average. out and copy may each be the same memory as local or incoming.
 using ReduceKernel = void (*)(void* out, void* copy, const void* local, const void* incoming,
                               std::size_t count, int divisor);
 
-// The kernel for a type and an operation that is defined for it (null otherwise), in the widest
-// vectors of the machine that runs it. A scaled sum's adds what is scaled already.
+// The kernel for a type and an operation, for the widest vectors of this machine. Null: the
+// operation is not defined for the type. The kernel of a scaled sum adds operands that are scaled
+// already.
 ReduceKernel reduce_kernel(ElementType type, ReduceOp op);
 
-// out = local / divisor: what an average over a single contribution, or a division apart from a
-// reduction, needs.
+// Kernel of out = local / divisor: for an average over a single contribution, or a division without
+// a reduction.
 using ScaleKernel = void (*)(void* out, const void* local, std::size_t count, int divisor);
 ScaleKernel scale_kernel(ElementType type);
 
-// out = factor * local, which may be one: what a scaled sum adds. Null for integers.
+// Kernel of out = factor * local, which may be the same memory: scales a contribution to a scaled
+// sum. Null for integers.
 using MultiplyKernel = void (*)(void* out, const void* local, std::size_t count, double factor);
 MultiplyKernel multiply_kernel(ElementType type);
 

@@ -1,12 +1,12 @@
-// What a communicator counts of itself, always; and what its steps cost, for who asks: sums for
-// every kind of step, and the steps themselves on a timeline.
+// Statistics of a communicator, which are always counted, and the cost of its steps, on request:
+// sums for every kind of step, and a timeline of the steps.
 //
-// Of calls on streams it is what the host does to give a step to its stream, under names of their
-// own ("enqueue send"): when the device does it, and for how long, no clock of the host's says.
+// For calls on streams, steps are timed on the host: the time to enqueue a step, under a name of
+// its own ("enqueue send"). The host's clock cannot say when and how long the device runs it.
 //
-// What steps cost is off by default, and then the executor asks one pointer for every advance(),
-// nothing for a segment. On, a step costs two more readings of the clock (some 50 ns), so that the
-// shares are right and the whole is a little slower.
+// Recording of steps is off by default. The executor then tests one pointer per advance(), and
+// nothing per segment. When on, each step reads the clock twice more (about 50 ns). So the shares
+// of the steps are right, and the whole is a little slower.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace kolo {
 
-// Bytes as the channels counted them: what the formulas of the algorithms speak of, headers apart.
+// Bytes as counted by the channels. The formulas of the algorithms give the payload, without
+// headers.
 struct CommunicatorStatistics {
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t payload_bytes_received = 0;
@@ -29,31 +30,30 @@ struct CommunicatorStatistics {
   std::uint64_t operations = 0;
 };
 
-// What passed between this rank and a peer, the measuring of costs at the start included, and how
-// this rank waited for it.
+// Traffic between this rank and a peer, and how this rank waited for that peer. Includes the
+// measurement of costs at the start.
 struct PeerStatistics {
   ChannelStatistics channel;
   WaitStatistics waits;
-  // Of that, what this rank's calls on streams had to do with the peer: bytes and segments of
-  // payload, counted when they are given to a stream, be they moved yet or not. (`channel` counts
-  // them too, some transports when they have moved.)
+  // The part of it that is payload of calls on streams: bytes and segments, counted when they are
+  // enqueued, even if they have not moved yet. (`channel` counts them too; some transports do so
+  // only when they have moved.)
   ChannelStatistics on_streams = {};
 };
 
-// All steps of one kind so far, each one segment long.
+// Sum over all steps of one kind so far. One step here is one segment.
 struct StepProfile {
-  // to_string(StepKind), or "drain": the wait for the last sends. On streams "enqueue " and that;
-  // and "enqueue opening": the words with which an operation opens a channel, given to a peer or
-  // heard of it.
+  // to_string(StepKind), or "drain": the wait for the last sends. On streams the same with "enqueue
+  // " before it, and "enqueue opening": call headers sent to a peer or received from it.
   std::string_view kind;
   std::uint64_t steps = 0;  // segments
   std::uint64_t bytes = 0;  // of those segments
-  double worked_us = 0;     // in the call that did it: copying, reducing, the transport's part
-  // Between the first try, which found no segment or no credit, and it. On streams: between the
-  // first try, which found that a peer's host has yet to give its part, or to read what was said
-  // before, and it. Openings over the host's channels are heard beside the calls, which wait for
-  // them only where this rank is too far ahead: of these the time between the start of their
-  // operation and their coming is no wait, and is not counted.
+  double worked_us = 0;     // inside the step: copying, reducing, calls of the transport
+  // From the first try of a step, which found no segment or no credit, to the successful one. On
+  // streams: from the first try that found the peer's host late. That host had not enqueued its
+  // part yet, or had not read this rank's last call headers. Call headers arrive beside the calls,
+  // which wait for them only if this rank is too far ahead. So the time from the start of an
+  // operation to the arrival of its headers is not a wait, and is not counted.
   double waited_us = 0;
 };
 

@@ -1,7 +1,8 @@
-// The device that a rank brings to its communicators, for calls on its streams.
+// The device of a rank, for calls on its streams.
 //
-// kolo::device::on_device(), of the library kolo::device, gives one of NVIDIA's (on builds with
-// CUDA). Whoever has other kernels, or plays a device, fills it in.
+// On builds with CUDA, kolo::device::on_device() of the library kolo::device returns one for an
+// NVIDIA device. Programs with other kernels, and tests with a simulated device, fill in the
+// structure themselves.
 #pragma once
 
 #include <functional>
@@ -17,17 +18,17 @@ class Driver;
 }
 
 struct RankDevice {
-  // That of KOLO_CUDA_DEVICE; else the one whose context is current in the thread that makes the
-  // communicator; else the rank's own among those there are, as launchers count ranks (LOCAL_RANK).
+  // Selects the device in this order: KOLO_CUDA_DEVICE; the current device of the thread that makes
+  // the communicator, if a context is current; device LOCAL_RANK modulo the number of devices.
   static constexpr int kCurrent = -1;
 
-  int number = kCurrent;                 // as this process counts them
-  std::shared_ptr<cuda::Driver> driver;  // null: the installed one
-  // Kernels for the device of that number; called once for every communicator.
+  int number = kCurrent;                 // the number of the device in this process
+  std::shared_ptr<cuda::Driver> driver;  // null: the installed driver
+  // Makes the kernels for the device of that number; called once per communicator.
   std::function<std::unique_ptr<DeviceMath>(int number)> make_math;
-  std::string process = {};  // equal for ranks of one process; empty: found out
-  // Of the CUDA runtime that the kernels were built with, 13000 for 13.0: an older driver is
-  // refused with both versions. 0: there is none.
+  std::string process = {};  // equal for ranks of one process; empty: detected
+  // Version of the CUDA runtime that built the kernels: 13000 for 13.0. An older driver is refused,
+  // with an error that names both versions. 0: no runtime.
   int runtime_version = 0;
 };
 
