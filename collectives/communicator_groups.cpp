@@ -1,4 +1,4 @@
-// Groups: communicators of some ranks of another one.
+// Communicator::subset, duplicate and split: communicators of some ranks of another one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@
 namespace kolo {
 namespace {
 
-// Short and the same on all members: keys in the store begin with it.
+// A short name, the same on all members: it is a prefix of keys in the store.
 std::string name_of_group(std::span<const int> ranks) {
   const std::vector<std::size_t> numbers(ranks.begin(), ranks.end());
   return fmt::format("group of {} ranks {:04x} from {}", ranks.size(), hash(numbers),

@@ -1,4 +1,4 @@
-// What a communicator says of itself.
+// Queries of a communicator: ranks, names, predictions, statistics.
 #include <fmt/format.h>
 
 #include "collectives/algorithms/algorithm_table.h"

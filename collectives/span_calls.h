@@ -1,10 +1,11 @@
-// Collectives over spans of floats, doubles, ...: what Communicator offers besides those over
-// pointers, for calls that need no options, in place where those are. What spans say twice is
-// checked: std::invalid_argument, before anything is sent, where a span is
-// not as long as another, or a count, has it. It names the rank, the call, both lengths, and what
-// to give.
+// Collectives over spans of floats, doubles, ...: forms of the Communicator's calls without
+// options, in place where possible.
 //
-// T is found by the span that is written to: all_gather(mine, std::span(all)).
+// Lengths that the spans state twice are checked before anything is sent. std::invalid_argument: a
+// span is not as long as another span or a count requires. The error names the rank, the call, both
+// lengths, and the length to pass.
+//
+// T is deduced from the span that is written: all_gather(mine, std::span(all)).
 #pragma once
 
 #include <cstddef>
@@ -18,33 +19,34 @@
 
 namespace kolo {
 
-// Elements per rank.
+// One number of elements per rank.
 using Counts = std::span<const std::size_t>;
 
 namespace span_calls {
 
-// Of whom the lengths are checked.
+// The call and the rank of a check, for its error message.
 struct Caller {
   std::string_view call;
   int rank;
   int size;
 };
 
-// std::invalid_argument unless `given` is what chunk_count() says of `all` elements.
+// These throw std::invalid_argument unless ...
+// `given` is this rank's chunk_count() of `all` elements;
 void check_chunk(const Caller& who, std::size_t given, std::size_t all);
-// Unless there are as many `in` as `out`.
+// `in` equals `out`;
 void check_same_length(const Caller& who, std::size_t in, std::size_t out);
-// Unless `counts`, called `name`, has an entry for each rank, and `given` elements in all.
+// the list `counts`, named `name`, has one entry per rank, and its sum is `given`;
 void check_sum(const Caller& who, std::string_view name, Counts counts, std::size_t given);
-// And, in that case, `given` elements for this rank.
+// the entry of this rank is `given`.
 void check_own(const Caller& who, Counts counts, std::size_t given);
 
-// The shares that chunk_count() makes of `all` elements.
+// The chunk_count() of each rank for `all` elements.
 std::vector<std::size_t> equal_shares(std::size_t all, int size);
 
 }  // namespace span_calls
 
-// `World`: Communicator, which is one of these.
+// Base class of Communicator, which is `World`.
 template <typename World>
 class SpanCalls {
  public:
@@ -65,7 +67,7 @@ class SpanCalls {
   Work broadcast_async(std::span<T, N> data, int root = 0) {
     return world().broadcast_async(data.data(), data.size(), kElementTypeOf<T>, root);
   }
-  // At the root `data` becomes the reduction; the others keep theirs.
+  // In place at the root; the data of other ranks does not change.
   template <typename T, std::size_t N>
   void reduce(std::span<T, N> data, int root = 0, ReduceOp op = ReduceOp::kSum) {
     world().reduce(data.data(), world().rank() == root ? data.data() : nullptr, data.size(),
@@ -76,8 +78,8 @@ class SpanCalls {
     return world().reduce_async(data.data(), world().rank() == root ? data.data() : nullptr,
                                 data.size(), kElementTypeOf<T>, op, root);
   }
-  // `data` becomes the reduction of the ranks up to this one; without its own in an exclusive_scan,
-  // where rank 0 keeps its data.
+  // In place: `data` becomes the reduction over the ranks up to this one; in an exclusive_scan over
+  // the ranks before it, where rank 0's data does not change.
   template <typename T, std::size_t N>
   void scan(std::span<T, N> data, ReduceOp op = ReduceOp::kSum) {
     world().scan(data.data(), data.data(), data.size(), kElementTypeOf<T>, op);
@@ -96,7 +98,7 @@ class SpanCalls {
                                         op);
   }
 
-  // `all` is as long on every rank, and a chunk as long as chunk_count() of that says.
+  // `all` has the same length on every rank; `chunk` has the length chunk_count() of it.
   template <typename T, std::size_t N>
   void all_gather(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all) {
     span_calls::check_chunk(who("all_gather"), chunk.size(), all.size());
@@ -120,7 +122,7 @@ class SpanCalls {
     return world().reduce_scatter_async(all.data(), chunk.data(), all.size(), kElementTypeOf<T>,
                                         op);
   }
-  // A share for each rank, in a row: as many in as out.
+  // One share per rank, packed; `in` and `out` are equally long.
   template <typename T, std::size_t N>
   void all_to_all(std::type_identity_t<std::span<const T>> in, std::span<T, N> out) {
     span_calls::check_same_length(who("all_to_all"), in.size(), out.size());
@@ -131,9 +133,9 @@ class SpanCalls {
     span_calls::check_same_length(who("all_to_all"), in.size(), out.size());
     return world().all_to_all_async(in.data(), out.data(), out.size(), kElementTypeOf<T>);
   }
-  // `all` matters at the root alone, so the others say by their chunk, which chunk_count() of it
-  // gives, how long it is: the algorithm is that of gather_v and scatter_v, and a chunk of another
-  // length is an error kMismatch. Every rank calls this form.
+  // `all` is used at the root only. The other ranks know only the length of their chunk, which must
+  // be chunk_count() of `all`. So these calls run the algorithms of gather_v and scatter_v, and a
+  // different length is an error kMismatch. Every rank must call this form.
   template <typename T, std::size_t N>
   void gather(std::type_identity_t<std::span<const T>> chunk, std::span<T, N> all, int root = 0) {
     const auto counts = shares_at("gather", chunk.size(), all.size(), root);
@@ -159,8 +161,8 @@ class SpanCalls {
                                    kElementTypeOf<T>, root);
   }
 
-  // Shares of any length: rank r's has counts[r] elements, and `all` their sum. All ranks give the
-  // same counts; in gather_v and scatter_v `all` and `counts` matter at the root alone.
+  // Shares of any length: rank r's share has counts[r] elements, and `all` has their sum. All ranks
+  // pass the same counts. In gather_v and scatter_v, `all` and `counts` are used at the root only.
   template <typename T, std::size_t N>
   void all_gather_v(std::type_identity_t<std::span<const T>> share, std::span<T, N> all,
                     Counts counts) {
@@ -211,7 +213,8 @@ class SpanCalls {
     return world().scatter_v_async(all.data(), counts, share.data(), share.size(),
                                    kElementTypeOf<T>, root);
   }
-  // gives[p] elements for rank p, gets[p] from it, who says the same of this one.
+  // gives[p] elements for rank p, and gets[p] elements from rank p, which must pass the same
+  // numbers.
   template <typename T, std::size_t N>
   void all_to_all_v(std::type_identity_t<std::span<const T>> in, Counts gives, std::span<T, N> out,
                     Counts gets) {
@@ -264,7 +267,7 @@ class SpanCalls {
     span_calls::check_sum(who(call), "gives", gives, in);
     span_calls::check_sum(who(call), "gets", gets, out);
   }
-  // What the root knows of all shares; the others nothing.
+  // Checked lengths at the root; empty at other ranks, which do not know them.
   Counts counts_at(std::string_view call, Counts counts, std::size_t share, std::size_t all,
                    int root) {
     if (world().rank() != root) return {};

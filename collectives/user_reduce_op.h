@@ -1,8 +1,8 @@
-// A reduction of the caller's own: a function over elements of any trivially copyable type.
+// User-defined reduction: a function over elements of any trivially copyable type.
 //
-// What MPI_Op_create and MPI_Type_contiguous are for: the reductions of communicator.h take a
-// UserReduceOp where they otherwise take a type and an operation. Every rank gives one of the same
-// tag and element length, or all hear of the mismatch.
+// Compare MPI_Op_create and MPI_Type_contiguous. The reductions of communicator.h take a
+// UserReduceOp instead of a type and an operation. Every rank must pass one with the same tag and
+// element length, or all ranks get a mismatch error.
 #pragma once
 
 #include <cstddef>
@@ -14,35 +14,35 @@
 
 namespace kolo {
 
-// The longest element of a UserReduceOp; nor may it be longer than a segment of the transport.
+// The longest element, in bytes. An element must also fit into a segment of the transport.
 inline constexpr std::size_t kLongestElement = 65535;
 
 struct UserReduceOp {
-  // sizeof an element: 1 to kLongestElement.
+  // sizeof the element: 1 to kLongestElement.
   std::size_t element_bytes = 0;
 
-  // out[i] = left[i] op right[i] for all i below `count`. Left stands for lower ranks, where
-  // is_commutative is false. `out` may be `left`, or `right`; otherwise the three are apart. All
-  // are as aligned as an element needs up to 8 bytes, and where the caller's buffers are; beyond
-  // that, use memcpy.
+  // out[i] = left[i] op right[i] for all i below `count`. If is_commutative is false, `left` is
+  // from lower ranks than `right`. `out` may be the same memory as `left` or `right`; other
+  // overlaps do not occur. Pointers are aligned as an element needs, up to 8 bytes, if the caller's
+  // buffers are. For a larger alignment use memcpy.
   //
-  // op must be associative, and give the same result for the same elements on every rank. Called
-  // inside progress, on the thread that makes it, one call at a time for a communicator, and for a
-  // part of the data each time. What it throws ends the operation on all ranks that have not
-  // finished it, and later ones on the others: the job's first cause says which rank, in which
-  // operation, and what(). It must not wait for an operation of its
-  // communicator.
+  // The function must be associative, and give the same result for the same elements on every rank.
+  // It runs inside progress, on the thread that makes progress, once per part of the data. A
+  // communicator makes one call at a time. It must not wait for an operation of its communicator.
+  //
+  // If it throws, the operation fails on all ranks that have not finished it, and later operations
+  // fail on the other ranks. The job's first cause then names the rank, the operation and what().
   std::function<void(void* out, const void* left, const void* right, std::size_t count)> combine;
 
-  // Whether left op right is right op left. Where not, operands are combined in the order of the
-  // ranks, which not every algorithm can. The same on every rank.
+  // Whether left op right equals right op left. If not, operands are combined in the order of the
+  // ranks, which not all algorithms support. The same on every rank.
   bool is_commutative = true;
 
-  // Tells functions apart: the same on every rank.
+  // Distinguishes functions in the check between peers; the same on every rank.
   std::uint16_t tag = 0;
 };
 
-// Of a function from two elements to one.
+// Makes a UserReduceOp of a function from two elements to one.
 template <typename T, typename Combine>
 UserReduceOp make_user_reduce_op(Combine combine, bool is_commutative = true,
                                  std::uint16_t tag = 0) {

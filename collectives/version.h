@@ -1,11 +1,11 @@
-// Which kolo a program has been linked with.
+// Version of the linked kolo library.
 #pragma once
 
 #include <string_view>
 
 namespace kolo {
 
-// "0.1.0": major, minor, patch.
+// Major, minor, patch: "0.1.0".
 std::string_view version();
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// A handle on an operation in flight.
+// Handle of an operation in flight.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,14 @@ namespace kolo {
 
 class Operation;
 
-// What is called when an operation has ended: null where it went well, else what went wrong.
+// Called when an operation has ended. `failure` is null on success.
 using WorkCallback = std::function<void(const Error* failure)>;
 
-// Copyable; all copies mean the same operation. Threads may share them, but for start(), which is
-// for when no other thread is in a call on one. The buffers must live until it is done. Dropping a
-// handle neither cancels nor waits: wait() before the communicator goes, whose destructor aborts
-// what is in flight, which the other ranks hear of.
+// Copyable; all copies refer to the same operation. Threads may share them. Exception: during
+// start(), no other thread may be inside a call on a copy. The buffers must live until the
+// operation is done. Destroying a handle neither cancels nor waits. Call wait() before the
+// communicator is destroyed: its destructor aborts operations in flight, which is a failure on the
+// other ranks.
 class Work {
  public:
   Work() = default;
@@ -25,28 +26,27 @@ class Work {
 
   bool is_valid() const { return operation_ != nullptr; }
 
-  // True once the operation is done, well or badly, which wait() says (on a stream: once the device
-  // has done it); makes progress for the whole communicator, without blocking.
+  // True once the operation has ended, with success or not (wait() tells which); on a stream, once
+  // the device has done it. Makes progress for the whole communicator, without blocking.
   bool test();
 
-  // Returns when it is done; throws what went wrong. May be called again. The deadline is the
-  // communicator's timeout, counted from the issue of the operation (CallOptions::timeout), or the
-  // one given here if that is earlier: then kDeadline of nobody (Error::peer() is kNoPeer) is
-  // thrown, the operation goes on, and may be waited for again.
+  // Returns when the operation is done; throws its failure. May be called again. The deadline is
+  // the operation's timeout, counted from its issue (CallOptions::timeout), or `deadline` if that
+  // is earlier. When `deadline` passes, kDeadline without a peer (Error::peer() is kNoPeer) is
+  // thrown; the operation goes on, and may be waited for again.
   void wait();
   void wait(Deadline deadline);
 
-  // Calls `callback` once this operation has ended: at once where it has, else on the thread whose
-  // call makes it end. It may issue operations, but must not wait for any; what it throws ends the
-  // program. It may destroy the communicator, also on its progress thread, but where a blocking
-  // operation of that communicator may be what makes it end.
+  // Calls `callback` once the operation has ended: at once if it has, else on the thread whose call
+  // ends it. The callback may issue operations, but must not wait for one. If it throws, the
+  // program ends. It may destroy the communicator, also on the progress thread, unless a blocking
+  // operation of that communicator can be the call that ends it.
   void when_done(WorkCallback callback);
 
-  // Issues a persistent operation (CallOptions::is_persistent) once more: the same call, of the
-  // same buffers. That is its issue: every rank starts in the same order. std::invalid_argument
-  // while it is in flight, or where it is not a persistent one.
-  // Between two starts, and before the first, it counts as done; a callback is for the start that
-  // is in flight.
+  // Issues a persistent operation (CallOptions::is_persistent) again, with the same arguments and
+  // buffers. This counts as its issue: every rank starts operations in the same order. Between two
+  // starts, and before the first, the operation counts as done. A callback belongs to the start
+  // that is in flight. std::invalid_argument: the operation is in flight, or not persistent.
   void start();
 
  private:

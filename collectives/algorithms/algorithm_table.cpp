@@ -25,7 +25,7 @@
 namespace kolo {
 namespace {
 
-// Algorithms over equal ranks see nothing of servers.
+// Algorithms without servers ignore that part of the request.
 template <Schedule (*write)(const ScheduleRequest&)>
 Schedule over_ranks(const PlanRequest& request) {
   return write(request.ranks);

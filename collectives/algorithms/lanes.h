@@ -1,9 +1,9 @@
-// Who is where, as the hierarchical algorithms see it.
+// Placement of ranks on hosts and lanes, for the hierarchical algorithms.
 //
-// The ranks of a host have *indices* in it, in the order of ranks. *Lane* c is made of the ranks
-// with index c, one on every host: there are as many lanes as the smallest host has ranks, and on a
-// larger host some ranks are in no lane. Where there is a root, the indices of its host begin with
-// it, so that it is in lane 0.
+// The ranks of a host have *indices* there, in the order of ranks. *Lane* c consists of the ranks
+// with index c, one on every host. There are as many lanes as the smallest host has ranks; on
+// larger hosts some ranks are in no lane. If there is a root, the indices of its host start at the
+// root, so that the root is in lane 0.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ inline constexpr int kNoLane = -1;
 
 class Lanes {
  public:
-  // std::invalid_argument where `request.hosts` is neither empty nor a host for every rank, or
-  // where hosts are not numbered from 0 on.
+  // std::invalid_argument: `request.hosts` is not empty and has no entry for each rank, or hosts
+  // are not numbered from 0 on.
   explicit Lanes(const ScheduleRequest& request, bool has_root = false);
 
   int hosts() const { return static_cast<int>(ranks_.size()); }
@@ -33,10 +33,10 @@ class Lanes {
   int index_of(int rank) const { return index_of_[at(rank)]; }
   int lane_of(int rank) const { return index_of(rank) < lanes_ ? index_of(rank) : kNoLane; }
 
-  // The others of the rank's host, beginning with the one after it.
+  // The other ranks of the rank's host, starting with the one after it.
   std::vector<int> neighbours(int rank) const;
 
-  // `places` hosts after `host`, in a circle.
+  // The host `places` after `host`, in a circle.
   int after(int host, int places) const { return (host + places) % hosts(); }
 
  private:

@@ -1,17 +1,16 @@
-// Who takes part, where an algorithm wants another number of ranks than there are.
+// Participants of an algorithm that runs on fewer ranks than there are, such as a power of two.
 //
-// `surplus()` ranks are too many. The first 2 * surplus() ranks stand in pairs: the upper of a
-// pair, a *surplus* rank, gives its data to the lower beforehand, and has the result from it
-// afterwards. The others have *numbers* in the order of their ranks; so neighbours in number hold
-// what neighbours in rank have given, and a reduction in the order of numbers is one in the order
-// of ranks.
+// `surplus()` ranks are too many. The first 2 * surplus() ranks form pairs. The upper rank of a
+// pair, a *surplus* rank, sends its data to the lower rank first, and receives the result from it
+// at the end. All other ranks are *participants*, with *numbers* in the order of their ranks. So a
+// reduction in the order of numbers is one in the order of ranks.
 #pragma once
 
 namespace kolo {
 
 class Participants {
  public:
-  // `count` of `size` ranks, and at least half of them.
+  // `count` of `size` ranks participate; at least half of them.
   constexpr Participants(int size, int count) : count_(count), surplus_(size - count) {}
 
   constexpr int count() const { return count_; }

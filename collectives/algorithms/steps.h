@@ -1,6 +1,6 @@
-// Steps as algorithms write them: what is done, with whom, from where to where.
+// Constructors of schedule steps, for the algorithms: the action, the peers, the operands.
 //
-// The chunk that a step streams is that of its operands; peers are ranks.
+// A step streams the chunk of its operands. Peers are ranks.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ constexpr Step step(StepKind kind, int from, int to, Operand in, Operand out) {
   return made;
 }
 
-// The reduction is complete after it.
+// Marks the step that completes the reduction.
 constexpr Step final(Step made) {
   made.is_final = true;
   return made;
@@ -35,12 +35,12 @@ constexpr Step final_if(bool is_final, Step made) {
   made.is_final = is_final;
   return made;
 }
-// The memory that is sent may be written at once.
+// Sends a copy, so that the memory may be written at once.
 constexpr Step copied(Step made) {
   made.is_copied = true;
   return made;
 }
-// `in` is the right operand of the reduction.
+// Makes `in` the right operand of the reduction.
 constexpr Step in_last(Step made) {
   made.is_in_last = true;
   return made;
