@@ -1,14 +1,14 @@
-// Bidirectional ring: two rings in one, which go round in opposite directions.
+// Bidirectional ring: two rings in one, in opposite directions.
 //
-// Of every chunk the even segments travel to the right and the odd ones to the left, each as in a
-// ring (ring.cpp): as a partial sum that each rank adds to, then complete. So a rank sends to both
-// neighbours and receives from both at all times. Where each link has a bandwidth of its own, as
-// in a torus or among network cards, that doubles it; where all links share one (the memory of one
-// host), it does not.
+// Idea. The even segments of every chunk travel to the right and the odd segments to the left. Each
+// travels as in a ring (ring.cpp): first as a partial sum to which each rank adds, then as the
+// result. So a rank sends to both neighbours and receives from both all the time. This doubles the
+// bandwidth if each link has a bandwidth of its own, as in a torus or between network cards. It
+// gains nothing if all links share one, such as the memory of a host.
 //
-// Bytes and steps are those of the ring: 2 (n - 1) / n of the data in 2 (n - 1) hops. A chunk of a
-// single segment travels one way only. Each direction has two slices, so that one segment is worked
-// on while the other travels: four slices in all.
+// Cost. Bytes and steps of the ring: 2 (n - 1) / n of the data in 2 (n - 1) hops. A chunk of a
+// single segment travels one way only. Each direction has two slices, so that a rank works on one
+// segment while the other travels: four slices in all.
 //
 // Source: the ring is that of Patarasuk and Yuan, 2009; both directions at once, Jain and
 // Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010.
@@ -24,10 +24,10 @@ namespace {
 
 using namespace steps;
 
-// Two for each direction; between two ranks both directions share a channel, and its credit.
+// Two slices per direction. With two ranks both directions share a channel and its credit.
 constexpr int slices_of(int size) { return size == 1 ? 1 : size == 2 ? 2 : 4; }
 
-// One direction: who comes next, and whose chunk is met when.
+// One direction: the next rank, and the order of the chunks.
 struct Way {
   int rank;
   int size;
@@ -36,7 +36,7 @@ struct Way {
   int at(int places) const { return ((rank + sign * places) % size + size) % size; }
   int next() const { return at(1); }
   int previous() const { return at(-1); }
-  // The chunk of the rank `k` places back.
+  // The chunk of the rank that is `k` places back.
   int chunk(int k) const { return at(-k); }
 };
 
@@ -56,7 +56,7 @@ class Writer {
 
   Schedule& schedule() { return schedule_; }
 
-  // The step that `make` writes for a direction, once per slice: even ones go right.
+  // Adds the step of `make` once per slice, for the direction of the slice: even slices go right.
   template <typename Make>
   void add(const Make& make) {
     for (int slice = 0; slice < schedule_.slices; ++slice) {
@@ -70,7 +70,7 @@ class Writer {
     add([&](const Way&) { return final_if(is_final, copy(input(rank_), output(rank_))); });
   }
 
-  // Partial sums on their way; my own chunk comes last, and is left to the caller.
+  // Sends and forwards partial sums. This rank's own chunk arrives last; the caller adds that step.
   void pass_sums() {
     add([](const Way& way) { return send(way.next(), input(way.chunk(1))); });
     for (int k = 2; k < size_; ++k) {
@@ -80,7 +80,7 @@ class Writer {
     }
   }
 
-  // Complete chunks on their way, once mine has left.
+  // Forwards complete chunks, after this rank has sent its own.
   void pass_results() {
     for (int k = 1; k + 1 < size_; ++k) {
       add([k](const Way& way) {
@@ -96,7 +96,7 @@ class Writer {
   Schedule schedule_;
 };
 
-// Elements of a chunk in the segments that go right (parity 0) or left (1).
+// Elements of a chunk in the segments that go right (parity 0) or left (parity 1).
 std::size_t share_of(std::size_t elements, std::size_t segment, std::size_t parity) {
   std::size_t share = 0;
   for (std::size_t begin = parity * segment; begin < elements; begin += 2 * segment) {

@@ -1,4 +1,5 @@
-// Ring algorithms that use both directions at once: see bidirectional_ring.cpp for the idea.
+// All-reduce, reduce-scatter and all-gather over two rings in opposite directions: see
+// bidirectional_ring.cpp.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ Schedule bidirectional_ring_reduce_scatter(const ScheduleRequest& request);
 // Input: chunk `rank`; output: `count` elements.
 Schedule bidirectional_ring_all_gather(const ScheduleRequest& request);
 
-// The elements that one rank sends, with segments of `segment` elements: an all-gather does not
-// send what the neighbour gave, and each neighbour gave other segments.
+// Elements that one rank sends, with segments of `segment` elements. An all-gather does not send a
+// rank's own data back to it, and the two neighbours gave different segments.
 std::size_t bidirectional_ring_all_reduce_sent(int rank, int size, std::size_t count,
                                                std::size_t segment);
 std::size_t bidirectional_ring_reduce_scatter_sent(int rank, int size, std::size_t count);

@@ -1,18 +1,18 @@
 // Binomial tree: broadcast, reduce, gather and scatter, pipelined.
 //
-// Ranks are numbered from the root. Whoever has the data passes it on to the rank whose number
-// differs in one higher bit: so the parent of v is v without its lowest set bit, and its children
-// are v + 1, v + 2, v + 4, ... below that bit. The child with the largest subtree is served first,
-// as its data has the longest way to go; in a reduce it is heard last. The data streams through the
-// tree segment by segment: a rank passes a segment on while the next one comes.
+// Idea. Ranks are *numbered* from the root. A rank that has the data sends it to the ranks whose
+// number differs in one higher bit. So the parent of v is v without its lowest set bit, and its
+// children are v + 1, v + 2, v + 4, ... below that bit. A broadcast serves the child with the
+// largest subtree first, as its data has the longest way to go; a reduce receives from that child
+// last. The data streams through the tree: a rank forwards a segment while the next one arrives.
 //
-// log2(n) hops for the first segment. Broadcast: the root sends at most ceil(log2(n)) times the
-// data. (A chain sends it once, but takes n - 1 hops.) Reduce: every rank but the root sends the
-// data once. Gather and scatter: a rank passes on the chunks of its whole subtree; the root talks
-// to log2(n) ranks instead of n - 1.
+// Cost. log2(n) hops for the first segment. Broadcast: the root sends at most ceil(log2(n)) times
+// the data. (A chain sends it once, but takes n - 1 hops.) Reduce: every rank except the root sends
+// the data once. Gather and scatter: a rank forwards the chunks of its whole subtree; the root has
+// log2(n) peers instead of n - 1.
 //
-// Source: as old as message passing; the pipelined form is in Open MPI's coll/base and in Traeff
-// and Ripke, "Optimal broadcast for fully connected networks", 2005.
+// Source: folklore; the pipelined form is in Open MPI's coll/base and in Traeff and Ripke, "Optimal
+// broadcast for fully connected networks", 2005.
 #include "collectives/algorithms/binomial_tree.h"
 
 #include <utility>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace steps;
 
-// Children of number `v` in a tree over `size` numbers, the largest subtree first.
+// The children of number `v` in a tree over `size` numbers, the largest subtree first.
 std::vector<int> children_of(int v, int size) {
   std::vector<int> found;
   int limit = v & -v;
@@ -40,7 +40,7 @@ std::vector<int> children_of(int v, int size) {
   return found;
 }
 
-// Where one rank stands in the tree; peers are ranks, not numbers.
+// Position of one rank in the tree; peers are ranks, not numbers.
 class Seat {
  public:
   Seat(int rank, int size, int root)
@@ -51,7 +51,7 @@ class Seat {
   int parent() const { return rank_of(number_ & (number_ - 1)); }
   std::vector<int> children() const { return ranks_of(children_of(number_, size_)); }
 
-  // The ranks of the tree below `rank`, itself first, in the order in which their chunks travel.
+  // The ranks of the subtree of `rank`, itself first, in the order in which their chunks travel.
   std::vector<int> below(int rank) const {
     std::vector<int> numbers;
     collect((rank - root_ + size_) % size_, numbers);
@@ -82,11 +82,11 @@ Schedule begin(const ScheduleRequest& request, Collective collective, int chunks
   schedule.rank = request.rank;
   schedule.size = request.size;
   schedule.chunks = chunks;
-  schedule.leaves_from_memory = request.size <= 3;  // nobody passes on what is another's
+  schedule.leaves_from_memory = request.size <= 3;  // no rank forwards another rank's chunk
   return schedule;
 }
 
-// Broadcast and reduce are those of the k-nomial tree.
+// Broadcast and reduce use the k-nomial tree with radix 2.
 constexpr int kRadix = 2;
 
 Schedule renamed(Schedule schedule) {

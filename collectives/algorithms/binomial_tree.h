@@ -7,7 +7,7 @@
 
 namespace kolo {
 
-// Input of the root and output of all: `count` elements, one chunk. Input and output are one
+// Input of the root and output of all: `count` elements, one chunk. Input and output are the same
 // memory.
 Schedule binomial_tree_broadcast(const ScheduleRequest& request);
 
@@ -20,7 +20,7 @@ Schedule binomial_tree_gather(const ScheduleRequest& request);
 // Input of the root: all chunks; output: chunk `rank`.
 Schedule binomial_tree_scatter(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t binomial_tree_broadcast_sent(int rank, int size, int root, std::size_t count);
 std::size_t binomial_tree_reduce_sent(int rank, int root, std::size_t count);
 std::size_t binomial_tree_gather_sent(int rank, int size, int root, std::size_t count);

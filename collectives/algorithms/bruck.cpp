@@ -1,19 +1,19 @@
-// Bruck's all-to-all: ceil(log2(n)) rounds instead of n - 1 steps, for chunks that travel farther.
+// Bruck's all-to-all: ceil(log2(n)) rounds instead of n - 1 steps, at the price of more bytes.
 //
-// A chunk for the rank j places to the right has the *distance* j, and gets there in hops of powers
-// of two: in round k it moves 2^k places on if bit k of j is set. In that round a rank sends to one
-// rank only, all chunks whose distance has bit k, and receives as many from one. The first hop of a
-// chunk starts in its giver's input, the last one ends in its taker's output; in between it waits
-// in the scratch of its distance, where it takes the place of the one that has just left. So
-// nothing is rotated, before or after.
+// Idea. The *distance* of a chunk is the number j of places to the right that it has to travel. It
+// travels in hops of powers of two: in round k it moves 2^k places if bit k of j is set. In that
+// round a rank sends all chunks whose distance has bit k to a single rank, and receives as many
+// from a single rank. The first hop of a chunk starts in the sender's input; the last hop ends in
+// the receiver's output. In between the chunk waits in the scratch of its distance, in place of the
+// chunk that has just left. So no data is rotated before or after.
 //
-// In place, the chunk that arrives with distance j takes the place of the one whose distance is
-// n - j, which must have left by then. One chunk a round at the most has not: these few begin with
-// a copy into the scratch of their distance.
+// In place, the chunk that arrives with distance j overwrites the chunk of distance n - j, which
+// must have left by then. At most one chunk a round has not; these few chunks are copied into the
+// scratch of their distance first.
 //
-// ceil(log2(n)) messages a rank where pairwise exchange has n - 1; but every element travels as
-// many hops as its distance has bits, so that about n / 2 chunks go out in each round: log2(n) / 2
-// times the bytes. For short chunks. All chunks have to be equally long.
+// Cost. ceil(log2(n)) messages per rank, where pairwise exchange has n - 1. But every element takes
+// as many hops as its distance has bits. So about n / 2 chunks are sent in each round: log2(n) / 2
+// times the bytes. For short chunks. All chunks must be equally long.
 //
 // Source: Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems", 1997.
@@ -29,8 +29,8 @@ using namespace steps;
 
 namespace {
 
-// Whether a chunk of distance `j` leaves, in the round of its lowest bit, after the one has arrived
-// that takes its place, in the round of its distance's highest bit.
+// In place: whether the chunk of distance `j` leaves too late. It leaves in the round of its lowest
+// bit. The chunk that takes its place arrives in the round of its own distance's highest bit.
 bool leaves_late(int j, int size) {
   const int leaves = j & -j;
   const int taker = size - j;
@@ -38,7 +38,7 @@ bool leaves_late(int j, int size) {
   return leaves > arrives || (leaves == arrives && j > taker);
 }
 
-// Where a chunk of distance `j` lies before its hop of `hop` places, and after.
+// The place of a chunk of distance `j` before and after its hop of `hop` places.
 Operand before(int j, int hop, const ScheduleRequest& request) {
   const bool is_first = j % hop == 0 && !leaves_late(j, request.size);
   return is_first ? input((request.rank + j) % request.size) : scratch(j);

@@ -7,11 +7,11 @@
 
 namespace kolo {
 
-// Of 2 n chunks, all equally long, the input holds the first n (chunk p is for rank p), the output
-// the others (chunk n + p is from rank p).
+// There are 2 n chunks of equal length. The input holds the first n (chunk p is for rank p), the
+// output the last n (chunk n + p is from rank p).
 Schedule bruck_all_to_all(const ScheduleRequest& request);
 
-// The elements that a rank sends, of `share` for each rank.
+// Elements that a rank sends, if its share for each rank has `share` elements.
 std::size_t bruck_all_to_all_sent(int size, std::size_t share);
 
 }  // namespace kolo

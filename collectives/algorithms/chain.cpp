@@ -1,17 +1,18 @@
-// Chain: rank r takes what rank r - 1 has, adds its own, and passes it on to rank r + 1.
+// Chain: rank r receives from rank r - 1, adds its own data, and sends the result to rank r + 1.
 //
-// A scan is that and nothing else: what passes by is the result. The data streams through the chain
-// segment by segment, so that all ranks work at the same time once it is full.
+// Idea. A scan is exactly that: the partial sum that passes a rank is its result. The data streams
+// through the chain segment by segment, so all ranks work at the same time once the chain is full.
 //
-// A broadcast goes along the chain that begins at the root and ends at the rank before it; a reduce
-// comes back along it, from its end to the root. An *ordered* reduce goes from rank 0 to the last,
-// as a scan does, and from there to the root, who thus adds its share in its place and gets the
-// result later: it works that many turns behind as ranks follow, so that segments fill the circle.
+// A broadcast follows the chain that begins at the root and ends at the rank before it. A reduce
+// follows the same chain backwards, from its end to the root. An *ordered* reduce runs from rank 0
+// to the last rank, as a scan does. So the root adds its share in its place, and the last rank
+// sends the result to the root. The root receives at a later stage, one turn for each rank between,
+// so that segments fill the circle.
 //
-// n - 1 hops for the first segment; every rank sends the data once: bandwidth at its best, latency
-// that grows with n. Every sum of a scan, and of an ordered reduce, has the order of the ranks.
+// Cost. n - 1 hops for the first segment. Every rank sends the data once: the best bandwidth, but a
+// latency that grows with n. Scans and ordered reduces combine in the order of the ranks.
 //
-// Source: Hillis and Steele describe what scans are for, "Data parallel algorithms", 1986; the
+// Source: Hillis and Steele describe uses of scans in "Data parallel algorithms", 1986. The
 // pipelines are the linear scan, and the pipeline of broadcast and reduce, of Open MPI's coll/base.
 #include "collectives/algorithms/chain.h"
 
@@ -36,7 +37,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
 
 constexpr int kLatestStage = 255;
 
-// Where a rank stands in the chain that begins at the root.
+// Position of a rank in the chain that begins at the root.
 class Link {
  public:
   explicit Link(const ScheduleRequest& request)
@@ -87,7 +88,8 @@ Schedule chain_exclusive_scan(const ScheduleRequest& request) {
     schedule.steps.push_back(receive(before, output(0)));
     return schedule;
   }
-  // Input and output may be one memory: what came waits in scratch until our share is on its way.
+  // Input and output may be the same memory. So the received segment waits in scratch until the sum
+  // with this rank's input has been sent.
   schedule.steps.push_back(receive(before, scratch(0)));
   schedule.steps.push_back(in_last(reduce_send(after, input(0), scratch(0))));
   schedule.steps.push_back(copy(scratch(0), output(0)));

@@ -10,20 +10,20 @@ namespace kolo {
 // Output: the reduction over ranks 0 to `rank`.
 Schedule chain_scan(const ScheduleRequest& request);
 
-// Over ranks 0 to `rank` - 1; rank 0 has no output.
+// Output: the reduction over ranks 0 to `rank` - 1; rank 0 has no output.
 Schedule chain_exclusive_scan(const ScheduleRequest& request);
 
-// Input of the root and output of all: `count` elements, one chunk. Input and output are one
+// Input of the root and output of all: `count` elements, one chunk. Input and output are the same
 // memory.
 Schedule chain_broadcast(const ScheduleRequest& request);
 
 // Input of all and output of the root: `count` elements, one chunk.
 Schedule chain_reduce(const ScheduleRequest& request);
 
-// The same with the operands in the order of the ranks, ((0 op 1) op 2) ..., whoever is the root.
+// As chain_reduce, with the operands in the order of the ranks for any root: ((0 op 1) op 2) ...
 Schedule ordered_chain_reduce(const ScheduleRequest& request);
 
-// The elements that one rank sends, in both scans.
+// Elements that one rank sends; the first for both scans.
 std::size_t chain_scan_sent(int rank, int size, std::size_t count);
 std::size_t chain_broadcast_sent(int rank, int size, int root, std::size_t count);
 std::size_t chain_reduce_sent(int rank, int root, std::size_t count);

@@ -1,11 +1,11 @@
-// Direct: gather and scatter in which everybody talks to the root, and nobody else; and a message.
+// Direct: gather and scatter in which every rank talks to the root only; and messages.
 //
-// The root works on all ranks' chunks at once, a segment of each in a turn, so that a slow rank's
-// chunk does not hold up the others by more than a segment; it begins with the rank after it.
+// Idea. In each turn the root handles one segment of every rank's chunk, starting with the rank
+// after it. So a slow rank delays the others by at most one segment.
 //
-// The root receives (or sends) everything once, which no algorithm can avoid; n - 1 messages at the
-// root where a tree takes log2(n), so many ranks with little data prefer the tree. A rank has to
-// know the length of its own chunk only: that is why the forms with uneven chunks run here.
+// Cost. The root receives (or sends) everything once, which no algorithm can avoid. It has n - 1
+// peers where a tree has log2(n). So a tree is better for many ranks with little data. A rank needs
+// to know only the length of its own chunk. That is why the forms with uneven chunks use it.
 //
 // Source: the "linear" gather and scatter of Open MPI's coll/base.
 #include "collectives/algorithms/direct.h"

@@ -1,4 +1,4 @@
-// Gather and scatter without a detour: see direct.cpp for the idea.
+// Gather, scatter and messages without intermediate ranks: see direct.cpp for the idea.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,15 @@
 
 namespace kolo {
 
-// Chunk r of the data is rank r's; only the root holds all.
+// Chunk r of the data belongs to rank r; only the root holds all chunks.
 Schedule direct_gather(const ScheduleRequest& request);
 Schedule direct_scatter(const ScheduleRequest& request);
 
-// From rank `root` to rank `peer`: no other rank has a part in it.
+// Message from rank `root` to rank `peer`; no other rank takes part.
 Schedule direct_message(const ScheduleRequest& request);
 
-// The elements that one rank sends; `mine`: of its chunk, `all`: of all chunks.
+// Elements that one rank sends. `mine` (`roots`): elements of its (the root's) chunk; `all`: of all
+// chunks.
 std::size_t direct_gather_sent(int rank, int root, std::size_t mine);
 std::size_t direct_scatter_sent(int rank, int root, std::size_t roots, std::size_t all);
 

@@ -1,24 +1,25 @@
-// Direct: everybody talks to everybody at once, and no data is passed on.
+// Direct reductions and all-gather: every rank talks to every other at once, and forwards nothing.
 //
-// *One-shot* all-reduce: every rank sends all of its data to all others, and reduces what they
-// send. *Two-shot*: every rank sends chunk p to rank p, who reduces it (a direct reduce-scatter)
-// and sends the result to all (a direct all-gather).
+// Idea. *One-shot* all-reduce: every rank sends all its data to all others, and reduces what it
+// receives. *Two-shot* all-reduce: every rank sends chunk p to rank p, which reduces it (a direct
+// reduce-scatter) and sends the result to all (a direct all-gather).
 //
-// All reduce in the order of the ranks, ((0 op 1) op 2) op ...: so all have the same bits in one
-// shot, and the same as with two. A rank sends to those after it first, so that nobody is flooded.
+// All ranks reduce in the order of the ranks, ((0 op 1) op 2) op ... So all ranks have the same
+// bits with one shot, and the same with two. A rank sends to the ranks after it first, so that no
+// receiver is flooded.
 //
-// Where channels can answer, the two shots are those of a parameter server in every rank: what a
-// rank sends stays open at its chunk's rank, is overwritten there with the result, and read back.
-// Each cache line changes hands twice, and no second slot is filled (four ranks on two cores, 256
-// KiB: 217 us instead of 268, where a ring takes 322).
+// If channels can answer, two-shot runs as a parameter server in every rank. The owner of a chunk
+// overwrites each received segment in place with the result, and the sender reads it back. Each
+// cache line moves twice, and no second slot is filled. (Four ranks on two cores, 256 KiB: 217 us
+// instead of 268; a ring takes 322.)
 //
-// One hop, and (n - 1) times the data from every rank: the least latency there is, for very short
-// data and few ranks. Two hops, and 2 (n - 1) / n of the data, as much as a ring, but n - 1
-// messages at once: for links that all can be busy together, as in shared memory or behind one
-// switch. Each hop takes a turn (a receive is staged one behind its send), so segments stream.
+// Cost. One-shot: one hop, and (n - 1) times the data from every rank. It has the lowest latency,
+// for very short data and few ranks. Two-shot: two hops, and 2 (n - 1) / n of the data, as a ring,
+// but n - 1 messages at once. It suits links that can all be busy together, as in shared memory or
+// behind one switch. A receive is staged one turn behind its send, so segments stream.
 //
-// Source: one-shot and two-shot all-reduce are named in TensorRT-LLM and PyTorch's symmetric
-// memory; the direct reduce-scatter is the "pairwise" one of MPICH (Thakur et al. 2005).
+// Source: the names one-shot and two-shot are those of TensorRT-LLM and PyTorch's symmetric memory.
+// The direct reduce-scatter is the "pairwise" one of MPICH (Thakur et al. 2005).
 #include "collectives/algorithms/direct_reduce.h"
 
 #include <numeric>
@@ -49,7 +50,7 @@ class Writer {
   int after(int k) const { return (mine_ + k) % size_; }
   void add(int stage, Step step) { schedule_.steps.push_back(at_stage(stage, step)); }
 
-  // `mine` and all others' chunk of the same number, in the order of the ranks, into `out`.
+  // Reduces `mine` and all others' chunk of the same number into `out`, in the order of the ranks.
   void reduce_in_order(int stage, Operand mine, Operand out) {
     const Operand partial = scratch(mine.chunk);
     if (size_ == 1) return add(stage, final(copy(mine, out)));
@@ -72,8 +73,8 @@ class Writer {
   }
 
  private:
-  // Those of the ranks before this one, and then its own. Where no rank follows, that is the
-  // result.
+  // Combines the chunks of the lower ranks, then this rank's own. For the last rank that is the
+  // final result.
   Operand reduce_before(int stage, Operand mine, Operand out) {
     const Operand partial = scratch(mine.chunk);
     add(stage, receive(0, partial));

@@ -1,4 +1,4 @@
-// Reductions and all-gather without a detour: see direct_reduce.cpp for the idea.
+// Reductions and all-gather without intermediate ranks: see direct_reduce.cpp for the idea.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ Schedule direct_reduce_scatter(const ScheduleRequest& request);
 // Input: chunk `rank`; output: `count` elements.
 Schedule direct_all_gather(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t one_shot_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t two_shot_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t direct_reduce_scatter_sent(int rank, int size, std::size_t count);

@@ -1,8 +1,10 @@
 // Dissemination barrier.
 //
-// In round k every rank tells the one 2^k places to its right that it has come, and waits for the
-// one 2^k places to its left. After round k a rank knows of 2^(k+1) ranks; after ceil(log2(n))
-// rounds, of all. No root, no second phase.
+// Idea. In round k every rank sends a word to the rank 2^k places to its right, and waits for one
+// from the rank 2^k places to its left. After round k a rank knows that 2^(k+1) ranks have entered;
+// after ceil(log2(n)) rounds it knows it of all. There is no root and no second phase.
+//
+// Cost. ceil(log2(n)) hops, and one message per rank and round.
 //
 // Source: Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
 #include "collectives/algorithms/dissemination.h"
@@ -24,7 +26,7 @@ Schedule dissemination_barrier(const ScheduleRequest& request) {
     receive.kind = StepKind::kReceive;
     receive.from =
         static_cast<std::int16_t>((request.rank - distance + request.size) % request.size);
-    // What is said does not matter, only that it is said.
+    // The value does not matter.
     send.in = {Place::kScratch, 0};
     receive.chunk = 1;
     receive.out = {Place::kScratch, 1};

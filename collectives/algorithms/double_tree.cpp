@@ -1,24 +1,25 @@
 // Double binary tree: all-reduce, broadcast and reduce with the hops of a tree and the bytes of a
 // ring.
 //
-// In a binary tree half of the ranks are leaves, who send once where the others send twice more.
-// So there are two trees, one for each half of the data (*chunk* 0 and 1), and who is a leaf in one
-// has children in the other. (With an odd number of places one rank has children in both.)
+// Idea. In a binary tree half of the ranks are leaves, which send once; the inner ranks send two
+// times more. So there are two trees, one for each half of the data (*chunk* 0 and 1). A rank that
+// is a leaf in one tree has children in the other. (With an odd number of places, one rank has
+// children in both.)
 //
-// The first tree is the one in which the place v, with its lowest set bit b, has the children
-// v - b / 2 and v + b / 2: so odd places are leaves. Place 0 is the root, with one child. The
-// second is the same with its places mirrored where their number is even, and moved on by one where
-// it is odd. In a broadcast the trees stand over all ranks but the root, which gives each half to
-// the root of its tree; a reduce goes the same ways back.
+// In the first tree, place v with lowest set bit b has the children v - b / 2 and v + b / 2. So odd
+// places are leaves. Place 0 is the root and has one child. The second tree is the same with
+// mirrored places if their number is even, and with places shifted by one if it is odd. In a
+// broadcast the trees cover all ranks except the root, which sends each half to the root of its
+// tree. A reduce uses the same paths backwards.
 //
-// Every hop takes a turn: a receive is staged one behind its send. Up, a place of *depth* d below
-// the root works at stage `deepest` - d; down, at `deepest` + d. So segments follow each other
-// without a wait, though both trees share the ranks, and a channel has its segments in the same
-// order on both ends.
+// A receive is staged one turn behind its send. Upwards, a place of *depth* d below the root works
+// at stage `deepest` - d; downwards, at stage `deepest` + d. So segments follow each other without
+// waits although both trees share the ranks. And the segments of a channel have the same order on
+// both ends.
 //
-// All-reduce: 2 log2(n) hops; a rank sends at most twice the data (a half up in each tree, a half
-// down to each of two children). Broadcast and reduce: log2(n) + 1 hops; a rank sends, or receives,
-// the data at most once.
+// Cost. All-reduce: 2 log2(n) hops; a rank sends at most twice the data (one half up in each tree,
+// one half down to each of two children). Broadcast and reduce: log2(n) + 1 hops; a rank sends, or
+// receives, the data at most once.
 //
 // Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction
 // and scan", 2009; these trees are those of NCCL 2.4.
@@ -44,7 +45,7 @@ int parent_of(int v, int places) {
   return up < places ? up : v ^ bit;
 }
 
-// One of the two trees over `places`.
+// The first or the second tree over `places`.
 class Tree {
  public:
   Tree(int which, int places) : is_second_(which == 1), places_(places) {}
@@ -85,7 +86,7 @@ class Tree {
   int places_;
 };
 
-// The greatest depth in both trees, which have the same shape.
+// The greatest depth; both trees have the same shape.
 int deepest_of(int places) {
   const Tree tree(0, places);
   int deepest = 0;
@@ -105,7 +106,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
   return schedule;
 }
 
-// From the children, and on to the parent; who has none keeps the sum.
+// Adds the children's chunks and sends the sum to the parent. A rank without a parent keeps it.
 void reduce_up(Schedule& schedule, int parent, const std::vector<int>& children, int chunk,
                int stage) {
   Operand partial = input(chunk);
@@ -124,7 +125,7 @@ void reduce_up(Schedule& schedule, int parent, const std::vector<int>& children,
                                                : receive_reduce_send(last, parent, partial)));
 }
 
-// In a broadcast or a reduce, ranks are at places from the one after the root on.
+// Places of the ranks in a broadcast or a reduce: place 0 is the rank after the root.
 class Places {
  public:
   Places(int size, int root) : size_(size), root_(root) {}

@@ -10,14 +10,14 @@ namespace kolo {
 // Input and output: `count` elements in two chunks.
 Schedule double_tree_all_reduce(const ScheduleRequest& request);
 
-// Input of the root and output of all: `count` elements in two chunks. Input and output are one
-// memory.
+// Input of the root and output of all: `count` elements in two chunks. Input and output are the
+// same memory.
 Schedule double_tree_broadcast(const ScheduleRequest& request);
 
 // Input of all and output of the root: `count` elements in two chunks.
 Schedule double_tree_reduce(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t double_tree_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t double_tree_broadcast_sent(int rank, int size, int root, std::size_t count);
 std::size_t double_tree_reduce_sent(int rank, int root, std::size_t count);
