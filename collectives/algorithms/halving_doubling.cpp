@@ -1,27 +1,28 @@
-// Recursive halving and doubling, after Rabenseifner: an all-reduce of the least bytes in
-// 2 ceil(log2(n)) hops.
+// Recursive halving and doubling, after Rabenseifner: all-reduce with the fewest bytes in 2
+// ceil(log2(n)) hops.
 //
-// *Doubling* is an all-gather. Before round k a rank holds 2^k chunks, its own among them; it gives
-// all of them to one rank and gets as many from another, so that it holds twice as many. With a
-// power of two both are the partner whose rank differs in bit k. With any other size a rank gives
-// to the one 2^k places to its left and gets from the one 2^k places to its right, and holds the
-// chunks from its own on, round the circle; the last round moves what is still missing. No rank is
-// special, and nobody idles.
+// Idea. *Doubling* is an all-gather. Before round k a rank holds 2^k chunks, its own among them. It
+// sends all of them to one rank and receives as many from another, so it then holds twice as many.
+// If n is a power of two, both ranks are the partner whose rank differs in bit k. For any other n,
+// a rank sends to the rank 2^k places to its left and receives from the rank 2^k places to its
+// right. It then holds the chunks from its own on, around the circle; the last round moves only the
+// missing ones. So there are no special ranks, and no rank is idle.
 //
-// *Halving* is a reduce-scatter: doubling played backwards. A chunk that travelled away from its
-// owner comes back as a partial sum, and every rank on its way adds its own share. A rank gives
-// away half of the sums that it still has, then half of that; at last it holds its own chunk,
-// complete. Every element is so reduced in one place, and copied from there.
+// *Halving* is a reduce-scatter: doubling in reverse. A chunk that travelled away from its owner
+// returns as a partial sum, and every rank on its way adds its own share. In each round a rank
+// sends away half of its remaining partial sums. At the end it holds its own chunk, complete. So
+// every element is reduced in one place, and copied from there.
 //
-// A round's chunks go out and come in by turns, so that no channel has to hold more than a segment
-// or two. Where halving turns into doubling, a rank's own sum goes back to whom the last share came
-// from in the same step. Each part sends (n - 1) / n of the data, as a ring does, but in
-// ceil(log2(n)) hops instead of n - 1; a ring fuses all reductions with sends, and needs no
-// scratch.
+// The sends and receives of a round alternate, so that a channel holds at most one or two segments.
+// Where halving changes to doubling, one step completes a rank's own sum and sends it back to the
+// rank of the last share.
+//
+// Cost. Each half sends (n - 1) / n of the data, as a ring does, but in ceil(log2(n)) hops instead
+// of n - 1. A ring fuses all reductions with sends and needs no scratch; this does not.
 //
 // Source: Rabenseifner, "Optimization of collective reduction operations", 2004, for powers of two;
 // the circle is Bruck et al., "Efficient algorithms for all-to-all communications in multiport
-// message-passing systems", 1997, and backwards Traeff, "Optimal, non-pipelined reduce-scatter and
+// message-passing systems", 1997, and in reverse Traeff, "Optimal, non-pipelined reduce-scatter and
 // allreduce algorithms", 2023.
 #include "collectives/algorithms/halving_doubling.h"
 
@@ -37,13 +38,13 @@ namespace {
 
 using namespace steps;
 
-// Chunks in a row, round the circle.
+// A range of chunks that may wrap around the circle.
 struct Run {
   int first;
   int length;
 };
 
-// What a rank does in a round of doubling. `gives` and `gets` are equally long.
+// One round of doubling. `gives` and `gets` have the same length.
 struct Round {
   int to;
   int from;
@@ -85,12 +86,12 @@ class Writer {
 
   Schedule& schedule() { return schedule_; }
 
-  // Nobody to talk to: what came in goes out.
+  // A single rank copies its input to its output.
   bool is_alone() const { return rounds_.empty(); }
   void keep_own(bool is_final) { add(final_if(is_final, copy(input(mine_), output(mine_)))); }
 
-  // The reduce-scatter, but for its last step. Two slices: one segment is worked on while the other
-  // travels.
+  // The reduce-scatter without its last step. It has two slices: a rank works on one segment while
+  // the other travels.
   void halve() {
     schedule_.slices = 2;
     for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
@@ -104,7 +105,8 @@ class Writer {
     }
   }
 
-  // The last step: my chunk is complete. If it is to go on, it goes to whom it came from.
+  // The last step of halving, which completes this rank's chunk. With `goes_on` it also sends the
+  // chunk back to the peer of that step.
   void complete(bool goes_on) {
     const int peer = rounds_.front().to;
     const Operand sum = partial(mine_);
@@ -112,9 +114,10 @@ class Writer {
                       : receive_reduce(peer, sum, output(mine_))));
   }
 
-  // The all-gather of what lies in the output, where `is_begun`: all but its first send. Otherwise
-  // a hop of a single chunk takes a turn, which hides its latency; more chunks would need more
-  // credit than there may be, and channels that carry other segments too need them all in one turn.
+  // The all-gather of the chunks in the output. With `is_begun` the first send has been done.
+  // Otherwise a round of a single chunk takes a turn, which hides its latency. Rounds of more
+  // chunks would need more credit than there may be. Channels that also carry segments of halving
+  // need all rounds in one turn.
   void double_up(bool is_begun) {
     int stage = 0;
     for (const Round& round : rounds_) {
@@ -143,7 +146,7 @@ class Writer {
 
   int mine_;
   std::vector<Round> rounds_;
-  std::vector<Operand> partial_;  // where my share of a chunk's sum lies, by chunk
+  std::vector<Operand> partial_;  // by chunk: the place of this rank's part of the sum
   Schedule schedule_;
 };
 

@@ -1,5 +1,5 @@
-// Reduce-scatter by recursive halving, all-gather by recursive doubling, and all-reduce as the one
-// after the other: see halving_doubling.cpp for the idea.
+// Reduce-scatter by recursive halving, all-gather by recursive doubling, and all-reduce as both in
+// sequence: see halving_doubling.cpp.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ Schedule recursive_doubling_all_gather(const ScheduleRequest& request);
 // Input and output: `count` elements in `size` chunks.
 Schedule halving_doubling_all_reduce(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t recursive_halving_reduce_scatter_sent(int rank, int size, std::size_t count);
 std::size_t recursive_doubling_all_gather_sent(int rank, int size, std::size_t count);
 std::size_t halving_doubling_all_reduce_sent(int rank, int size, std::size_t count);

@@ -1,32 +1,35 @@
-// Hierarchical all-reduce: inside hosts, then across, then inside again.
+// Hierarchical all-reduce: inside hosts, then across hosts, then inside hosts again.
 //
-// Words. Lane c is made of one rank of every host (lanes.h); it *owns* chunk c of the data. Inside
-// a host every rank sends each chunk to its owner there, who adds them up: the host's sum. Across
-// hosts every lane reduces its chunk among its ranks, who then hold the result, and send it to all
-// others of their hosts. On uneven hosts there are as many lanes as the smallest has ranks; who is
-// in no lane only gives its share and gets the result.
+// Words. *Lane* c consists of one rank of every host (lanes.h). Its ranks *own* chunk c of the
+// data.
 //
-// Bytes, for m bytes on h hosts of k ranks each: a rank sends (k - 1) / k m twice inside its host,
-// and 2 (h - 1) / h of its m / k across; together 2 (n - 1) / n m, as in a ring over all n = h k.
-// What leaves a host, an uneven one too, is 2 (h - 1) / h m, the least that an all-reduce among h
-// hosts can do (Patarasuk and Yuan); a ring over all ranks has 2 (n - 1) / n m, if its ranks stand
-// host by host, and up to k times that if they do not. It leaves from k ranks at once, so that many
+// Idea. Inside a host every rank sends each chunk to its owner there, which adds them up: the
+// host's sum. Across hosts every lane all-reduces its chunk. Then every owner sends its result to
+// all other ranks of its host. With hosts of different sizes there are as many lanes as the
+// smallest host has ranks. A rank in no lane only sends its shares and receives the results.
+//
+// Cost, for m bytes on h hosts of k ranks each. A rank sends (k - 1) / k m twice inside its host,
+// and 2 (h - 1) / h of its m / k across hosts. Together that is 2 (n - 1) / n m, as in a ring over
+// all n = h k ranks. A host, of any size, sends 2 (h - 1) / h m to other hosts, the minimum for an
+// all-reduce among h hosts (Patarasuk and Yuan). A ring over all ranks sends 2 (n - 1) / n m if its
+// ranks are ordered by host, and up to k times that if not. Here k ranks send at once, so many
 // cores and connections share the work.
 //
-// Hops: one in, one out, and across hosts 2 (h - 1) of a ring, or one where there are two hosts,
-// who exchange their sums and both add them up. With one host this is the two-shot all-reduce, with
-// one rank on every host a ring.
+// Hops: one in, one out, and between them 2 (h - 1) of a ring. Two hosts need only one: both
+// exchange their sums and add them up. With one host this is the two-shot all-reduce; with one rank
+// per host it is a ring.
 //
-// Up to two hosts every hop has its stage, and the program is written from the last stage to the
-// first: what a turn takes is what the one before sent. Among more a turn would need more credit
-// than there is, as a chunk has a part for every host. There every step of the ring is run for two
-// slices; contributions are sent one step before they are needed, results taken one step later.
+// Stages. With up to two hosts every hop has a stage, and the program is written from the last
+// stage to the first: a turn receives what the previous turn sent. With more hosts a chunk has one
+// part per host, and a turn would need more credit than there is. So every step of the ring runs
+// for two slices. Contributions are sent one step before they are needed, and results are received
+// one step later.
 //
 // Source: lanes are those of Traeff and Hunold, "Decomposing MPI collectives for exploiting
-// multi-lane communication", 2020. Horovod's hierarchical all-reduce has these three phases, for
+// multi-lane communication", 2020. Horovod's hierarchical all-reduce has the same three phases, for
 // equal hosts. Open MPI's HAN (Luo et al., "HAN: a hierarchical autotuned collective communication
-// framework", 2020) pipelines them through one leader on every host, who has to move all of the
-// host's bytes alone.
+// framework", 2020) pipelines them through one leader per host, which must move all bytes of its
+// host.
 #include "collectives/algorithms/hierarchical.h"
 
 #include <algorithm>
@@ -40,7 +43,7 @@ namespace {
 
 using namespace steps;
 
-// Into how many parts the chunk of a lane is cut.
+// The number of parts of a lane's chunk.
 int parts_of(const Lanes& lanes) { return lanes.hosts() > 2 ? lanes.hosts() : 1; }
 
 class AllReduce : public HierarchicalWriter {
@@ -81,7 +84,7 @@ class AllReduce : public HierarchicalWriter {
     }
   }
 
-  // --- one host, or two ---
+  // --- one or two hosts ---
 
   void exchange() {
     const int last = lanes().hosts();
@@ -101,7 +104,7 @@ class AllReduce : public HierarchicalWriter {
     give(0);
   }
 
-  // Both add up the same two sums in the same order. The host's own waits in the output.
+  // Both partners add the same two sums in the same order. The host's own sum waits in the output.
   void exchange_sums() {
     const int partner = lanes().rank(1 - host(), lane());
     const Operand mine = is_alone() ? input(lane()) : output(lane());
@@ -114,17 +117,17 @@ class AllReduce : public HierarchicalWriter {
                    : receive_reduce_copy_send(givers().back(), partner, before, out));
   }
 
-  // --- three hosts and more ---
+  // --- three or more hosts ---
 
   void ring_across() {
     const Schedule ring = ring_all_reduce({.rank = host(), .size = lanes().hosts()});
     schedule().slices = ring.slices;
-    std::vector<Step> sums;  // those that need the host's
+    std::vector<Step> sums;  // the steps that need the host's sum
     std::copy_if(ring.steps.begin(), ring.steps.end(), std::back_inserter(sums),
                  [](const Step& step) { return step.in.place == Place::kInput; });
     std::size_t given = 0;
     std::size_t summed = 0;
-    const Step* result = nullptr;  // the last that this host has
+    const Step* result = nullptr;  // the step of the latest result on this host
     for (const Step& step : ring.steps) {
       if (step.in.place == Place::kInput) {
         ++summed;

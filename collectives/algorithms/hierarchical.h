@@ -1,8 +1,8 @@
-// Inside hosts, then across: see hierarchical.cpp for the idea, and the files beside it for the
-// collectives other than all-reduce.
+// Hierarchical collectives, inside hosts first, then across hosts: see hierarchical.cpp for the
+// idea. The other files of this name contain the collectives other than all-reduce.
 //
-// All take the hosts of the request, in any order and of any sizes; with none named they take all
-// ranks to be on one host.
+// All take the hosts of the request, in any order and of any sizes. Without hosts in the request,
+// all ranks are on one host.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@ namespace kolo {
 // Input and output: `count` elements.
 Schedule hierarchical_all_reduce(const ScheduleRequest& request);
 
-// hierarchical_rooted.cpp. As double_tree_broadcast; input: `count` elements, output of the root
-// as many.
+// In hierarchical_rooted.cpp. Broadcast: as double_tree_broadcast. Reduce: input of all and output
+// of the root, `count` elements.
 Schedule hierarchical_broadcast(const ScheduleRequest& request);
 Schedule hierarchical_reduce(const ScheduleRequest& request);
 
-// hierarchical_shares.cpp. Input: `count` elements in `size` chunks, output: chunk `rank`; and the
-// other way round.
+// In hierarchical_shares.cpp. Reduce-scatter: input `count` elements in `size` chunks, output chunk
+// `rank`. All-gather: the other way round.
 Schedule hierarchical_reduce_scatter(const ScheduleRequest& request);
 Schedule hierarchical_all_gather(const ScheduleRequest& request);
 
-// As dissemination_barrier.
+// In hierarchical_rooted.cpp. Chunks as in dissemination_barrier.
 Schedule hierarchical_barrier(const ScheduleRequest& request);
 
-// The elements that `request.rank` sends, and those of them that leave its host.
+// Elements that `request.rank` sends, and how many of them leave its host.
 struct Traffic {
   std::size_t sent = 0;
   std::size_t across = 0;

@@ -1,24 +1,24 @@
-// Hierarchical broadcast, reduce and barrier: inside hosts, then across.
+// Hierarchical broadcast, reduce and barrier: inside hosts, then across hosts.
 //
-// Words. Lane c is made of one rank of every host (lanes.h), the root among those of lane 0; it
-// owns chunk c of the data. Broadcast: the root scatters the chunks to their owners on its host;
-// every lane broadcasts its own across hosts, over a double tree; on every host the owners send
-// what they have to all others. Reduce: the same way back, with a sum inside each host first.
+// Words. Lane c consists of one rank of every host (lanes.h); the root is in lane 0. The ranks of
+// lane c own chunk c of the data.
 //
-// A barrier moves no data worth sharing: on every host all tell one *leader*, the leaders meet, and
-// tell all.
+// Idea. Broadcast: the root scatters the chunks to their owners on its host. Every lane broadcasts
+// its chunk across hosts, over a double tree. On every host the owners send their chunks to all
+// other ranks. Reduce: the same paths backwards, with a sum inside each host first. Barrier: on
+// every host all ranks notify one *leader*; the leaders run a barrier, and then notify their hosts.
 //
-// Bytes, for m bytes on h hosts: every host receives m once, and sends m at most once; that is the
-// least for both. A rank of a broadcast sends about m, whichever it is, where a leader would send m
-// to every other rank of its host; in a reduce every rank sends m. Hops: one from the root,
-// log2(h) + 1 across, one out. With one host a broadcast is scatter and all-gather.
+// Cost, for m bytes on h hosts. Every host receives m once, and sends m at most once; both are the
+// minimum. In a broadcast every rank sends about m, where a single leader would send m to every
+// other rank of its host. In a reduce every rank sends m. Hops: one from the root, log2(h) + 1
+// across hosts, one to the other ranks. With one host a broadcast is scatter and all-gather.
 //
-// Every hop has its stage, and the program is written from the last stage to the first, half by
-// half: what a turn takes is what the one before sent.
+// Every hop has a stage, and the program is written from the last stage to the first, for one half
+// of the data after the other: a turn receives what the previous turn sent.
 //
 // Source: Traeff and Hunold, "Decomposing MPI collectives for exploiting multi-lane communication",
-// 2020 (full-lane broadcast and reduce); the double tree is that of Sanders, Speck and Traeff; the
-// barrier's leaders are those of Open MPI's HAN.
+// 2020 (full-lane broadcast and reduce); the double tree is that of Sanders, Speck and Traeff;
+// leaders in a barrier are those of Open MPI's HAN.
 #include "collectives/algorithms/dissemination.h"
 #include "collectives/algorithms/double_tree.h"
 #include "collectives/algorithms/hierarchical.h"
@@ -29,7 +29,7 @@ namespace {
 
 using namespace steps;
 
-// What a lane does across hosts, written for hosts.
+// The schedule of a lane across hosts: its ranks are hosts.
 Schedule across_hosts(const ScheduleRequest& request, const Lanes& lanes,
                       Schedule (*write)(const ScheduleRequest&)) {
   return write({.rank = lanes.host_of(request.rank),
@@ -51,7 +51,7 @@ class Rooted : public HierarchicalWriter {
   bool is_root() const { return rank() == root_; }
   bool is_at_home() const { return host() == lanes().host_of(root_); }
   int chunk(int lane, int part) const { return lane * across_.chunks + part; }
-  // Of a part across hosts, moved on by the hop before it.
+  // The stage of a step across hosts: one later, for the hop before it.
   static int stage_of(const Step& step) { return 1 + step.stage; }
 
   int root_;
@@ -127,7 +127,7 @@ class Reduce : public Rooted {
 
  private:
   void write(int part) {
-    int departure = 1;  // of the host's sum
+    int departure = 1;  // stage in which the host's sum leaves
     for (const Step& step : across_.steps) {
       if (step.chunk == part) departure = stage_of(step);
     }
@@ -167,7 +167,7 @@ class Reduce : public Rooted {
   }
 };
 
-constexpr int kLeader = 0;  // the index of every host's
+constexpr int kLeader = 0;  // index of the leader on its host
 
 }  // namespace
 
@@ -206,7 +206,8 @@ Traffic hierarchical_broadcast_traffic(const ScheduleRequest& request, std::size
   for (int part = 0; part < parts; ++part) {
     const std::size_t length = chunk_count(count, lanes.lanes() * parts, mine * parts + part);
     const auto first = static_cast<std::size_t>(part);
-    // To how many hosts: what a host would send of one element in this half, and none in the other.
+    // The number of hosts that this host sends this half to: the elements that it would send for
+    // one more element in this half.
     const std::size_t copies = double_tree_broadcast_sent(host, lanes.hosts(), home, first + 1) -
                                double_tree_broadcast_sent(host, lanes.hosts(), home, first);
     owned += length;

@@ -1,18 +1,20 @@
-// Hierarchical reduce-scatter and all-gather: inside hosts, then across, and back.
+// Hierarchical reduce-scatter and all-gather: inside hosts, then across hosts, and the reverse.
 //
-// Words. Every rank's chunk has a *keeper* on every host: its owner itself on its own host,
-// elsewhere the rank with the same index there (modulo the ranks of that host, where it has fewer).
-// Reduce-scatter: on every host all send their shares of a chunk to its keeper, who adds them up
-// and sends the host's sum to the owner. All-gather: the owner sends its chunk to all keepers, who
-// send it to all others of their hosts.
+// Words. Every rank's chunk has a *keeper* on every host. On the owner's host it is the owner. On
+// another host it is the rank with the owner's index there (modulo the number of ranks of that
+// host).
 //
-// Bytes, for m bytes on h hosts of k ranks: a rank sends (n - 1) / n m, as little as in any
-// algorithm; of that (h - 1) / h m / k leaves its host. Every chunk enters or leaves every other
-// host once, which is the least there can be. In a direct algorithm it does k times.
+// Idea. Reduce-scatter: on every host all ranks send their shares of a chunk to its keeper, which
+// adds them up and sends the host's sum to the owner. All-gather: the owner sends its chunk to all
+// keepers, which send it to all other ranks of their hosts.
 //
-// Two hops, whatever the size. A host works on the chunks of one host after the other, and there on
-// as many at a time as it has ranks: a *round*. What a round needs from neighbours is sent one
-// round before, what it gives is taken one round later; and all of it runs for two slices.
+// Cost, for m bytes on h hosts of k ranks. A rank sends (n - 1) / n m, the minimum of any
+// algorithm; (h - 1) / h m / k of it leaves its host. Every chunk enters or leaves every other host
+// once, which is the minimum; with a direct algorithm it does so k times. Two hops, for any size.
+//
+// A host works on the chunks of one host after the other. In one *round* it works on as many chunks
+// as it has ranks. The shares for a round are sent one round earlier, and its results are received
+// one round later. Everything runs for two slices.
 //
 // Source: as hierarchical.cpp; the two hops are those of node-aware collectives (Bienz, Olson and
 // Gropp, "Node-aware improvements to allreduce", 2019).
@@ -29,7 +31,7 @@ using namespace steps;
 
 constexpr int kSlices = 2;
 
-// Chunks of the ranks of `host`, from index `first` on, one for each rank that works on them.
+// Chunks of the ranks of `host`, from index `first` on: one for each rank of the working host.
 struct Round {
   int host = 0;
   int first = 0;
@@ -50,7 +52,7 @@ class Shares : public HierarchicalWriter {
     return lanes().rank(host, lanes().index_of(chunk) % lanes().size(host));
   }
 
-  // The chunk that `neighbour` keeps in a round; kNobody where there is none left.
+  // The chunk that `neighbour` keeps in a round; kNobody if no chunk is left for it.
   int kept(const Round& round, int neighbour) const {
     const int index = round.first + lanes().index_of(neighbour);
     return index < lanes().size(round.host) ? lanes().rank(round.host, index) : kNobody;
@@ -70,7 +72,7 @@ class ReduceScatter : public Shares {
     schedule().output = {rank(), 1};
   }
 
-  // This host's own chunks come last: they need the sums of all others.
+  // The chunks of this host come last, since they need the sums of all other hosts.
   Schedule write() {
     std::vector<Round> rounds;
     for (int places = 1; places <= lanes().hosts(); ++places) {
@@ -157,7 +159,7 @@ class AllGather : public Shares {
   }
 };
 
-// Elements of the chunks that the request's rank keeps for owners on other hosts.
+// Elements of the chunks that request.rank keeps for owners on other hosts.
 std::size_t kept_for_others(const ScheduleRequest& request, const Lanes& lanes, std::size_t count) {
   const int host = lanes.host_of(request.rank);
   std::size_t elements = 0;

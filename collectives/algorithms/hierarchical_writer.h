@@ -1,7 +1,8 @@
-// What the hierarchical schedules have in common: sums inside a host, and whom they talk to.
+// Base of the hierarchical schedules: the peers of a rank, and sums inside a host.
 //
-// Whoever collects a chunk begins with its own share and adds its neighbours' as they come, the one
-// before it first: neighbours send to the one after them first, so nobody is flooded.
+// A rank that sums a chunk starts with its own share and adds its neighbours' shares as they
+// arrive, first that of the rank before it. Each rank sends to the neighbour after it first, so
+// that no receiver is flooded.
 #pragma once
 
 #include <utility>
@@ -33,14 +34,14 @@ class HierarchicalWriter {
   int host() const { return host_; }
   int lane() const { return lane_; }
   bool has_lane() const { return lane_ != kNoLane; }
-  // The others of this host, in the order in which they are sent to, and heard.
+  // The other ranks of this host: in the order of sending, and in the order of receiving.
   const std::vector<int>& receivers() const { return receivers_; }
   const std::vector<int>& givers() const { return givers_; }
   bool is_alone() const { return givers_.empty(); }
 
   Schedule& schedule() { return schedule_; }
 
-  // The stage and the slice of the steps that follow.
+  // Sets the stage and the slice of the steps that follow.
   void at(int stage, int slice = 0) {
     stage_ = stage;
     slice_ = slice;
@@ -52,8 +53,8 @@ class HierarchicalWriter {
     schedule_.steps.push_back(step);
   }
 
-  // Adds what `givers` send to this rank's own share of `chunk`, all but the last's. Where the sum
-  // is after that; the last's is left to the step that passes it on.
+  // Adds the shares of all `givers` except the last to this rank's own share of `chunk`. Returns
+  // the place of that sum. The caller adds the last share in the step that forwards the sum.
   Operand sum_before_last(int chunk, const std::vector<int>& givers) {
     Operand sum = steps::input(chunk);
     for (std::size_t k = 0; k + 1 < givers.size(); ++k) {
@@ -63,7 +64,7 @@ class HierarchicalWriter {
     return sum;
   }
 
-  // The host's sum of `chunk`, kept within this turn.
+  // Computes the host's sum of `chunk`; it is valid within this turn.
   Operand sum(int chunk) {
     const Operand before = sum_before_last(chunk, givers_);
     if (is_alone()) return before;
@@ -71,7 +72,7 @@ class HierarchicalWriter {
     return steps::scratch(chunk);
   }
 
-  // The host's sum of `chunk`, to another rank.
+  // Sends the host's sum of `chunk` to another rank.
   void send_sum(int chunk, int to, bool is_final = false) {
     const Operand before = sum_before_last(chunk, givers_);
     add(is_alone()
@@ -79,7 +80,8 @@ class HierarchicalWriter {
             : steps::final_if(is_final, steps::receive_reduce_send(givers_.back(), to, before)));
   }
 
-  // This rank's own share of `chunk` and those of all `givers`, into the output: the result.
+  // Adds the shares of all `givers` to this rank's own share of `chunk`, into the output: the
+  // result.
   void finish(int chunk, const std::vector<int>& givers) {
     const Operand before = sum_before_last(chunk, givers);
     const Operand out = steps::output(chunk);
@@ -112,3 +114,6 @@ class HierarchicalWriter {
 };
 
 }  // namespace kolo
+
+// Converts a step between hosts to a step between the ranks of `lane` on these hosts. The caller
+// sets the operands.

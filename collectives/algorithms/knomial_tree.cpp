@@ -1,14 +1,14 @@
 // K-nomial tree: broadcast and reduce over a tree that is flatter than a binomial one.
 //
-// Ranks are numbered from the root, and the numbers written in base k, the *radix*. The parent of a
-// number is the number without its lowest digit that is not 0; so its children differ from it in
-// one digit below that. With radix 2 it is the binomial tree. As there, the child with the largest
-// subtree is served first in a broadcast and heard last in a reduce, and data streams through
-// segment by segment.
+// Idea. Ranks are numbered from the root, and the numbers are written in base k, the *radix*. The
+// parent of a number is the number without its lowest nonzero digit. So its children differ from it
+// in one digit below that. With radix 2 it is the binomial tree. As there, a broadcast serves the
+// child with the largest subtree first, a reduce receives from it last, and the data streams
+// through the tree segment by segment.
 //
-// ceil(log_k(n)) hops for the first segment, but up to (k - 1) ceil(log_k(n)) sends at the root:
-// worth it where latency is long against the time that a segment takes, or where many ranks read
-// one memory. Reduce: every rank but the root sends the data once.
+// Cost. ceil(log_k(n)) hops for the first segment, but up to (k - 1) ceil(log_k(n)) sends at the
+// root. It pays if the latency is long compared with the transfer of a segment, or if many ranks
+// read the same memory. Reduce: every rank except the root sends the data once.
 //
 // Source: the k-nomial trees of Open MPI's coll/base and of MPICH's "tree" algorithms.
 #include "collectives/algorithms/knomial_tree.h"
@@ -24,7 +24,7 @@ namespace {
 
 using namespace steps;
 
-// Where one rank stands in the tree; peers are ranks, not numbers.
+// Position of one rank in the tree; peers are ranks, not numbers.
 class Seat {
  public:
   Seat(int rank, int size, int root, int radix)
@@ -53,7 +53,7 @@ class Seat {
   }
 
  private:
-  // What the lowest digit that is not 0 counts; only the root has none.
+  // The place value of the lowest nonzero digit. Not for the root, which has none.
   int lowest_unit() const {
     int unit = 1;
     while (number_ / unit % radix_ == 0) unit *= radix_;

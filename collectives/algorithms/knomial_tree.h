@@ -7,16 +7,16 @@
 
 namespace kolo {
 
-// `radix`: 2 to 8 are sensible; std::invalid_argument below 2.
+// `radix`: 2 to 8 are sensible; below 2 is std::invalid_argument.
 
-// Input of the root and output of all: `count` elements, one chunk. Input and output are one
+// Input of the root and output of all: `count` elements, one chunk. Input and output are the same
 // memory.
 Schedule knomial_tree_broadcast(const ScheduleRequest& request, int radix);
 
 // Input of all and output of the root: `count` elements, one chunk.
 Schedule knomial_tree_reduce(const ScheduleRequest& request, int radix);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t knomial_tree_broadcast_sent(int rank, int size, int root, int radix, std::size_t count);
 std::size_t knomial_tree_reduce_sent(int rank, int root, std::size_t count);
 

@@ -1,19 +1,20 @@
-// All-to-all, every chunk straight from rank to rank, in one of two orders.
+// Pairwise and direct all-to-all: every chunk goes directly from rank to rank, in one of two
+// orders.
 //
-// *Pairwise*: in round k the ranks r and k - r (modulo n) swap what they have for each other.
-// At any time a rank has one other to send to and to receive from, so that no receiver is flooded.
-// All rounds work on a segment each in a turn, which keeps all channels busy with long chunks. As a
-// chunk leaves just before the one arrives that takes its place, it may well be the same place: in
-// place a copy leaves, and nothing else changes.
+// Idea. *Pairwise*: in round k the ranks r and k - r (modulo n) exchange their chunks. So a rank
+// sends to one peer and receives from one peer at a time, and no receiver is flooded. In each turn
+// all rounds handle one segment, which keeps all channels busy with long chunks. A chunk is sent
+// just before the chunk arrives that takes its place. So in place only one thing changes: copies
+// are sent.
 //
-// *Direct*: a rank sends to all, and then receives from all. Nobody waits for a partner that is
-// busy with another one: where ranks share cores, and short chunks are soon on their way, each has
-// to run but twice (four ranks on two cores, 16 B: 4.6 us instead of 12).
+// *Direct*: a rank sends to all others, and then receives from all. No rank waits for a partner
+// that is busy with another one. If ranks share cores and chunks are short, each rank has to run
+// only twice (four ranks on two cores, 16 B: 4.6 us instead of 12).
 //
-// n - 1 exchanges, pairwise in n rounds (a rank has no partner in the round in which it would meet
-// itself); every chunk travels once, straight: the least bytes there can be. Short chunks in many
-// ranks prefer Bruck's log2(n) steps. A rank has to know the lengths of its own chunks only: that
-// is why the form with uneven chunks runs here.
+// Cost. n - 1 exchanges, pairwise in n rounds (a rank has no partner in the round in which it is
+// its own). Every chunk travels once: the fewest bytes possible. For short chunks and many ranks
+// Bruck's log2(n) steps are better. A rank needs to know only the lengths of its own chunks. That
+// is why the form with uneven chunks uses these.
 //
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", 2005; direct is the "linear" one of Open MPI's coll/base.

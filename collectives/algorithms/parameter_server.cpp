@@ -1,32 +1,33 @@
 // Synchronous parameter server: push and pull in one round trip.
 //
 // Words. The data (a range of a flat arena of gradients) is cut into one chunk per *server*. A
-// *worker* pushes every chunk to its server; a server sums what the workers push, segment by
-// segment as it arrives, lets the caller's update work on the complete segment (an optimizer's
-// step, say), and every worker pulls the result at once, while later segments are still being
-// pushed. Servers are dedicated ranks (one, or several with a chunk each), or every rank is worker
-// and server both.
+// *worker* pushes every chunk to its server. Servers are dedicated ranks (one, or several with a
+// chunk each), or every rank is both worker and server.
 //
-// Cost, for w workers and data of n bytes: a worker sends n and receives n, whatever the number of
-// workers; a dedicated server of 1 / s of the data sends and receives w n / s: with one server that
-// is w times what any rank of a ring moves, which is why it is the bottleneck; with a server in
-// every rank all move 2 (w - 1) / w n, as in a ring, in two steps rather than 2 (w - 1), but over w
-// - 1 channels each.
+// Idea. A server sums the pushed segments as they arrive, and the caller's update (such as an
+// optimizer step) works on each complete segment. Then every worker pulls the result at once, while
+// later segments are still being pushed.
 //
-// The order of a sum is that of the workers by rank, ((0 op 1) op 2) ...; a server that works
-// begins with its own share, which spares it a pass over the first push, unless it is told to keep
-// the order too. So the result has the same bits in every run, and on every worker.
+// Cost, for w workers, s servers and n bytes of data. A worker sends n and receives n, for any
+// number of workers. A dedicated server sends and receives w n / s. With one server that is w times
+// the traffic of a rank in a ring, so the server is the bottleneck. With a server in every rank,
+// each rank moves 2 (w - 1) / w n, as in a ring. That takes two steps instead of 2 (w - 1), but w -
+// 1 channels per rank.
 //
-// Where channels can answer, a pushed segment stays open at the server and is overwritten in place
-// with the result. Stages: push at 0, serve at 1, pull at 2, so that two more segments are on their
-// way while one is served.
+// Order. A sum has the order of the workers by rank, ((0 op 1) op 2) ... A server that works starts
+// with its own share, which saves a pass over the first push, unless in_rank_order asks for the
+// order of ranks. So the result has the same bits in every run, and on every worker.
 //
-// Each half is also a collective of its own. A push ends with the sums in the servers' memory,
-// updated; workers have done when their segments are on their way. A pull begins there: servers
-// send their chunk to every worker. A worker sends n in the one and receives n in the other.
+// Where channels can answer, a pushed segment stays open at the server, which overwrites it in
+// place with the result. Stages: push at 0, serve at 1, pull at 2. So two more segments are on
+// their way while one is served.
 //
-// Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; a
-// server in every worker, keys cut into ranges and push-pull in one operation are those of BytePS
+// Each half is also a collective of its own. A push ends with the updated sums in the servers'
+// memory; a worker is done when its segments are on their way. In a pull, servers send their chunks
+// to every worker. A worker sends n in a push and receives n in a pull.
+//
+// Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014. A
+// server in every worker, keys cut into ranges, and push-pull in one operation are those of BytePS
 // (Jiang et al., OSDI 2020).
 #include "collectives/algorithms/parameter_server.h"
 
@@ -79,13 +80,13 @@ std::vector<int> workers_of(const ParameterServerRequest& request) {
   return workers;
 }
 
-// The chunk that `rank` serves, or -1.
+// The chunk that request.rank serves, or -1.
 int served_chunk(const ParameterServerRequest& request) {
   const auto found = std::find(request.servers.begin(), request.servers.end(), request.rank);
   return found == request.servers.end() ? -1 : static_cast<int>(found - request.servers.begin());
 }
 
-// Elements of that chunk; 0 without one.
+// Elements of that chunk; 0 if there is none.
 std::size_t served_count(const ParameterServerRequest& request, std::size_t count) {
   const int mine = served_chunk(request);
   return mine < 0 ? 0 : chunk_count(count, static_cast<int>(request.servers.size()), mine);
@@ -117,7 +118,7 @@ class Writer {
     return std::move(schedule_);
   }
 
-  // The sums stay where the servers have them.
+  // Push alone: the sums stay in the servers' output.
   Schedule push_alone() {
     if (works_) schedule_.input = {0, schedule_.chunks};
     if (mine_ >= 0) schedule_.output = {mine_, 1};
@@ -146,8 +147,8 @@ class Writer {
     return schedule_.steps.back();
   }
 
-  // Chunks of the other servers, beginning after this rank's place: so that workers do not all
-  // start at one server.
+  // The chunks of the other servers. Each rank starts at another place, so that workers do not all
+  // start with the same server.
   std::vector<int> chunks_of_others() const {
     const int n = schedule_.chunks;
     const int first = mine_ >= 0 ? mine_ + 1 : request_.rank % n;
@@ -159,7 +160,7 @@ class Writer {
     return chunks;
   }
 
-  // Of the workers.
+  // The workers without this rank.
   std::vector<int> others() const {
     std::vector<int> ranks = workers_;
     std::erase(ranks, request_.rank);
@@ -184,7 +185,8 @@ class Writer {
     }
   }
 
-  // What the server holds, to every worker, the next rank first; and to itself, if it works.
+  // Sends the server's chunk to every worker, the next rank first; copies it if the server works
+  // too.
   void give() {
     if (works_) {
       Step& copy = add(StepKind::kCopy, kPushStage, mine_, kNobody, kNobody);
@@ -197,7 +199,7 @@ class Writer {
       add(StepKind::kSend, kPushStage, mine_, kNobody, worker).in = at(Place::kInput, mine_);
   }
 
-  // Returns true if the last push was answered in the same sweep.
+  // Returns true if the last push was answered in the step that summed it.
   bool sum_and_update(const std::vector<int>& others, Operand sums) {
     if (others.empty()) {
       Step& copy = add(StepKind::kCopy, kServeStage, mine_, kNobody, kNobody);
@@ -213,8 +215,8 @@ class Writer {
     return last_is_answered;
   }
 
-  // Sums the pushes, in the caller's output where the server works too, else in scratch; then
-  // replies to everybody.
+  // Sums the pushes: in the caller's output if the server works too, else in scratch. Then replies
+  // to every worker.
   void serve() {
     std::vector<int> others = this->others();
     const Operand sums = at(request_.servers_work ? Place::kOutput : Place::kScratch, mine_);
@@ -227,12 +229,13 @@ class Writer {
     }
   }
 
-  // The complete sum goes to `sums`, partial ones to scratch: input and output may be one memory,
-  // and the input is read once. True if the last push was answered in the same sweep.
+  // Writes the complete sum to `sums`, and partial sums to scratch: input and output may be the
+  // same memory, and the input is read once. Returns true if the last push was answered in the step
+  // that summed it.
   bool sum(const std::vector<int>& others, Operand sums) {
     const Operand partial = at(Place::kScratch, mine_);
     const Operand own = at(Place::kInput, mine_);
-    const int before = pushes_before_own(others);  // one of them is met by the own share at once
+    const int before = pushes_before_own(others);  // a single one is combined with the own share
     const bool own_is_last = before > 1 && before == static_cast<int>(others.size());
     bool has_sum = request_.servers_work && before <= 1;
     Operand so_far = has_sum ? own : partial;
@@ -257,14 +260,14 @@ class Writer {
     return is_answered;
   }
 
-  // How many pushes come before a working server's own share, in the order that is asked for.
+  // The number of pushes before a working server's own share, in the requested order.
   int pushes_before_own(const std::vector<int>& others) const {
     if (!request_.servers_work || !request_.in_rank_order) return 0;
     return static_cast<int>(
         std::ranges::count_if(others, [&](int rank) { return rank < request_.rank; }));
   }
 
-  // After the partial sum: into it, or with it into the complete one.
+  // Adds the own share after the partial sum: in scratch, or (`is_last`) in the complete sum.
   void add_own(bool is_last, Operand partial, Operand sums) {
     const Operand own = at(Place::kInput, mine_);
     if (is_last) {
@@ -282,7 +285,7 @@ class Writer {
   ParameterServerRequest request_;
   std::vector<int> workers_;
   int mine_;    // the chunk that this rank serves, or -1
-  bool works_;  // this rank is a worker, perhaps besides
+  bool works_;  // this rank is a worker, perhaps also a server
   Schedule schedule_;
 };
 

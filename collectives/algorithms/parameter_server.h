@@ -1,5 +1,5 @@
-// Synchronous parameter server, push and pull in one round trip or each by itself: see
-// parameter_server.cpp for the idea.
+// Synchronous parameter server, with push and pull in one round trip or as separate collectives:
+// see parameter_server.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,26 @@ struct ParameterServerRequest {
   int rank = 0;
   int size = 1;
   bool can_answer = false;
-  bool has_update = false;     // of a push: somebody works on the sums when they are complete
+  bool has_update = false;     // of a push: an update changes the complete sums
   std::vector<int> servers;    // server i holds chunk i
-  bool servers_work = false;   // servers are workers too: then every rank is one of `servers`
-  bool in_rank_order = false;  // a server that works adds its share in its place, not first
+  bool servers_work = false;   // servers are workers too; then `servers` lists every rank
+  bool in_rank_order = false;  // a working server adds its share in rank order, not first
 };
 
 // Workers: input and output of `count` elements in servers.size() chunks. Dedicated servers:
-// neither. std::invalid_argument for a server out of range or named twice, for no server, and for
+// neither. std::invalid_argument: a server is out of range or named twice, or there is no server or
 // no worker.
 Schedule parameter_server_push_pull(const ParameterServerRequest& request);
 
-// Workers give `count` elements and have then done; server i gets chunk i of the reduction.
-// `can_answer` is of no use. Throws as parameter_server_push_pull does.
+// Workers give `count` elements; server i gets chunk i of the reduction. Ignores `can_answer`.
+// Throws as parameter_server_push_pull does.
 Schedule parameter_server_push(const ParameterServerRequest& request);
 
-// Server i gives chunk i; workers get `count` elements. Neither `can_answer` nor `has_update` nor
-// `in_rank_order` is of use. Throws as parameter_server_push_pull does.
+// Server i gives chunk i; workers get `count` elements. Ignores `can_answer`, `has_update` and
+// `in_rank_order`. Throws as parameter_server_push_pull does.
 Schedule parameter_server_pull(const ParameterServerRequest& request);
 
-// The elements that one rank sends: pushed and pulled, or one of the two.
+// Elements that one rank sends: in push_pull, push, and pull.
 std::size_t parameter_server_sent(const ParameterServerRequest& request, std::size_t count);
 std::size_t parameter_server_push_sent(const ParameterServerRequest& request, std::size_t count);
 std::size_t parameter_server_pull_sent(const ParameterServerRequest& request, std::size_t count);

@@ -1,17 +1,17 @@
-// Recursive doubling: all-reduce in log2(n) exchanges of everything.
+// Recursive doubling: all-reduce in log2(n) exchanges of all the data.
 //
-// In exchange k partners whose numbers differ in bit k give each other what they have, and both
-// combine the two; after it, 2^(k + 1) neighbours hold the same sum. Where n is no power of two,
-// surplus ranks have others who take part for them (participants.h).
+// Idea. In exchange k the partners whose numbers differ in bit k send each other their partial
+// sums, and both combine the two. After it, 2^(k + 1) neighbours hold the same sum. If n is not a
+// power of two, surplus ranks send their data to a participant first (participants.h).
 //
-// Both partners combine lower number op higher number, so the tree of sums, and its bits, are the
+// Both partners combine lower number op higher number. So the tree of sums, and its bits, are the
 // same on every rank. (A sum commutes, but NaNs with different bits do not, nor do zeros of
 // different sign in a minimum.)
 //
-// log2(n) hops, and two more where n is no power of two: the least latency there can be without
-// talking to all. Every rank sends the data log2(n) times: so it is for short data. Each hop takes
-// a turn (its receive is staged one behind its send), so that longer data streams through; the
-// partial sums wait in the output, and what is sent from there is a copy.
+// Cost. log2(n) hops, and two more if n is not a power of two: the lowest latency without direct
+// exchange among all ranks. Every rank sends the data log2(n) times, so it is for short data. A
+// receive is staged one turn behind its send, so that longer data streams through. The partial sums
+// wait in the output; what is sent from there is a copy.
 //
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", 2005.
@@ -27,7 +27,7 @@ namespace {
 
 using namespace steps;
 
-// So many exchanges have all ranks but the surplus ones.
+// The number of exchanges of each participant.
 int exchanges_of(int size) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1;
 }

@@ -10,7 +10,7 @@ namespace kolo {
 // Input and output: `count` elements, one chunk.
 Schedule recursive_doubling_all_reduce(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t recursive_doubling_all_reduce_sent(int rank, int size, std::size_t count);
 
 }  // namespace kolo

@@ -1,28 +1,28 @@
-// Recursive multiplying: all-reduce in few rounds, in groups of up to four who exchange all.
+// Recursive multiplying: all-reduce in few rounds, by exchanges in groups of up to four ranks.
 //
-// Recursive doubling, of factors that may be larger than two. The number of ranks is a product of
-// factors, 16 = 4 * 4, 12 = 4 * 3, 8 = 4 * 2. In round k those whose numbers differ only in digit k
-// (to the base of factor k) are a *group*: every member gives all others what it has, and all
-// combine what the members had. After it, neighbours, as many as the product of the factors so
-// far, hold the same sum. The largest factors come first: neighbours are most likely on one host,
-// and the last rounds, which may go between hosts, send the least.
+// Idea. This is recursive doubling with factors that may be larger than two. The number of ranks is
+// a product of factors: 16 = 4 * 4, 12 = 4 * 3, 8 = 4 * 2. In round k the ranks whose numbers
+// differ only in digit k (in the base of factor k) form a *group*. Every member sends its partial
+// sum to all others, and all combine them. After the round, as many neighbours as the product of
+// the factors so far hold the same sum. The largest factors come first: neighbours are most likely
+// on one host, and the last rounds, which may go between hosts, send the least.
 //
-// Where n is no such product, or one of too many factors, surplus ranks have others who take part
-// for them (participants.h). How many take part is what needs the fewest hops: of 7 ranks 4, in one
-// round, and not 6 = 3 * 2.
+// If n is not such a product, or has too many factors, surplus ranks send their data to a
+// participant first (participants.h). The number of participants is the one with the fewest hops:
+// for 7 ranks it is 4, in one round, and not 6 = 3 * 2.
 //
-// All members combine in the order of their numbers, ((m0 op m1) op m2) op m3, so the tree of sums,
-// and its bits, are the same on every rank; and as members' sums are those of neighbours, all in
-// the order of the ranks.
+// All members combine in the order of their numbers, ((m0 op m1) op m2) op m3. So the tree of sums,
+// and its bits, are the same on every rank. A member's sum is that of neighbours in rank, so all is
+// combined in the order of the ranks.
 //
-// Half the rounds of recursive doubling for 16 ranks, at twice the bytes, and six messages a rank
-// where one-shot needs fifteen: for short data, where a round is dear (as among ranks that share
-// cores, where each is a change of ranks) and messages are not free. Each hop takes a turn (its
-// receives are staged one behind its sends), so that longer data streams through; the partial sums
-// wait in the output, and what is sent from there is a copy.
+// Cost. For 16 ranks half the rounds of recursive doubling, at twice the bytes; six messages per
+// rank where one-shot needs fifteen. So it is for short data, if a round is expensive (as among
+// ranks that share cores, where each round is a change of ranks) and messages are not free.
+// Receives are staged one turn behind their sends, so that longer data streams through. The partial
+// sums wait in the output; what is sent from there is a copy.
 //
 // Source: Ruefenacht, Bull and Booth, "Generalisation of recursive doubling for allreduce: now with
-// simulation", Parallel Computing 69, 2017. (MPICH calls its like recursive exchange.)
+// simulation", Parallel Computing 69, 2017. (MPICH calls its variant recursive exchange.)
 #include "collectives/algorithms/recursive_multiplying.h"
 
 #include <array>
@@ -37,7 +37,7 @@ using namespace steps;
 
 constexpr std::array kFactors{4, 3, 2};
 
-// The largest factor that is left of so many ranks; 0: none of those that there are.
+// The largest factor of `ranks`; 0: none of kFactors divides it.
 constexpr int next_factor(int ranks) {
   for (const int factor : kFactors) {
     if (ranks % factor == 0) return factor;
@@ -45,7 +45,7 @@ constexpr int next_factor(int ranks) {
   return 0;
 }
 
-// How many rounds so many ranks take; -1: they are no product of the factors.
+// The rounds of so many ranks; -1: the number is not a product of the factors.
 constexpr int rounds_of(int ranks) {
   int rounds = 0;
   for (; ranks > 1; ++rounds) {
@@ -56,12 +56,12 @@ constexpr int rounds_of(int ranks) {
   return rounds;
 }
 
-// With a hop to and from surplus ranks, where there are some.
+// The hops, including one from and one to surplus ranks, if there are any.
 constexpr int hops_of(int size, int participants) {
   return rounds_of(participants) + (participants < size ? 2 : 0);
 }
 
-// The most of those that take the fewest hops. (There is a power of two in every such range.)
+// The largest number of participants with the fewest hops. (Every such range has a power of two.)
 constexpr int participants_of(int size) {
   int best = 0;
   for (int count = size; 2 * count >= size && count > 0; --count) {
@@ -74,11 +74,11 @@ constexpr int participants_of(int size) {
 static_assert(participants_of(16) == 16 && rounds_of(16) == 2);
 static_assert(participants_of(18) == 18 && participants_of(7) == 4);
 
-// The members of a round, by their digit.
+// The members of a round: their numbers differ in one digit.
 struct Group {
-  int first;   // its number
-  int stride;  // from one member's number to the next's
-  int factor;  // how many they are
+  int first;   // number of the first member
+  int stride;  // between the numbers of neighbouring members
+  int factor;  // number of members
 
   int number(int digit) const { return first + digit * stride; }
 };
@@ -132,7 +132,7 @@ class Writer {
     if (ranks_.is_paired(rank_)) add(stage, send(rank_ + 1, output(0)));
   }
 
-  // To those after it first, so that nobody is flooded.
+  // Sends to the next members first, so that no receiver is flooded.
   void give(int stage, const Group& group, int digit, Operand mine) {
     for (int k = 1; k < group.factor; ++k) {
       const int peer = ranks_.rank(group.number((digit + k) % group.factor));
@@ -140,7 +140,7 @@ class Writer {
     }
   }
 
-  // What all members had, in the order of their numbers, into the output.
+  // Combines the partial sums of all members into the output, in the order of their numbers.
   void combine(int stage, const Group& group, int digit, Operand mine, bool is_last_round) {
     const auto final_at = [&](int k, Step step) {
       return final_if(is_last_round && k + 1 == group.factor, step);
@@ -157,7 +157,7 @@ class Writer {
     }
   }
 
-  // What those before it had, and then its own.
+  // Combines the partial sums of the members before this one, and then its own.
   void combine_before(int stage, const Group& group, int digit, Operand mine, bool is_final) {
     const int first = ranks_.rank(group.first);
     if (digit == 1) {

@@ -10,10 +10,10 @@ namespace kolo {
 // Input and output: `count` elements, one chunk.
 Schedule recursive_multiplying_all_reduce(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t recursive_multiplying_all_reduce_sent(int rank, int size, std::size_t count);
 
-// From the first message to the last result: the messages that wait for another, in a row.
+// Messages in sequence from the first message to the last result.
 int recursive_multiplying_all_reduce_hops(int size);
 
 }  // namespace kolo

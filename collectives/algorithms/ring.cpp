@@ -1,20 +1,20 @@
 // Ring all-reduce: reduce-scatter, then all-gather, n - 1 steps each.
 //
-// Ranks stand in a circle; each sends to its right and receives from its left. The data is cut into
-// n chunks. In the reduce-scatter a partial sum of every chunk travels round the circle, each rank
-// adds its own share as it comes by, and after n - 1 steps rank r holds the complete chunk r. In
-// the all-gather the complete chunks go round once more.
+// Idea. The ranks form a circle; each sends to its right and receives from its left. The data is
+// cut into n chunks. In the reduce-scatter a partial sum of every chunk travels around the circle,
+// and each rank adds its own share. After n - 1 steps rank r holds the complete chunk r. In the
+// all-gather the complete chunks travel around the circle once more.
 //
-// Each rank sends 2 (n - 1) / n of the data, the least that any algorithm can; latency grows with
-// n, so small data prefers a tree. The partial sums on their way are never stored: what arrives is
-// reduced straight into the slot that goes on to the right (receive-reduce-send), and only a rank's
-// own complete chunk is written (…-copy-send).
+// Cost. Each rank sends 2 (n - 1) / n of the data, the minimum of any algorithm. The latency grows
+// with n, so a tree is better for small data. Travelling partial sums are not stored: a rank
+// reduces the received segment directly into the slot of the next send (receive-reduce-send). Only
+// its own complete chunk is written (receive-reduce-copy-send).
 //
-// With three ranks and more every step runs for two slices, so that one segment is worked on while
-// the other travels. Two ranks are each other's left and right: the steps are then staged one turn
-// apart, which hides the latency with no bubble between turns; and where channels can answer, the
-// peer overwrites my segment in place with the sum, which saves a slot and a pass through the
-// caches (bytes and meaning stay the same).
+// With three or more ranks every step runs for two slices, so that a rank works on one segment
+// while the other travels. Two ranks are each other's left and right. There the steps are staged
+// one turn apart, which hides the latency without a gap between turns. If channels can answer, the
+// peer overwrites the sent segment in place with the sum. That saves a slot and a pass through the
+// caches; the bytes sent and the result are the same.
 //
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", 2009; the fused steps are those of NCCL.
@@ -28,8 +28,7 @@ constexpr int wrap(int rank, int size) { return ((rank % size) + size) % size; }
 Operand input(int chunk) { return {Place::kInput, static_cast<std::uint16_t>(chunk)}; }
 Operand output(int chunk) { return {Place::kOutput, static_cast<std::uint16_t>(chunk)}; }
 
-// Writes steps for one rank of a ring; `chunk(k)` is the chunk that rank r meets k steps after its
-// own.
+// Writes the steps of one rank of a ring.
 class RingWriter {
  public:
   RingWriter(Schedule& schedule, int slices) : schedule_(schedule) {
@@ -41,7 +40,7 @@ class RingWriter {
   // The chunk of the rank that is `k` places to the left.
   int chunk(int k) const { return wrap(schedule_.rank - k, schedule_.size); }
 
-  // The step once per slice. Those that do not send or receive leave kNobody there.
+  // Adds the step once per slice. A step that does not send or receive leaves kNobody there.
   Step& add(StepKind kind, int chunk, int stage, Operand in, Operand out, bool is_final = false) {
     const bool sends = kind == StepKind::kSend || kind == StepKind::kReceiveSend ||
                        kind == StepKind::kReceiveReduceSend ||
@@ -83,7 +82,7 @@ Schedule begin(const ScheduleRequest& request, Collective collective) {
   return schedule;
 }
 
-// Nobody to talk to: what came in goes out.
+// A single rank copies its input to its output.
 void copy_only(Schedule& schedule) {
   RingWriter(schedule, 1).add(StepKind::kCopy, 0, 0, input(0), output(0), true);
 }

@@ -1,19 +1,20 @@
 // Scatter and all-gather: a broadcast in which all ranks help to send.
 //
-// Ranks are numbered from the root; number v *owns* chunk v. A binomial tree scatters: v gets the
-// chunks of its subtree (v and as many after it as the tree has below it), and sends each child
-// those of the child's. Then the chunks go round a ring. Ranks keep what they pass on in the
-// scatter, so the ring leaves out what the next rank has already; to the root, nothing is sent.
+// Idea. Ranks are *numbered* from the root; number v *owns* chunk v. A binomial tree scatters the
+// chunks: v receives the chunks of its subtree (v and the numbers of its descendants, which follow
+// it), and sends each child those of the child's subtree. Then the chunks travel around a ring.
+// Ranks keep the chunks that they forward in the scatter, so the ring skips chunks that the next
+// rank already has. The root receives nothing.
 //
-// Every rank receives each chunk once: the least there can be. The root sends a little more than
-// once the data in the scatter (log2(n) / 2 times for the chunks nearest to it) and once in the
-// ring; the others less. A binomial tree's root sends log2(n) times the data, a chain takes n - 1
-// hops before anybody at its end has a byte: for long data over many ranks this is between the two.
-// Nothing ever waits for a later rank, so segments stream.
+// Cost. Every rank receives each chunk once, the minimum. The root sends (n - 1) / n of the data in
+// the scatter and again in the ring: about twice the data. Other ranks send at most 1.5 times the
+// data. The root of a binomial tree sends log2(n) times the data. A chain takes n - 1 hops until
+// its end has the first byte. For long data over many ranks this algorithm lies between the two. No
+// rank ever waits for a later rank, so segments stream.
 //
 // Source: Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, "Interprocessor collective
-// communication library (InterCom)", 1994; MPICH's scatter-ring-allgather, which sends the root and
-// the inner ranks what they have.
+// communication library (InterCom)", 1994. MPICH's scatter-ring-allgather also sends the root and
+// the inner ranks chunks that they already have.
 #include "collectives/algorithms/scatter_allgather.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace steps;
 
-// Numbers 0 to size - 1, the root's first.
+// Numbers 0 to size - 1 of the ranks; the root has number 0.
 class Numbers {
  public:
   Numbers(int size, int root) : size_(size), root_(root) {}
@@ -35,12 +36,12 @@ class Numbers {
   int next(int v) const { return (v + 1) % size_; }
   int previous(int v) const { return (v - 1 + size_) % size_; }
 
-  // The chunks that `v` has after the scatter: from `v` up to here.
+  // After the scatter `v` has the chunks from `v` up to, not including, this one.
   int end_of(int v) const { return v == 0 ? size_ : std::min(size_, v + (v & -v)); }
   bool has(int v, int chunk) const { return v <= chunk && chunk < end_of(v); }
 
   int parent(int v) const { return v & (v - 1); }
-  // The child of `v` whose subtree has `chunk`, one of v's but not v itself.
+  // The child of `v` whose subtree has `chunk`; `chunk` is in the subtree of `v`, and not `v`.
   int child(int v, int chunk) const {
     int bit = 1;
     while (v + 2 * bit <= chunk) bit *= 2;

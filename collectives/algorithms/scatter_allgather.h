@@ -7,11 +7,11 @@
 
 namespace kolo {
 
-// Input of the root and output of all: `count` elements in `size` chunks. Input and output are one
-// memory.
+// Input of the root and output of all: `count` elements in `size` chunks. Input and output are the
+// same memory.
 Schedule scatter_allgather_broadcast(const ScheduleRequest& request);
 
-// The elements that one rank sends.
+// Elements that one rank sends.
 std::size_t scatter_allgather_broadcast_sent(int rank, int size, int root, std::size_t count);
 
 }  // namespace kolo
