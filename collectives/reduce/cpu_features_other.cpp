@@ -1,4 +1,4 @@
-// Processors of which no vector width is known: the baseline serves.
+// CPU features of processors other than x86-64: only the baseline kernels.
 #include "collectives/reduce/kernels.h"
 
 namespace kolo::reduce {

@@ -1,5 +1,5 @@
-// The vector widths of x86-64. Compiled without any special flag: it decides before they are
-// called.
+// CPU features of x86-64. Compiled without special flags, since it runs before the choice of the
+// kernels.
 #include <cpuid.h>
 
 #include "collectives/reduce/kernels.h"
@@ -11,7 +11,7 @@ const Kernels* avx512_kernels();
 
 namespace {
 
-// __builtin_cpu_supports knows the name "f16c" in newer compilers only.
+// Older compilers do not know the name "f16c" in __builtin_cpu_supports.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

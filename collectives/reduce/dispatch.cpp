@@ -1,4 +1,4 @@
-// Which kernels this processor can run.
+// Choice of the kernels for this processor.
 #include "collectives/reduce/kernels.h"
 
 namespace kolo::reduce {
@@ -13,8 +13,8 @@ const Kernels& find_best() {
 
 }  // namespace
 
-// Found once: a processor is asked by an instruction (cpuid) that a virtual machine leaves its
-// hypervisor for, some microseconds, and this is called for every operation.
+// Detected once, as this is called for every operation. In a virtual machine, cpuid traps to the
+// hypervisor and takes some microseconds.
 const Kernels& best() {
   static const Kernels& found = find_best();
   return found;

@@ -1,5 +1,4 @@
-// The reduction kernels by vector width: one table per instruction set, chosen once by the machine
-// that runs them.
+// Reduction kernels by vector width: one table per instruction set, selected once for the machine.
 #pragma once
 
 #include "collectives/element.h"
@@ -13,14 +12,14 @@ struct Kernels {
   MultiplyKernel (*multiply)(ElementType);
 };
 
-// Runs on any machine that this build is for.
+// Kernels for every machine of this build's architecture.
 const Kernels& baseline();
 
-// Null where the compiler or the processor lacks it.
+// Null if the compiler or the processor does not support the instruction set.
 const Kernels* avx2();
 const Kernels* avx512();
 
-// The widest that this processor has.
+// The widest kernels for this processor.
 const Kernels& best();
 
 }  // namespace kolo::reduce
