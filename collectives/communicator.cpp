@@ -362,7 +362,7 @@ Work Communicator::pull_async(const void* in, void* out, std::size_t count, Elem
   return issue(held(), checked_calls::pull(state().caller(), in, out, count, {type, call}, plan));
 }
 
-// --- by a function of the caller's own ---
+// --- reductions with a user function ---
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count,
                               const UserReduceOp& reducer, const CallOptions& call) {

@@ -21,7 +21,7 @@ void Work::wait(Deadline deadline) {
     if (operation_->failure) throw Error(*operation_->failure);
     return;
   }
-  // A communicator that is gone has ended all its operations.
+  // A destroyed communicator has ended all its operations.
   if (const auto engine = operation_->engine.lock()) {
     engine->wait(*operation_, deadline);
   } else if (operation_->failure) {

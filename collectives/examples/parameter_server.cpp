@@ -1,9 +1,9 @@
-// A parameter server with the optimizer at the server: rank 0 holds the parameters, the others push
-// gradients and pull what the server made of them, in one round trip.
+// Parameter server that runs the optimizer: rank 0 holds the parameters. The other ranks push
+// gradients and pull the new parameters, in one round trip.
 //
 //   kolo-run -n 3 example_parameter_server
 //
-// All workers minimise (x - 3)^2 for every parameter x, each from gradients of its own.
+// All workers minimise (x - 3)^2 for every parameter x, each with its own gradients.
 #include <cstdio>
 #include <cstring>
 #include <vector>

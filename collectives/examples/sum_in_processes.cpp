@@ -1,10 +1,10 @@
-// Ranks as processes, on one host or many: who we are comes from the launcher's environment.
+// Ranks as processes, on one host or many; the launcher's environment gives rank and size.
 //
 //   kolo-run -n 4 example_sum_in_processes
 //
-// While a thread of the communicator's moves the sum of one buffer, the program prepares the next.
-// Without that thread an operation moves only while the program is inside a call of the
-// communicator, or in wait(), test() or progress().
+// A progress thread of the communicator sums one buffer while the program fills the next. Without
+// that thread an operation moves only while the program is inside a call of the communicator, or in
+// wait(), test() or progress().
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -14,7 +14,8 @@
 int main() try {
   kolo::CommunicatorOptions options;
   options.progress_thread = true;
-  // Before the communicator, whose thread may still write to them where an exception ends all this.
+  // Declared before the communicator: if an exception ends this function, its thread may still
+  // write here.
   std::vector<float> first(100'000), second(100'000);
   auto communicator = kolo::Communicator::from_environment(options);
   const auto mine = static_cast<float>(communicator.rank() + 1);

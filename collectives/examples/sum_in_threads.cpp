@@ -1,4 +1,4 @@
-// Ranks as threads of one process: the shortest way to see a collective at work.
+// Ranks as threads of one process: the shortest complete example of a collective.
 //
 //   example_sum_in_threads [RANKS]
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Ranks as threads, each with a stream of its own on a device: the host enqueues and goes on.
+// Ranks as threads, each with a stream of its own on a device: the host enqueues and continues.
 //
 //   example_sum_on_streams [RANKS]
 //
-// Ranks share the device, or have one each where there are several. It ends with 1 where one fails.
+// Ranks use one device each, or share devices if there are fewer. Exits with 1 if a rank fails.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kCount = 1'000'000;
 
-// False where it fails.
+// Returns false if the rank fails.
 bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try {
   const int number = rank % kolo::device::count();
   const kolo::device::ChosenDevice chosen(number);
@@ -37,7 +37,7 @@ bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try
       communicator.all_reduce_async(memory.data(), memory.data(), kCount,
                                     kolo::ElementType::kFloat32, kolo::ReduceOp::kSum, on_stream);
   kolo::device::copy(data.data(), memory.data(), bytes, stream);  // the stream's order is enough
-  work.wait();  // and tells of a rank that was lost, which the stream by itself would wait for
+  work.wait();  // also throws if a rank was lost; the stream alone would wait forever
   kolo::device::wait(stream);
   std::printf("rank %d of %d on device %d: the sum is %g\n", rank, size, number,
               static_cast<double>(data[0]));

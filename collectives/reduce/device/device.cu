@@ -11,7 +11,7 @@
 namespace kolo::device {
 namespace {
 
-// CUDA's version numbers: 13000 is 13.0.
+// Text of a CUDA version number: "13.0" for 13000.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -58,7 +58,7 @@ bool is_lack(cudaError_t error) {
   }
 }
 
-// What to do about it; empty where the error's own words must do.
+// The remedy for an error; empty if the text of the error is enough.
 const char* advice(cudaError_t error) {
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
@@ -107,7 +107,7 @@ Pinned::~Pinned() { cudaHostUnregister(memory_); }
 void check(int error, const std::string& what) {
   const auto code = static_cast<cudaError_t>(error);
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // so that the next call is not blamed for it
+  cudaGetLastError();  // clears the error, so that the next call does not report it
   throw Error(
       is_lack(code) ? ErrorCode::kUnavailable : ErrorCode::kSystem, kNoPeer,
       what + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")" + advice(code));

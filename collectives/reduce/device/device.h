@@ -1,16 +1,16 @@
-// What tests, benchmarks, examples and the launches of kernels need of CUDA, without its headers:
-// whether there is a device, memory on it, streams and events.
+// CUDA for tests, benchmarks, examples and kernel launches, without the CUDA headers: the presence
+// of a device, memory on it, streams and events.
 //
-// All of it is of the calling thread's current device, which is device 0 unless somebody chose
-// another. Failures are kolo::Error with CUDA's name for them: kUnavailable where the machine lacks
-// what was asked for (a driver, a device, memory), kSystem otherwise.
+// Everything refers to the current device of the calling thread: device 0 unless the program
+// selected another. Failures are kolo::Error with CUDA's name of the error: kUnavailable if the
+// machine lacks a driver, a device or memory; kSystem otherwise.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <string>
 
-// CUDA's own names of what cudaStream_t, cudaEvent_t and cudaGraphExec_t point to.
+// CUDA's own names of the types behind cudaStream_t, cudaEvent_t and cudaGraphExec_t.
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
@@ -19,23 +19,23 @@ namespace kolo::device {
 
 using Stream = CUstream_st*;
 
-// Empty where there is a device that can compute; otherwise why not, and what to do: no driver, one
-// that is older than the runtime, no device. The answer is the process's, asked for once.
+// Empty if there is a usable device. Otherwise the reason and the remedy: no driver, a driver older
+// than the runtime, or no device. Determined once per process.
 const std::string& why_unusable();
 
-// 13000 for 13.0.
+// Version of the CUDA runtime: 13000 for 13.0.
 int runtime_version();
 
 int count();
 
-// Makes it the calling thread's current device.
+// Makes this device the current one of the calling thread.
 void use(int number);
 
 // "NVIDIA H200, compute capability 9.0, 139.8 GiB, driver 580.82 for CUDA 13.0, runtime 13.0".
 std::string description();
 
-// Makes a device the calling thread's current one for as long as it lives; kCurrentDevice leaves it
-// as it is. What cannot be chosen fails in the calls that follow.
+// Scoped choice of the calling thread's current device; kCurrentDevice changes nothing. If the
+// choice fails, the calls that follow fail.
 inline constexpr int kCurrentDevice = -1;
 class ChosenDevice {
  public:
@@ -54,11 +54,11 @@ struct MemoryLeft {
 };
 MemoryLeft memory_left();
 
-// Memory of a device, aligned to 256 bytes. Who frees it waits for the device.
+// Memory of a device, aligned to 256 bytes. Freeing it waits for the device.
 class Buffer {
  public:
   Buffer() = default;
-  // What is missing is said with what was asked for and what is free.
+  // If there is not enough memory, the error states the requested and the free bytes.
   explicit Buffer(std::size_t bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -72,7 +72,8 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// Memory of the host that stays where it is meanwhile, so that copies go at full speed.
+// Pinned host memory: pages stay in place while this object lives, so that copies run at full
+// speed.
 class Pinned {
  public:
   Pinned(void* memory, std::size_t bytes);
@@ -84,7 +85,7 @@ class Pinned {
   void* memory_;
 };
 
-// A stream that does not wait for the default one.
+// A stream that does not synchronize with the default stream.
 class OwnStream {
  public:
   OwnStream();
@@ -106,18 +107,19 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(Stream stream);
-  // Both must be recorded and waited for.
+  // Both events must be recorded and complete.
   double microseconds_since(const Event& start) const;
 
  private:
   CUevent_st* event_ = nullptr;
 };
 
-// What `calls` gives to a stream, none of which runs until it is launched, as often as wanted.
+// A CUDA graph of the work that `calls` enqueues. The work runs at each launch, any number of
+// times.
 class Graph {
  public:
-  // Of this thread alone: what others do meanwhile is no part of it. What `calls` throws ends the
-  // capture.
+  // Captures calls of this thread only; other threads may use the device meanwhile. An exception in
+  // `calls` ends the capture.
   Graph(Stream stream, const std::function<void()>& calls);
   ~Graph();
   Graph(const Graph&) = delete;
@@ -129,14 +131,13 @@ class Graph {
   CUgraphExec_st* ready_ = nullptr;
 };
 
-// In the order of the stream, between any two of the host's and the device's memory.
+// Copies in stream order, between any two of host and device memory.
 void copy(void* to, const void* from, std::size_t bytes, Stream stream);
 
-// The host waits until all that was given to the stream is done; what went wrong in it is thrown.
+// Blocks the host until all work of the stream is done; throws its failure.
 void wait(Stream stream);
 
-// Throws what a call of CUDA's has returned, unless it was a success: `what` names the call by its
-// purpose.
+// Throws the error that a CUDA call returned, if any. `what` describes the purpose of the call.
 void check(int error, const std::string& what);
 
 }  // namespace kolo::device

@@ -1,5 +1,5 @@
-// The kernels by type and operation, as the .cu files give them: one file for a kind of types, so
-// that they compile side by side.
+// Tables of kernels by type and operation. Each .cu file defines the table of one kind of types, so
+// that the files compile in parallel.
 #pragma once
 
 #include "collectives/reduce/device/kernels.h"
@@ -7,22 +7,22 @@
 namespace kolo::device {
 
 struct Kernel {
-  // Null where the operation has no meaning for the type.
+  // Null if the operation is not defined for the type.
   void (*launch)(const Pass& pass, Stream stream, int divisor, double factor) = nullptr;
-  const void* function = nullptr;  // what CUDA knows it by
+  const void* function = nullptr;  // CUDA's handle of the kernel
 };
 
 struct Table {
-  // `reduce(kScaledSum)` multiplies local first.
+  // `reduce(kScaledSum)` multiplies `local` first.
   Kernel (*reduce)(ElementType, ReduceOp);
-  // By the divisor where it is above 1, otherwise by the factor, of floats only.
+  // Divides by the divisor if it is above 1, otherwise multiplies by the factor (floats only).
   Kernel (*scale)(ElementType);
 };
 
 extern const Table kFloatKernels;     // float32, float64
 extern const Table kFloat16Kernels;   // float16, bfloat16
 extern const Table kFloat8Kernels;    // float8_e4m3, float8_e5m2
-extern const Table kShortIntKernels;  // of 8 and 16 bits
-extern const Table kIntKernels;       // of 32 and 64 bits
+extern const Table kShortIntKernels;  // 8 and 16 bits
+extern const Table kIntKernels;       // 32 and 64 bits
 
 }  // namespace kolo::device

@@ -24,7 +24,7 @@ void require(bool condition, ElementType type, const char* what) {
   throw std::invalid_argument("device kernel for " + std::string(to_string(type)) + ": " + what);
 }
 
-// Kernels take a type as aligned as C++ has it.
+// Kernels require the alignment of the element type.
 void require_aligned(ElementType type, const Pass& pass) {
   const auto is_aligned = [type](const void* operand) {
     return reinterpret_cast<std::uintptr_t>(operand) % element_bytes(type) == 0;

@@ -1,4 +1,4 @@
-// The mathematics of a NVIDIA device for schedules on streams: device_math.h over the kernels here.
+// DeviceMath (device_math.h) of an NVIDIA device, over the kernels of this folder.
 //
 // Failures are those of kernels.h and device.h.
 #pragma once
@@ -13,8 +13,8 @@ namespace kolo::device {
 
 class KernelMath final : public DeviceMath {
  public:
-  // Brings the kernels of `types` to the device of this number, now and not between a wait and what
-  // it waits for. By default all is of the calling thread's current device, whichever that is.
+  // Loads the kernels of `types` onto this device now, so that a first launch does not wait later
+  // (see load() in kernels.h). By default everything uses the calling thread's current device.
   explicit KernelMath(const std::vector<ElementType>& types, int number = kCurrentDevice);
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) override;

@@ -1,9 +1,9 @@
-// NVIDIA's devices for communicators:
+// NVIDIA devices for communicators:
 //
 //     options.device = kolo::device::on_device();
 //     kolo::Communicator world(rank, size, store, options);
-//     world.all_reduce(gradient, gradient, count, type, op, {.stream =
-//     kolo::DeviceStream{stream}});
+//     world.all_reduce(gradient, gradient, count, type, op,
+//                      {.stream = kolo::DeviceStream{stream}});
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace kolo::device {
 
-// The device of this number, as CUDA counts them; by default the current one, or the rank's own.
-// Its communicator brings all kernels there when it is made; Error kUnavailable says what is
-// missing.
+// The device with this number, as CUDA counts them. The default is chosen as RankDevice::kCurrent
+// says. A communicator loads all kernels onto the device when it is made. Error kUnavailable: the
+// driver, the device or memory is missing.
 std::shared_ptr<const RankDevice> on_device(int number = RankDevice::kCurrent);
 
 }  // namespace kolo::device
