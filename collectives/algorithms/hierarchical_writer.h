@@ -89,8 +89,8 @@ class HierarchicalWriter {
                                     : steps::receive_reduce(givers.back(), before, out)));
   }
 
-  // A step of a schedule that was written for hosts, done by `lane` of each: its peers as ranks.
-  // Its operands are left to the caller.
+  // Converts a step between hosts to a step between the ranks of `lane` on these hosts. The caller
+  // sets the operands.
   Step in_lane(Step step, int lane) const {
     if (step.from != kNobody) step.from = rank_in(step.from, lane);
     if (step.to != kNobody) step.to = rank_in(step.to, lane);
@@ -114,6 +114,3 @@ class HierarchicalWriter {
 };
 
 }  // namespace kolo
-
-// Converts a step between hosts to a step between the ranks of `lane` on these hosts. The caller
-// sets the operands.
