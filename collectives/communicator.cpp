@@ -60,11 +60,11 @@ void Communicator::end() noexcept {
 }
 
 const std::shared_ptr<Communicator::State>& Communicator::held() const {
-  check(state_ != nullptr, "a call on a communicator that was moved from; call the one it went to");
-  check(
-      state_->is_in_creating_process(),
-      "a call on a communicator that was made before fork(), which is the parent's: a child makes "
-      "one of its own");
+  check(state_ != nullptr, "this communicator was moved from; call the one that it was moved to");
+  check(state_->is_in_creating_process(),
+        "this communicator was made before fork() and belongs to the parent process; make a new "
+        "one in "
+        "the child");
   return state_;
 }
 

@@ -25,15 +25,14 @@ void require_group(std::span<const int> ranks, int rank, int size) {
   const std::string list = fmt::format("{}", fmt::join(ranks, ", "));
   if (ranks.empty()) {
     throw std::invalid_argument(fmt::format(
-        "subset: rank {} calls for a group of no ranks: name those that are in it, itself too",
-        rank));
+        "subset: rank {} passed an empty list: list all ranks of the group, with its own", rank));
   }
   if (distinct.size() != ranks.size()) {
     throw std::invalid_argument(fmt::format("subset: a rank is named twice: {}", list));
   }
   if (distinct.count(rank) == 0) {
     throw std::invalid_argument(
-        fmt::format("subset: rank {} calls for a group that it is not in: {}", rank, list));
+        fmt::format("subset: rank {} is not in its own list of ranks: {}", rank, list));
   }
   if (*distinct.begin() < 0 || *distinct.rbegin() >= size) {
     throw std::invalid_argument(

@@ -7,7 +7,7 @@
 namespace kolo {
 
 bool Work::test() {
-  check(is_valid(), "test() on a Work of no operation");
+  check(is_valid(), "test() on a Work without an operation");
   if (operation_->is_done) return true;
   if (const auto engine = operation_->engine.lock()) engine->progress();
   return operation_->is_done;
@@ -16,7 +16,7 @@ bool Work::test() {
 void Work::wait() { wait(Deadline::max()); }
 
 void Work::wait(Deadline deadline) {
-  check(is_valid(), "wait() on a Work of no operation");
+  check(is_valid(), "wait() on a Work without an operation");
   if (operation_->is_done) {
     if (operation_->failure) throw Error(*operation_->failure);
     return;
@@ -30,7 +30,7 @@ void Work::wait(Deadline deadline) {
 }
 
 void Work::when_done(WorkCallback callback) {
-  check(is_valid(), "when_done() on a Work of no operation");
+  check(is_valid(), "when_done() on a Work without an operation");
   check(callback != nullptr, "when_done() with no function to call");
   const auto engine = operation_->engine.lock();
   const bool is_kept = engine && engine->call_when_done(*operation_, callback);
@@ -41,7 +41,7 @@ void Work::start() {
   check(is_valid() && operation_->plan != nullptr,
         "start() on a Work that is not persistent; ask for CallOptions::is_persistent");
   const auto engine = operation_->engine.lock();
-  check(engine != nullptr, "start() on a Work whose communicator is gone");
+  check(engine != nullptr, "start() on a Work whose communicator is destroyed");
   engine->restart(operation_);
 }
 

@@ -151,8 +151,8 @@ std::uint8_t find_ordered_algorithm(Collective collective, std::string_view name
     ordered.push_back(algorithm.name);
   }
   throw std::invalid_argument(fmt::format(
-      "{}: algorithm '{}' does not keep the operands in the order of the ranks, as a reducer that "
-      "does not commute needs it; these do: {}",
+      "{}: algorithm '{}' does not combine the operands in the order of the ranks, which a reducer "
+      "that does not commute needs; use one of: {}",
       to_string(collective), name, fmt::join(ordered, ", ")));
 }
 
@@ -164,7 +164,7 @@ std::string_view own_lengths_algorithm(Collective collective) {
 }
 
 std::string_view algorithm_name(std::uint8_t row) {
-  return row < algorithms().size() ? algorithms()[row].name : "an algorithm unknown here";
+  return row < algorithms().size() ? algorithms()[row].name : "an unknown algorithm";
 }
 
 std::vector<std::string_view> algorithm_names(Collective collective) {

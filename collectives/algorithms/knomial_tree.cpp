@@ -29,7 +29,7 @@ class Seat {
  public:
   Seat(int rank, int size, int root, int radix)
       : size_(size), root_(root), radix_(radix), number_((rank - root + size) % size) {
-    if (radix < 2) throw std::invalid_argument("a k-nomial tree has a radix of 2 at the least");
+    if (radix < 2) throw std::invalid_argument("a k-nomial tree needs a radix of at least 2");
   }
 
   bool is_root() const { return number_ == 0; }

@@ -9,12 +9,12 @@ Lanes::Lanes(const ScheduleRequest& request, bool has_root)
     : host_of_(request.hosts.begin(), request.hosts.end()) {
   if (host_of_.empty()) host_of_.assign(at(request.size), 0);
   if (host_of_.size() != at(request.size)) {
-    throw std::invalid_argument("a schedule needs to know the host of every rank, or of none");
+    throw std::invalid_argument("a schedule needs the host of every rank, or no hosts at all");
   }
   for (int rank = 0; rank < request.size; ++rank) {
     const int host = host_of(rank);
     if (host < 0 || host > hosts()) {
-      throw std::invalid_argument("hosts are numbered in the order of their first ranks");
+      throw std::invalid_argument("hosts must be numbered in the order of their first ranks");
     }
     if (host == hosts()) ranks_.emplace_back();
     ranks_[at(host)].push_back(rank);

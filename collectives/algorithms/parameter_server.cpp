@@ -60,13 +60,13 @@ void require(const ParameterServerRequest& request) {
   }
   if (!request.servers_work && static_cast<int>(distinct.size()) == request.size) {
     throw std::invalid_argument(
-        "parameter server: all ranks are dedicated servers and none is left to work; start more "
-        "ranks, or "
-        "let every rank be "
-        "worker and server both");
+        "parameter server: all ranks are dedicated servers and no worker is left; start more "
+        "ranks, "
+        "or make every rank both worker and server");
   }
   if (request.servers_work && static_cast<int>(distinct.size()) != request.size) {
-    throw std::invalid_argument("parameter server: servers that work must be all ranks");
+    throw std::invalid_argument(
+        "parameter server: if servers are also workers, every rank must be a server");
   }
 }
 

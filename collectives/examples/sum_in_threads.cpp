@@ -25,7 +25,7 @@ void run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) {
 int main(int argc, char** argv) {
   const int size = argc > 1 ? std::atoi(argv[1]) : 4;
   if (size < 1) {
-    std::fprintf(stderr, "RANKS is a number from 1 on, not '%s'\n", argv[1]);
+    std::fprintf(stderr, "RANKS must be a number of at least 1, not '%s'\n", argv[1]);
     return 2;
   }
   const auto store = kolo::make_local_store();

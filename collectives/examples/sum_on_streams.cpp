@@ -52,7 +52,7 @@ bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try
 int main(int argc, char** argv) {
   const int size = argc > 1 ? std::atoi(argv[1]) : 2;
   if (size < 1) {
-    std::fprintf(stderr, "RANKS is a number from 1 on, not '%s'\n", argv[1]);
+    std::fprintf(stderr, "RANKS must be a number of at least 1, not '%s'\n", argv[1]);
     return 2;
   }
   if (!kolo::device::why_unusable().empty()) {

@@ -112,7 +112,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float*) {
        c.push_pull(nullptr, nullptr, 4, kFloat, kSum, {.everywhere = false, .servers = {0, 1}});
      },
-     "none is left to work"},
+     "no worker is left"},
     {[](Communicator& c, float* data) {
        c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {c.rank()}});
      },

@@ -110,7 +110,7 @@ TEST_CASE("a span of another length than its part is named before anything is se
     const std::string rank = std::to_string(world.rank());
     const std::string who = "rank " + rank + " of 3: its chunk of 10 elements has " +
                             (rank == "0" ? "4" : "3") +
-                            ", and the span of it 5: give one of chunk_count(10, 3, " + rank;
+                            ", but its span has 5: pass a span of chunk_count(10, 3, " + rank;
     expect_said([&] { world.all_gather(chunk, std::span(all)); }, "all_gather: rank " + rank);
     expect_said([&] { world.all_gather(chunk, std::span(all)); }, who);
     expect_said([&] { world.all_gather_async(chunk, std::span(all)); }, who);
@@ -118,7 +118,7 @@ TEST_CASE("a span of another length than its part is named before anything is se
     expect_said([&] { world.reduce_scatter_async(all, std::span(chunk)); }, who);
     expect_said([&] { world.all_to_all(chunk, std::span(all)); },
                 "all_to_all: rank " + rank +
-                    " of 3: the span of what is given has 5 elements, and that for what is got 10");
+                    " of 3: the input span has 5 elements, but the output span has 10");
     expect_said([&] { world.all_to_all_async(chunk, std::span(all)); }, "use all_to_all_v");
     world.all_reduce(std::span(all));
   });
@@ -248,27 +248,35 @@ TEST_CASE("a span that is not as long as the counts say is named before anything
       if (is_root) expect_said(call, wanted);
     };
     everywhere([&] { world.all_gather_v(three, std::span(all), none); },
-               "all_gather_v: " + who + "'counts' has 0 entries: give one for each rank");
+               "all_gather_v: " + who + "'counts' has 0 entries: pass one for each rank");
     everywhere([&] { world.all_gather_v_async(three, std::span(all), more); },
-               "all_gather_v: " + who + "'counts' sum to 8 elements, and the span of all has 7");
+               "all_gather_v: " + who +
+                   "the sum of 'counts' is 8 elements, but the span for all ranks has 7");
     everywhere([&] { world.reduce_scatter_v(all, std::span(all).first(2), counts); },
-               is_root ? "'counts' give it 4 elements, and the span of its share has 2"
-                       : "'counts' give it 3 elements, and the span of its share has 2");
-    everywhere([&] { world.reduce_scatter_v_async(all, std::span(three), more); }, "sum to 8");
+               is_root ? "its entry in 'counts' is 4 elements, but the span of its share has 2"
+                       : "its entry in 'counts' is 3 elements, but the span of its share has 2");
+    everywhere([&] { world.reduce_scatter_v_async(all, std::span(three), more); },
+               "the sum of 'counts' is 8");
     everywhere([&] { world.all_to_all_v(all, more, std::span(three), counts); },
-               "all_to_all_v: " + who + "'gives' sum to 8 elements, and the span of all has 7");
+               "all_to_all_v: " + who +
+                   "the sum of 'gives' is 8 elements, but the span for all ranks has 7");
     everywhere([&] { world.all_to_all_v_async(all, counts, std::span(three), counts); },
-               "all_to_all_v: " + who + "'gets' sum to 7 elements, and the span of all has 3");
-    at_root([&] { world.gather(three, std::span(all)); },
-            "gather: rank 0 of 2: its chunk of 7 elements has 4, and the span of it 3: give one of "
-            "chunk_count(7, 2, 0), or use gather_v");
+               "all_to_all_v: " + who +
+                   "the sum of 'gets' is 7 elements, but the span for all ranks has 3");
+    at_root(
+        [&] { world.gather(three, std::span(all)); },
+        "gather: rank 0 of 2: its chunk of 7 elements has 4, but its span has 3: pass a span of "
+        "chunk_count(7, 2, 0), or use gather_v");
     at_root([&] { world.gather_async(three, std::span(all)); }, "its chunk of 7 elements has 4");
     at_root([&] { world.scatter(all, std::span(three)); }, "scatter: rank 0 of 2: its chunk");
     at_root([&] { world.scatter_async(all, std::span(three)); }, "use scatter_v");
-    at_root([&] { world.gather_v(three, std::span(all), counts); }, "'counts' give it 4 elements");
-    at_root([&] { world.gather_v_async(three, std::span(all), more); }, "sum to 8 elements");
+    at_root([&] { world.gather_v(three, std::span(all), counts); },
+            "its entry in 'counts' is 4 elements");
+    at_root([&] { world.gather_v_async(three, std::span(all), more); },
+            "the sum of 'counts' is 8 elements");
     at_root([&] { world.scatter_v(all, none, std::span(three)); }, "'counts' has 0 entries");
-    at_root([&] { world.scatter_v_async(all, more, std::span(three)); }, "sum to 8 elements");
+    at_root([&] { world.scatter_v_async(all, more, std::span(three)); },
+            "the sum of 'counts' is 8 elements");
     everywhere([&] { world.gather(three, std::span(all), 2); }, "root 2 is not a rank");
     world.all_reduce(std::span(all));
   });

@@ -25,9 +25,9 @@ std::string gibibytes(std::size_t bytes) {
 std::string find_why_unusable() {
   int driver = 0, devices = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return "no NVIDIA driver is loaded here (libcuda.so.1): install one, or in a container pass "
+    return "no NVIDIA driver is loaded here (libcuda.so.1): install one, or pass the devices into "
            "the "
-           "devices in";
+           "container";
   }
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error == cudaErrorInsufficientDriver) {
@@ -36,11 +36,9 @@ std::string find_why_unusable() {
            ": install a newer driver, or build with an older nvcc";
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
-    return "the NVIDIA driver finds no device: is one there, and does CUDA_VISIBLE_DEVICES leave "
-           "it "
-           "visible?";
+    return "the NVIDIA driver finds no device: check nvidia-smi and CUDA_VISIBLE_DEVICES";
   }
-  if (error != cudaSuccess) return std::string("CUDA says ") + cudaGetErrorString(error);
+  if (error != cudaSuccess) return std::string("CUDA reports: ") + cudaGetErrorString(error);
   return "";
 }
 
@@ -64,12 +62,12 @@ const char* advice(cudaError_t error) {
     case cudaErrorNoKernelImageForDevice:
       return "; this build is for other devices: configure with CMAKE_CUDA_ARCHITECTURES=native";
     case cudaErrorDevicesUnavailable:
-      return "; another process has the device for itself (nvidia-smi: compute mode)";
+      return "; another process uses the device exclusively (nvidia-smi: compute mode)";
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
-      return "; the device's memory is lost to this process, which must start anew "
-             "(compute-sanitizer "
-             "tells where)";
+      return "; this process has lost the device's memory and must restart (compute-sanitizer "
+             "shows the "
+             "faulty access)";
     default:
       return "";
   }
@@ -152,9 +150,9 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
     const MemoryLeft left = memory_left();
     throw Error(ErrorCode::kUnavailable, kNoPeer,
                 "out of device memory: " + std::to_string(bytes) + " bytes (" + gibibytes(bytes) +
-                    ") asked for, " + std::to_string(left.free_bytes) + " (" +
+                    ") requested, " + std::to_string(left.free_bytes) + " (" +
                     gibibytes(left.free_bytes) + ") of " + gibibytes(left.total_bytes) +
-                    " free; use less, or see who has it (nvidia-smi)");
+                    " free; use less, or see which process uses it (nvidia-smi)");
   }
   check(error, "allocating " + std::to_string(bytes) + " bytes of device memory");
   data_ = static_cast<std::byte*>(memory);
@@ -174,12 +172,12 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 OwnStream::OwnStream() {
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
 }
 
 OwnStream::~OwnStream() { cudaStreamDestroy(stream_); }
 
-Event::Event() { check(cudaEventCreate(&event_), "making an event"); }
+Event::Event() { check(cudaEventCreate(&event_), "creating an event"); }
 
 Event::~Event() { cudaEventDestroy(event_); }
 
@@ -204,7 +202,7 @@ Graph::Graph(Stream stream, const std::function<void()>& calls) {
   check(cudaStreamEndCapture(stream, &graph), "ending a capture");
   const cudaError_t error = cudaGraphInstantiate(&ready_, graph, 0);
   cudaGraphDestroy(graph);
-  check(error, "making a graph ready");
+  check(error, "instantiating a graph");
 }
 
 Graph::~Graph() { cudaGraphExecDestroy(ready_); }

@@ -62,7 +62,7 @@ void scale(ElementType type, const Pass& pass, Stream stream, int divisor) {
 }
 
 void multiply(ElementType type, const Pass& pass, Stream stream, double factor) {
-  require(is_float(type), type, "products with a factor are for floats");
+  require(is_float(type), type, "a factor is allowed for floats only");
   require(pass.count == 0 || (pass.out != nullptr && pass.local != nullptr), type,
           "out or local is null");
   run(type, table_of(type).scale(type), {pass.out, pass.copy, pass.local, nullptr, pass.count},

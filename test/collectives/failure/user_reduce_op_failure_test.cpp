@@ -45,14 +45,15 @@ struct Mistake {
 std::vector<Mistake> mistakes() {
   UserReduceOp empty = left_of(4);
   empty.combine = nullptr;
-  return {{empty, "", "all_reduce: the reducer has no function"},
-          {left_of(0), "", "elements have 0 bytes; 1 to 65535"},
-          {left_of(70'000), "", "elements have 70000 bytes; 1 to 65535"},
-          {left_of(4), "ring",
-           "algorithm 'ring' does not keep the operands in the order of the ranks, as a reducer "
-           "that does not commute needs it; these do: recursive_doubling, two_shot, one_shot, "
-           "recursive_multiplying"},
-          {left_of(4), "rnig", "no algorithm 'rnig'"}};
+  return {
+      {empty, "", "all_reduce: the reducer has no function"},
+      {left_of(0), "", "elements have 0 bytes; 1 to 65535"},
+      {left_of(70'000), "", "elements have 70000 bytes; 1 to 65535"},
+      {left_of(4), "ring",
+       "algorithm 'ring' does not combine the operands in the order of the ranks, which a reducer "
+       "that does not commute needs; use one of: recursive_doubling, two_shot, one_shot, "
+       "recursive_multiplying"},
+      {left_of(4), "rnig", "no algorithm 'rnig'"}};
 }
 
 }  // namespace
