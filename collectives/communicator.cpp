@@ -63,8 +63,7 @@ const std::shared_ptr<Communicator::State>& Communicator::held() const {
   check(state_ != nullptr, "this communicator was moved from; call the one that it was moved to");
   check(state_->is_in_creating_process(),
         "this communicator was made before fork() and belongs to the parent process; make a new "
-        "one in "
-        "the child");
+        "one in the child");
   return state_;
 }
 

@@ -61,8 +61,7 @@ void require(const ParameterServerRequest& request) {
   if (!request.servers_work && static_cast<int>(distinct.size()) == request.size) {
     throw std::invalid_argument(
         "parameter server: all ranks are dedicated servers and no worker is left; start more "
-        "ranks, "
-        "or make every rank both worker and server");
+        "ranks, or make every rank both worker and server");
   }
   if (request.servers_work && static_cast<int>(distinct.size()) != request.size) {
     throw std::invalid_argument(

@@ -66,8 +66,7 @@ const char* advice(cudaError_t error) {
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
       return "; this process has lost the device's memory and must restart (compute-sanitizer "
-             "shows the "
-             "faulty access)";
+             "shows the faulty access)";
     default:
       return "";
   }
