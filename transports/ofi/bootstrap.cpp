@@ -19,15 +19,15 @@ namespace {
 
 constexpr int kVersion = 2;
 
-// Between looks at who has come.
+// Pause between two looks at the store.
 constexpr auto kPause = std::chrono::microseconds(200);
 
-// What a rank can do, in three lines: its host, the provider it is asked for, those it has.
+// Offer of a rank, one field a line: its host, the requested provider, the usable providers.
 struct Offer {
   std::string host;
   std::string asked;
   std::string usable;   // " shm sockets "
-  std::string why_not;  // it has not got the one that it is asked for
+  std::string why_not;  // why it cannot use the requested provider
 };
 
 std::string text_of(const Offer& offer) {
@@ -156,7 +156,7 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
   for (const auto& text : texts) offers.push_back(offer_from(text));
   check_asked(request, offers);
   std::vector<std::string> of_all;
-  for (const auto& known : kKnownProviders) {  // also those that this rank has not
+  for (const auto& known : kKnownProviders) {  // includes providers that this rank lacks
     const std::string word = fmt::format(" {} ", known.name);
     const bool all_have = std::ranges::all_of(
         offers, [&](const Offer& offer) { return offer.usable.find(word) != std::string::npos; });

@@ -1,4 +1,4 @@
-// How ranks agree on a provider and learn one another's addresses, before anything is sent.
+// Bootstrap of the ofi transport: ranks agree on a provider and exchange endpoint addresses.
 #pragma once
 
 #include <cstdint>
@@ -13,52 +13,54 @@
 
 namespace kolo::ofi {
 
-// What a rank publishes of itself once its endpoint is open.
+// Endpoint address of a rank, published in the store once its endpoint is open.
 struct EndpointAddress {
   std::string provider;
-  std::string name;  // of its endpoint, as the provider has it
+  std::string name;  // of the endpoint, in the provider's format
   std::size_t segment_bytes = 0;
-  std::size_t window = 0;  // segments that it takes of one peer, kSlots to kLongestWindow
+  std::size_t window = 0;  // segments accepted from one peer, kSlots to kLongestWindow
   std::uint32_t token = 0;
   std::string process;  // posix::process_identity()
   LivenessAddress lifeline;
-  std::string why_not;  // no endpoint could be opened: nothing else counts then
+  std::string why_not;  // not empty: no endpoint could be opened, and no other field counts
 };
 
 std::string to_text(const EndpointAddress& card);
 
-// Error kProtocol that names the rank where the text is no card.
+// Error kProtocol, with the rank, if the text is no endpoint address.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
-// The providers that all ranks may take: `asked` for, or, where that is empty, all that all ranks
-// have and that reach all of them, the best first. Collective. Error kMismatch where ranks ask for
-// different ones, kUnavailable, with the rank and its reason, where one of them has not got it.
+// Returns the providers that all ranks can use, the best first. If `asked` is not empty, that one
+// only; else every provider that all ranks have and that reaches all of them. Collective. Error
+// kMismatch if ranks ask for different providers. Error kUnavailable, with the rank and its reason,
+// if a rank does not have the provider.
 std::vector<std::string> agree_on_providers(const TransportRequest& request,
                                             const std::string& asked);
 
-// Everybody's, by rank; those that say why they have no endpoint as well. Collective, once for each
-// `attempt`. Errors: kDeadline names who has not come; kMismatch who has other segments.
+// Returns the endpoint addresses of all ranks, by rank, including those with a why_not. Collective,
+// once for each `attempt`. Errors: kDeadline names the missing ranks; kMismatch names a rank whose
+// segment size differs.
 std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
                                                 const EndpointAddress& own, std::size_t attempt);
 
-// A rank that could not open a provider that all ranks have, and why.
+// A rank that could not open a provider which all ranks have, and the reason.
 struct Unopened {
   int rank = 0;
   std::string why_not;
 };
 
-// The first of these, if there is one.
+// Returns the first rank without an endpoint, if there is one.
 std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& cards);
 
-// Error kUnavailable after attempts of which none succeeded: with each, and what to do.
+// Throws Error kUnavailable after all attempts failed, with the reason of each and the remedy.
 [[noreturn]] void fail_unopened(const TransportRequest& request,
                                 const std::vector<Unopened>& attempts);
 
-// Error kDeadline, "rank 1: rank 2 <what> ...", once the request's deadline has passed; kAborted
-// where a failure was posted.
+// Throws Error kDeadline, "rank 1: rank 2 <what> ...", once the request's deadline has passed.
+// Throws kAborted if a rank has posted a failure.
 void fail_if_late(const TransportRequest& request, int peer, const std::string& what);
 
-// Nobody goes on before all are here; `progress` is called meanwhile. Collective, once.
+// Barrier over the store. Calls `progress` while it waits. Collective, once per transport.
 void wait_for_all(const TransportRequest& request, const std::function<void()>& progress);
 
 }  // namespace kolo::ofi

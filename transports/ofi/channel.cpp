@@ -17,29 +17,28 @@ using namespace std::chrono_literals;
 
 constexpr const char* kTooLong = "a segment is longer than Capabilities::segment_bytes";
 
-// Of what a rank that is done has announced and what has not come when it is gone.
+// How long announced data may still arrive after the peer has ended.
 constexpr auto kOnItsWay = 2s;
 
-// Where it is gone and has announced nothing: its last message may still wait for a receive, of
-// which there are few for all peers together.
+// The same if the peer has announced nothing. Its last message may still wait for a receive, since
+// only a few receives serve all peers.
 constexpr auto kNotYetHeard = 200ms;
 
-// Who has asked so often whether its segments have left may wait for a peer that does the same:
-// then what comes is received into buffers ahead, so that neither waits for the other to ask for
-// it.
+// After so many fruitless calls of is_drained(), prepost buffers. The peer may wait in the same
+// way: each side would wait until the other one posts a receive.
 constexpr unsigned kFruitless = 64;
 
-// Segments up to this long are received into buffers ahead, and copied: that costs less than a
-// message that comes unexpected.
+// Segments up to this size are received into preposted buffers and copied. The copy costs less than
+// an unexpected message.
 constexpr std::size_t kCopiedBytes = 4096;
 
-// rxm sends so many at once, with the message's announcement (FI_OFI_RXM_BUFFER_SIZE).
+// rxm sends up to this size eagerly (FI_OFI_RXM_BUFFER_SIZE).
 constexpr std::size_t kNeverAnnounced = 16384;
 
-// Receives into buffers where the owner says what to expect, the one that is due among them.
+// Buffers posted while the caller declares what to expect, including the one for the next segment.
 constexpr std::size_t kGuessed = 2;
 
-// What a receive of nothing points to: some providers take no null.
+// Address for empty receives, since some providers reject null.
 std::byte nothing{};
 
 }  // namespace
@@ -65,7 +64,7 @@ OfiChannel::OfiChannel(Endpoint& endpoint, PeerLiveness& lifeline, const Pair& p
   for (Incoming& each : in_) each.operation.owner = this;
 }
 
-// --- out ---
+// --- sending ---
 
 bool OfiChannel::make_room(const char* operation) {
   throw_if_dead();
@@ -118,14 +117,14 @@ void OfiChannel::enqueue(std::span<const std::byte> data) {
   throw_if_dead();
 }
 
-// What has left has left, though this rank has learned since that the peer is done.
+// Sent data counts as sent, even if this rank has learned since then that the peer is done.
 bool OfiChannel::is_drained() {
   throw_if_closed();
   if (completed_ < sent_ && !lost_) {
     endpoint_.poll();
     push();
   }
-  // Who has only said that it is done may still take what is on its way.
+  // A peer that has only announced its end may still take data in flight.
   if (completed_ < sent_ && (lost_ || liveness_.is_gone(pair_.peer))) {
     if (!has_peer_taken_all()) find_lost("send to");
     completed_ = sent_;
@@ -140,7 +139,7 @@ bool OfiChannel::has_peer_taken_all() {
   return liveness_.last_word(pair_.peer) == sent_;
 }
 
-// In their order: none overtakes one that was refused.
+// Posts in order: after a refused segment, no later one is posted.
 void OfiChannel::push() {
   while (posted_ < sent_ && !lost_) {
     const Posted posted = post(outgoing(posted_));
@@ -164,8 +163,9 @@ Posted OfiChannel::post(Outgoing& segment) {
   return posted;
 }
 
-// `low` are the last bits of how many segments the peer has taken. What those told it, it knows;
-// not what lies behind them, unread: told_ counts that only from here on.
+// `low`: the low bits of the number of segments that the peer has taken. The peer knows the credit
+// that those segments carried, but not the credit in segments it has not read yet. told_ counts
+// only the former.
 void OfiChannel::hear_taken(std::uint64_t low) {
   const std::uint64_t taken = whole_count(low, taken_there_);
   if (taken == taken_there_) return;
@@ -188,7 +188,7 @@ void OfiChannel::push_owed() {
 
 void OfiChannel::push_control() {
   owes_control_ = false;
-  if (lost_ || total_) {  // who is done wants no credit
+  if (lost_ || total_) {  // a peer that is done needs no credit
     told_ = taken_;
   } else if (taken_ - told_ >= pair_.window / 2) {
     give_credit();
@@ -212,9 +212,10 @@ void OfiChannel::give_credit() {
   }
 }
 
-// Of a peer that is done or gone: it wants no credit, and what it has sent may still be read. That
-// its endpoint has closed may be known before its lifeline says so: hence the patience. Of one that
-// is there: it would wait for ever.
+// Handles credit that the provider refuses for ever. A peer that is done or has ended needs no
+// credit, and its data may still be read. Its endpoint may close before its liveness connection
+// reports the end, hence `patience`. A peer that is alive would wait for ever, so it counts as
+// lost.
 void OfiChannel::bear_refusal() {
   const std::string why = endpoint_.why();
   liveness_.look();
@@ -234,13 +235,13 @@ void OfiChannel::bear_refusal() {
                     "is between, or take another provider (KOLO_OFI_PROVIDER)"));
 }
 
-// Where the peer cannot be reached any more, nobody is there to hear it.
+// Posts a control message. If the peer cannot be reached any more, it needs no such message.
 Posted OfiChannel::say(MessageKind kind, std::uint64_t count) {
   return endpoint_.inject(pair_.peer, {&nothing, 0}, control_tag(pair_.peer_token),
                           word_of(kind, count));
 }
 
-// --- in ---
+// --- receiving ---
 
 const std::byte* OfiChannel::view(std::size_t bytes) {
   check(bytes <= capabilities_.segment_bytes, kTooLong);
@@ -279,7 +280,7 @@ bool OfiChannel::receive(std::span<std::byte> into, unsigned flags) {
   return true;
 }
 
-// Short ones go into a buffer, too, as receive() has it.
+// Short segments go into a buffer, as in receive().
 bool OfiChannel::expect(std::size_t ahead, std::span<std::byte> into) {
   throw_if_dead();
   check(into.size() <= capabilities_.segment_bytes, kTooLong);
@@ -290,7 +291,7 @@ bool OfiChannel::expect(std::size_t ahead, std::span<std::byte> into) {
   return post_next(into, into.size() <= kCopiedBytes);
 }
 
-// True once the next segment, of `bytes`, has come, be it into `into` or into a buffer.
+// True once the next segment, of `bytes`, has arrived, in `into` or in a buffer.
 bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own) {
   throw_if_dead();
   liveness_.join(pair_.peer);
@@ -322,9 +323,9 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
   return false;
 }
 
-// libfabric's rxm (1.17) crashes where a receive meets a long message of a peer whose connection
-// has ended since it was announced: it would read that peer's memory. So who has ended is looked
-// for first; such a message is lost in any case. (A rank closes its lifeline before its endpoint.)
+// libfabric's rxm (1.17) crashes if a receive matches a long announced message whose sender has
+// ended: it reads that peer's memory. So check the peer's liveness before posting. Such a message
+// is lost in any case. (A rank closes its liveness connections before its endpoint.)
 bool OfiChannel::may_post(std::size_t bytes) {
   if (bytes <= most_unannounced_) return true;
   liveness_.look();
@@ -353,15 +354,15 @@ bool OfiChannel::post_next(std::span<std::byte> into, bool is_own) {
   return true;
 }
 
-// Into buffers, which take whatever comes, a long message as well.
+// Posts receives into buffers, which accept a segment of any size.
 void OfiChannel::post_ahead(std::size_t receives) {
   if (asked_ - taken_ >= receives || !has_free_buffer() || !may_post(pair_.longest_bytes)) return;
   while (asked_ - taken_ < receives && post_next({}, true)) {
   }
 }
 
-// `goes_on`: what comes next may be taken alike. Who says what to expect need not be guessed at,
-// but for short ones, which open what it does next.
+// `goes_on`: the next segment is likely of the same kind. If the caller declares what to expect,
+// guess only after short segments, which often come before an undeclared one.
 void OfiChannel::take(std::size_t bytes, bool goes_on) {
   buffers_free_ += incoming(taken_).is_own ? 1 : 0;
   looks_ahead_ = goes_on && (!is_told_ || bytes <= kCopiedBytes);
@@ -371,7 +372,7 @@ void OfiChannel::take(std::size_t bytes, bool goes_on) {
   if (taken_ - told_ >= pair_.window / 2) push_control();
 }
 
-// --- what the provider says ---
+// --- completions of the provider ---
 
 void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t word) {
   if (!operation.is_receive) {
@@ -415,13 +416,13 @@ void OfiChannel::hear(const ImmediateData& message) {
   }
 }
 
-// --- the end ---
+// --- end of the channel ---
 
 bool OfiChannel::say_goodbye() {
   if (lost_ || is_closed_ || liveness_.is_gone(pair_.peer)) return true;
   push();
   if (completed_ < sent_ || has_unposted()) return lost_.has_value();
-  if (sent_ == 0 || total_) return true;  // who is done as well takes nothing any more
+  if (sent_ == 0 || total_) return true;  // a peer that is done too takes nothing any more
   if (!has_said_end_) {
     const Posted posted = say(MessageKind::kEnd, sent_);
     has_said_end_ = posted == Posted::kYes;
@@ -447,7 +448,7 @@ void OfiChannel::throw_if_dead() const {
   if (lost_) throw *lost_;
 }
 
-// Who is done or gone takes nothing any more.
+// A peer that is done or has ended takes nothing any more.
 void OfiChannel::find_lost(const char* operation) {
   throw_if_dead();
   if (!total_ && !liveness_.is_gone(pair_.peer)) return;
@@ -455,8 +456,8 @@ void OfiChannel::find_lost(const char* operation) {
   throw_if_dead();
 }
 
-// What came before the peer's end still counts: it is here, unless the peer said that there is
-// more.
+// Data that arrived before the peer's end still counts. If the peer announced more than has
+// arrived, wait for it for a bounded time.
 void OfiChannel::find_end(const char* operation) {
   if (total_ && *total_ == taken_) return find_lost(operation);
   if (!liveness_.is_gone(pair_.peer)) return;

@@ -1,18 +1,19 @@
-// Segments as tagged messages to and from one peer.
+// Channel over libfabric: segments are tagged messages to and from one peer.
 //
-// Out: a window of segments, each sent from a slot of the channel's or from memory of the caller's;
-// short ones are copied by the provider at once. The window is as long as the peer's credit.
+// Sending: a window of segments, sent from slots of the channel or from the caller's memory. The
+// provider copies short segments at once (inject). The peer's credit limits the window.
 //
-// In: receives are posted in the order of the segments, which is how the provider matches them. A
-// segment that receive() asks for goes straight into the caller's memory; one that view() asks for
-// into a buffer of this channel's. Those that are expected are posted as well, so that they need
-// not wait for this rank: a provider asks its peer for a long one, and it costs a turn of both.
-// Where nothing is expected, a guess: what was viewed last, or was short, is followed by more that
-// go into buffers. receive() of what has come into such a buffer copies it.
+// Receiving: receives are posted in the order of the segments, which is also the order in which the
+// provider matches them. A segment of receive() goes into the caller's memory (zero copy), a
+// segment of view() into a buffer of this channel. Expected segments have preposted receives.
+// Without one, a provider waits for this rank before it transfers a long segment (rendezvous),
+// which costs a round trip. If the caller declares no expectations, the channel guesses: after a
+// viewed or short segment it preposts buffers for the following ones. receive() of a segment in
+// such a buffer copies it.
 //
-// Credit goes back with the segments of the other direction, or by itself once half of the window
-// is owed. It is owed until it has surely been heard: a peer that takes nothing meanwhile does not
-// hear what its unread segments say, and may wait for nothing else than credit.
+// Credit travels with the segments of the other direction. A credit message is sent once half of
+// the window is owed. Credit stays owed until the peer has surely read it: a peer that takes
+// nothing does not read the credit inside its unread segments, and may wait for that credit only.
 #pragma once
 
 #include <array>
@@ -30,28 +31,28 @@
 
 namespace kolo::ofi {
 
-// Segments of a channel under way each way: so many that credit costs a short one little, where the
-// provider's queues let all channels have as many.
+// Largest number of segments in flight each way on one channel, if the provider's queues allow it.
+// Large enough to make the cost of credit small for short segments.
 inline constexpr std::size_t kLongestWindow = 32;
 
-// Slots that can be filled and under way at once.
+// Slots that can be filled and in flight at once.
 inline constexpr std::size_t kSlots = 8;
 
-// Receives posted at once, where the provider's queues have room.
+// Receives posted at once, if the provider's queues have room.
 inline constexpr std::size_t kMostReceives = 8;
 
-// What both ends of a channel are made of.
+// Parameters that both ends of a channel share.
 struct Pair {
   int rank = 0;
   int peer = 0;
   std::size_t segment_bytes = 0;  // preferred
-  std::size_t longest_bytes = 0;  // of what goes from memory to memory
+  std::size_t longest_bytes = 0;  // for transfers from memory to memory
   std::size_t window = kSlots;    // the same at both ends; at least kSlots
   std::uint32_t own_token = 0;
   std::uint32_t peer_token = 0;
   std::size_t receives = 1;  // posted at once
-  std::size_t buffers = 1;   // of them into buffers of the channel's; at most `receives`
-  Clock::duration patience = std::chrono::seconds(5);  // with a provider that refuses credit
+  std::size_t buffers = 1;   // of these, receives into the channel's buffers; at most `receives`
+  Clock::duration patience = std::chrono::seconds(5);  // while the provider refuses credit
 };
 
 class OfiChannel final : public Channel, public PrepostedReceives, private Owner {
@@ -75,37 +76,37 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
   std::size_t expected_segments() const override { return in_.size() - 1; }
   bool expect(std::size_t ahead, std::span<std::byte> into) override;
 
-  // A message of the peer's that is no segment.
+  // Handles a message of the peer that is no segment.
   void hear(const ImmediateData& message);
 
-  // Posts what could not be posted before.
+  // Posts the messages that could not be posted before.
   void push();
-  // The same, for who asks all the time. Error kPeerLost where the peer, who is there, is to have
-  // credit and the provider refuses it for ever: nobody else would notice.
+  // As push(), for callers that poll. Error kPeerLost if the peer is alive but the provider keeps
+  // refusing the credit for it. Nothing else would report that.
   void push_owed();
 
   bool has_unposted() const { return posted_ < sent_ || owes_control_; }
 
-  // The peer is gone, and what it may have sent is still waited for: nothing would wake a sleeper
-  // when that is over.
+  // True if the peer has ended, and this rank still waits for its last data. Such a wait ends by
+  // time only, so a sleeping thread would not be woken.
   bool is_ending() const;
 
-  // What this rank does when it is done: true once the peer has all that was sent, or is gone.
+  // Ends the channel in order. True once the peer has all sent data, or has ended.
   bool say_goodbye();
 
   void close() noexcept { is_closed_ = true; }
 
-  // Whether the provider still has something of this channel's to send, or the peer is lost, or is
-  // gone without a word, as far as the lifeline has noticed.
+  // True if the provider still holds unsent data of this channel, the peer is lost, or the peer
+  // ended without a last word. Knows the peer's state as of the last look of the liveness object.
   bool is_broken_off() const;
 
-  // Asks for the end of what is under way towards this rank.
+  // Cancels the receives that are posted.
   void cancel_receives() {
     for (Incoming& each : in_) endpoint_.cancel(each.operation);
   }
 
-  // Segments of the peer's: the last word to it, by which it knows that they need not be sent any
-  // more, whatever the provider has said of them.
+  // Segments received from the peer. The last word to the peer: it then knows that it need not send
+  // them again, whatever its provider has reported.
   std::uint64_t taken() const { return taken_; }
 
  private:
@@ -113,12 +114,12 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
     Operation operation;
     std::span<const std::byte> data;
     bool is_done = false;
-    std::uint64_t says_taken = 0;  // taken_, as it tells the peer
+    std::uint64_t says_taken = 0;  // the value of taken_ that this message carries
   };
   struct Incoming {
     Operation operation;
     std::span<std::byte> place;
-    bool is_own = false;  // a buffer of this channel's
+    bool is_own = false;  // in a buffer of this channel
     bool has_come = false;
     std::size_t bytes = 0;
   };
@@ -162,7 +163,7 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
   Endpoint& endpoint_;
   PeerLiveness& liveness_;
   const Pair pair_;
-  const std::size_t most_unannounced_;  // rxm announces longer ones, and fetches them
+  const std::size_t most_unannounced_;  // rxm sends longer ones by rendezvous
   Capabilities capabilities_;
   ChannelStatistics statistics_;
   std::optional<Error> lost_;
@@ -171,36 +172,37 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
   // Out, counted in segments: completed_ <= posted_ <= sent_.
   std::vector<Outgoing> out_;
   AlignedMemory slots_;
-  std::array<std::uint64_t, kSlots> slot_until_{};  // the slot is free once so many are completed
+  std::array<std::uint64_t, kSlots>
+      slot_until_{};  // the slot is free once so many segments are completed
   std::uint64_t slots_used_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t posted_ = 0;
-  std::uint64_t completed_ = 0;    // the provider needs their memory no more
-  std::uint64_t taken_there_ = 0;  // as the peer has said
+  std::uint64_t completed_ = 0;    // the provider no longer needs their memory
+  std::uint64_t taken_there_ = 0;  // as reported by the peer
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
-  unsigned fruitless_ = 0;  // questions in a row whether all has left
+  unsigned fruitless_ = 0;  // consecutive calls of is_drained() that found unsent data
 
   // In: taken_ <= asked_.
   std::vector<Incoming> in_;
   AlignedMemory buffers_;
   std::uint64_t taken_ = 0;
   std::uint64_t asked_ = 0;  // receives posted
-  std::uint64_t told_ = 0;   // taken_, as the peer surely knows it
+  std::uint64_t told_ = 0;   // the value of taken_ that the peer surely knows
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
-  std::uint64_t buffers_posted_ = 0;  // of asked_
+  std::uint64_t buffers_posted_ = 0;  // of asked_, into buffers of the channel
   std::uint64_t buffers_free_ = 0;    // of those, taken
-  bool looks_ahead_ = false;          // what comes next is received into buffers, unasked
-  bool is_told_ = false;              // the owner says what to expect
+  bool looks_ahead_ = false;          // prepost buffers for the next segments
+  bool is_told_ = false;              // the caller declares what to expect
 
-  // The end.
+  // End of the channel.
   bool owes_control_ = false;                       // credit or kHeard could not be sent
-  std::optional<Clock::time_point> refused_since_;  // credit, for ever as the provider says
-  bool has_refused_credit_ = false;                 // why it is lost
-  bool owes_heard_ = false;                         // kEnd has come and was not answered yet
-  std::optional<std::uint64_t> total_;  // segments that the peer has sent, once it is done
-  Clock::time_point gone_since_{};      // while more was said to come
+  std::optional<Clock::time_point> refused_since_;  // since when the provider has refused credit
+  bool has_refused_credit_ = false;                 // this refusal is why the peer is lost
+  bool owes_heard_ = false;                         // kEnd has arrived and is not answered yet
+  std::optional<std::uint64_t> total_;  // segments that the peer has sent; set once it is done
+  Clock::time_point gone_since_{};      // when the peer ended with data still expected
   bool has_said_end_ = false;
   bool is_heard_ = false;
 };

@@ -12,7 +12,7 @@ namespace kolo::ofi {
 
 namespace {
 
-constexpr std::size_t kEntries = 16;  // taken off the queue at once
+constexpr std::size_t kEntries = 16;  // read from the queue at once
 constexpr std::size_t kLongestName = 512;
 
 }  // namespace
@@ -78,8 +78,8 @@ std::string Endpoint::name() const {
 
 void Endpoint::know(const std::vector<std::string>& names) {
   fids_.peers.assign(names.size(), FI_ADDR_UNSPEC);
-  // The provider reads as much as its addresses are long, or, where they are text, to a zero, which
-  // each string here ends in.
+  // The provider reads as many bytes as its addresses have. Addresses in text form end in a zero,
+  // as each std::string here does.
   const std::size_t length = name().size();
   const bool is_text = info_->addr_format == FI_ADDR_STR;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {

@@ -1,7 +1,7 @@
-// One reliable-datagram endpoint, with its domain, completion queue and addresses.
+// Reliable-datagram endpoint of libfabric, with its domain, completion queue and address table.
 //
-// Nothing blocks. What cannot be posted now is to be tried again after poll(). With providers whose
-// progress is manual all that happens, happens within these calls.
+// No call blocks. If an operation cannot be posted now, try again after poll(). With
+// manual-progress providers, progress is made only inside these calls.
 #pragma once
 
 #include <rdma/fi_tagged.h>
@@ -20,10 +20,10 @@ namespace kolo::ofi {
 
 struct Operation;
 
-// Who is told how an operation went.
+// Receiver of completions.
 class Owner {
  public:
-  // `bytes` and the immediate data of what was received; 0 of what was sent.
+  // `bytes` and `word` (the immediate data) of a receive; both are 0 for a send.
   virtual void done(Operation& operation, std::size_t bytes, std::uint64_t word) = 0;
   virtual void failed(Operation& operation, const std::string& why) = 0;
 
@@ -31,50 +31,52 @@ class Owner {
   ~Owner() = default;
 };
 
-// What the provider knows an operation by: it stays where it is until it is done.
+// Context of one posted operation. Its address must stay the same until the operation is done.
 struct Operation {
-  fi_context2 context{};  // the provider's own; first, for the address of both is the same
+  fi_context2 context{};  // the provider's; must come first, so that both have the same address
   Owner* owner = nullptr;
-  std::uint64_t number = 0;  // its owner's
+  std::uint64_t number = 0;  // for the owner's use
   bool is_receive = false;
-  bool is_under_way = false;  // a receive that is posted, and has not come
+  bool is_under_way = false;  // a receive that is posted and not completed
 };
 
-enum class Posted { kYes, kNotNow, kNever };  // kNever: why() says what is wrong
+enum class Posted { kYes, kNotNow, kNever };  // kNever: why() tells the reason
 
 class Endpoint {
  public:
-  // Opens all of it, for `operations` at a time, and with a descriptor to sleep on, where that is
-  // wanted and the provider has one. Error kUnavailable with the provider's reason.
+  // Opens an endpoint for `operations` operations at a time. If can_sleep, with a descriptor to
+  // sleep on, where the provider has one. Error kUnavailable with the provider's reason.
   Endpoint(Info info, std::size_t operations, bool can_sleep);
   ~Endpoint() { close(); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Its address, as the provider has it.
+  // The endpoint's address, in the provider's format.
   std::string name() const;
 
-  // Those of all ranks, by rank. Error kProtocol with the rank whose is none.
+  // Enters the addresses of all ranks, by rank. Error kProtocol with the rank of an invalid
+  // address.
   void know(const std::vector<std::string>& names);
 
   Posted send(int peer, std::span<const std::byte> data, std::uint64_t tag, std::uint64_t word,
               Operation& operation);
-  // Of at most inject_bytes(): the memory is free at once, and nobody is told.
+  // Sends at most inject_bytes(). The memory is free at once, and there is no completion.
   Posted inject(int peer, std::span<const std::byte> data, std::uint64_t tag, std::uint64_t word);
-  // What has this tag, from whomever.
+  // Posts a receive for a message with this tag, from any peer.
   Posted receive(std::span<std::byte> into, std::uint64_t tag, Operation& operation);
-  // Asks for the end of a receive that is under way. poll() sees it, and tells nobody; what has
-  // begun to come comes nevertheless.
+  // Asks to cancel a posted receive. poll() reaps it without a call to the owner. A message that
+  // has begun to arrive is still received.
   void cancel(Operation& operation);
-  // Those that are under way.
+  // Number of posted receives.
   std::size_t receives() const { return receives_; }
-  // Why the last one was refused for ever.
+  // Reason of the last Posted::kNever.
   const std::string& why() const { return why_; }
 
-  // Tells owners what is done. Error kSystem where the queue itself has failed.
+  // Calls the owners of completed operations. Error kSystem if the completion queue itself has
+  // failed.
   void poll();
 
-  // How many operations are done, well or not: who keeps the number sees when there is another.
+  // Number of completed operations, successful or not. It grows with each completion.
   std::uint64_t done() const { return done_; }
 
   std::size_t inject_bytes() const { return info_->tx_attr->inject_size; }
@@ -83,14 +85,15 @@ class Endpoint {
   std::size_t receives_at_once() const { return info_->rx_attr->size; }
   std::string_view provider() const { return info_->fabric_attr->prov_name; }
 
-  // Readable when poll() has something to do, once is_quiet(); -1 where the provider has none.
+  // Readable when poll() has something to do, if is_quiet() was true before; -1 if the provider has
+  // no descriptor.
   int descriptor() const { return descriptor_; }
-  // Whether one may sleep: nothing has come that poll() has not seen.
+  // True if a thread may sleep: poll() has seen all completions.
   bool is_quiet();
 
-  // Nothing of this endpoint's touches any memory any more.
+  // Closes everything. Afterwards the provider touches no memory.
   void close() noexcept { fids_.close(); }
-  // The same, for who closes it otherwise.
+  // Hands the open resources over to the caller, which closes them.
   Fids give_up() noexcept { return std::move(fids_); }
   bool is_open() const { return fids_.endpoint != nullptr; }
 

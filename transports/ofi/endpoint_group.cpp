@@ -10,8 +10,8 @@ namespace kolo::ofi {
 
 namespace {
 
-// The process's own, as are the provider's list of regions and the trouble with it. What rests when
-// the process ends is not closed any more.
+// One object per process, as the provider's list of regions is. Endpoints still resting at the end
+// of the process are not closed.
 struct Resting {
   std::mutex mutex;
   std::map<std::string, std::vector<Fids>> households;
@@ -23,7 +23,7 @@ Resting& resting() {
   return *all;
 }
 
-// While all regions are there: then no closing looks into one.
+// Called while all regions are mapped, so that no close reads an unmapped region.
 void forget_addresses(Fids& fids) noexcept {
   if (!fids.addresses || fids.peers.empty()) return;
   ::fi_av_remove(fids.addresses.get(), fids.peers.data(), fids.peers.size(), 0);

@@ -1,10 +1,10 @@
-// What libfabric's provider shm needs where it joins ranks of one process, and at every end.
+// Group of the shm endpoints of one job in one process, closed together.
 //
-// Its endpoints reach into one another's regions, and within a process by plain pointers: one that
-// is closed takes its region from under all others, which look into it when they are closed
-// themselves. So the endpoints of one job in one process are closed together, when the last of them
-// is done; until then those that are done rest. No region has a name any more once all ranks have
-// found it: so nothing is left in /dev/shm, whoever is killed after that.
+// Endpoints of libfabric's shm provider access one another's shared regions, by plain pointers
+// within a process. An endpoint that closes unmaps its region, and the other endpoints read that
+// region when they close. So all endpoints of a job in one process close together when the last one
+// is done; until then the endpoints that are done stay open. Each region is unlinked once all ranks
+// have opened it, so a rank killed later leaves nothing in /dev/shm.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@
 namespace kolo::ofi {
 
 struct EndpointGroup {
-  std::string name;     // the same for all its members, and of no other job
+  std::string name;     // the same for all members, and unique to the job
   std::size_t members;  // ranks of the job that are threads of this process
 };
 
-// Takes an endpoint of one member that is done; closes them all when they are all here. From any
-// thread.
+// Takes the endpoint of a member that is done. Closes all of them once all members are done. Safe
+// from any thread.
 void close_together(const EndpointGroup& household, Fids fids);
 
-// Takes an endpoint whose rank never met the others of its process, some of which may have found
-// its region: nobody can be asked, so it stays open until the process ends.
+// Takes an endpoint whose rank failed before all ranks connected. Other ranks of this process may
+// have opened its region, so it stays open until the process ends.
 void keep_open(Fids fids);
 
-// Takes the name of an endpoint's region, which has `name` (of fi_getname), out of /dev/shm.
+// Unlinks an endpoint's region from /dev/shm. `name` is the result of fi_getname.
 void unlink_region(const std::string& name) noexcept;
 
 }  // namespace kolo::ofi

@@ -1,4 +1,4 @@
-// What is open of a provider, to be closed in the right order.
+// Open objects of a provider, closed in the right order.
 #pragma once
 
 #include <rdma/fi_cm.h>

@@ -20,7 +20,7 @@ struct Loaded {
   std::string why_not;
 };
 
-// The first symbol that the library lacks, or null.
+// Returns the first missing symbol, or null.
 const char* find_all(const posix::InstalledLibrary& library, Library& functions) {
   if (!library.find("fi_version", functions.version)) return "fi_version";
   if (!library.find("fi_getinfo", functions.getinfo)) return "fi_getinfo";
@@ -37,11 +37,10 @@ bool has_one_thread() {
   return !none && std::distance(begin(threads), end(threads)) == 1;
 }
 
-// rxm posts 4096 receives of 16 KiB for an endpoint: 64 MiB touched in every rank, where no more
-// than a channel's window comes from a peer before kolo takes it. What it shall post instead it
-// reads from the environment alone, once, when libfabric is first asked for anything. The
-// environment is the process's: where there are other threads, who may be reading it, all stays as
-// it is.
+// By default rxm posts 4096 receives of 16 KiB for an endpoint, which touches 64 MiB in every rank.
+// kolo needs less: a peer sends at most one window before kolo takes it. rxm reads this setting
+// from the environment only, once, at the first call of libfabric. The environment belongs to the
+// process, and other threads may be reading it; so change it only in a process of one thread.
 class FewerReceives {
  public:
   FewerReceives() : is_set_(!is_in_environment(kName) && has_one_thread()) {
@@ -58,12 +57,11 @@ class FewerReceives {
   const bool is_set_;
 };
 
-// Asked for a provider that there is not, libfabric makes its providers ready and does nothing
-// else.
+// A query for an unknown provider initializes all providers and does nothing else.
 void make_ready(const Library& functions) {
   const FewerReceives fewer;
   fi_info* const hints = functions.dupinfo(nullptr);
-  if (hints == nullptr) return;  // whoever asks next will be told
+  if (hints == nullptr) return;  // the next call reports it
   hints->fabric_attr->prov_name = ::strdup("none");
   fi_info* list = nullptr;
   functions.getinfo(kInterface, nullptr, nullptr, 0, hints, &list);
@@ -95,7 +93,7 @@ Loaded load() {
   return loaded;
 }
 
-// Loaded once: a library stays until the process ends.
+// Loaded once; the library stays loaded until the process ends.
 const Loaded& loaded() {
   static const Loaded once = load();
   return once;

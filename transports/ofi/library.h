@@ -1,4 +1,4 @@
-// libfabric as it is found on this machine: loaded when it is first wanted, never linked.
+// libfabric of this machine, loaded at first use and never linked.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -8,7 +8,7 @@
 
 namespace kolo::ofi {
 
-// The functions that the library exports; all others are inline, over tables that it hands out.
+// Functions that the library exports. All others are inline functions over tables of the library.
 struct Library {
   decltype(&::fi_getinfo) getinfo = nullptr;
   decltype(&::fi_freeinfo) freeinfo = nullptr;
@@ -17,23 +17,24 @@ struct Library {
   decltype(&::fi_strerror) strerror = nullptr;
   decltype(&::fi_version) version = nullptr;
 
-  // "Connection refused", for what calls return (either sign).
+  // Text for a return code, of either sign: "Connection refused".
   std::string text_of(long error) const;
 };
 
-// The interface that is asked for: every library since then has it.
+// Requested version of libfabric's interface. Every later library supports it.
 inline constexpr std::uint32_t kInterface = FI_VERSION(1, 17);
 
-// Empty, or why the library cannot be used and what to do. From any thread, as library().
+// Returns why the library cannot be used and the remedy; empty if it can. Safe from any thread, as
+// is library().
 std::string why_no_library();
 
-// Error kUnavailable, as why_no_library() says.
+// Error kUnavailable with the text of why_no_library().
 const Library& library();
 
-// Of the library's version.
+// Major version of the library.
 unsigned major_version();
 
-// What a provider offers or is asked for; freed by the library that made it.
+// Description of a provider, offered or requested. Freed by the library that made it.
 struct FreeInfo {
   void operator()(fi_info* info) const { library().freeinfo(info); }
 };

@@ -1,13 +1,13 @@
-// Whether a provider whose own thread moves the data still moves any.
+// Watchdog for providers whose own thread moves the data: detects the end of that thread.
 //
-// libfabric's sockets (1.17) ends that thread, and logs a warning, where what comes on a connection
-// is none of its protocol; and whoever finds its port may connect: a port scan, a client of what
-// listened there before. From then on every call succeeds, nothing comes or leaves, and nobody is
-// told. So a rank that sees nothing move for a while sends a message to itself, which only that
-// thread can bring.
+// The thread of libfabric's sockets provider (1.17) ends, with a logged warning, when a connection
+// receives data of another protocol. Any process that finds the port can cause this: a port scan,
+// or a client of a program that listened there before. After that every call succeeds, but no data
+// move, and no error is reported. So a rank that sees no completion for a while sends a message to
+// itself. Only the provider's thread can deliver it.
 //
-// Time counts only while somebody looks, and little of it from one look to the next: a rank that
-// computes, and a machine that was stopped, have not waited.
+// Time counts only between calls of look(), and only a limited part of each interval. So the time
+// in which a rank computes or its machine is suspended does not count as waiting.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,14 @@ class ProgressWatchdog {
  public:
   enum class Verdict {
     kFine,
-    kAsk,   // send the message, and say asked()
-    kDead,  // it has not come, nor has anything else
+    kAsk,   // send the message and call asked()
+    kDead,  // neither the message nor anything else has arrived
   };
 
-  // Nothing has moved for a tenth of `patience`: kAsk; all of it after that: kDead.
+  // Nothing has moved for a tenth of `patience`: kAsk. For all of it after that: kDead.
   explicit ProgressWatchdog(Clock::duration patience) : patience_(patience) {}
 
-  // `done`: operations that are over, in all.
+  // `done`: number of completed operations so far.
   Verdict look(Clock::time_point now, std::uint64_t done) {
     const auto most = patience_ / kLooks;
     const auto past = std::clamp<Clock::duration>(now - looked_, Clock::duration{0}, most);
@@ -49,7 +49,7 @@ class ProgressWatchdog {
   }
 
  private:
-  static constexpr int kLooks = 20;  // so many at least before anything is dead
+  static constexpr int kLooks = 20;  // looks needed at least for kDead
 
   const Clock::duration patience_;
   Clock::time_point looked_{};

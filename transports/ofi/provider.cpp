@@ -15,12 +15,12 @@ namespace kolo::ofi {
 
 namespace {
 
-// The library says no more than that it has no data.
+// For -FI_ENODATA: the library tells no reason.
 constexpr std::string_view kNotThere =
     "libfabric has none of that name (or FI_PROVIDER leaves it out), or it has no reliable tagged "
     "messages in order, or not the hardware or room (shm: in /dev/shm) that it needs";
 
-// What an endpoint of shm takes of /dev/shm (1.17 and 2.1: 4.1 MiB).
+// Shared memory of one shm endpoint in /dev/shm (1.17 and 2.1: 4.1 MiB).
 constexpr std::size_t kRegionBytes = std::size_t{5} << 20;
 
 Info hints_for(const std::string& name) {
@@ -44,7 +44,7 @@ Info hints_for(const std::string& name) {
   return hints;
 }
 
-// A provider's name in a list may carry hooks behind it.
+// A provider's name in a list may be followed by its hooks.
 bool is_named(const fi_info& info, std::string_view name) {
   const std::string_view full = info.fabric_attr->prov_name;
   return full == name || full.starts_with(fmt::format("{};ofi_hook", name));
@@ -121,7 +121,8 @@ std::string why_no_room(std::string_view name, int ranks, std::uint64_t free_byt
 
 std::uint64_t free_bytes_of_shared_memory() {
   struct statvfs room {};
-  if (::statvfs("/dev/shm", &room) != 0) return ~std::uint64_t{0};  // the provider will say why
+  if (::statvfs("/dev/shm", &room) != 0)
+    return ~std::uint64_t{0};  // the provider will report the error
   return std::uint64_t{room.f_bavail} * room.f_frsize;
 }
 

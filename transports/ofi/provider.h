@@ -1,4 +1,4 @@
-// Providers: the networks of libfabric. Which of them serve here, and which one ranks take.
+// Providers of libfabric (its networks): which ones work here, and which one the ranks use.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace kolo::ofi {
 
-// One that is known to keep what the contract needs, and what it wants to be told.
+// A provider that is known to fulfil the transport contract, and its settings.
 struct KnownProvider {
   std::string_view name;
-  bool is_within_host = false;            // and not taken unasked
+  bool is_within_host = false;            // used only if requested by name
   bool needs_automatic_progress = false;  // its own thread moves the data
-  bool shares_regions = false;            // see household.h
-  bool closes_at_rest = false;            // not while data come in: see OfiTransport::come_to_rest
-  std::size_t segment_bytes = 0;          // that serve best
-  // Of what goes from memory to memory. Where the provider keeps what nobody waits for yet, a
-  // window of these is what it may keep for each peer.
+  bool shares_regions = false;            // see endpoint_group.h
+  bool closes_at_rest = false;            // no data may arrive at close: OfiTransport::come_to_rest
+  std::size_t segment_bytes = 0;          // the best segment size
+  // Largest transfer from memory to memory. If the provider buffers unexpected messages, it may
+  // buffer a window of these for each peer.
   std::size_t longest_bytes = std::size_t{1} << 20;
   unsigned since = 1;  // libfabric's major version
 };
 
-// The best first. Unknown ones are not even looked at unasked, for opening some of them hangs or
-// crashes where their hardware is missing. shm is the fastest within a host, but holds a spin lock
-// in memory of both ranks while it writes there (1.17): a rank killed in that moment leaves its
-// peer in the provider for ever. tcp by itself has all that is needed from libfabric 2 on, where
-// rxm over it crashes when a peer dies (2.1).
+// The best first. Unknown providers are not probed unless requested: opening some of them hangs or
+// crashes without their hardware. shm is the fastest within a host. But it holds a spin lock in
+// memory of both ranks while it writes (1.17): a rank killed in that moment leaves its peer hanging
+// in the provider. tcp alone is sufficient from libfabric 2 on, where rxm over tcp crashes when a
+// peer dies (2.1).
 inline constexpr KnownProvider kKnownProviders[] = {
     {"shm", true, false, true, false, std::size_t{64} << 10},
     {"tcp", false, false, false, true, std::size_t{128} << 10, std::size_t{128} << 10, 2},
@@ -37,38 +37,38 @@ inline constexpr KnownProvider kKnownProviders[] = {
     {"sockets", false, true, false, false, std::size_t{64} << 10},
 };
 
-// What is known of `name`, or of any provider.
+// Returns the entry of `name`, or defaults for an unknown provider.
 KnownProvider known_provider(std::string_view name);
 
-// Those that may be meant by `asked`, the best first: "tcp" is also "tcp;ofi_rxm", and "" any that
-// reaches other hosts.
+// Returns the providers that `asked` may mean, the best first. "tcp" also means "tcp;ofi_rxm", and
+// "" means any that reaches other hosts.
 std::vector<std::string> providers_meant(std::string_view asked);
 
-// The first of them that serves here; `asked` itself where none does.
+// Returns the first of providers_meant() that works here, or `asked` if none does.
 std::string provider_for(std::string_view asked);
 
 struct Found {
-  Info info;            // null where there is none
-  std::string why_not;  // then
+  Info info;            // null if there is none
+  std::string why_not;  // the reason if info is null
 };
 
-// What `name` offers that serves: reliable datagrams, tagged, in the order in which they were sent.
-// Addresses of the loopback only where there are no others.
+// Finds a usable description of provider `name`: reliable datagrams, tagged, in order of sending.
+// Prefers a non-loopback address.
 Found find_provider(const std::string& name);
 
-// Why `name` cannot join so many ranks of this host with so much left of /dev/shm, where it would
-// end in SIGBUS; empty: it can.
+// Returns why `name` cannot connect so many ranks of this host with `free_bytes` left in /dev/shm
+// (it would end in SIGBUS); empty if it can.
 std::string why_no_room(std::string_view name, int ranks, std::uint64_t free_bytes);
 
 std::uint64_t free_bytes_of_shared_memory();
 
-// Names of known providers that serve here.
+// Names of the known providers that work here.
 std::vector<std::string> usable_providers();
 
-// Of all providers of the library that could be asked for by name.
+// Names of all providers of the library.
 std::vector<std::string> all_providers();
 
-// The text of the numeric address in `info`, "10.0.0.2"; empty where it has none.
+// Returns the numeric host address in `info`, "10.0.0.2"; empty if it has none.
 std::string host_of(const fi_info& info);
 
 }  // namespace kolo::ofi

@@ -30,16 +30,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a rank that is done waits for those that have not got all that it sent.
+// How long a rank that is done waits until its peers have all data that it sent.
 constexpr auto kLastPatience = 2s;
 
-// Receives that wait for messages that are no segments, from all ranks.
+// Posted receives for control messages, shared by all peers.
 constexpr std::size_t kControls = 8;
 
-// Calls of progress() from one look at the provider's pulse to the next, for who does not sleep.
+// Calls of progress() between two checks of the watchdog, for callers that do not sleep.
 constexpr unsigned kCallsPerPulse = 256;
 
-// Buffers of a channel's that receives are posted into, where the provider's queue has room.
+// Posted receives into a channel's buffers, if the provider's queue has room.
 constexpr std::size_t kBuffers = 4;
 
 class OfiTransport final : public Transport, private ofi::Owner {
@@ -106,7 +106,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     leave_words();
     const bool is_open = endpoint_ && endpoint_->is_open();
     const bool stays_open = is_open && (may_crash_at_close() || (!group_ && !come_to_rest()));
-    if (liveness_) liveness_->close();  // first: see OfiChannel::may_post
+    if (liveness_) liveness_->close();  // before the endpoint: see OfiChannel::may_post
     if (!is_open) return;
     if (stays_open) {
       ofi::keep_open(endpoint_->give_up());
@@ -118,7 +118,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
  private:
-  // After a poll(). Error kSystem where the provider's thread has ended.
+  // Called after a poll(). Error kSystem if the provider's thread has ended.
   void feel_pulse() {
     const auto verdict = watchdog_->look(Clock::now(), endpoint_->done());
     if (verdict == ofi::ProgressWatchdog::Verdict::kFine) return;
@@ -136,25 +136,26 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const auto posted =
         endpoint_->inject(rank_, {control_places_.data(), 0}, ofi::control_tag(token_), word);
     if (posted == ofi::Posted::kYes) watchdog_->asked();
-    if (posted == ofi::Posted::kNever) watchdog_.reset();  // it cannot be asked
+    if (posted == ofi::Posted::kNever) watchdog_.reset();  // this rank cannot send to itself
   }
 
-  // libfabric 2.1 crashes in tcp and shm where an endpoint is closed that has not sent all, or
-  // whose peer died while it sent: such a one stays as it is until the process ends. Not one with a
-  // thread of its own (sockets), which would go on in memory that is the caller's again.
+  // libfabric 2.1 crashes in tcp and shm at the close of an endpoint with unsent data, or whose
+  // peer died during a send. Such an endpoint stays open until the process ends. A provider with
+  // its own thread (sockets) must close: the thread would keep using memory that the caller has
+  // back.
   bool may_crash_at_close() noexcept {
     if (ofi::major_version() < 2) return false;
     if (ofi::known_provider(endpoint_->provider()).needs_automatic_progress) return false;
     try {
       if (liveness_) liveness_->look();
-    } catch (const std::exception&) {  // who is gone stays unknown
+    } catch (const std::exception&) {  // liveness is unknown
       return true;
     }
     return std::any_of(channels_.begin(), channels_.end(),
                        [](const auto& channel) { return channel && channel->is_broken_off(); });
   }
 
-  // The cards of all ranks, over the first of `providers` that all of them can open.
+  // Opens the first of `providers` that all ranks can open. Returns the addresses of all ranks.
   std::vector<ofi::EndpointAddress> open_first(const TransportRequest& request,
                                                const OfiSettings& settings,
                                                const std::vector<std::string>& providers) {
@@ -172,7 +173,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     ofi::fail_unopened(request, attempts);
   }
 
-  // Where it fails, the others are to learn of it.
+  // On failure the address carries the reason, so that the other ranks learn of it.
   ofi::EndpointAddress open(const std::string& provider, const OfiSettings& settings) {
     provider_ = provider;
     const ofi::KnownProvider known = ofi::known_provider(provider);
@@ -203,13 +204,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
     return card;
   }
 
-  // What may come before this rank looks up must fit into the provider's queue, from all peers.
+  // The provider's queue must hold the windows of all peers, which may arrive before this rank
+  // polls.
   std::size_t window() const {
     const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
     return std::clamp(endpoint_->receives_at_once() / peers, ofi::kSlots, ofi::kLongestWindow);
   }
 
-  // The contract's minimum must fit into the provider's queues, for all peers at once.
+  // The provider's queues must hold the contract's minimum for all peers at once.
   void check_room() const {
     const auto peers = static_cast<std::size_t>(size_ - 1);
     const std::size_t receives = peers + kControls;
@@ -262,7 +264,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     for (const ofi::ImmediateData& word : early_ends_) hear(word);
   }
 
-  // Before anybody can end: see household.h.
+  // Called before any rank can end: see endpoint_group.h.
   void join_household(const std::vector<ofi::EndpointAddress>& cards) {
     const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
     ofi::unlink_region(own.name);
@@ -272,8 +274,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
     group_ = {cards[0].name + std::to_string(cards[0].token), static_cast<std::size_t>(members)};
   }
 
-  // Two endpoints take nothing from each other before both have looked up, at least once: now they
-  // do, and later a rank may send, and end, while its peer does something else.
+  // Two endpoints receive nothing from each other until both have polled at least once. After this
+  // call a rank may send and end while its peer does something else.
   void connect_all(const TransportRequest& request,
                    const std::vector<ofi::EndpointAddress>& cards) {
     std::byte nothing{};
@@ -298,8 +300,8 @@ class OfiTransport final : public Transport, private ofi::Owner {
     });
   }
 
-  // Ranks have not met. Others of this process may have found this rank's region, once it has a
-  // name, and cannot be asked.
+  // Called when the bootstrap failed. If the region has a name, ranks of this process may have
+  // opened it, so the endpoint stays open.
   void give_up() noexcept {
     if (!endpoint_ || !endpoint_->is_open()) return;
     const bool shares_regions = ofi::known_provider(endpoint_->provider()).shares_regions;
@@ -325,7 +327,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     has_unposted_control_ = true;
     const ofi::ImmediateData word = ofi::immediate_from_bits(bits);
     if (!channels_.empty()) return hear(word);
-    // While this rank still waits for others. Each says it once.
+    // This rank still waits for other ranks. Each rank announces its end once.
     const bool is_end = word.kind == ofi::MessageKind::kEnd;
     if (is_end && early_ends_.size() < static_cast<std::size_t>(size_)) early_ends_.push_back(word);
   }
@@ -340,11 +342,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
     has_unposted_control_ = true;
   }
 
-  // Nothing comes in any more. libfabric's tcp (1.17) crashes where it is closed while it reads a
-  // peer's memory (xnet_ep_flush_all_queues ends such a read twice), and who closes cannot see
-  // that: so all receives are cancelled, and those that this does not end are awaited. False where
-  // the peer does not go on: then the endpoint stays as it is until the process ends, and nobody
-  // moves it.
+  // Ends all receives before close. libfabric's tcp (1.17) crashes if it is closed while it reads a
+  // peer's memory (xnet_ep_flush_all_queues ends such a read twice), and the closing rank cannot
+  // see such a read. So cancel all receives and wait for those that cannot be cancelled. Returns
+  // false if the peer does not continue: then the endpoint stays open, without progress, until the
+  // process ends.
   bool come_to_rest() noexcept {
     if (!ofi::known_provider(endpoint_->provider()).closes_at_rest) return true;
     const auto deadline = Clock::now() + kLastPatience;
@@ -357,13 +359,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
         endpoint_->poll();
         ::sched_yield();
       }
-    } catch (const std::exception&) {  // its queue has failed
+    } catch (const std::exception&) {  // the completion queue has failed
       return false;
     }
     return endpoint_->receives() == 0;
   }
 
-  // While the endpoint is there: who finds it gone finds the word.
+  // Called while the endpoint is open: a peer that notices the close then finds the last word.
   void leave_words() noexcept {
     if (!liveness_ || channels_.size() != static_cast<std::size_t>(size_)) return;
     liveness_->leave_words(
@@ -380,7 +382,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
                        [](const auto& channel) { return channel && channel->is_ending(); });
   }
 
-  // Until all peers have what was sent to them, or are gone.
+  // Waits until every peer has all data that was sent to it, or has ended.
   void say_goodbye() noexcept {
     const auto deadline = Clock::now() + kLastPatience;
     try {
@@ -389,7 +391,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
         progress();
         ::sched_yield();
       }
-    } catch (const std::exception&) {  // the provider's own: nothing can be done
+    } catch (const std::exception&) {  // an error of the provider; no remedy here
     }
   }
 
@@ -406,20 +408,19 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
   std::string provider_;
-  std::string name_;  // the endpoint's
+  std::string name_;  // of the endpoint
   posix::Epoll watch_;
   std::optional<PeerLiveness> liveness_;
   std::array<ofi::Operation, kControls> controls_;
   std::array<std::byte, kControls> control_places_{};
   std::array<bool, kControls> is_posted_{};
   bool has_unposted_control_ = false;
-  std::vector<ofi::ImmediateData>
-      early_ends_;  // of peers that were done before there were channels
+  std::vector<ofi::ImmediateData> early_ends_;  // of peers that ended before the channels existed
   std::vector<std::unique_ptr<ofi::OfiChannel>> channels_;
   std::optional<ofi::Endpoint>
-      endpoint_;  // after the operations that it knows: it ends before them
+      endpoint_;  // declared after its operations, so destroyed before them
   std::optional<ofi::EndpointGroup> group_;
-  std::optional<ofi::ProgressWatchdog> watchdog_;  // where the provider has a thread of its own
+  std::optional<ofi::ProgressWatchdog> watchdog_;  // only if the provider has a thread of its own
   unsigned calls_ = 0;
   std::uint64_t done_ = 0;
   int gone_ = 0;

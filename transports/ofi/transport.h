@@ -1,11 +1,11 @@
-// Ranks joined by libfabric: one reliable-datagram endpoint a rank, over whichever provider all of
-// them have.
+// Transport over libfabric: one reliable-datagram endpoint per rank, over a provider that all ranks
+// have.
 //
-// What a segment costs: one tagged message. One that receive() waits for goes straight into the
-// caller's memory, one that is viewed into a buffer that was posted for it; of what happens below,
-// the provider's documentation tells.
+// Cost of a segment: one tagged message. A segment of receive() goes into the caller's memory (zero
+// copy), a segment of view() into a preposted buffer. For the cost below that see the provider's
+// documentation.
 //
-// libfabric is loaded when the transport is first asked for; its own settings (FI_...) count.
+// libfabric is loaded at the first use of the transport. Its own settings (FI_...) apply.
 #pragma once
 
 #include <chrono>
@@ -19,20 +19,20 @@
 namespace kolo {
 
 struct OfiSettings {
-  std::string provider;           // of libfabric's; empty: tcp, or else sockets
-  std::size_t segment_bytes = 0;  // 0: what serves the provider best
-  // A descriptor to sleep on, where the provider has one; without it, the provider tcp spares a
-  // write and a read for every message.
+  std::string provider;           // name in libfabric; empty: tcp, or else sockets
+  std::size_t segment_bytes = 0;  // 0: the best size for the provider
+  // Opens a descriptor to sleep on, if the provider has one. Without it, the provider tcp saves a
+  // write and a read per message.
   bool can_sleep = true;
-  // Where the provider has a thread of its own: for so long it may bring nothing to a rank that
-  // waits, not even what the rank sends to itself. Then an error says that the thread has ended.
+  // For providers with a thread of their own. If a waiting rank receives nothing for so long, not
+  // even its own messages, an error reports that the thread has ended.
   std::chrono::milliseconds patience{10000};
 };
 
 OfiSettings ofi_settings(const Settings& settings);
 
-// Collective over the request's ranks: all have published their addresses when it returns. Error
-// kUnavailable says which rank lacks what; kDeadline names the ranks that did not come.
+// Collective over the request's ranks: returns when all have published their addresses. Error
+// kUnavailable names the rank and its reason; kDeadline names the missing ranks.
 std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings);
 
 }  // namespace kolo
