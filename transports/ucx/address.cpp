@@ -1,5 +1,6 @@
-// Lines: the form's name and version; identity; lifeline; token, segment_bytes, the address in hex;
-// a sum over all of that. UCX reads an address without looking whether it is one.
+// Format, in lines: name and version; host identity; liveness socket; token, segment_bytes,
+// host_bytes and the address in hex; a checksum over all of these. The checksum is needed because
+// UCX does not validate an address.
 #include "transports/ucx/address.h"
 
 #include <fmt/format.h>

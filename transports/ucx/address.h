@@ -1,4 +1,4 @@
-// What a rank publishes for the others.
+// Endpoint address of a rank, published in the store.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 namespace kolo::ucx {
 
 struct EndpointAddress {
-  std::string identity;           // of its host
-  std::string lifeline;           // the name of its unix socket
-  std::string address;            // of its worker, bytes of UCX's
-  std::uint32_t token = 0;        // of this transport, random
-  std::size_t segment_bytes = 0;  // the longest, alike on all ranks
-  std::size_t host_bytes = 0;     // of the segments that it prefers where all are on its host
+  std::string identity;           // of the host
+  std::string lifeline;           // name of the unix socket for liveness
+  std::string address;            // UCX's address of the worker, binary
+  std::uint32_t token = 0;        // random, one per transport object
+  std::size_t segment_bytes = 0;  // longest segment, the same on all ranks
+  std::size_t host_bytes = 0;     // preferred segment size if all ranks are on its host
 };
 
 std::string to_text(const EndpointAddress& card);
 
-// Error kProtocol where `text`, of `rank`, is torn or another version's.
+// Error kProtocol, with `rank`, if `text` is damaged or of another version.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
 }  // namespace kolo::ucx

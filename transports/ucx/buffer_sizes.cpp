@@ -10,23 +10,23 @@ namespace kolo::ucx {
 
 namespace {
 
-// UCX's own headers, and this transport's.
+// Room for UCX's headers and for this transport's.
 constexpr std::size_t kRoomForHeaders = 256;
 static_assert(kHeaderBytes + kMostBefore <= kRoomForHeaders / 2);
 
-// So many buffers are made at once in shared memory, 1.3 MiB for each rank; of its own accord UCX
-// makes 512, where a container has 64 MB of /dev/shm in all. It begins with 64 for its queue, and
-// one; the others are for what is viewed where it lies.
+// Number of buffers that UCX adds at once in shared memory, 1.3 MiB for each rank. UCX's default is
+// 512, too many for a container with 64 MB of /dev/shm. Its queue takes the first 65; the rest is
+// for segments that are viewed in place.
 constexpr const char* kGrowth = "80";
 
 struct Setting {
   std::string name;
   std::string value;
-  bool is_for_queues;  // else for tcp
+  bool is_for_queues;  // false: for tcp
   std::vector<const char*> of_user;
 };
 
-// Before 1.17 UCX knows what belongs to one transport without that transport's name before it.
+// Before 1.17, UCX expects the setting of a transport without the transport's name as a prefix.
 std::string name_of(const Library& ucp, const char* transport, const char* name) {
   unsigned major = 0;
   unsigned minor = 0;
@@ -35,8 +35,8 @@ std::string name_of(const Library& ucp, const char* transport, const char* name)
   return major == 1 && minor < 17 ? name : std::string(transport) + name;
 }
 
-// Of tcp only the receiver's: what fits into the sender's is copied there, and counts as sent when
-// the socket has not taken it yet; longer ones leave from where they lie.
+// For tcp only the receive side is set. Data that fit into a send buffer are copied there and count
+// as sent before the socket has taken them; longer data are sent from the caller's memory.
 std::vector<Setting> settings_for(const Library& ucp) {
   const std::string queued = std::to_string(kQueueBufferBytes + kRoomForHeaders);
   const std::string tcp = std::to_string(kTcpBufferBytes + kRoomForHeaders);
@@ -51,7 +51,7 @@ std::vector<Setting> settings_for(const Library& ucp) {
 
 }  // namespace
 
-// UCX warns of what is set in vain: so nothing is set for transports that are not there.
+// UCX warns of unused settings, so nothing is set for transports that are not there.
 bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
                       const std::vector<std::string>& resources) {
   const bool queues = has_queues(resources);

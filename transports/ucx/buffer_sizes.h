@@ -1,9 +1,8 @@
-// How long UCX's buffers are: what is said to it of them where the user says nothing.
+// Sizes of UCX's receive buffers, set unless the user sets them.
 //
-// A message that fits into one of its buffers comes in one piece: through a queue in shared memory
-// it is read where it lies, from tcp it is copied once. A longer one comes in many (of 8 KiB,
-// unless more is asked for), which UCX gathers in memory that it asks the system for, and which
-// costs a call of the kernel's each over tcp.
+// A message that fits into one buffer arrives in one piece: in a shared memory queue it is read in
+// place, from TCP it is copied once. A longer message arrives in pieces (of 8 KiB by default). UCX
+// gathers them in memory that it allocates, and over TCP each piece costs a system call.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -15,12 +14,12 @@
 
 namespace kolo::ucx {
 
-// Segments up to so many bytes go in one piece.
+// Segments up to these sizes arrive in one piece.
 inline constexpr std::size_t kQueueBufferBytes = 16 * 1024;
 inline constexpr std::size_t kTcpBufferBytes = 256 * 1024;
 
-// Sets in `config` what concerns `resources`, the transports that a rank could take; true where
-// that was anything. The user's UCX_* variables come first.
+// Sets in `config` the sizes for `resources`, the transports that a rank may use. The user's UCX_*
+// variables take precedence. True if anything was set.
 bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
                       const std::vector<std::string>& resources);
 

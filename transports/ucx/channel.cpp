@@ -12,7 +12,7 @@ namespace kolo::ucx {
 
 namespace {
 
-// UCX opens as many while it connects, and the process may as well.
+// Descriptors that UCX opens briefly while it connects, and that the process may open meanwhile.
 constexpr int kDescriptorsForAMoment = 5;
 
 }  // namespace
@@ -28,8 +28,8 @@ UcxChannel::UcxChannel(SharedState& station, int peer, std::size_t longest_bytes
   capabilities_.preferred_segment_bytes = preferred_bytes;
   capabilities_.shortest_segment_bytes = std::min<std::size_t>(preferred_bytes, 64 * 1024);
   capabilities_.credit_segments = static_cast<int>(kWindow);
-  // Where shorter ones are preferred, UCX copies them into its queues, from a slot or from
-  // elsewhere.
+  // If shorter segments are preferred, UCX copies them into its queues, from a slot or from the
+  // caller's memory.
   if (preferred_bytes < longest_bytes) capabilities_.zero_copy_bytes = 1;
   capabilities_.latency_us = 3;
   capabilities_.bandwidth_GBps = 4;
@@ -116,7 +116,7 @@ void UcxChannel::watch() {
 ucs_status_t UcxChannel::accept(Kind kind, const ReadHeader& read, void* data, std::size_t bytes,
                                 std::uint64_t attributes) noexcept {
   const Header& header = read.header;
-  // Who is lost and comes again is not let in.
+  // Ignores a lost peer, and messages of a restarted one.
   if (header.token != shared_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
     return UCS_OK;
   outbox_.give_credit(header.released);
@@ -142,15 +142,15 @@ void UcxChannel::hear(const Farewell& farewell) noexcept {
 }
 
 void UcxChannel::end() {
-  // What a peer had sent before it ended is there now. (In UCX's shared memory it may lie behind
-  // another rank's that is not written to its end yet: of who was done all is waited for.)
+  // Read all that the peer had sent before it ended. (In UCX's shared memory it may be behind an
+  // incomplete message of another rank: from a peer that ended in order, all segments are awaited.)
   shared_.read_what_is_there();
   if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
   lose(broken_ == UCS_OK ? "its process has ended"
                          : "UCX says '" + text_of(shared_.worker.ucp(), broken_) + "'" + way_out());
 }
 
-// Of a refusal of the kernel's UCX says no more than that it is an error, or late.
+// UCX reports a refusal by the kernel only as an I/O error or a timeout.
 std::string UcxChannel::way_out() const {
   const auto names = carriers();
   const bool may_be_refused = broken_ == UCS_ERR_IO_ERROR || broken_ == UCS_ERR_ENDPOINT_TIMEOUT;
@@ -183,7 +183,7 @@ void UcxChannel::throw_if_lost() const {
   if (is_over()) throw_lost("reach");
 }
 
-// --- out ---
+// --- sending ---
 
 void UcxChannel::throw_if_cannot_send() {
   throw_if_closed();
@@ -277,13 +277,13 @@ bool UcxChannel::is_drained() {
   if (!outbox_.is_drained()) shared_.worker.bring([this] { return outbox_.is_drained(); });
   if (outbox_.is_drained() && outbox_.failure() == UCS_OK && (!may_keep_sent_ || has_all_left()))
     return true;
-  // UCX may not have heard yet what the peer, who is done, has said of it.
+  // UCX may not know yet what the peer reported when it ended.
   if (!(last_ && outbox_.is_all_taken())) throw_if_cannot_send();
   return false;
 }
 
-// What the peer has taken, or would not take any more, is not asked about. A rank whose sockets are
-// not full pays for a look at a counter of UCX's, and sends nothing for it.
+// Skips the check for data that the peer has taken or will not take any more. If the sockets are
+// not full, the check costs a look at a counter of UCX and sends nothing.
 bool UcxChannel::has_all_left() {
   if (outbox_.has_all_left() || outbox_.is_all_taken()) return true;
   if (shared_.worker.has_all_left()) {
@@ -296,7 +296,7 @@ bool UcxChannel::has_all_left() {
   return outbox_.has_all_left();
 }
 
-// --- in ---
+// --- receiving ---
 
 const std::byte* UcxChannel::view(std::size_t bytes) {
   throw_if_closed();
@@ -341,7 +341,7 @@ bool UcxChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   return true;
 }
 
-// Whether the segment is there; what keeps it from ever coming is thrown.
+// True if the segment is there. Throws if it can never arrive.
 bool UcxChannel::settle(Inbox::Taken taken) {
   if (taken == Inbox::Taken::kYes) return true;
   if (taken == Inbox::Taken::kNotYet && lost_.empty() && !is_at_end() && !inbox_.is_faulty())
@@ -365,7 +365,7 @@ void UcxChannel::finish_segment(std::size_t bytes) {
   ++statistics_.segments_received;
   const std::uint32_t released = inbox_.released();
   if (distance(told_, released) < kTellAfter || is_over() || !outbox_.is_connected()) return;
-  // A word to who has gone would have UCX give up the connection, and what has not been read of it.
+  // A message to a peer that has ended makes UCX drop the connection, with its unread data.
   if (!shared_.lifelines.is_alive(peer_)) return;
   told_ = released;
   outbox_.send_note(Kind::kCredit, released);

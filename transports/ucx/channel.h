@@ -1,5 +1,5 @@
-// Segments to and from one peer. It is connected when it is first used, or when the transport is
-// made; see ucx.cpp.
+// Channel over UCX: segments to and from one peer. It is connected at its first use, or when the
+// transport is created; see transport.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace kolo::ucx {
 
-// Of each peer a connection of tcp's each way, and a lifeline.
+// Per peer: one TCP connection each way, and a liveness socket.
 inline constexpr int kDescriptorsPerPeer = 3;
 
 class UcxChannel final : public Channel {
@@ -39,42 +39,42 @@ class UcxChannel final : public Channel {
 
   // --- for the transport ---
 
-  // Does nothing where it is done. Nothing is waited for; who is gone already is lost. Error
-  // kUnavailable, after which it may be tried again, where descriptors are short, but while ranks
-  // meet: then all of them have been promised some.
+  // Connects if it is not connected yet. Does not wait. A peer that has already ended counts as
+  // lost. Error kUnavailable if descriptors are short; the call may be repeated. This error is
+  // impossible while ranks connect at the start, since descriptors for all peers are reserved then.
   void connect();
 
-  // Another try where the peer's lifeline had no room.
+  // Tries again to watch the peer, if the peer's backlog was full.
   void watch_again() {
     if (wants_lifeline_) watch();
   }
 
-  // What waits for another segment waits no longer.
+  // Sends a segment that is held back for the next one.
   void send_held();
 
   void say_ready() {
     if (!std::exchange(has_said_ready_, true)) outbox_.send_note(Kind::kReady, 0);
   }
 
-  // Where this rank may part from the peer: it then does once has_left().
+  // Sends a goodbye if this rank may leave the peer. The goodbye has left once has_left() is true.
   void say_goodbye();
   bool has_left() const { return flushes_ == 0; }
 
-  // What UCX has brought, from its callbacks.
+  // Handles a message; called from UCX's callbacks.
   ucs_status_t accept(Kind kind, const ReadHeader& read, void* data, std::size_t bytes,
                       std::uint64_t attributes) noexcept;
 
-  // UCX tells of the connection's end; is_broken() from then on until end().
+  // Notes that UCX reports the end of the connection. is_broken() is then true until end().
   void note_failure(ucs_status_t status) { broken_ = status; }
   bool is_broken() const { return broken_ != UCS_OK && lost_.empty(); }
 
-  // The peer is done, as it says itself.
+  // Handles the peer's farewell: it ended in order.
   void hear(const Farewell& farewell) noexcept;
 
-  // The peer's process has ended, or, where it is broken, UCX says that the connection has.
+  // Handles the end of the peer's process, or of the connection if is_broken().
   void end();
 
-  // What this rank says in the end; nothing where not all that it sent has gone.
+  // Farewell of this rank to the peer; nothing if not all segments have left.
   std::optional<Farewell> farewell() const {
     if (!may_part() || !has_left()) return std::nullopt;
     return Farewell{0, 0, outbox_.sent(), inbox_.released()};
@@ -83,13 +83,13 @@ class UcxChannel final : public Channel {
   bool is_peer_ready() const { return is_peer_ready_; }
   bool has_endpoint() const { return outbox_.is_connected(); }
 
-  // What is sent from now on leaves without any help of the peer's. False also before connect().
+  // True if messages sent from now on leave without any help of the peer. False before connect().
   bool is_settled() const { return is_flushed_ && outbox_.has_gone(Kind::kHello); }
   bool has_parted() const { return lost_.empty() && last_.has_value(); }  // in good order
   bool is_over() const { return !lost_.empty() || last_.has_value(); }
   bool has_all_sent() const { return outbox_.is_drained(); }
 
-  // UCX's transports that carry the connection; empty before connect().
+  // UCX's transports of the connection; empty before connect().
   std::vector<std::string> carriers() const;
 
   // Every later call throws kAborted.
@@ -98,12 +98,12 @@ class UcxChannel final : public Channel {
     inbox_.close();
   }
 
-  // Whether UCX still does something for it.
+  // True while UCX works on a request of this channel.
   bool has_requests() const {
     return flushes_ > 0 || outbox_.has_requests() || inbox_.has_requests();
   }
 
-  // Gives back to UCX what it has here.
+  // Returns held memory to UCX.
   void drop() noexcept { inbox_.drop(); }
 
   void throw_if_lost() const;
@@ -136,15 +136,15 @@ class UcxChannel final : public Channel {
   bool wants_lifeline_ = false;
   bool is_closed_ = false;
   bool is_peer_ready_ = false;
-  bool is_flushed_ = false;  // since it was connected
-  unsigned flushes_ = 0;     // under way
+  bool is_flushed_ = false;  // since the connection was made
+  unsigned flushes_ = 0;     // in flight
   bool has_said_ready_ = false;
   bool knows_carriers_ = false;
-  bool may_keep_sent_ = true;  // they
+  bool may_keep_sent_ = true;  // the carriers: see keep_sent()
   ucs_status_t broken_ = UCS_OK;
-  std::string lost_;                   // why, if it is
-  std::optional<std::uint32_t> last_;  // the peer is done after so many segments
-  std::uint32_t told_ = 0;             // of the credit that is the peer's due
+  std::string lost_;                   // the reason; empty if the peer is not lost
+  std::optional<std::uint32_t> last_;  // number of segments of a peer that ended in order
+  std::uint32_t told_ = 0;             // released segments that the peer has been told of
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
   bool is_viewing_ = false;

@@ -8,12 +8,12 @@ namespace kolo::ucx {
 
 namespace {
 
-// They copy through sockets or queues, however the data are offered to them.
+// These copy through sockets or queues, with any protocol.
 constexpr std::string_view kCopying[] = {"tcp", "posix", "sysv", "self"};
 
 constexpr std::string_view kQueues[] = {"posix", "sysv"};
 
-// They have the kernel copy from process to process, once: worth asking for from here on.
+// With these the kernel copies once from process to process. That pays from this size on.
 constexpr std::string_view kFetching[] = {"cma", "knem", "xpmem"};
 constexpr std::size_t kWorthFetching = 128 * 1024;
 
@@ -24,7 +24,7 @@ bool is_one_of(const std::string& carrier, const std::string_view (&names)[kCoun
 
 }  // namespace
 
-// lane[1]:  3:cma/memory.0 md[2] -> ...
+// Parses lines such as:  lane[1]:  3:cma/memory.0 md[2] -> ...
 std::vector<std::string> transports_in(std::string_view printed) {
   std::vector<std::string> carriers;
   std::istringstream lines{std::string(printed)};
@@ -43,7 +43,7 @@ std::vector<std::string> transports_in(std::string_view printed) {
   return carriers;
 }
 
-// #      resource 2  :  md 1  dev 2  flags -- posix/memory
+// Parses lines such as:  #      resource 2  :  md 1  dev 2  flags -- posix/memory
 std::vector<std::string> resources_in(std::string_view printed) {
   constexpr std::string_view kMark = "--";
   std::vector<std::string> resources;

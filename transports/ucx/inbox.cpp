@@ -8,10 +8,10 @@ namespace kolo::ucx {
 
 namespace {
 
-// Shorter ones are copied: that takes less time than to keep UCX's memory and give it back.
+// Shorter segments are copied: that takes less time than to keep UCX's memory and return it.
 constexpr std::size_t kWorthKeeping = 512;
 
-// A copy more takes less time than the sender's wait.
+// Up to this size one more copy takes less time than the sender's wait.
 constexpr std::size_t kFetchedAtOnce = 32 * 1024;
 
 alignas(kSegmentAlignment) constexpr std::byte kNothing{0};
@@ -87,8 +87,8 @@ void Inbox::fetch(Arrival& arrival, std::byte* into) {
   if (!UCS_PTR_IS_PTR(request)) fetched(arrival, UCS_PTR_RAW_STATUS(request));
 }
 
-// Where UCX reads the peer's memory itself, a peer that has gone may have used that for something
-// else meanwhile: unless it was done, which is to say that all had been fetched.
+// UCX may read the peer's memory itself. If the peer has ended, it may have reused that memory. The
+// data are valid if the peer ended in order, since then all had been fetched.
 void Inbox::fetched(Arrival& arrival, ucs_status_t status) {
   if (status != UCS_OK) {
     failure_ = status;

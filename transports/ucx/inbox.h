@@ -1,8 +1,9 @@
-// What has come from one peer and is not taken yet, in the order of its numbers.
+// Received segments of one peer that are not taken yet, in the order of their numbers.
 //
-// A segment arrives whole, or as an offer that is fetched when it is known where to. Where the last
-// segment was taken with view(), the next offers are fetched at once, into memory of the inbox's;
-// where it was taken with receive(), they wait for the caller's memory, unless they are short:
+// A segment arrives whole (eager), or as an offer (rendezvous) that is fetched once its destination
+// is known. If the last segment was taken with view(), the next offers are fetched at once into
+// memory of the inbox. If it was taken with receive(), long offers wait for the caller's memory;
+// short ones are fetched at once, so that ranks which all send first do not block one another.
 // ranks that all send first go on then, as they do where the network holds as much.
 #pragma once
 
@@ -21,49 +22,49 @@ class Inbox {
  public:
   Inbox(Worker& worker, const HostLiveness& lifelines, int peer, std::size_t segment_bytes);
 
-  // For UCX's callback of a segment: what it is to return. A segment that nobody sends (its number
-  // is not in the window, or there already; it is too long) is a fault.
+  // Handles a segment; returns the status for UCX's callback. A number outside the window, a
+  // repeated number, or a segment that is too long is a fault.
   ucs_status_t accept(std::uint32_t number, const void* data, std::size_t bytes,
                       std::uint64_t attributes);
 
   enum class Taken { kNotYet, kYes, kFailed };
 
-  // The next segment, where it lies: data() once this says yes. kFailed: failure() says why. One
-  // that is shorter than was asked for ends in zeros, of a longer one the beginning is there: ranks
-  // that call different things find out by what they read.
+  // Takes the next segment in place: data() is valid after kYes. After kFailed, failure() tells the
+  // reason. A segment shorter than `bytes` is padded with zeros, and of a longer one only the
+  // beginning is used: a mismatch of calls shows in the data that the ranks read.
   Taken view(std::size_t bytes);
 
   const std::byte* data() const { return next().data; }
   void release();
 
-  // The next segment into `into`; asked again with the same until it says something else than not
-  // yet.
+  // Receives the next segment into `into`. Call it again with the same memory until the result is
+  // not kNotYet.
   Taken receive(std::span<std::byte> into);
 
-  // The peer was done in good order, after `end` segments: what was fetched is what it sent.
+  // The peer ended in order after `end` segments: so fetched data are valid.
   void believe(std::uint32_t end);
 
-  // Whether all segments before `end` are there, or have been.
+  // True if all segments before `end` have arrived.
   bool has_all(std::uint32_t end) const;
 
-  // Whether view() or receive() gets on with the next segment.
+  // True if view() or receive() can proceed with the next segment.
   bool has_next() const {
     return next().state != State::kEmpty && next().state != State::kFetching;
   }
 
-  // The caller's memory is not waited with any more.
+  // The caller's memory is no longer available as a destination.
   void forget_place() { place_ = {}; }
 
-  // Nor is anything else fetched: what is under way is the last.
+  // As forget_place(), and no further offers are fetched.
   void close() {
     is_closed_ = true;
     place_ = {};
   }
 
-  // Whether UCX is fetching.
+  // True while UCX is fetching.
   bool has_requests() const;
 
-  // Gives back to UCX what it holds here; before the worker is closed.
+  // Returns held memory to UCX. Call before the worker is closed.
   void drop() noexcept;
 
   std::uint32_t released() const { return taken_; }
@@ -74,8 +75,8 @@ class Inbox {
   enum class State {
     kEmpty,
     kOffered,   // by UCX's rendezvous
-    kFetching,  // from there
-    kDoubtful,  // fetched from a peer that may have given up its memory before
+    kFetching,  // by UCX's rendezvous
+    kDoubtful,  // fetched, but the peer may have freed that memory before
     kWhole,     // at data
     kPlaced     // in the caller's memory
   };
@@ -83,8 +84,8 @@ class Inbox {
     State state = State::kEmpty;
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
-    void* held = nullptr;    // of UCX's: an offer, or data that lie there
-    bool is_direct = false;  // is fetched into the caller's memory
+    void* held = nullptr;    // owned by UCX: an offer, or data in UCX's memory
+    bool is_direct = false;  // fetched into the caller's memory
     AlignedMemory own;
     Inbox* inbox = nullptr;
   };
@@ -107,7 +108,7 @@ class Inbox {
   std::array<Arrival, kWindow> arrivals_;
   std::uint32_t taken_ = 0;
   bool takes_views_ = false;
-  std::span<std::byte> place_;  // the caller's, for the next segment; empty: none
+  std::span<std::byte> place_;  // of the caller, for the next segment; empty: none
   std::optional<std::uint32_t> end_;
   bool is_closed_ = false;
   bool is_faulty_ = false;

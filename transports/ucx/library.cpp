@@ -14,11 +14,9 @@ namespace kolo::ucx {
 
 namespace {
 
-// From here on an active message may be kept, fetched and aligned as it is done here.
-
-// Opens the log once more, now on standard error, as UCX's own tests do: UCX has opened it while it
-// was loaded, and to set UCX_LOG_FILE before that would be to change the environment while other
-// threads may read it. In a UCX that lacks one of these functions the log stays where it is.
+// Reopens UCX's log on standard error, as UCX's own tests do. UCX opens its log while it is loaded.
+// Setting UCX_LOG_FILE before that would change the environment while other threads may read it. If
+// this UCX lacks one of the functions, the log stays where it is.
 void move_log(const posix::InstalledLibrary& file) {
   decltype(&::ucs_global_opts_print) print = nullptr;
   decltype(&::ucs_global_opts_set_value) set = nullptr;
@@ -27,7 +25,7 @@ void move_log(const posix::InstalledLibrary& file) {
   if (!file.find("ucs_global_opts_print", print) || !file.find("ucs_log_cleanup", close_log) ||
       !file.find("ucs_global_opts_set_value", set) || !file.find("ucs_log_init", open_log))
     return;
-  // Not ucs_global_opts_get_value, which takes LOG_FILE_FILTER for it (1.13).
+  // Not ucs_global_opts_get_value, which returns LOG_FILE_FILTER instead (1.13).
   const std::string settings =
       text_printed_by([&](FILE* stream) { print(stream, UCS_CONFIG_PRINT_CONFIG); });
   const bool is_free = settings.find("\nUCX_LOG_FILE=\n") != std::string::npos;
@@ -45,10 +43,10 @@ posix::InstalledLibrary load_file() {
 
 struct Loaded {
   Library library{};
-  std::string why;  // it cannot be used; empty: it can
+  std::string why;  // why it cannot be used; empty if it can
 };
 
-// The names of the functions that it lacks.
+// Returns the names of missing functions.
 std::vector<std::string> find_all(const posix::InstalledLibrary& file, Library& library) {
   std::vector<std::string> missing;
   const auto find = [&](const char* symbol, auto*& function) {

@@ -1,9 +1,8 @@
-// The functions of libucp that are used, by address: the library is loaded, never linked.
+// libucp, loaded at run time and never linked: addresses of the functions in use.
 //
-// UCX writes its warnings and errors to standard output, which belongs to the program: rows of JSON
-// among such lines are not to be read. So they go to standard error, unless the user says where
-// (UCX_LOG_FILE, or UCX's file of settings), or the program has loaded UCX before and has its log
-// as it wants it.
+// By default UCX logs to standard output, where its lines would break the program's own output,
+// such as rows of JSON. So its log goes to standard error. Exceptions: the user has set
+// UCX_LOG_FILE (or UCX's configuration file), or the program has loaded UCX before.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -40,19 +39,20 @@ struct Library {
   decltype(&::ucs_status_string) status_string;
 };
 
-// What is asked of a library, whichever headers kolo was built with: a newer one serves as well,
-// and nothing newer is used.
+// Oldest supported version, and the interface version that is requested, whichever headers kolo was
+// built with. 1.13 is the first version whose active messages can be kept, fetched and aligned as
+// this transport does. Newer libraries work too.
 inline constexpr unsigned kOldestMajor = 1;
 inline constexpr unsigned kOldestMinor = 13;
 
-// libucp, loaded at the first call; from any thread. It is for who asks why() first.
+// libucp, loaded at the first call; safe from any thread. For callers that check why() first.
 const posix::InstalledLibrary& installed_library();
 
-// Why library() would throw; empty: it would not. Loads it as well.
+// Returns why library() would throw; empty if it would not. Loads the library too.
 std::string why_no_library();
 
-// Loads it at the first call; from any thread. Error kUnavailable where it is not there, is older
-// than 1.13, or lacks a function: which, and what to do.
+// Loads the library at the first call; safe from any thread. Error kUnavailable, with the remedy,
+// if libucp is missing, is older than 1.13, or lacks a function.
 const Library& library();
 
 }  // namespace kolo::ucx

@@ -10,15 +10,15 @@ namespace kolo::ucx {
 
 namespace {
 
-// Beside the ranks: who connects waits there until the end, strangers as well, and must not keep
-// ranks out. The kernel makes it net.core.somaxconn, where that is less.
+// Backlog beyond the ranks. Connections wait there until the end, those of unknown clients too, and
+// must not keep ranks out. The kernel limits the backlog to net.core.somaxconn.
 constexpr int kRoomForStrangers = 4096;
 
 std::span<const std::byte> bytes_of(const Farewell& farewell) {
   return std::as_bytes(std::span(&farewell, 1));
 }
 
-// What has come on `socket`, if it is that, and no longer.
+// Reads a farewell from `socket`. Ignores messages of any other length.
 std::optional<Farewell> receive(int socket, bool& is_closed) {
   std::array<std::byte, sizeof(Farewell) + 1> bytes;
   const auto message = posix::receive_message(socket, bytes);
@@ -67,7 +67,7 @@ bool HostLiveness::is_alive(int peer) const noexcept {
 
 void HostLiveness::part(
     const std::function<std::optional<Farewell>(const Farewell& watcher)>& farewell) noexcept {
-  listener_->refuse_others();  // who comes now could come without end
+  listener_->refuse_others();  // otherwise new connections could arrive for ever
   try {
     while (const auto socket = listener_->accept()) {
       bool is_closed = false;
@@ -75,7 +75,7 @@ void HostLiveness::part(
       const auto answer = watcher ? farewell(*watcher) : std::nullopt;
       if (answer) posix::send_message(socket->get(), bytes_of(*answer));
     }
-  } catch (const std::exception&) {  // no descriptor to accept with: who watches hears it by ucx
+  } catch (const std::exception&) {  // no descriptor to accept with: UCX tells the watchers
   }
   listener_.reset();
 }

@@ -1,11 +1,11 @@
-// Who of this host is still there, without a word over the network: UCX's shared memory says
-// nothing when a peer dies.
+// Liveness of the ranks on this host, without network messages: UCX's shared memory does not report
+// the death of a peer.
 //
-// Every rank listens on a unix socket. Who uses a channel connects there and says who it is: the
-// connection waits in the listener's queue, and ends in the moment in which the listener's process
-// does. A rank that ends in good order accepts what waits, and says farewell there: how many
-// segments it has sent; to whoever else waits there, nothing. So an end without a farewell is a
-// death. That costs who watches one descriptor a peer, and who is watched one in all.
+// Every rank listens on a unix socket. A rank that uses a channel connects to the peer's socket and
+// sends its identity. The connection stays in the listener's backlog and ends when the listener's
+// process ends. A rank that ends in order accepts the waiting connections and sends each known rank
+// a farewell: how many segments it has sent. Other clients get nothing. So an end without a
+// farewell is a death. Cost: one descriptor per watched peer, and one for being watched.
 #pragma once
 
 #include <cstdint>
@@ -19,39 +19,39 @@
 
 namespace kolo::ucx {
 
-// As it travels, within one host.
+// Message in native byte order, since it stays within one host.
 struct Farewell {
-  std::uint32_t token = 0;  // of who says it
+  std::uint32_t token = 0;  // of the sender
   std::uint32_t rank = 0;
-  std::uint32_t sent = 0;   // segments, to who is told
-  std::uint32_t taken = 0;  // and from there
+  std::uint32_t sent = 0;   // segments sent to the receiver of this message
+  std::uint32_t taken = 0;  // segments received from it
 };
 
 class HostLiveness {
  public:
-  // Of a job of `size` ranks. Ends are news of `epoll`, with the peer's rank as their token.
+  // For a job of `size` ranks. An end wakes `epoll`, with the peer's rank as the event's data.
   HostLiveness(int size, posix::Epoll& epoll);
 
-  // Where the others of this host watch this rank.
+  // Name of the socket where ranks of this host watch this rank.
   std::string name() const { return listener_->name(); }
 
-  // Watches `peer`, who listens at `name`; `own` says who watches. False where its queue is full:
-  // then try again. Error kPeerLost where it is gone.
+  // Watches `peer`, which listens at `name`; `own` identifies this rank. Returns false if the
+  // peer's backlog is full: try again later. Error kPeerLost if the peer has ended.
   bool watch(int peer, const std::string& name, const Farewell& own);
 
-  // What the news of `peer` are.
+  // News of a peer.
   struct News {
     std::optional<Farewell> farewell;
-    bool is_end = false;  // it is watched no more
+    bool is_end = false;  // the peer has ended and is not watched any more
   };
   News hear(int peer);
 
-  // Asks the kernel now, so that what this rank has read of the peer's memory before was read while
-  // the peer still held it. True for who was never watched.
+  // Asks the kernel now. If true, data read from the peer's memory before this call were read while
+  // the peer still held that memory. True for a peer that was never watched.
   bool is_alive(int peer) const noexcept;
 
-  // Tells who watches that this rank is done: `farewell` says what to who it is, or nothing. Then
-  // nobody watches this rank any more.
+  // Ends this rank's liveness in order: sends each watcher the farewell that `farewell` returns for
+  // it, or nothing. Afterwards no rank watches this rank.
   void part(
       const std::function<std::optional<Farewell>(const Farewell& watcher)>& farewell) noexcept;
 

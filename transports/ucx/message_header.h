@@ -1,4 +1,4 @@
-// What every message begins with, and how numbers that wrap around are compared.
+// Header of every message, and comparison of sequence numbers that wrap around.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,34 @@
 
 namespace kolo::ucx {
 
-// Messages of each kind have an id of their own.
+// Each kind of message has its own active message id.
 enum class Kind : unsigned {
   kSegment,
   kCredit,
-  kHello,   // first of all: has UCX make what a connection needs
-  kReady,   // the hello has gone, and what follows needs no help of the receiver's
-  kGoodbye  // last of all: there were so many segments
+  kHello,   // the first message: makes UCX set up the connection
+  kReady,   // the hello has left; later messages need no help of the receiver
+  kGoodbye  // the last message; carries the number of segments sent
 };
 inline constexpr unsigned kKinds = 5;
 
 struct Header {
-  std::uint32_t token = 0;   // as the sender has published it: a rank that comes again has another
-  std::uint32_t from = 0;    // the sender's rank
-  std::uint32_t number = 0;  // of the segment; of a goodbye: how many there were
-  std::uint32_t released = 0;  // segments of the receiver's that the sender has released so far
+  std::uint32_t token = 0;     // the sender's published token; a restarted rank has another one
+  std::uint32_t from = 0;      // the sender's rank
+  std::uint32_t number = 0;    // of the segment; in a goodbye: how many there were
+  std::uint32_t released = 0;  // segments of the other direction that the sender has released
 };
 
-// UCX joins no machines of different byte orders.
+// UCX does not connect machines of different byte orders.
 inline constexpr std::size_t kHeaderBytes = 16;
 static_assert(sizeof(Header) == kHeaderBytes);
 
-// A short segment that was followed at once by another (kMore) travels behind that one's header: it
-// is the segment before.
+// A short segment that is followed at once by another one (kMore) travels behind the header of that
+// one, as "the segment before".
 inline constexpr std::size_t kMostBefore = 64;
 
 struct ReadHeader {
   Header header;
-  std::span<const std::byte> before;  // the segment before, or nothing
+  std::span<const std::byte> before;  // the segment before; may be empty
 };
 
 inline std::optional<ReadHeader> read_header(const void* bytes, std::size_t length) {
@@ -47,7 +47,7 @@ inline std::optional<ReadHeader> read_header(const void* bytes, std::size_t leng
   return read;
 }
 
-// How far `number` lies past `base`, both modulo 2^32: of one that lies before it, a huge one.
+// How far `number` is past `base`, both modulo 2^32. A huge value if it is before `base`.
 constexpr std::uint32_t distance(std::uint32_t base, std::uint32_t number) { return number - base; }
 
 }  // namespace kolo::ucx

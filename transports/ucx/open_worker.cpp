@@ -20,14 +20,14 @@ namespace kolo::ucx {
 
 namespace {
 
-// What UCX is told to go without, in turn, where the user names nothing and a queue in shared
-// memory cannot be opened (no room, a file that may not be so long, or a container that forbids
-// it): of its own accord it then gives up all. Null: nothing.
+// Values of UCX_TLS to try, in order, if the user sets none. UCX gives up altogether if a shared
+// memory queue cannot be opened: no room, a limit on file sizes, or a container that forbids it.
+// Null: UCX's default.
 constexpr const char* kGoesWithout[] = {nullptr, "^sysv", "^posix", "^posix,sysv"};
 
 using Config = std::unique_ptr<ucp_config_t, decltype(&::ucp_config_release)>;
 
-// Holds what the user's UCX_* variables say.
+// Reads the user's UCX_* variables.
 Config read_config(const Library& ucp) {
   ucp_config_t* config = nullptr;
   if (const auto status = ucp.config_read(nullptr, nullptr, &config); status != UCS_OK) {
@@ -60,8 +60,8 @@ ucs_status_t open_context(const Library& ucp, int size, const char* ways, ucp_co
   return init(ucp, config.get(), size, context);
 }
 
-// A queue in shared memory is a file. Who writes beyond the limit on files is ended by a signal: as
-// long as this object lives, this thread gets an error in its place.
+// Turns SIGXFSZ into an error for this thread while the object lives. A queue in shared memory is a
+// file, and a write beyond the limit on file sizes raises that signal, which ends the process.
 class LongFilesAreErrors {
  public:
   LongFilesAreErrors() {
@@ -97,13 +97,13 @@ ucs_status_t open_worker_in(const Library& ucp, ucp_context_h context, ucp_worke
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS |
                       UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  // Who is closed with sends under way means it.
+  // A close with sends under way is intended.
   params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;
   params.am_alignment = kSegmentAlignment;
   return ucp.worker_create(context, &params, &worker);
 }
 
-// All that UCX has on this machine, whatever it was asked for.
+// All transports of UCX on this machine, whatever the user asked for.
 std::string ways_there_are(const Library& ucp) {
   const Config config = read_config(ucp);
   ucp.config_modify(config.get(), "TLS", "all");

@@ -1,5 +1,5 @@
-// Opens what UCX runs on: of what UCX_TLS names, or, where that says nothing, of all that this
-// machine has, without those that cannot be opened here.
+// Opens UCX's context and worker: with the transports of UCX_TLS, or, if that is not set, with all
+// that can be opened on this machine.
 #pragma once
 
 #include "transports/ucx/library.h"
@@ -11,11 +11,11 @@ struct Opened {
   ucp_worker_h worker = nullptr;
 };
 
-// For a job of `size` ranks. Both are the caller's, to be given back in the opposite order. Error
-// kUnavailable says what there is in place of what was asked for.
+// Opens both for a job of `size` ranks. The caller closes them in the opposite order. Error
+// kUnavailable lists the transports of this machine.
 Opened open_worker(const Library& ucp, int size);
 
-// What ucp_context_print_info prints.
+// Output of ucp_context_print_info.
 std::string resources_of(const Library& ucp, ucp_context_h context);
 
 }  // namespace kolo::ucx

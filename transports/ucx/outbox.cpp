@@ -7,7 +7,7 @@ namespace kolo::ucx {
 
 namespace {
 
-// Of shorter ones UCX asks nobody.
+// UCX sends segments up to this size eagerly in any case.
 constexpr std::size_t kNeverAskedFor = 1024;
 
 }  // namespace
@@ -76,8 +76,8 @@ void Outbox::post(Kind kind, PendingMessage& letter, std::span<const std::byte> 
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   if (kind == Kind::kHello) {
-    // Else UCX asks for the peer's half of an endpoint when a message is first too long for it to
-    // be sent without, and who has sent that could not go before the peer has answered.
+    // Requests the reply endpoint now. Otherwise UCX requests it before the first message that is
+    // too long to be sent without it, and the sender would then depend on the peer's progress.
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_AM_SEND_FLAG_REPLY;
   } else if (data.size() > kNeverAskedFor && data.size() <= eager_bytes_) {
@@ -89,7 +89,7 @@ void Outbox::post(Kind kind, PendingMessage& letter, std::span<const std::byte> 
   void* const request =
       worker_.ucp().am_send_nbx(endpoint_, static_cast<unsigned>(kind), letter.header.data(),
                                 letter.header_bytes, data.data(), data.size(), &param);
-  // What is complete at once is not called back for.
+  // If the send completes at once, UCX does not call back.
   if (!UCS_PTR_IS_PTR(request)) complete(letter, UCS_PTR_RAW_STATUS(request));
 }
 

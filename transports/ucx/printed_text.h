@@ -1,4 +1,4 @@
-// What UCX prints of itself, as a text.
+// Output of UCX's print functions as a string.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace kolo::ucx {
 
-// `print` gets a stream. Empty where there is no memory for one.
+// Calls `print` with a stream. Empty if there is no memory for the stream.
 template <typename Print>
 std::string text_printed_by(const Print& print) {
   char* text = nullptr;

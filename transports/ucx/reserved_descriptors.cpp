@@ -14,7 +14,7 @@ namespace kolo::ucx {
 
 namespace {
 
-// The process's, as its descriptors are.
+// Count of reservations of this process, since descriptors belong to the process.
 struct Promises {
   std::mutex mutex;
   int count = 0;
@@ -25,7 +25,7 @@ Promises& promises() {
   return all;
 }
 
-// So many beside those that are promised.
+// Checks that `needed` descriptors are free beside the `promised` ones.
 void require_descriptors(int needed, int promised) {
   std::vector<posix::Descriptor> free;
   while (static_cast<int>(free.size()) < needed + promised) {

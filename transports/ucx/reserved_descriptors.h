@@ -1,6 +1,7 @@
-// File descriptors that UCX is going to want. Where it lacks one it aborts the process, or is as it
-// comes to connecting: so this process is asked first whether it can have them. What was promised
-// to one rank and is not open yet is not free for another one, which may be a thread beside it.
+// Reservation of the file descriptors that UCX will open. Without a free descriptor UCX aborts the
+// process or fails to connect, so kolo first checks that the process can have them. Descriptors
+// that are reserved for one rank and not open yet are not free for another rank, which may be a
+// thread of the same process.
 #pragma once
 
 #include <mutex>
@@ -9,9 +10,10 @@ namespace kolo::ucx {
 
 class ReservedDescriptors {
  public:
-  // `at_once` are for who opens them now, and then says opened(): until then nobody else counts.
-  // `later` are promised for the life of this object. From any thread. Error kUnavailable, with
-  // what to do, unless as many can be opened beside what was promised to others.
+  // `at_once` descriptors are for a caller that opens them now and then calls opened(); until then
+  // other threads wait. `later` descriptors stay reserved for the life of this object. Safe from
+  // any thread. Error kUnavailable, with the remedy, if the process cannot open so many beside the
+  // reserved ones.
   ReservedDescriptors(int at_once, int later);
   ~ReservedDescriptors();
   ReservedDescriptors(const ReservedDescriptors&) = delete;

@@ -1,4 +1,4 @@
-// What the channels of one transport share.
+// State that the channels of one transport share.
 #pragma once
 
 #include <vector>
@@ -22,16 +22,16 @@ struct SharedState {
   }
 
   const int rank;
-  posix::Epoll epoll;  // of the lifelines and the worker's descriptor
+  posix::Epoll epoll;  // watches the liveness sockets and the worker's descriptor
   HostLiveness lifelines;
   Worker worker;
   std::vector<EndpointAddress> cards;  // of all ranks
   bool asks_as_told = false;
-  // While ranks meet, none has sent anything but that it is there. UCX (1.13) aborts the process
-  // where a peer dies whose connection over tcp is not made yet, in the next progress or as the
-  // worker is destroyed: so who learns of an end does neither.
+  // True while ranks connect; no data are sent before that is done. UCX (1.13) aborts the process
+  // if a peer dies whose TCP connection is not complete: in the next progress, or when the worker
+  // is destroyed. So a rank that learns of a peer's end in this phase calls neither.
   bool is_meeting = false;
-  int holding = 0;  // channels with a segment that waits for another
+  int holding = 0;  // channels that hold a segment back until the next one (kMore)
 };
 
 }  // namespace kolo::ucx

@@ -28,21 +28,22 @@ using ucx::Header;
 using ucx::Kind;
 using ucx::UcxChannel;
 
-// Up to so many ranks connect to all others at the start. Of more only those are connected that
-// talk to each other; but who has sent its last segments over a connection that is yet to be made
-// then needs its peer's help before it may go.
+// Up to this size, all ranks connect to all others at the start. In larger jobs only communicating
+// pairs connect. But then a rank that sends its last segments before the connection is made needs
+// its peer's help to end.
 constexpr int kAllConnect = 32;
 
-// Descriptors, as counted with UCX 1.13 and two devices of the network: five of the process, twelve
-// of a rank, four for a moment; half as many more are for machines with more devices.
+// Descriptors that UCX needs at its start. Counted with UCX 1.13 and two network devices: five for
+// the process, twelve for a rank, four for a moment; and half as many more for machines with more
+// devices.
 constexpr int kDescriptors = 32;
 
-// How long a transport that is destroyed tries to send the rest, and one that is closed to let go
-// of what was drained.
+// How long the destructor tries to send the rest, and how long quiesce() waits for drained data to
+// leave.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
-// HostLiveness are looked at so often while a rank spins. Reading the clock costs as much as a few
-// calls of UCX: hence the second.
+// Interval between looks at the liveness sockets while a rank spins. Reading the clock costs as
+// much as a few calls of UCX, so it is read only every kProgressPerClock calls.
 constexpr auto kLookEvery = std::chrono::milliseconds(1);
 constexpr unsigned kProgressPerClock = 64;
 
@@ -51,7 +52,7 @@ static_assert(UcxSettings{}.queued_segment_bytes <= ucx::kQueueBufferBytes);
 
 class UcxTransport final : public Transport {
  public:
-  // With `promised` for UCX itself, and later for all peers where all connect.
+  // `promised` reserves descriptors for UCX itself and, if all ranks connect, for all peers.
   UcxTransport(const TransportRequest& request, const UcxSettings& settings,
                ucx::ReservedDescriptors& promised)
       : size_(request.size), shared_(ucx::library(), request.rank, request.size) {
@@ -122,7 +123,7 @@ class UcxTransport final : public Transport {
     for_each([](UcxChannel& channel) { channel.close(); });
     let_go_of_what_was_drained();
     shared_.lifelines.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
-    // UCX aborts the process where one of its reads of a peer's memory is under way.
+    // UCX aborts the process if one of its reads of a peer's memory is under way.
     shared_.read_what_is_there();
     for_each([](UcxChannel& channel) { channel.drop(); });
     if (is_connecting() || shared_.worker.is_flushing()) {
@@ -162,7 +163,7 @@ class UcxTransport final : public Transport {
     shared_.worker.let(Kind::kGoodbye, take<Kind::kGoodbye>, this);
   }
 
-  // What comes of nobody known is dropped.
+  // Drops messages from unknown ranks.
   ucs_status_t dispatch(Kind kind, const void* header, std::size_t header_bytes, void* data,
                         std::size_t bytes, std::uint64_t attributes) noexcept {
     const auto read = ucx::read_header(header, header_bytes);
@@ -172,7 +173,7 @@ class UcxTransport final : public Transport {
     return channels_[from]->accept(kind, *read, data, bytes, attributes);
   }
 
-  // The same on all ranks.
+  // The result is the same on all ranks.
   std::size_t find_preferred_bytes() const {
     const ucx::EndpointAddress& own = shared_.cards[static_cast<std::size_t>(rank())];
     std::size_t least = own.host_bytes;
@@ -207,7 +208,7 @@ class UcxTransport final : public Transport {
     }
   }
 
-  // All connect to all, and none goes on before nothing that another sends needs its help.
+  // Connects to all ranks. Returns once no peer's pending message needs this rank's progress.
   void meet(const TransportRequest& request) {
     const auto start = Clock::now();
     shared_.is_meeting = true;
@@ -217,8 +218,8 @@ class UcxTransport final : public Transport {
     });
     WaitPolicy policy(request.local_ranks);
     while (true) {
-      // Who has ended is told by its lifeline, before UCX meets the end of its connection, which is
-      // more than it bears (SharedState::is_meeting).
+      // Look for ended peers first: the liveness socket must report an end before UCX notices the
+      // broken connection, which aborts the process (SharedState::is_meeting).
       look();
       const auto missing = unheard();
       if (missing.empty()) break;
@@ -233,20 +234,20 @@ class UcxTransport final : public Transport {
     shared_.is_meeting = false;
   }
 
-  // Of ranks that have not met: nothing was sent that would have to leave.
+  // Ends a transport whose ranks have not all connected. Nothing was sent that would have to leave.
   void give_up() noexcept {
     is_quiesced_ = true;
     for_each([](UcxChannel& channel) { channel.close(); });
     shared_.worker.abandon();
   }
 
-  // Says to who is connected that this rank is. Who has not said it, or has not been said it to;
-  // whoever is lost before is thrown.
+  // Tells connected peers that this rank is ready. Returns the peers that are not ready or not yet
+  // told. Throws if a peer is lost.
   std::vector<int> unheard() {
     std::vector<int> missing;
     for_each([&missing](UcxChannel& channel) {
       if (channel.is_settled()) channel.say_ready();
-      if (channel.has_parted()) return;  // it has met all, and is done since
+      if (channel.has_parted()) return;  // it was ready, and has ended since
       if (channel.is_peer_ready() && channel.is_settled() && channel.has_all_sent()) return;
       channel.throw_if_lost();
       missing.push_back(channel.peer());
@@ -265,9 +266,9 @@ class UcxTransport final : public Transport {
                        [](const auto& channel) { return channel && channel->has_requests(); });
   }
 
-  // --- the end of peers ---
+  // --- end of peers ---
 
-  // Whether there was news of peers.
+  // Returns true if there was news of peers.
   bool look() {
     std::array<epoll_event, 16> events;
     bool is_any = false;
@@ -288,9 +289,9 @@ class UcxTransport final : public Transport {
     return is_any;
   }
 
-  // --- the own end ---
+  // --- end of this rank ---
 
-  // Makes progress until `is_done()`, and not for long.
+  // Makes progress until `is_done()`, for a bounded time.
   template <typename Condition>
   void try_until(const Condition& is_done) noexcept {
     const auto deadline = Clock::now() + kLastPatience;
@@ -301,7 +302,7 @@ class UcxTransport final : public Transport {
         pollfd watched{shared_.epoll.descriptor(), POLLIN, 0};
         ::poll(&watched, 1, 10);
       }
-    } catch (const std::exception&) {  // the kernel's own, or UCX's: nothing can be done
+    } catch (const std::exception&) {  // an error of the kernel or UCX; no remedy here
     }
   }
 
@@ -315,8 +316,8 @@ class UcxTransport final : public Transport {
     });
   }
 
-  // What was drained is UCX's, and not yet the network's: says goodbye where all has left, and
-  // waits until that has.
+  // Drained data may still be in UCX. Sends a goodbye where all has left, and waits for it to
+  // leave.
   void let_go_of_what_was_drained() noexcept {
     for_each([](UcxChannel& channel) { channel.say_goodbye(); });
     try_until([this] {
@@ -327,7 +328,8 @@ class UcxTransport final : public Transport {
     });
   }
 
-  // Of the first peer's connection, each once; empty where there is none yet.
+  // Transports of the first peer's connection, without repetitions; empty if there is no
+  // connection.
   std::string carriers_of_first() const {
     std::vector<std::string> names;
     for (const auto& channel : channels_) {

@@ -89,7 +89,7 @@ std::string Worker::describe(ucp_ep_h endpoint) const {
 
 std::string Worker::describe_resources() const { return resources_of(ucp_, context_); }
 
-// A flush of one endpoint would not do: over tcp it is a message, which the peer has to answer.
+// A flush of a single endpoint does not work: over TCP it is a message that the peer has to answer.
 bool Worker::has_all_left() {
   if (is_flushing_) return false;
   ucp_request_param_t param{};
