@@ -1,9 +1,9 @@
-// Lines: the form's name and version; why it cannot; process; uuid; socket; token, segment_bytes,
-// slots, device, ring, the handle in hex; a sum over all of that. A driver is not to be asked
-// whether any bytes are a handle, and an address is taken as it is.
+// Format, in lines: name and version; why; process; uuid; socket; token, segment_bytes, slots,
+// device, ring, the handle in hex; a checksum over all of these. The checksum is needed because the
+// driver does not validate a handle, and an address is used unchecked.
 //
-// The version counts the words that ranks share as well (words.h), and what they say as they meet:
-// ranks that read each other's cards have these alike.
+// The version also covers the shared words (shared_block.h) and the hello: ranks that read each
+// other's addresses have the same layout of both.
 #include "transports/cuda/address.h"
 
 #include <fmt/format.h>

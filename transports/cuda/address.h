@@ -1,5 +1,4 @@
-// What a rank publishes for the others of its job: where it is to be called, and where its slots
-// are.
+// Endpoint address of a rank, published in the store: its socket and its slots.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +9,18 @@
 
 namespace kolo::cuda {
 
-// Words of one line each.
+// Each text is one line.
 struct EndpointAddress {
-  std::string why;          // it cannot: nothing else counts
+  std::string why;          // why the rank cannot use cuda_ipc; not empty: no other field counts
   std::string process;      // equal for ranks of one process
-  std::string uuid;         // of its device
-  std::string socket;       // where it listens
-  std::uint64_t token = 0;  // who calls must know it
+  std::string uuid;         // of the device
+  std::string socket;       // where the rank listens
+  std::uint64_t token = 0;  // a connecting rank must send it
   std::size_t segment_bytes = 0;
   int slots = 0;
   int device = 0;
-  std::uint64_t ring = 0;  // where its slots begin, in its process
-  IpcHandle handle{};      // of the same, for other processes
+  std::uint64_t ring = 0;  // address of the slots in the rank's process
+  IpcHandle handle{};      // of the slots, for other processes
 };
 
 std::string to_text(const EndpointAddress& card);

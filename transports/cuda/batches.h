@@ -1,10 +1,11 @@
-// Which stream may give work to a channel now, and when the work of the last one is done.
+// Order of a channel's batches of work on caller streams: one open batch at a time, each after the
+// one before.
 //
-// A stream may be destroyed between two batches: so a batch ends with an event, which the next one
-// waits for where it is another stream's, and which the end of the channel asks. The first batch
-// makes it: a channel that is being made calls nothing that can fail.
+// A stream may be destroyed between two batches. So each batch ends with an event. The next batch
+// waits for that event if it is on another stream, and the end of the channel queries it. The first
+// batch creates the event, since the constructor must not call anything that can fail.
 //
-// Threading: one at a time.
+// Threading: one thread at a time.
 #pragma once
 
 #include "transports/cuda/device.h"
@@ -20,29 +21,29 @@ class Batches {
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // True where the work of the batches before is known to be done: asked for where the caller wants
-  // to know, or another stream would have to wait for it. Not of a stream that is being captured.
-  // std::invalid_argument where the batch before has not ended.
+  // Opens a batch. True if the work of all earlier batches is known to be done. That is queried if
+  // `wants_to_know`, or if another stream would have to wait for it. Not for a stream that is being
+  // captured. std::invalid_argument if the batch before has not ended.
   bool begin(Stream stream, bool wants_to_know);
   void end();
 
   bool is_begun() const { return is_begun_; }
-  // std::invalid_argument unless a batch of this stream is open.
+  // std::invalid_argument unless a batch on this stream is open.
   void require(Stream stream) const;
 
-  // No batch comes any more; one that is open ends here.
+  // Ends an open batch. No batch may follow.
   void close() noexcept;
   bool has_finished() const noexcept;
-  // Whether the batches that ended before are done. From any thread that knows of one's end.
+  // True if all ended batches are done. Safe from any thread that knows of the last end.
   bool has_come() const noexcept { return device_.is_done(event_); }
 
  private:
   const Device& device_;
   Event event_ = nullptr;
-  Stream stream_ = nullptr;  // of the batch that is open or was last
+  Stream stream_ = nullptr;  // of the open batch, or of the last one
   bool is_begun_ = false;
-  bool has_event_ = false;  // it has been recorded
-  bool is_lost_ = false;    // a stream destroyed in the middle of a batch: its end cannot be seen
+  bool has_event_ = false;  // the event has been recorded
+  bool is_lost_ = false;    // the stream was destroyed inside a batch: its end is unknown
 };
 
 }  // namespace kolo::cuda

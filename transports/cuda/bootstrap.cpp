@@ -66,7 +66,7 @@ class Meeting {
   }
 
  private:
-  // Slots that a peer may have mapped stay where they are.
+  // On failure, slots that a peer may have mapped are not freed.
   void share() {
     std::vector<std::string> reasons;
     try {
@@ -101,7 +101,7 @@ class Meeting {
     return slot_stride(settings_.segment_bytes) * static_cast<std::size_t>(settings_.slots);
   }
 
-  // What it throws, in a line, for the others to hear.
+  // Runs `body`; returns its error in one line, to be published.
   template <typename Body>
   std::string attempt(const Body& body) {
     try {
@@ -145,7 +145,7 @@ class Meeting {
     throw_first(reasons);
   }
 
-  // The same on all ranks, its own reason first.
+  // Throws the same error on all ranks, but a rank's own reason comes first.
   void throw_first(const std::vector<std::string>& reasons) const {
     int rank = reasons[index(request_.rank)].empty() ? 0 : request_.rank;
     while (rank < request_.size && reasons[index(rank)].empty()) ++rank;
@@ -168,7 +168,7 @@ class Meeting {
     }
   }
 
-  // --- memfds ---
+  // --- exchange of memfds ---
 
   void hand_over() {
     const auto began = Clock::now();
@@ -217,7 +217,7 @@ class Meeting {
       calls_[index(peer)] = std::move(*socket);
   }
 
-  // Nothing while the peer's queue is full.
+  // Nothing while the peer's backlog is full.
   std::optional<posix::Descriptor> reach(int peer) {
     while (true) {
       try {
@@ -235,7 +235,7 @@ class Meeting {
     }
   }
 
-  // Who is hung up on, as one of a crowd of strangers is, calls again.
+  // If the peer drops this connection, as it does with the oldest unknown clients, connects again.
   void hear_answer(int peer) {
     posix::Descriptor& call = calls_[index(peer)];
     std::uint64_t said = 0;
@@ -350,7 +350,7 @@ class Meeting {
   const BootstrapSettings& settings_;
   posix::UnixListener listener_;
   posix::PendingConnections pending_connections_;
-  std::vector<posix::Descriptor> calls_;  // by peer: who has not answered yet
+  std::vector<posix::Descriptor> calls_;  // by peer: connections without an answer yet
   EndpointAddress own_;
   std::vector<EndpointAddress> peer_addresses_;
   std::unique_ptr<BootstrapResult> met_ = std::make_unique<BootstrapResult>();

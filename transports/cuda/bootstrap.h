@@ -1,12 +1,15 @@
-// How the ranks of a job come to see one another's words and slots.
+// Bootstrap of cuda_ipc: the ranks of a job map one another's words and slots.
 //
-// 1. Each makes its own: words in a memfd, slots on its device, a socket to be called at; and
-//    publishes a card in the store (card.h). A rank that cannot says why, and all throw.
-// 2. Each hands its memfd to every peer over that socket, and waits for the answer. Both ends stay
-//    open: one's end is the other's news of its death. Strangers at the socket are dropped, and
-//    few of the silent wait there (posix/callers.h); a rank that is swept away with them calls
-//    again.
-// 3. Each maps what it got, and says whether it could.
+// 1. Each rank creates its own resources: words in a memfd, slots on its device, and a listening
+// socket. It publishes its endpoint address in the store (address.h). If a rank cannot, it
+// publishes the reason, and all ranks throw.
+//
+// 2. Each rank connects to every peer's socket, sends its memfd and waits for the answer. Both ends
+// stay open, so that each rank notices the end of the other. Other clients of the socket are
+// dropped, and the number of silent ones is limited (posix/pending_connections.h). A rank that is
+// dropped with them connects again.
+//
+// 3. Each rank maps the memory of its peers, and reports whether it could.
 #pragma once
 
 #include <memory>
@@ -29,7 +32,7 @@ struct BootstrapSettings {
   std::shared_ptr<Driver> driver;
 };
 
-// Words that this process has made visible to the device, until the end.
+// Words registered with the device while this object lives.
 class RegisteredWords {
  public:
   RegisteredWords(const Device& device, posix::SharedMemory memory);
@@ -49,9 +52,9 @@ class RegisteredWords {
   Address address_;
 };
 
-// What a rank has after the meeting. Members end in the opposite order.
+// Result of the bootstrap. Members are destroyed in the opposite order.
 struct BootstrapResult {
-  // The slots may only go when no peer has them mapped: free_slots says so.
+  // Frees the slots only if free_slots is true, that is, no peer has them mapped.
   ~BootstrapResult();
 
   std::unique_ptr<Device> device;
@@ -60,18 +63,18 @@ struct BootstrapResult {
   bool free_slots = true;
 
   struct Peer {
-    posix::Descriptor passed;  // of its words, until they are mapped
+    posix::Descriptor passed;  // memfd of its words, until they are mapped
     std::unique_ptr<RegisteredWords> words;
-    posix::Descriptor called;    // the socket that this rank opened
-    posix::Descriptor accepted;  // the one that the peer did: closed with its process
+    posix::Descriptor called;    // the socket that this rank connected
+    posix::Descriptor accepted;  // the socket that the peer connected: ends with its process
     Link link;
   };
   std::vector<Peer> peers;  // by rank
 };
 
-// Collective over the request's ranks. RefusedByAll where one of them cannot;
-// kMismatch where they were told different sizes; kProtocol where a rank's card cannot be read;
-// kDeadline where one does not come. kUnavailable, on this rank, where its descriptors run out.
+// Collective over the request's ranks. Error RefusedByAll if a rank cannot use cuda_ipc; kMismatch
+// if sizes differ; kProtocol if an address cannot be read; kDeadline if a rank is missing. Error
+// kUnavailable, on this rank only, if its descriptors run out.
 std::unique_ptr<BootstrapResult> meet(const TransportRequest& request,
                                       const BootstrapSettings& settings);
 

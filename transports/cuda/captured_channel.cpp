@@ -45,7 +45,7 @@ void CapturedChannel::write(Address word, std::uint32_t value) const {
   device_.write_low(word, value, stream_);
 }
 
-// --- what both ranks need of each other: once ---
+// --- one-time exchange of slots ---
 
 void CapturedChannel::have_slots() {
   if (slots_ != nullptr) return;
@@ -66,7 +66,7 @@ void CapturedChannel::have_slots() {
 bool CapturedChannel::find_their_slots() {
   if (their_slots_ != nullptr) return true;
   if (link_.own->has_captured_slots.load(std::memory_order_acquire) == 0) return false;
-  const Exported place = link_.own->captured_slots;  // as it is now: the peer can write there
+  const Exported place = link_.own->captured_slots;  // a copy, since the peer can write there
   if (place.bytes < slots_bytes()) {
     throw Error(ErrorCode::kProtocol, link_.peer,
                 fmt::format("rank {} offers {} bytes for captured work (cuda_ipc), and its slots "
@@ -82,7 +82,7 @@ bool CapturedChannel::find_their_slots() {
   return true;
 }
 
-// --- a batch ---
+// --- batches ---
 
 void CapturedChannel::begin(Stream stream, std::uint64_t capture) {
   check(!is_begun_, "begin() before the batch begun last has ended");
@@ -102,7 +102,7 @@ void CapturedChannel::require(Stream stream) const {
         "a stream's operations stand between begin and end of the same stream");
 }
 
-// The stage is written first: who sees the word put back sees it, too.
+// The stage is written before the reset of ready: a reader that sees the reset also sees the stage.
 void CapturedChannel::join() {
   if (std::exchange(is_joined_, true)) return;
   wait(kReady, 1);
@@ -142,14 +142,14 @@ void CapturedChannel::end() {
   is_begun_ = false;
 }
 
-// --- the end ---
+// --- end of the channel ---
 
 bool CapturedChannel::is_at_work() const noexcept {
   return is_used() && stage_of(*link_.own) != Stage::kNone;
 }
 
-// In this order: the stage is that of who put the word back, or a later one. A later replay's
-// kBegun is as hopeless.
+// Read the word first, then the stage: the stage is then that of the replay that reset the word, or
+// of a later one. A kBegun of a later replay is just as hopeless.
 bool CapturedChannel::is_hopeless(bool has_finished) const noexcept {
   const bool is_ready = link_.own->captured.ready.low.load(std::memory_order_acquire) != 0;
   const Stage stage = stage_of(*link_.own);

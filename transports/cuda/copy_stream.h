@@ -1,7 +1,7 @@
-// A device stream of kolo's own for copies between host and device. Nothing on it waits for
-// anybody, so what it is given is done soon.
+// Device stream for copies between host and device. No work on it waits for a peer, so each copy is
+// done soon.
 //
-// Threading: one at a time.
+// Threading: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ class CopyStream {
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
 
-  // Copies, then writes the word.
+  // Copies, then writes `value` to `word`.
   void copy(void* to, const void* from, std::size_t bytes, Address word, std::uint64_t value) {
     is_used_ = true;
     device_.copy(to, from, bytes, stream_);
     device_.write(word, value, stream_);
   }
 
-  // Nothing is given to it any more.
+  // No copies may follow.
   void close() noexcept {
     if (!is_used_) return;
     try {

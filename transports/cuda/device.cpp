@@ -24,7 +24,7 @@ std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
   return text;
 }
 
-constexpr std::uint32_t kHostType = 1;  // of pointers
+constexpr std::uint32_t kHostType = 1;  // a value of kMemoryType
 
 constexpr const char* kIpcAdvice =
     "; processes that share device memory must see the same devices and, in containers, each "
@@ -32,7 +32,7 @@ constexpr const char* kIpcAdvice =
 
 constexpr const char* kExchange = "cuThreadExchangeStreamCaptureMode";
 
-// What this thread has entered last and not left.
+// Innermost Entered object of this thread.
 thread_local constinit Device::Entered* innermost = nullptr;
 
 constexpr const char* kMappedAdvice =
@@ -61,7 +61,7 @@ int current_device(Driver& driver) {
   return driver.current_device(&device) == kSuccess ? device : -1;
 }
 
-// For clean-up, which goes on where the mode cannot be changed.
+// For clean-up: continues if the mode cannot be changed.
 class Device::BesideCapture {
  public:
   explicit BesideCapture(const Device& device)
@@ -103,7 +103,7 @@ Device::Entered::~Entered() {
   device_.driver_->exchange_capture_mode(&mode_);
 }
 
-// Another Device of the same device does as well.
+// An Entered of another Device object for the same device will do.
 Device::Entered* Device::entered() const {
   const bool is_here = innermost != nullptr && innermost->device_.driver_ == driver_ &&
                        innermost->device_.context_ == context_;
@@ -201,7 +201,8 @@ std::byte* Device::allocate(std::size_t bytes) const {
   return pointer_to(memory);
 }
 
-// It cannot fail in a way that anybody could act on: the process's end does the same.
+// Errors are ignored: the caller could not act on them, and the end of the process frees the
+// resource.
 template <typename Body>
 void Device::clean_up(const Body& body) const noexcept {
   if (entered() != nullptr) return body();
@@ -286,7 +287,7 @@ std::uint64_t Device::buffer_at(const void* pointer) const {
   return type == 0 || type == kHostType ? 0 : number_at(pointer);
 }
 
-// The kind is asked first: the rest is documented of the driver's own allocations only.
+// Asks for the kind first: other attributes are documented for the driver's own allocations only.
 Pointer Device::look_at(const void* pointer) const {
   const Entered here(*this);
   const Address address = address_of(pointer);
@@ -383,7 +384,7 @@ Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, s
 
 std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
                         const std::string& whose) const {
-  constexpr auto kPatience = std::chrono::seconds(10);  // where other work is yet to end
+  constexpr auto kPatience = std::chrono::seconds(10);  // while other work has yet to end
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (true) {
     if (const Opened opened = open_for({}, handle, bytes, whose); opened.mapped != nullptr)

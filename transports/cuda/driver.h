@@ -1,8 +1,8 @@
-// The seam to the CUDA driver: the few of its functions that kolo calls, with their own meaning.
+// Interface to the CUDA driver: the functions that kolo calls, with the driver's own meaning.
 //
-// Every call returns the driver's result code, 0 for success. Behind it stands the installed
-// library (installed_driver.h) or, in tests, a played machine. What a failure means in words,
-// contexts and clean-up is Device's business (device.h). From any thread.
+// Every call returns the driver's result code, 0 for success. The implementation is the installed
+// library (library.h) or, in tests, a simulated machine. Device (device.h) adds error texts,
+// contexts and clean-up. Safe from any thread.
 #pragma once
 
 #include <array>
@@ -22,12 +22,13 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver() = default;
 
-  // Why nothing below may be called: no library, or one that lacks functions; empty where all may.
+  // Why no function below may be called: the library or some of its functions are missing. Empty if
+  // all may be called.
   virtual std::string why_absent() const = 0;
 
   virtual int init() = 0;
   virtual int version(int* version) = 0;  // 13000 for 13.0
-  // Both null where the driver does not know the code either.
+  // Both return null if the driver does not know the code.
   virtual const char* error_name(int code) = 0;
   virtual const char* error_text(int code) = 0;
 
@@ -41,10 +42,10 @@ class Driver {
   virtual int release_context(int device) = 0;
   virtual int push_context(Context context) = 0;
   virtual int pop_context(Context* context) = 0;
-  virtual int current_device(int* device) = 0;  // kInvalidContext where none is current
+  virtual int current_device(int* device) = 0;  // kInvalidContext if none is current
   virtual int enable_peer_access(Context peer) = 0;
 
-  // In the current context from here on.
+  // The functions below need a current context.
   virtual int allocate(Address* memory, std::size_t bytes) = 0;
   virtual int free(Address memory) = 0;
   virtual int memory_info(std::size_t* free, std::size_t* total) = 0;
@@ -60,24 +61,24 @@ class Driver {
   virtual int ipc_close(Address memory) = 0;
 
   virtual int create_stream(Stream* stream, unsigned flags, int priority) = 0;
-  virtual int destroy_stream(Stream stream) = 0;  // what it was given is still done
+  virtual int destroy_stream(Stream stream) = 0;  // its pending work is still done
   virtual int copy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
   virtual int wait_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
   virtual int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
   virtual int write_short_value(Stream stream, Address word, std::uint32_t value) = 0;
-  // Status 0: it is not being captured into a graph. The number is that of the capture, which
-  // streams that have joined it share, and never used again.
+  // Status 0: the stream is not being captured. `number` identifies the capture; all streams that
+  // have joined it share the number, and it is never used again.
   virtual int capture_of(Stream stream, int* status, std::uint64_t* number) = 0;
-  // Of this thread; gives back what it was.
+  // Sets the mode of this thread, and returns the previous one in `mode`.
   virtual int exchange_capture_mode(int* mode) = 0;
 
   virtual int create_event(Event* event, unsigned flags) = 0;
   virtual int destroy_event(Event event) = 0;
   virtual int record_event(Event event, Stream stream) = 0;
-  virtual int query_event(Event event) = 0;  // kNotReady while the stream has not come there
+  virtual int query_event(Event event) = 0;  // kNotReady until the stream has reached it
   virtual int wait_event(Stream stream, Event event) = 0;
 
-  // What is open through it. One object stands for the driver of a process.
+  // Open mappings. A process has one object for each driver.
   IpcMappings& openings() { return mappings_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the driver says, and what to do about it, in words.
+// Error texts of the driver, with advice.
 #include <fmt/format.h>
 
 #include "transports/cuda/device.h"

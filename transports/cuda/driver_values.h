@@ -1,5 +1,5 @@
-// The driver's types, result codes and numbers, as its binary interface has them: declared here
-// once more so that no toolkit is needed to build.
+// Types, result codes and constants of the driver's binary interface. Declared here again, so that
+// no CUDA toolkit is needed to build.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@ namespace kolo::cuda {
 
 using Address = std::uint64_t;  // of device memory, or of host memory as a device sees it
 using Context = void*;
-using Stream = void*;  // null: the default one
+using Stream = void*;  // null: the default stream
 using Event = void*;
 
-// What opens another process's allocation.
+// Handle by which another process opens an allocation.
 struct IpcHandle {
   std::array<char, 64> bytes;
 };
 
-// Result codes that mean something to kolo.
+// Result codes that kolo handles.
 enum Result : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -39,14 +39,14 @@ enum Result : int {
 };
 
 enum DeviceAttribute : int {
-  kMemoryClock = 36,     // kHz; two transfers each
+  kMemoryClock = 36,     // kHz; two transfers per cycle
   kMemoryBusWidth = 37,  // bits
   kCanUse64BitStreamMemoryOperations = 122,
 };
 
 enum PointerAttribute : int {
   kMemoryType = 2,  // 1 host, 2 device
-  kBufferId = 7,    // 64 bits; of an allocation, never used again in a process
+  kBufferId = 7,    // 64 bits; per allocation, never used again in a process
   kIsManaged = 8,
   kDeviceOrdinal = 9,
   kIsIpcCapable = 10,
@@ -59,8 +59,8 @@ inline constexpr unsigned kWaitUntilAtLeast = 0;  // cyclic: (int64)(word - valu
 inline constexpr unsigned kLazyPeerAccess = 1;
 inline constexpr unsigned kPortableAndMapped = 3;
 inline constexpr unsigned kEventWithoutTiming = 2;
-inline constexpr unsigned kIndependentStream = 1;  // of the default stream
-inline constexpr int kUrgent = -1000;              // of streams: clamped to what there is
-inline constexpr int kRelaxedCapture = 2;          // of a thread: all calls beside a capture
+inline constexpr unsigned kIndependentStream = 1;  // does not synchronize with the default stream
+inline constexpr int kUrgent = -1000;              // highest priority: the driver clamps it
+inline constexpr int kRelaxedCapture = 2;          // per thread: allows all calls during a capture
 
 }  // namespace kolo::cuda

@@ -33,11 +33,11 @@ std::byte* IpcImports::map(const Exported& place, std::size_t bytes, std::uint64
   return opened.mapped + place.offset;
 }
 
-// Null where it is not open; what lies in its place is gone then.
+// Null if it is not open. Marks mappings at the same place as freed.
 std::byte* IpcImports::find_open(const Exported& place, std::uint64_t work) {
   for (auto open = open_.begin(); open != open_.end(); ++open) {
     if (open->place.buffer != place.buffer || open->is_gone) {
-      // Two allocations cannot lie in one place: the older one has been freed.
+      // Two allocations cannot be at one place, so the older one has been freed.
       open->is_gone |= overlap(open->place, place);
       continue;
     }
@@ -57,7 +57,7 @@ std::byte* IpcImports::find_open(const Exported& place, std::uint64_t work) {
   return nullptr;
 }
 
-// What lay there before is still in use.
+// True if an earlier allocation at this place is still in use.
 bool IpcImports::is_taken(const Exported& place) const {
   bool is_taken = false;
   for (const Open& open : open_) {
@@ -83,7 +83,7 @@ void IpcImports::finish(std::uint64_t work) {
   close_where_done();
 }
 
-// What was given is read before it is asked for: work that is given meanwhile makes the answer no.
+// Reads given() before the query: work that is given in between makes the answer false.
 std::uint64_t IpcImports::done() const {
   const std::uint64_t done = done_.load();
   const std::uint64_t given = this->given();
@@ -103,7 +103,7 @@ void IpcImports::close_where_done() {
   });
 }
 
-// For one more: those go whose last work is the oldest, if it is done.
+// Makes room for one more: closes the mappings with the oldest work, if that is done.
 void IpcImports::make_room() {
   while (open_.size() >= most_) {
     const auto oldest = std::min_element(

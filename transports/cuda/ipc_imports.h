@@ -1,12 +1,12 @@
-// One peer's allocations, mapped into this process: each is opened once and closed when the peer
-// says that it is gone, when another one lies where it was, when too many are open, or with the
-// peer. What other channels of this process have open, too, stays open for them (openings.h).
+// Mapped allocations of one peer. Each is opened once. It is closed when the peer reports it freed,
+// when another allocation takes its place, when too many are open, or at the end of the channel. A
+// mapping that other channels of this process use stays open for them (ipc_mappings.h).
 //
-// A mapping that a stream may still use is not closed: whoever uses one names the work that does
-// (numbers that grow), and says how far that work has come. What lies where such a one is still
-// open is not opened meanwhile.
+// A mapping that a stream may still use is not closed. So each use names the number of its work
+// (increasing), and finish() reports how far the work is done. Until such a mapping is closed, no
+// other allocation at the same place is opened.
 //
-// Threading: one at a time.
+// Threading: one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ namespace kolo::cuda {
 
 class IpcImports final : private IpcMappings::Worker {
  public:
-  // `whose`: "rank 3", for messages. `is_same_process`: the peer's pointers are ours. At most
-  // `most` stay open, unless more are in use at once. `is_given_done`: whether all work is done
-  // that was given before; asked from any thread, after give().
+  // `whose`: "rank 3", for messages. `is_same_process`: the peer's pointers are valid here. At most
+  // `most` mappings stay open, unless more are in use at once. `is_given_done`: returns whether all
+  // work that was given before is done; called from any thread, after give().
   IpcImports(const Device& device, std::string whose, bool is_same_process, std::size_t most = 64,
              std::function<bool()> is_given_done = nullptr)
       : device_(device),
@@ -37,22 +37,22 @@ class IpcImports final : private IpcMappings::Worker {
   IpcImports(const IpcImports&) = delete;
   IpcImports& operator=(const IpcImports&) = delete;
 
-  // The peer's place in this address space, for the work number `work`. Null where other work must
-  // be done first, which has been given: ask again. Error kSystem where the driver will not open
-  // it; kProtocol for a place outside of its allocation, or in one that is not as it was when it
-  // was opened, or is longer than what the driver has there, or that lies where memory is in use
-  // for work that is not given.
+  // Returns the peer's place in this address space, for work number `work`. Null if other work,
+  // already given to streams, must finish first: call again later. Error kSystem if the driver
+  // refuses. Error kProtocol for a place outside of its allocation; an allocation that has changed
+  // since it was opened; one that is longer than the driver's; or one at the place of memory still
+  // in use by work that is not given yet.
   std::byte* map(const Exported& place, std::size_t bytes, std::uint64_t work);
 
-  // The peer has freed it. It is closed at once, or when the work that uses it is done.
+  // The peer has freed `buffer`. It is closed at once, or when the work that uses it is done.
   void forget(std::uint64_t buffer);
 
-  // Work up to this number has been given to streams, and will be done whatever else comes.
+  // Work up to this number has been given to streams and will be done in any case.
   void give(std::uint64_t work) { given_.store(work, std::memory_order_release); }
-  // Work up to this number is done; closes what has waited for that.
+  // Work up to this number is done. Closes the mappings that waited for it.
   void finish(std::uint64_t work);
 
-  // All of them; nothing may use them any more.
+  // Closes all mappings. They must not be in use.
   void close_all() noexcept;
 
   std::size_t size() const { return open_.size(); }

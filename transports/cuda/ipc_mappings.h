@@ -1,13 +1,13 @@
-// What of other processes' memory is open in this process: each allocation once in a context,
-// whoever wants it, and closed when the last of them has closed it.
+// IPC mappings of a process: each allocation of another process is opened once per context, and
+// closed when its last user has closed it.
 //
-// The driver's documentation has it count a handle that is opened once more; in practice it says
-// kAlreadyMapped, to that and to an allocation that lies where one that is still open lay before
-// (openucx/ucx#3192 and #4599, pmodels/mpich#7821). Small allocations share a block of 2 MiB, which
-// is what is mapped. So where it says that, all that nobody's work needs is closed, whoever's it
-// is, and the driver is asked once more.
+// According to the documentation, the driver counts repeated opens of a handle. In practice it
+// returns kAlreadyMapped. It also does so for a new allocation at the place of one that is still
+// open (openucx/ucx#3192 and #4599, pmodels/mpich#7821). Small allocations share a block of 2 MiB,
+// and the whole block is mapped. So on kAlreadyMapped, all mappings that no pending work needs are
+// closed, and the driver is asked once more.
 //
-// Threading: from any thread; the calls are made with the context current.
+// Threading: safe from any thread; the caller makes the context current.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,19 @@ class Driver;
 
 class IpcMappings {
  public:
-  // Who uses mappings for work with numbers that grow. Asked from any thread, until it has closed
-  // the last of them.
+  // A user whose work has increasing numbers. Called from any thread, until it has closed its last
+  // mapping.
   class Worker {
    public:
-    virtual std::uint64_t done() const = 0;   // work up to this is done
-    virtual std::uint64_t given() const = 0;  // and up to this will be, whatever comes
+    virtual std::uint64_t done() const = 0;   // work up to this number is done
+    virtual std::uint64_t given() const = 0;  // work up to this number will be done in any case
    protected:
     ~Worker() = default;
   };
 
-  // For the work; without a worker until it is closed. `buffer`: the allocation's number at home,
-  // which tells it from a later one that has its handle; 0: not known.
+  // A use of a mapping: for work `work` of `worker`, or, without a worker, until it is closed.
+  // `buffer`: the allocation's number in its own process, to tell it from a later allocation with
+  // the same handle; 0: not known.
   struct Use {
     const Worker* worker = nullptr;
     std::uint64_t work = 0;
@@ -42,19 +43,19 @@ class IpcMappings {
   };
 
   struct Opened {
-    int code = 0;  // the driver's; the rest counts where it is kSuccess
+    int code = 0;  // the driver's; the rest is valid with kSuccess
     Address mapped = 0;
-    std::uint64_t ticket = 0;  // of this use, never used again
-    // kAlreadyMapped, and what is in the way may be what other work still uses: it is worthwhile to
-    // ask again later.
+    std::uint64_t ticket = 0;  // identifies this use; never used again
+    // With kAlreadyMapped: the obstacle may be a mapping whose work will end, so try again later.
     bool is_for_now = false;
   };
 
   Opened open(Driver& driver, Context context, const IpcHandle& handle, Use use);
-  // For this work, too; false where it has been closed meanwhile, as nobody needed it.
+  // Extends the use to `work`. False if the mapping has been closed, since no pending work needed
+  // it.
   bool use(std::uint64_t ticket, std::uint64_t work);
   void close(Driver& driver, std::uint64_t ticket);
-  // The same, of a use without a worker.
+  // As above, for a use without a worker.
   void close(Driver& driver, Context context, Address mapped);
 
  private:

@@ -132,7 +132,7 @@ class InstalledDriver final : public Driver {
   }
 
  private:
-  // Calls `use` with the driver's handle of a device that kolo knows by its number.
+  // Calls `use` with the driver's handle of device number `device`.
   template <typename Use>
   int on(int device, const Use& use) {
     int handle = 0;

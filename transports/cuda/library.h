@@ -1,4 +1,4 @@
-// The driver that is installed here: libcuda.so.1, loaded when it is first asked for.
+// The installed CUDA driver: libcuda.so.1, loaded at first use.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace kolo::cuda {
 
-// One object for a library while somebody has it: what is open in this process must be known to all
-// that open (openings.h). Its why_absent() says what is missing. From any thread.
+// Returns one shared object per library, since all users must share its list of mappings
+// (ipc_mappings.h). Its why_absent() tells what is missing. Safe from any thread.
 std::shared_ptr<Driver> installed_driver(const std::string& library = "libcuda.so.1");
 
 }  // namespace kolo::cuda

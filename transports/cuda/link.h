@@ -1,4 +1,4 @@
-// What a channel on streams is made of, once its two ranks have met (meeting.h).
+// Shared memory of a pair of ranks, set up by the bootstrap (bootstrap.h).
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct Link {
   Block* theirs = nullptr;  // in the peer's
   Address own_words = 0;    // the two blocks as the device sees them
   Address their_words = 0;
-  std::byte* own_slots = nullptr;  // on this rank's device: the peer writes, this rank reads
+  std::byte* own_slots = nullptr;  // on this rank's device; written by the peer
   std::byte* their_slots = nullptr;
-  std::byte* mapping = nullptr;  // to be closed: where the peer's slots are mapped; null: not so
+  std::byte* mapping = nullptr;  // mapping of the peer's slots, to be closed; null: none
   std::size_t segment_bytes = 0;
   std::uint64_t slots = kMinimumCredit;
 };

@@ -1,4 +1,4 @@
-// Whether the ranks' devices reach one another.
+// Check whether the ranks' devices can access one another.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace kolo::cuda {
 
-// A line for the other ranks: the device's uuid, and those of the devices that it reaches, itself
-// first. Error kSystem.
+// Line for the other ranks: the uuids of this device and of the devices that it can access. Error
+// kSystem.
 std::string describe_peer_access(Driver& driver, const Device& device);
 
-// Of these lines, by rank: empty where every rank has a device and it reaches all the others, else
-// who does not reach whom, the same on every rank: "rank 2 has no device".
+// Checks these lines, by rank. Empty if every rank has a device that can access all the others;
+// else the reason, the same on every rank: "rank 2 has no device".
 std::string why_no_peer_access(std::span<const std::string> lines);
 
 }  // namespace kolo::cuda

@@ -1,7 +1,7 @@
-// What a pair has in pinned memory for staging: a page of words, and a ring of slots each way.
+// Pinned memory of a pair for staging: a page of words, and a ring of slots each way.
 //
-// The memory is the host transport's (Transport::allocate), made visible to the device: so where
-// peers can reach such memory, what is sent from here is read where it lies.
+// The memory comes from the host transport (Transport::allocate) and is registered with the device.
+// If peers can access such memory, they read sent data in place.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,22 @@
 
 namespace kolo::cuda {
 
-// Pieces, counted each way from 0. What streams wait for is written by copies, and by the end.
+// Counts of pieces each way, from 0. Streams wait for words that copies write; the shutdown writes
+// these too.
 struct StagingWords {
-  alignas(64) std::atomic<std::uint64_t> handed;  // out: the stream has made them
-  alignas(64) std::atomic<std::uint64_t> copied;  // out: they lie in pinned slots
-  alignas(64) std::atomic<std::uint64_t> opened;  // in: the stream lets them come to their place
-  alignas(64) std::atomic<std::uint64_t> landed;  // in: they lie there
-  alignas(64) std::atomic<std::uint64_t> taken;   // in: the stream needs them there no more
+  alignas(64) std::atomic<std::uint64_t> handed;  // sending: the stream has produced them
+  alignas(64) std::atomic<std::uint64_t> copied;  // sending: they are in pinned slots
+  alignas(
+      64) std::atomic<std::uint64_t> opened;  // receiving: the stream has freed their destination
+  alignas(64) std::atomic<std::uint64_t> landed;  // receiving: they are at their destination
+  alignas(64) std::atomic<std::uint64_t> taken;   // receiving: the stream needs them no more
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::size_t kWordsBytes = 4096;
 inline constexpr std::size_t kMostPinnedBytes = std::size_t{4} << 20;
 
-// Memory that is visible to the device as long as this lives.
+// Memory that is registered with the device while this object lives.
 class PinnedMemory {
  public:
   PinnedMemory(const Device& device, std::shared_ptr<std::byte[]> memory, std::size_t bytes)
@@ -46,10 +48,10 @@ class PinnedMemory {
   const Address address_;
 };
 
-// One direction's slots, one beside the other, so that several pieces can be copied at once.
+// Slots of one direction, contiguous, so that one copy can cover several pieces.
 struct Ring {
-  std::byte* slots = nullptr;  // as the host sees them
-  Address seen = 0;            // as the device does
+  std::byte* slots = nullptr;  // host address
+  Address seen = 0;            // device address
   std::size_t segment_bytes = 0;
   std::uint64_t count = 0;
 
@@ -58,11 +60,11 @@ struct Ring {
   std::byte* seen_slot(std::uint64_t piece) const {
     return reinterpret_cast<std::byte*>(seen + offset(piece));
   }
-  // How many slots follow one another from that of `piece` on.
+  // Number of contiguous slots from that of `piece` on.
   std::uint64_t run_from(std::uint64_t piece) const { return count - piece % count; }
 };
 
-// As many slots a direction as there is room for, up to 16.
+// Slots per direction: as many as fit, at most 16.
 constexpr std::uint64_t slots_for(std::size_t segment_bytes) {
   const std::uint64_t most = (kMostPinnedBytes - kWordsBytes) / (2 * segment_bytes);
   return most < 16 ? most : 16;

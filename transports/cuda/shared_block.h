@@ -1,9 +1,8 @@
-// What two ranks share in host memory: the words that their streams wait for, and what their hosts
-// tell each other.
+// Words and announcements that two ranks share in host memory.
 //
-// Each rank owns a memfd with a Block for every peer, and waits for nothing but words in there; the
-// peers map it, and their streams (or hosts) write them. So a rank can always free its own streams:
-// quiesce writes kReleased to every word that they may wait for.
+// Each rank owns a memfd with one Block per peer. A rank waits only for words in its own memfd; the
+// peers map it, and their streams or hosts write the words. So a rank can always release its own
+// streams: quiesce writes kReleased to every word that they may wait for.
 #pragma once
 
 #include <array>
@@ -16,25 +15,25 @@
 
 namespace kolo::cuda {
 
-// At least as much as any count, as streams compare: (int64)(word - value) >= 0. The highest number
-// of all would be less than 1.
+// Not less than any count by the streams' comparison, (int64)(word - value) >= 0. The largest
+// uint64 would compare as less than 1.
 inline constexpr std::uint64_t kReleased = std::uint64_t{1} << 62;
 
-// What the sender's host says of a segment that goes by send().
+// Message from the sender's host about a segment of send().
 struct Announcement {
   std::uint64_t bytes = 0;        // of the segment
-  std::uint64_t is_straight = 0;  // 1: it lies at `place`; 0: it comes through the slots
-  std::uint64_t gone = 0;         // an allocation of the sender's that is to be closed; 0: none
+  std::uint64_t is_straight = 0;  // 1: zero copy from `place`; 0: through the slots
+  std::uint64_t gone = 0;         // an allocation of the sender that was freed; 0: none
   Exported place;
 };
 
 inline constexpr std::uint64_t kAnnouncements = 32;
 
-// How a rank closes: when its streams have done all that it enqueued, or before.
+// How a rank closes: after its streams have done all enqueued work, or before.
 enum class Closing : std::uint32_t { kNot, kDone, kAborted };
 
-// A word of captured work, which streams write over and over: they write the low half only and wait
-// for the whole, so that what a host has written to the high half stays.
+// Word of captured work, which streams write repeatedly. They write the low half only and wait for
+// the whole word, so a value that a host wrote to the high half stays.
 struct CapturedWord {
   static constexpr std::uint32_t kReleasedHigh = kReleased >> 32;
 
@@ -42,29 +41,30 @@ struct CapturedWord {
   std::atomic<std::uint32_t> high;
 };
 
-// Where captured work is, as its stream says.
+// State of captured work, written by its stream.
 enum class Stage : std::uint32_t { kNone, kBegun, kJoined };
 
-// What captured_channel.h says. 0, all of it, while nothing is replayed.
+// Words of captured_channel.h. All are 0 while no replay runs.
 struct CapturedWords {
   CapturedWord ready;    // 1: the peer has begun, and takes pieces
-  CapturedWord arrived;  // pieces that the peer has sent, and at last one more
-  CapturedWord freed;    // pieces of the owner's that it has taken
-  CapturedWord stage;    // a Stage; the owner's streams write it, and its host reads it
+  CapturedWord arrived;  // pieces that the peer has sent, plus one at its end
+  CapturedWord freed;    // pieces of the owner that the peer has taken
+  CapturedWord stage;    // a Stage; written by the owner's streams, read by its host
 };
 
-// A peer writes, the owner reads.
+// The peer writes, the owner reads.
 struct Block {
   alignas(64) std::atomic<std::uint64_t> arrived;    // pieces that the peer has sent
-  alignas(64) std::atomic<std::uint64_t> freed;      // pieces of the owner's that it has taken
-  alignas(64) std::atomic<std::uint64_t> announced;  // announcements that it has made
-  alignas(64) std::atomic<std::uint64_t> read;  // of the owner's announcements, how many it read
-  alignas(64) std::atomic<std::uint32_t> is_closing;  // a Closing: it sends and takes no more
-  std::atomic<std::uint32_t> has_closed;              // it has nothing of the owner's mapped
+  alignas(64) std::atomic<std::uint64_t> freed;      // pieces of the owner that the peer has taken
+  alignas(64) std::atomic<std::uint64_t> announced;  // announcements that the peer has made
+  alignas(
+      64) std::atomic<std::uint64_t> read;  // number of the owner's announcements that it has read
+  alignas(64) std::atomic<std::uint32_t> is_closing;  // a Closing: the peer sends and takes no more
+  std::atomic<std::uint32_t> has_closed;  // the peer has unmapped all memory of the owner
   alignas(64) std::array<Announcement, kAnnouncements> ring;
   CapturedWords captured;
-  alignas(64) Exported captured_slots;            // of the peer's, for the owner's pieces
-  std::atomic<std::uint32_t> has_captured_slots;  // it has said where
+  alignas(64) Exported captured_slots;            // of the peer, for the owner's pieces
+  std::atomic<std::uint32_t> has_captured_slots;  // captured_slots is valid
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(CapturedWord, high) == 4 && std::endian::native == std::endian::little);

@@ -1,4 +1,4 @@
-// The end of a transport whose streams may still be at work.
+// Shutdown of a transport whose streams may still be running.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace kolo::cuda {
 
-// What streams use. Where they may still be at it when its transport goes, it stays as it is until
-// the process ends, in a list, so that it is known where it is.
+// Base of objects that streams use. If streams may still use it when the transport ends, it stays
+// alive until the process ends, in a list, so that leak checkers can reach it.
 struct KeptUntilExit {
   KeptUntilExit() = default;
   KeptUntilExit(const KeptUntilExit&) = delete;
@@ -20,10 +20,10 @@ struct KeptUntilExit {
   KeptUntilExit* next = nullptr;
 };
 
-// From any thread.
+// Safe from any thread.
 void keep(std::unique_ptr<KeptUntilExit> stuck) noexcept;
 
-// Asks again and again; false where it is not done in time.
+// Polls `is_done` until it is true; false after `patience`.
 template <typename IsDone>
 bool wait_for_end(std::chrono::milliseconds patience, const IsDone& is_done) {
   constexpr auto kLookEvery = std::chrono::microseconds(50);

@@ -1,7 +1,7 @@
-// A device stream of a channel's own, beside the caller's: for work that may have to wait for the
-// peer and must not hold up what the caller's stream does next.
+// Second device stream of a channel, for work that may have to wait for the peer and must not delay
+// the caller's stream.
 //
-// Threading: one at a time.
+// Threading: one thread at a time.
 #pragma once
 
 #include <exception>
@@ -28,18 +28,18 @@ class SideStream {
   SideStream(const SideStream&) = delete;
   SideStream& operator=(const SideStream&) = delete;
 
-  // Comes after what the caller's stream has been given by now.
+  // Orders the next work after all current work of the caller's stream.
   Stream after(Stream callers) {
     device_.record(taken_over_, callers);
     device_.wait_for(taken_over_, stream_);
     return stream_;
   }
-  // To be called after each piece of work, for those below.
+  // Call after each piece of work: finish() and has_finished() refer to the last mark.
   void mark() {
     device_.record(done_, stream_);
     is_marked_ = true;
   }
-  // The caller's stream waits for what was marked last.
+  // Makes the caller's stream wait for the last mark.
   void finish(Stream callers) const {
     if (is_marked_) device_.wait_for(done_, callers);
   }

@@ -65,10 +65,11 @@ StagedStream::~StagedStream() {
   for (std::byte* const memory : landings_) staging_.device.free(memory);
 }
 
-// --- what may be called ---
+// --- preconditions and errors ---
 
 void StagedStream::die(const Error& error, const char* doing) {
-  const bool is_known = error.peer() != kNoPeer;  // the host channel's, which says all there is
+  const bool is_known =
+      error.peer() != kNoPeer;  // an error of the host channel, with a complete text
   dead_.emplace(error.code(), error.peer(),
                 is_known ? std::string(error.what())
                          : fmt::format("rank {}: {} rank {} on a stream: {}", staging_.rank, doing,
@@ -76,7 +77,8 @@ void StagedStream::die(const Error& error, const char* doing) {
   throw Error(*dead_);
 }
 
-// What fails in there leaves an operation half enqueued.
+// A failure inside `body` leaves an operation half enqueued, so the channel cannot be used after
+// it.
 template <typename Body>
 auto StagedStream::on_device(const Body& body) {
   try {
@@ -139,7 +141,7 @@ void StagedStream::wait(const std::atomic<std::uint64_t>& word, std::uint64_t va
 
 // --- slots ---
 
-// The next of a ring that is made when it is first used.
+// Next slot of a ring. Allocates the ring at first use.
 std::byte* StagedStream::slot(Slots& slots) {
   if (slots.memory == nullptr)
     slots.memory = staging_.device.allocate(slots_ * capabilities_.segment_bytes);
@@ -191,7 +193,7 @@ void StagedStream::release(void* stream) {
   write(used_->words.taken, viewed_end_, stream);
 }
 
-// --- memory of the caller's ---
+// --- zero-copy calls ---
 
 bool StagedStream::send(void* stream, std::span<const std::byte> data, unsigned flags) {
   require_batch(stream);
@@ -204,7 +206,7 @@ bool StagedStream::send(void* stream, std::span<const std::byte> data, unsigned 
   return true;
 }
 
-// The place is the transport's from the moment that the stream comes there.
+// The transport owns the destination once the stream has reached this point.
 void StagedStream::receive_into(void* stream, std::span<std::byte> into) {
   Used& used = *used_;
   viewed_end_ = used.in.add(into, used.words.opened, used.in.end_of(into.size()));
@@ -231,8 +233,8 @@ const std::byte* StagedStream::view_sent(void* stream, std::size_t bytes) {
   return viewed_ = whole;
 }
 
-// What is outgrown stays until the end: a stream may still read it, and to free it now would wait
-// for all streams. Each is twice as long as the one before at least.
+// Smaller buffers stay allocated until the end: a stream may still read them, and a free would wait
+// for all streams. Each buffer is at least twice as long as the one before.
 std::byte* StagedStream::landing(std::size_t bytes) {
   if (bytes > landing_bytes_) {
     landings_.push_back(staging_.device.allocate(std::max(bytes, 2 * landing_bytes_)));
@@ -246,7 +248,7 @@ void StagedStream::drain(void* stream) {
   if (lent_ != 0) wait(used_->words.copied, lent_, stream);
 }
 
-// --- for the channel ---
+// --- for the staged channel ---
 
 bool StagedStream::pump(bool may_send, bool may_receive) {
   if (!used_ || staging_.is_closed) return false;

@@ -1,16 +1,18 @@
-// A channel's form on device streams where hosts carry the data.
+// Channel on device streams where hosts carry the data (staging through pinned memory).
 //
-// Slots and views lie in device memory of this rank; what send() and receive() are given is copied
-// from and to where it lies. The stream itself only writes and waits for words in pinned memory:
+// Slots and views are in device memory of this rank. Buffers of send() and receive() are copied
+// from and to their own place. The caller's stream only writes and waits for words in pinned
+// memory:
 //
 //     reserve   wait until the slot's last piece was `copied`    commit, send   write `handed`
 //     view      wait until it has `landed`                       release        write `taken`
 //     receive   write `opened`, wait until it has `landed`       drain          wait for `copied`
 //
-// and the copies are on streams of the rank's own (staging.h), so that those out, those in and the
-// caller's kernels are at work at once, and a stream that waits for its peer holds up none of them.
+// The copies run on separate streams of the rank (staging.h). So outgoing copies, incoming copies
+// and the caller's kernels run in parallel, and a stream that waits for its peer delays none of
+// them.
 //
-// Cost: about a microsecond of the host's time per word, and a few for each copy.
+// Cost: about a microsecond of host time per word, and a few microseconds per copy.
 #pragma once
 
 #include <array>
@@ -35,12 +37,12 @@ namespace kolo::cuda {
 
 class StagedStream;
 
-// What the staged channels of a rank share.
+// State that the staged channels of a rank share.
 struct Staging {
   Staging(std::shared_ptr<Driver> driver, int number)
       : device(std::move(driver), number), out(device), in(device) {}
 
-  // Operations that streams have been given and may not have done.
+  // Number of operations that streams have been given and may not have done.
   std::size_t under_way() const;
 
   Device device;
@@ -49,8 +51,8 @@ struct Staging {
   int rank = 0;
   std::size_t longest_segment_bytes = 0;
   std::size_t most_under_way = 0;
-  std::function<std::shared_ptr<std::byte[]>(std::size_t bytes)> allocate;  // the host transport's
-  std::vector<std::unique_ptr<StagedStream>> streams;  // of channels that have been asked for one
+  std::function<std::shared_ptr<std::byte[]>(std::size_t bytes)> allocate;  // of the host transport
+  std::vector<std::unique_ptr<StagedStream>> streams;  // of channels whose stream() was called
   bool is_closed = false;
 };
 
@@ -74,11 +76,11 @@ class StagedStream final : public StreamChannel {
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
 
-  // --- for the channel ---
+  // --- for the staged channel ---
 
-  // What the host's own form leaves room for: see Outgoing::pump, Incoming::pump. Errors as those
-  // have them, the same again afterwards as long as streams wait for what will not come.
-  bool pump(bool may_send, bool may_receive);  // true where something moved
+  // Moves data as far as the channel's host calls allow: see Outgoing::pump, Incoming::pump. Throws
+  // their errors, and repeats them while streams wait for data that will never come.
+  bool pump(bool may_send, bool may_receive);  // true if something moved
 
   bool is_unused() const { return !used_; }
   bool is_out_idle() const { return !used_ || used_->out.is_idle(); }
@@ -87,16 +89,16 @@ class StagedStream final : public StreamChannel {
   bool watches_device() const;
   std::size_t under_way() const;
 
-  // --- for the end ---
+  // --- end of the channel ---
 
-  // The last batch ends here.
+  // Ends the last batch.
   void close() noexcept { batches_.close(); }
-  // Frees streams from waiting; to be repeated until has_finished().
+  // Releases waiting streams. Repeat it until has_finished().
   void free_streams() noexcept;
   bool has_finished() const noexcept { return batches_.has_finished(); }
 
  private:
-  // From when on the form has been used.
+  // State created at the first use.
   struct Used {
     Used(Staging& staging, std::size_t segment_bytes);
 
@@ -106,7 +108,7 @@ class StagedStream final : public StreamChannel {
     Incoming in;
   };
 
-  // A ring of slots on the device: which piece was the last in each, by its number from 1 on.
+  // Ring of slots on the device, with the number of the last piece in each, counted from 1.
   struct Slots {
     std::byte* memory = nullptr;
     std::array<std::uint64_t, kMostSlots> ends{};
@@ -137,12 +139,12 @@ class StagedStream final : public StreamChannel {
   Slots out_slots_;
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
-  std::uint64_t lent_ = 0;  // pieces up to the last one of send()
+  std::uint64_t lent_ = 0;  // last piece of a send()
 
   Slots in_slots_;
   const std::byte* viewed_ = nullptr;
   std::uint64_t viewed_end_ = 0;
-  std::vector<std::byte*> landings_;  // device memory for long segments, the last one in use
+  std::vector<std::byte*> landings_;  // device memory for long segments; the last one is in use
   std::size_t landing_bytes_ = 0;
 
   std::optional<Error> dead_;

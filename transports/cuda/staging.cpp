@@ -10,14 +10,14 @@ std::uint64_t pieces_of(std::size_t bytes, std::size_t segment_bytes) {
   return std::max<std::uint64_t>(1, (bytes + segment_bytes - 1) / segment_bytes);
 }
 
-// Pieces that lie together in memory and in the ring, to be copied at once.
+// Pieces that are contiguous in memory and in the ring, for one copy.
 template <typename Byte>
 struct Run {
   Byte* begin = nullptr;
   std::size_t bytes = 0;
   std::uint64_t pieces = 0;
 
-  // Takes the transfer's next piece, where it goes on from here.
+  // Takes the transfer's next piece, if it continues the run.
   template <typename Transfer>
   bool take(Transfer& transfer, std::size_t segment_bytes) {
     if (pieces == 0) begin = transfer.rest.data();
@@ -33,7 +33,7 @@ struct Run {
 
 }  // namespace
 
-// --- out ---
+// --- sending ---
 
 std::uint64_t Outgoing::add(std::span<const std::byte> data, unsigned flags) {
   added_ += pieces_of(data.size(), ring_.segment_bytes);
@@ -58,8 +58,8 @@ bool Outgoing::reclaim(Channel& host) {
   return true;
 }
 
-// A channel says that it is drained of all or not at all, so no more than half of the slots are
-// given to it before it is: the others are filled meanwhile.
+// A channel reports that it is drained only as a whole. So at most half of the slots are given to
+// it before it is drained, and the others are filled meanwhile.
 bool Outgoing::send(Channel& host) {
   const std::uint64_t before = sent_;
   for (const std::uint64_t until = copied(); sent_ < until; ++sent_) {
@@ -98,7 +98,7 @@ bool Outgoing::watches_device() const {
   return copied() < given_ || (!transfers_.empty() && has_room);
 }
 
-// --- in ---
+// --- receiving ---
 
 std::uint64_t Incoming::end_of(std::size_t bytes) const {
   return added_ + pieces_of(bytes, ring_.segment_bytes);

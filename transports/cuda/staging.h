@@ -1,20 +1,20 @@
-// The two directions of a staged channel: between a place in device memory and a host channel, by
-// way of a ring of pinned slots.
+// Two directions of a staged channel: between device memory and a host channel, through a ring of
+// pinned slots.
 //
-// A *transfer* is what one call hands over: bytes that lie together on the device. It goes as
-// *pieces*, each one segment of the host's form, the last one maybe shorter; a transfer of no bytes
-// is a piece of none. Both ends count pieces, so the n-th that leaves is the n-th that arrives.
+// A *transfer* is the contiguous device memory of one call. It travels as *pieces*, each one a
+// segment of the host channel; the last piece may be shorter. An empty transfer is one empty piece.
+// Both ends count pieces, so the n-th piece sent is the n-th piece received.
 //
 //     out    the stream writes `handed` --> copy to a slot, `copied` --> Channel::send
 //     in     Channel::receive into a slot, the place is free --> copy to it, `landed` --> the
-//     stream
+//            stream
 //
-// All of it is done by pump(), which never waits: what is not ready is found again next time.
-// Pieces that lie together on both sides are copied at once, up to half the ring, so that the other
-// half is on its way meanwhile.
+// pump() does all of it and never waits: work that is not ready is tried at the next call. Pieces
+// that are contiguous on both sides are copied together, up to half the ring, so that the other
+// half can be in flight meanwhile.
 //
-// Threading: one at a time. Errors: the host channel's, and the device's (kSystem); the direction
-// is dead then.
+// Threading: one thread at a time. Errors: those of the host channel and of the device (kSystem).
+// After an error the direction cannot be used.
 #pragma once
 
 #include <array>
@@ -34,29 +34,29 @@ inline constexpr std::uint64_t kMostSlots = 16;
 
 class Outgoing {
  public:
-  // `copied_at`: where the device sees words.copied.
+  // `copied_at`: device address of words.copied.
   Outgoing(CopyStream& copies, const Ring& ring, const StagingWords& words, Address copied_at)
       : copies_(copies), ring_(ring), words_(words), copied_at_(copied_at) {}
 
-  // Once `handed` is as much as what is returned, it may be copied. The memory must stay unchanged
-  // until `copied` is.
+  // Adds a transfer and returns its end, counted in pieces. It may be copied once `handed` reaches
+  // the end. The memory must stay unchanged until `copied` does.
   std::uint64_t add(std::span<const std::byte> data, unsigned flags);
 
-  // True where something moved. `may_send`: the host's own form has no slot of the channel's.
+  // True if something moved. `may_send`: the host's own calls hold no slot of the channel.
   bool pump(Channel& host, bool may_send);
 
-  // Nothing is to be sent any more, or yet: the host's own form may.
+  // Nothing is waiting to be sent, so the host's own calls may send.
   bool is_idle() const { return transfers_.empty() && sent_ == given_; }
-  // What the stream has handed over is on its way.
+  // All transfers that the stream has handed over have been sent.
   bool has_sent_all_handed() const;
-  // It goes on when the device has done something, and no host's doing will tell of that.
+  // True if only the device's progress can continue it, for which there is no notification.
   bool watches_device() const;
   std::size_t transfers() const { return transfers_.size(); }
 
  private:
   struct Transfer {
     std::span<const std::byte> rest;
-    std::uint64_t end = 0;  // the number of the piece after it
+    std::uint64_t end = 0;  // number of the piece after it
     unsigned flags = kPlain;
   };
 
@@ -73,13 +73,13 @@ class Outgoing {
   const Ring ring_;
   const StagingWords& words_;
   const Address copied_at_;
-  std::deque<Transfer> transfers_;  // not yet given to the device whole
+  std::deque<Transfer> transfers_;  // not completely enqueued on the device
   std::array<std::size_t, kMostSlots> lengths_{};
   std::array<unsigned, kMostSlots> flags_{};
-  std::uint64_t added_ = 0;    // pieces, of all that was added
-  std::uint64_t given_ = 0;    // to the device
-  std::uint64_t sent_ = 0;     // by the host channel
-  std::uint64_t drained_ = 0;  // their slots are free
+  std::uint64_t added_ = 0;    // pieces of all transfers added
+  std::uint64_t given_ = 0;    // pieces enqueued on the device
+  std::uint64_t sent_ = 0;     // pieces sent on the host channel
+  std::uint64_t drained_ = 0;  // pieces whose slots are free
 };
 
 class Incoming {
@@ -87,17 +87,17 @@ class Incoming {
   Incoming(CopyStream& copies, const Ring& ring, const StagingWords& words, Address landed_at)
       : copies_(copies), ring_(ring), words_(words), landed_at_(landed_at) {}
 
-  // What comes next, to `into` once `gate` is at least `value`. Once `landed` is as much as what is
-  // returned, it is there.
+  // Adds a transfer to `into`, which is free once `gate` reaches `value`. Returns its end, counted
+  // in pieces: the data are there once `landed` reaches the end.
   std::uint64_t add(std::span<std::byte> into, const std::atomic<std::uint64_t>& gate,
                     std::uint64_t value);
-  // The number of pieces once as many bytes more were added: a gate's value.
+  // End of a transfer of `bytes` if it were added now: the value for a gate.
   std::uint64_t end_of(std::size_t bytes) const;
 
-  // `may_receive`: the host's own form is not in the middle of a segment.
+  // `may_receive`: the host's own calls are not in the middle of a segment.
   bool pump(Channel& host, bool may_receive);
 
-  // All that was added has been received: the host's own form may go on.
+  // All transfers have been received, so the host's own calls may receive.
   bool is_idle() const { return expected_.empty(); }
   bool watches_device() const;
   std::size_t transfers() const { return landings_.size(); }
@@ -124,8 +124,8 @@ class Incoming {
   const Ring ring_;
   const StagingWords& words_;
   const Address landed_at_;
-  std::deque<Expected> expected_;  // not yet received whole
-  std::deque<Landing> landings_;   // not yet given to the device whole
+  std::deque<Expected> expected_;  // not completely received
+  std::deque<Landing> landings_;   // not completely enqueued on the device
   std::uint64_t added_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t given_ = 0;

@@ -53,7 +53,7 @@ auto DeviceChannel::on_device(const Body& body) {
   }
 }
 
-// --- what may be called ---
+// --- preconditions and errors ---
 
 void DeviceChannel::require_open() {
   if (!is_closed_ && why_dead_.empty()) [[likely]]
@@ -71,7 +71,7 @@ void DeviceChannel::require_batch(void* stream) {
   batches_.require(stream);
 }
 
-// In a batch of captured work. A peer that has gone will have no part in a replay.
+// For a batch of captured work. A peer that has ended cannot take part in a replay.
 template <typename Body>
 auto DeviceChannel::on_captured(const Body& body) {
   fail_if_lost("capture work with", true);
@@ -134,7 +134,7 @@ void DeviceChannel::publish_arrived(void* stream) {
   ++sent_;
 }
 
-// The stream that publishes what comes after all that `stream` has been given.
+// Stream that publishes a piece, ordered after all current work of `stream`.
 Stream DeviceChannel::sending(void* stream) {
   return aside_ ? on_device([&] { return aside_->after(stream); }) : stream;
 }
@@ -233,7 +233,7 @@ void DeviceChannel::count_received(std::size_t bytes) {
   ++statistics_.segments_received;
 }
 
-// --- memory of the caller's ---
+// --- zero-copy calls ---
 
 bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned flags) {
   require_batch(stream);
@@ -252,7 +252,7 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
       announcement.is_straight = 1;
       announcement.place = *place;
     } else {
-      // The driver would copy from such memory when it likes, and keep the host meanwhile.
+      // The driver may copy such memory at any time, and block the host meanwhile.
       check(device_.is_known(data.data()),
             "send on a stream of host memory that no device reaches: register it with the driver, "
             "or use the channel's own send");
@@ -298,7 +298,7 @@ void DeviceChannel::receive_through_slots(void* stream, std::span<std::byte> int
   } while (!into.empty());
 }
 
-// The next one, once it is there; it stays there until it is taken.
+// Reads the next announcement, if there is one. It stays until it is taken.
 bool DeviceChannel::find_announcement(Announcement& announcement, std::size_t bytes) {
   check(!is_viewing_, "the segment viewed last has not been released");
   if (link_.own->announced.load(std::memory_order_acquire) == read_) {
@@ -374,8 +374,8 @@ const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
   return viewed_at_;
 }
 
-// What is outgrown stays until the end: a stream may still read it, and to free it now would wait
-// for all streams. Each is twice as long as the one before at least.
+// Smaller buffers stay allocated until the end: a stream may still read them, and a free would wait
+// for all streams. Each buffer is at least twice as long as the one before.
 std::byte* DeviceChannel::landing(std::size_t bytes) {
   if (bytes > landing_bytes_) {
     landing_bytes_ = std::max(bytes, 2 * landing_bytes_);
@@ -394,9 +394,9 @@ void DeviceChannel::drain(void* stream) {
   on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
 }
 
-// --- the end ---
+// --- end of the channel ---
 
-// Who has closed when all its work was done has written all that it ever will.
+// A peer that closed after all its work was done has written everything it ever will.
 void DeviceChannel::look_after_peer() {
   if (is_closed_) return;
   const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 || is_peer_dead_;

@@ -1,22 +1,22 @@
-// A channel's form on device streams.
+// Channel on device streams over CUDA IPC.
 //
-// A *piece* is a slot's worth or a straight segment; both ends count them, 64 bits each way. The
-// slots lie in the receiver's device memory and the sender writes them there, through its mapping:
-// so a sender that is done may end while its last segments are still unread, and a reduce kernel
-// reads its operand from its own memory.
+// A *piece* is a slot's content or a straight (zero-copy) segment. Both ends count pieces, with 64
+// bits each way. The slots are in the receiver's device memory, and the sender writes them through
+// its mapping. So a sender that is done may end while its last segments are unread, and a reduce
+// kernel reads its operand from local memory.
 //
 //     reserve   wait until `freed` >= piece + 1 - slots     commit    write the peer's `arrived`
 //     view      wait until `arrived` >= piece + 1           release   write the peer's `freed`
 //
-// send() announces: host to host, in memory that both see, it says where the bytes lie, and the
-// piece's `arrived` says when. Where they cannot be exported the same announcement says that they
-// come through the slots. That may take more of them than there is credit for, and the peer's
-// stream may do the same: so from the first such send on, what is published goes by a stream beside
-// the caller's, which alone waits.
+// send() also makes an announcement, from host to host in shared memory: where the bytes are. The
+// piece's `arrived` tells when they are ready. If the memory cannot be exported, the announcement
+// says that the bytes come through the slots. They may need more slots than there is credit for,
+// and the peer's stream may be in the same state. So from the first such send on, a second stream
+// publishes the sent pieces, and only that stream waits.
 //
-// While its stream is being captured into a graph, all this is captured_channel.h's.
+// Captured work (CUDA graphs): see captured_channel.h.
 //
-// Cost: about a microsecond of the host's time per word, the copies' time on the device.
+// Cost: about a microsecond of host time per word, and the time of the copies on the device.
 #pragma once
 
 #include <atomic>
@@ -62,37 +62,37 @@ class DeviceChannel final : public StreamChannel {
 
   // --- for the transport ---
 
-  // True once after a call has said "not now": who waits for that must not sleep, since no bell
-  // rings.
+  // True once after a call returned "not now". A caller that waits for that must not sleep, since
+  // nothing would wake it.
   bool take_not_now() { return std::exchange(has_said_not_now_, false); }
 
-  // Error kPeerLost where streams wait for what a peer that has closed, or is dead, never sent.
+  // Error kPeerLost if streams wait for data that a closed or dead peer never sent.
   void look_after_peer();
   void lose_peer() { is_peer_dead_ = true; }
-  bool is_peer_gone() const;  // it has nothing of this rank's mapped
+  bool is_peer_gone() const;  // it has unmapped all memory of this rank
 
-  // Nothing that it was given is under way.
+  // No work of this channel is in flight.
   bool is_done() const noexcept { return !batches_.is_begun() && has_finished() && has_replayed(); }
-  // From now on every call says so; the peer learns it, and whether all streams of this rank were
-  // done, be they those of other channels.
+  // Closes the channel: every later call throws. Tells the peer, and also whether all streams of
+  // this rank were done, on all channels.
   void close(bool is_all_done) noexcept;
-  // Frees the streams from waiting; to be repeated until has_finished(). Replays, too, those to
-  // come among them.
+  // Releases waiting streams, including those of later replays. Repeat it until has_finished().
   void free_streams() noexcept;
   bool has_finished() const noexcept {
     return batches_.has_finished() && (!aside_ || aside_->has_finished());
   }
-  // Something has been captured, and may be replayed until the end: until then it stays mapped.
+  // Something has been captured and may be replayed until the end, so its memory stays mapped until
+  // then.
   bool is_captured() const { return captured_.is_used(); }
   bool has_replayed() const noexcept { return !captured_.is_at_work(); }
   void keep_captured() noexcept { captured_.keep_slots(); }
-  // Nothing of the peer's is mapped afterwards, and it learns that.
+  // Unmaps all memory of the peer, and tells the peer.
   void unmap() noexcept;
 
  private:
   enum class Place { kSlot, kLanding, kMapped };
 
-  // What fails in there leaves an operation half enqueued: the channel is dead.
+  // A failure inside `body` leaves an operation half enqueued, so the channel is dead after it.
   template <typename Body>
   auto on_device(const Body& body);
   template <typename Body>
@@ -126,11 +126,11 @@ class DeviceChannel final : public StreamChannel {
   Batches batches_;
   IpcImports imports_;
   CapturedChannel captured_;
-  std::uint64_t taken_by_batch_ = 0;  // by the last one that ended
+  std::uint64_t taken_by_batch_ = 0;  // by the last batch that ended
 
-  std::optional<SideStream> aside_;  // where the caller's stream does not publish itself
+  std::optional<SideStream> aside_;  // publishes the sent pieces, if it exists
   std::uint64_t sent_ = 0;           // pieces
-  std::uint64_t lent_ = 0;           // pieces up to the last straight one
+  std::uint64_t lent_ = 0;           // last straight piece
   std::uint64_t announced_ = 0;
   std::uint64_t seen_gone_ = 0;
   bool is_reserved_ = false;
@@ -143,10 +143,10 @@ class DeviceChannel final : public StreamChannel {
   std::size_t viewed_bytes_ = 0;
   const std::byte* viewed_at_ = nullptr;
 
-  std::uint64_t waits_for_arrived_ = 0;  // the highest that a stream has been told to wait for
+  std::uint64_t waits_for_arrived_ = 0;  // the highest value that a stream waits for
   std::uint64_t waits_for_freed_ = 0;
 
-  std::vector<std::byte*> landings_;  // device memory for long segments, the last one in use
+  std::vector<std::byte*> landings_;  // device memory for long segments; the last one is in use
   std::size_t landing_bytes_ = 0;
 
   std::string why_dead_;

@@ -52,7 +52,7 @@ class CudaChannel final : public decorators::ForwardingChannel {
   mutable ChannelStatistics statistics_;
 };
 
-// What streams use, which may outlive the transport.
+// Objects that streams use; they may outlive the transport.
 struct InUse final : cuda::KeptUntilExit {
   explicit InUse(std::unique_ptr<cuda::BootstrapResult> all)
       : met(std::move(all)), exports(*met->device) {}
@@ -102,7 +102,7 @@ class CudaTransport final : public Transport {
 
   int descriptor() const override { return host_->descriptor(); }
 
-  // No bell rings for announcements and words: who waits for these stays awake.
+  // Announcements and words send no notification, so a caller that waits for them must not sleep.
   bool arm() override {
     look_after_peers();
     bool is_waiting = false;
@@ -116,8 +116,8 @@ class CudaTransport final : public Transport {
     return host_->allocate(bytes);
   }
 
-  // The host's part goes last: its end is what peers hear of. What a replay may still touch, which
-  // may begin at any time, stays mapped until the transport's end.
+  // The host transport closes last, since its end tells the peers. Memory that a replay may use
+  // stays mapped until the transport is destroyed, since a replay may start at any time.
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;
     const bool is_all_done = std::ranges::all_of(
@@ -166,7 +166,7 @@ class CudaTransport final : public Transport {
     });
   }
 
-  // From here on nobody replays what was captured.
+  // Ends captured work: no replay may start from here on.
   void end_replays() noexcept {
     is_stuck_ |= !cuda::wait_for_end(patience_, [this] { return has_replayed(); });
     if (!is_stuck_) unmap();
@@ -188,7 +188,7 @@ class CudaTransport final : public Transport {
     }
   }
 
-  // A peer's socket ends with its process.
+  // A peer's socket closes when its process ends.
   void listen_to_peers() {
     for (int peer = 0; peer < size(); ++peer) {
       auto& accepted = met_.peers[static_cast<std::size_t>(peer)].accepted;
@@ -257,7 +257,8 @@ std::string why_not_serving(const TransportRequest& request) {
   return cuda::why_no_peer_access(request.devices);
 }
 
-// Not for auto, where no rank has a device: a job without device memory shall not wake a driver.
+// Excluded from auto if no rank has a device: a job without device memory must not initialize a
+// driver.
 TransportKind cuda_ipc_transport() {
   TransportKind kind{"cuda_ipc", Reach::kHost, why_no_driver, make};
   kind.is_for_auto = false;

@@ -1,17 +1,17 @@
-// Ranks of one host with a CUDA device each, or several on one: device memory goes from device to
-// device, ordered on their streams, and no host touches it.
+// Transport between CUDA devices of one host (CUDA IPC): data go from device memory to device
+// memory in stream order, and no host touches them. Several ranks may share a device.
 //
-// Host memory, control, sleep and the news of a peer's death are the business of the best transport
-// that the ranks have without this one; Channel's own calls are its calls. What is added is
-// Channel::stream() (cuda/stream_channel.h).
+// The best other transport of the ranks handles host memory, control messages, sleep and the death
+// of peers: Channel's own calls are calls of that transport. This one adds Channel::stream()
+// (cuda/stream_channel.h).
 //
-// Refused on every rank, in words, where one of them has no driver, an old one, no device, not
-// enough memory, or a device that the others cannot reach.
+// Every rank throws, with the reason, if one of them has no driver, an old driver, no device, not
+// enough memory, or a device that the others cannot access.
 //
-// Cost: 4 slots of 1 MiB of device memory and 8 KiB of pinned host memory per peer, in each rank;
-// two descriptors per peer. Where work is captured into graphs, as many slots once more for each
-// peer that has a part in it; they, and what is mapped, stay until the transport's end and not only
-// until quiesce(), as a graph may be launched in between.
+// Cost per peer, in each rank: 4 slots of 1 MiB of device memory, 8 KiB of pinned host memory, and
+// two descriptors. Captured work needs as many slots again for each peer that takes part in it.
+// These slots and the mappings stay until the transport is destroyed, not only until quiesce(),
+// since a graph may be launched in between.
 #pragma once
 
 #include <chrono>
@@ -29,19 +29,19 @@ class Driver;
 }
 
 struct CudaIpcSettings {
-  int device = -1;                                   // -1: KOLO_CUDA_DEVICE, as settings.h has it
+  int device = -1;                                   // -1: KOLO_CUDA_DEVICE, see settings.h
   std::size_t segment_bytes = std::size_t{1} << 20;  // of slots on the device
   int slots = kMinimumCredit;                        // per peer and direction
   std::shared_ptr<cuda::Driver> driver;              // null: the installed one
 
-  // The transport for all the rest, collective over the same request.
+  // Makes the transport for everything else. Collective over the same request.
   std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make_host;
 
-  // Equal for ranks of one process, which see each other's device pointers; empty: found out.
+  // Equal for ranks of one process, which share device pointers; empty: detected.
   std::string process;
 
-  // How long the end waits for streams that are still at work, and for peers to close what they
-  // have mapped. After that memory that may still be in use stays until the process ends.
+  // How long quiesce() and the destructor wait for running streams, and for peers to close their
+  // mappings. After that, memory that may still be in use stays allocated until the process ends.
   std::chrono::milliseconds patience{500};
 };
 
