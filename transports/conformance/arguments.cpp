@@ -39,7 +39,7 @@ void add_transports(const std::string& list, Arguments& arguments) {
   }
 }
 
-// The clauses whose text has these words.
+// Adds the clauses whose text or group matches `part`.
 void add_clauses(const std::string& option, const std::string& part,
                  std::vector<std::string>& texts) {
   const std::size_t before = texts.size();
@@ -53,7 +53,7 @@ void add_clauses(const std::string& option, const std::string& part,
   if (texts.size() == before) refuse(option + " " + part + ": no clause has it; --list names them");
 }
 
-// All that are asked for but `left_out`.
+// Removes `left_out` from the requested clauses.
 void leave_out(const std::vector<std::string>& left_out, std::vector<std::string>& asked) {
   if (asked.empty()) {
     for (const Clause& clause : clauses()) asked.emplace_back(clause.text);

@@ -1,4 +1,4 @@
-// A process that this one starts, watches and ends.
+// Child process: started, watched and ended by this one.
 #pragma once
 
 #include <sys/types.h>
@@ -15,19 +15,19 @@ class Child {
  public:
   enum class Output { kOurs, kRead };
 
-  // Starts the command: a program's path and its arguments. With kRead its standard output is for
-  // output(). Error kSystem where it cannot.
+  // Starts a command: the program's path and its arguments. With kRead, output() reads its standard
+  // output. Error kSystem if it cannot be started.
   explicit Child(std::vector<std::string> command, Output output = Output::kOurs);
   ~Child();  // kills it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // What it writes until it ends; false where it has not ended by the deadline.
+  // Reads its output until it ends; false if it has not ended by the deadline.
   bool read_output(std::string& output, Deadline deadline);
 
   void kill() const;
 
-  // Waits for its end: as waitpid gives it.
+  // Waits for its end. Returns the status of waitpid.
   int wait();
 
  private:
@@ -36,7 +36,7 @@ class Child {
   int status_ = -1;
 };
 
-// Has the kernel end this process when the one that started it ends.
+// Makes the kernel kill this process when its parent ends.
 void end_with_parent();
 
 }  // namespace kolo::conformance

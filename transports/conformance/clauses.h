@@ -1,5 +1,5 @@
-// The contract of transport.h as a list of clauses, each a function that proves it and throws what
-// it found instead.
+// Clauses of the contract in transport.h. Each is a function that proves it, or throws what it
+// found instead.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace kolo::conformance {
 
-// What a transport must offer for a clause to be about it.
+// What a transport must offer to be tested by a clause.
 enum class Need { kNothing, kAnswers, kSleep, kSleepAndAnswers, kProcesses };
 
 struct Clause {
@@ -24,7 +24,7 @@ struct Clause {
 
 std::span<const Clause> clauses();
 
-// std::invalid_argument where there is none with this text.
+// std::invalid_argument if no clause has this text.
 const Clause& clause_named(std::string_view text);
 
 #define KOLO_CLAUSE(function, group, need, text) void function(const Subject& subject);

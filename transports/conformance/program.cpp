@@ -19,7 +19,7 @@ namespace kolo::conformance {
 
 namespace {
 
-// How a process that runs one clause says, by its exit code, that it has been proved, or not.
+// Exit codes of a process that runs one clause.
 constexpr int kProved = 0;
 constexpr int kDisproved = 1;
 
@@ -54,7 +54,7 @@ int prove_here(const Arguments& arguments) {
                       offers.processes ? 'p' : '-'));
       return kProved;
     }
-    // What was found out by a process before this one.
+    // An earlier process (--probe) has found out what the transport offers.
     subject.offers = {true, true, subject.offers.processes};
     const Clause& clause = clause_named(arguments.clauses.at(0));
     if (clause.need == Need::kNothing) subject.offers = probe(subject);
@@ -67,7 +67,7 @@ int prove_here(const Arguments& arguments) {
   }
 }
 
-// --- in the program itself ---
+// --- in the main process ---
 
 class Prover {
  public:
@@ -99,8 +99,8 @@ class Prover {
            std::ranges::find(arguments_.clauses, clause.text) != arguments_.clauses.end();
   }
 
-  // A transport that two ranks cannot even make keeps nothing: once waited for, and once said, is
-  // enough.
+  // If two ranks cannot even create the transport, every clause fails with the reason of the one
+  // probe.
   Result prove(const Clause& clause, const Result& probed) const {
     Result result;
     if (probed.outcome != Outcome::kPassed) {
@@ -116,7 +116,7 @@ class Prover {
     return result;
   }
 
-  // `why` is what it said.
+  // `why` is the output of the process.
   Result run(std::vector<std::string> words) const {
     std::vector<std::string> command = {own_program(), "--transport", transport_, "--here"};
     command.insert(command.end(), words.begin(), words.end());
@@ -142,7 +142,7 @@ class Prover {
   Features offers_;
 };
 
-// What no clause could do is said once, here.
+// Reports once, before all clauses, why the transport cannot be used.
 void require_usable(const std::string& transport) {
   const std::string name = resolve_transport(transport);
   const std::string why = why_unusable(name);

@@ -1,5 +1,5 @@
-// One rank as a process of its own: the victim of a scenario, a survivor, or a rank that ends early
-// and in good order.
+// One rank as a separate process: the victim of a scenario, a survivor, or a rank that ends early
+// and in order.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace kolo::conformance {
 
 inline constexpr std::string_view kFinishEarly = "finish early";
 
-// The words that rank_command is followed by: the store is a TCP store on this machine.
+// Arguments after rank_command. The store is a TCP store on this machine.
 std::vector<std::string> rank_words(std::string_view transport, int rank, std::uint16_t port,
                                     std::string_view scenario);
 
-// Is the rank that these words say; the exit code: 0 where all went as it must, else 1, and why on
-// standard error. Does not return from the part of a victim.
+// Runs the rank that `words` describe. Returns the exit code: 0 on success, else 1 with the reason
+// on standard error. Does not return for a victim.
 int be_rank(std::span<const std::string> words);
 
 }  // namespace kolo::conformance

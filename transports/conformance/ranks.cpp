@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// Ranks share their cores with others: they yield soon, and sleep soon after.
+// Many ranks share the cores: they yield soon, and sleep soon after.
 Settings patient_settings() {
   Settings settings;
   settings.wait = WaitKind::kYield;
@@ -26,8 +26,8 @@ Settings patient_settings() {
 
 }  // namespace
 
-// A part of one endless row of bytes: where it begins, tells who sends what to whom. The row's
-// period is a prime, so that no piece of a segment looks like another one.
+// Content is a part of one endless sequence of bytes. The start of the part depends on sender,
+// receiver and index. The period is a prime, so that no two parts of a segment are equal.
 Bytes pattern(int from, int to, int index, std::size_t bytes) {
   constexpr std::size_t kPeriod = 65521;
   static const Bytes row = [] {
@@ -135,7 +135,7 @@ Bytes Rank::receive(int peer, std::size_t bytes, In in) {
   if (in == In::kViewUnaligned) {
     until([&] { return (segment = channel.view_unaligned(bytes)) != nullptr; }, "a view");
     expect_equal({channel.view_unaligned(bytes), bytes}, {segment, bytes}, "a view asked again");
-    segment = channel.view(bytes);  // of one that is in view already
+    segment = channel.view(bytes);  // view() of a segment that is in view already
   } else {
     until([&] { return (segment = channel.view(bytes)) != nullptr; }, "a view");
   }

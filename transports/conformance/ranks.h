@@ -1,4 +1,4 @@
-// Ranks as threads, each with a transport of its own: what the clauses are written with.
+// Ranks as threads, each with its own transport: the tools that clauses are written with.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@ namespace kolo::conformance {
 
 using Bytes = std::vector<std::byte>;
 
-// The bytes of the `index`-th segment from one rank to another.
+// Content of segment number `index` from one rank to another.
 Bytes pattern(int from, int to, int index, std::size_t bytes);
 
-// How a segment leaves and arrives.
+// Ways to send and to receive a segment.
 enum class Out { kSlot, kSend, kGathered };
 enum class In { kView, kViewUnaligned, kReceive, kReceiveCold };
 
-// What a clause sees of one rank. Every wait has the deadline; what goes wrong is thrown.
+// One rank, as a clause uses it. Every wait has the job's deadline; failures are thrown.
 class Rank {
  public:
   Rank(const Subject& subject, const TransportRequest& request, std::shared_ptr<Store> job);
@@ -38,7 +38,7 @@ class Rank {
   Channel& to(int peer) { return transport_->channel(peer); }
   std::size_t segment_bytes();
 
-  // Closes the transport as its owner's death would.
+  // Closes the transport, as at the end of its rank.
   void drop_transport() { transport_.reset(); }
 
   // Makes progress until `is_done()`.
@@ -49,37 +49,37 @@ class Rank {
   Bytes receive(int peer, std::size_t bytes, In in = In::kReceive);
   void drain(int peer);
 
-  // The index-th segment of the pattern, sent or received and compared.
+  // Sends or receives segment number `index` of the pattern; a received one is compared.
   void send_pattern(int peer, int index, std::size_t bytes, Out out = Out::kSend,
                     unsigned flags = kPlain);
   void expect_pattern(int peer, int index, std::size_t bytes, In in = In::kReceive);
 
-  // Nobody goes on before all have come; through the store, so that the channels stay untouched.
+  // Barrier of all ranks. Uses the store, so that the channels stay untouched.
   void meet(std::string_view where);
 
  private:
-  // What channels say of it, for a wait in vain.
+  // State of the channels, for a wait that failed.
   std::string under_way();
 
   TransportRequest request_;
   std::shared_ptr<Store> job_;
-  std::map<int, std::vector<Bytes>> sent_;  // to each peer, until that channel is drained
-  std::unique_ptr<Transport> transport_;    // which may use that until it is closed
+  std::map<int, std::vector<Bytes>> sent_;  // by peer, until that channel is drained
+  std::unique_ptr<Transport> transport_;    // after sent_, which it may use until it is closed
   WaitPolicy policy_;
 };
 
-// Throws where the two differ, naming the first byte that does.
+// Throws if the two differ, with the position of the first difference.
 void expect_equal(std::span<const std::byte> got, std::span<const std::byte> expected,
                   std::string_view what);
 void expect(bool holds, std::string_view what);
 
-// Whether the call is refused as the caller's error.
+// True if the call throws std::invalid_argument.
 bool is_refused(const std::function<void()>& call);
 
-// The error that the body throws; a failure where it throws none.
+// Returns the error that `body` throws. Fails if it throws none.
 Error error_of(const std::function<void()>& body);
 
-// Runs `body` on `size` threads and throws what the first of them threw.
+// Runs `body` on `size` threads. Throws the first error of any thread.
 void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)>& body,
                std::size_t segment_bytes = 0);
 

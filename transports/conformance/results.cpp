@@ -49,7 +49,7 @@ Column column_of(const Results& results) {
   return column;
 }
 
-// What a table says of its transport number `place`; nothing of clauses that it has not.
+// Column number `place` of a table. Cells of clauses that the table lacks are empty.
 Column column_of(const Table& table, std::size_t place) {
   Column column{table.transports[place], {}};
   for (const Clause& clause : clauses()) {
@@ -61,7 +61,7 @@ Column column_of(const Table& table, std::size_t place) {
   return column;
 }
 
-// Those that were there before in their places, then the new ones.
+// Columns of `before` keep their places; new ones follow.
 std::vector<Column> columns_of(const std::vector<Results>& transports, const Table& before) {
   std::vector<Column> columns;
   for (std::size_t place = 0; place < before.transports.size(); ++place)

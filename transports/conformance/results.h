@@ -1,4 +1,4 @@
-// What the clauses came to, transport by transport, and the two forms in which it is shown.
+// Results of the clauses, by transport, as rows of text or as a Markdown table.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Result {
   const Clause* clause = nullptr;
   Outcome outcome = Outcome::kPassed;
   double seconds = 0;
-  std::string why;  // of a failure
+  std::string why;  // for a failure
 };
 
 struct Results {
@@ -25,29 +25,28 @@ struct Results {
   int count(Outcome outcome) const;
 };
 
-// One row of a table for people, and the lines below it where it failed.
+// One row of text, with the reason below it if the clause failed.
 std::string row(const Result& result);
 
-// The transports, and the cells of each row in their order, of such a table. Empty where `text` has
-// none.
+// Content of such a table: the transports, and the cells of each row. Empty if `text` has no table.
 struct Table {
   std::vector<std::string> transports;
   std::vector<std::vector<std::string>> rows;  // the clause's text, then a cell for each
 };
 Table read_markdown(const std::string& text);
 
-// The table transports x clauses in Markdown; every transport has the same clauses. Those of
-// `before` that are not among them keep their columns: another machine ran them.
+// Markdown table of transports x clauses; every transport has the same clauses. Transports of
+// `before` without new results keep their columns: they were run on another machine.
 std::string markdown(const std::vector<Results>& transports, const Table& before = {});
 
-// Writes the table into the file, between the lines kTableBegin and kTableEnd, whose columns of
-// other transports stay. Error kSystem where the file has none, or cannot be written.
+// Writes the table into the file, between the lines kTableBegin and kTableEnd. Columns of other
+// transports stay. Error kSystem if the file lacks these lines or cannot be written.
 void write_markdown(const std::string& file, const std::vector<Results>& transports);
 
 inline constexpr std::string_view kTableBegin = "<!-- kolo-conformance: the table begins -->";
 inline constexpr std::string_view kTableEnd = "<!-- kolo-conformance: the table ends -->";
 
-// The words of a cell.
+// Text of a cell.
 std::string_view cell(Outcome outcome);
 
 }  // namespace kolo::conformance

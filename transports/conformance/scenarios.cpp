@@ -21,7 +21,7 @@ void be_ready(Store& job) { job.set("ready", ""); }
   while (true) ::pause();
 }
 
-// Makes progress until `is_done()`; what ends it otherwise is thrown.
+// Makes progress until `is_done()`; throws if the job has failed.
 void until(Transport& transport, Store& job, WaitPolicy& policy,
            const std::function<bool()>& is_done) {
   while (!is_done()) {
@@ -94,7 +94,7 @@ void be_killed_with_all_sent(std::string_view name, const TransportRequest& requ
   wait_for_the_end();
 }
 
-// In what follows memory is named before the transport, which uses it until it is closed.
+// Below, buffers are declared before the transport, which may use them until it is closed.
 
 void receive_for_ever(std::string_view name, const TransportRequest& request, Store& job) {
   Bytes into;
@@ -151,7 +151,7 @@ std::string survive(const Scenario& scenario, std::string_view transport, int ra
     scenario.survivor(transport, request, job);
   } catch (const Error& error) {
     const std::string text = error.what();
-    job.post_failure(text);  // as whoever sees an error first does, before closing anything
+    job.post_failure(text);  // as the first rank with an error does, before it closes anything
     const bool is_right_code =
         error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kAborted;
     return is_right_code && text.find("rank 2") != std::string::npos ? "" : text;

@@ -1,5 +1,5 @@
-// Ranks that are processes, one of which is killed: what the victim is doing at that moment, and
-// what the survivors do.
+// Scenarios with ranks as processes, one of which is killed: the victim's activity at that moment,
+// and the survivors' activity.
 #pragma once
 
 #include <span>
@@ -12,9 +12,9 @@ namespace kolo::conformance {
 
 struct Scenario {
   std::string_view name;
-  // Where the victim sets ready(2) when it may be killed, and then goes on for ever.
+  // Sets the key "ready" in `job` when it may be killed, then continues for ever.
   void (*victim)(std::string_view transport, const TransportRequest& request, Store& job);
-  // Goes on until something is thrown.
+  // Continues until an error is thrown.
   void (*survivor)(std::string_view transport, const TransportRequest& request, Store& job);
 };
 
@@ -25,13 +25,12 @@ const Scenario& scenario_named(std::string_view name);
 inline constexpr int kScenarioSize = 3;
 inline constexpr int kVictim = 2;
 
-// Runs a survivor to its end: empty when it learned in time that the victim is lost, else what went
-// wrong.
+// Runs a survivor to its end. Empty if it learned in time that the victim is lost, else the
+// failure.
 std::string survive(const Scenario& scenario, std::string_view transport, int rank, Store& job,
                     std::shared_ptr<Store> store);
 
-// Sends a few segments to rank 0, says so in the store, and is done in good order; the other ranks
-// only look on.
+// The victim's rank sends a few segments to rank 0 and ends in order; the other ranks end at once.
 void finish_early(std::string_view transport, const TransportRequest& request);
 
 }  // namespace kolo::conformance

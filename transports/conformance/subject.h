@@ -1,4 +1,4 @@
-// A transport that is to be proved, and what it offers beyond the least.
+// A transport to be tested, and its optional features.
 #pragma once
 
 #include <functional>
@@ -10,31 +10,31 @@
 
 namespace kolo::conformance {
 
-// What a transport may offer or not; clauses about the rest are not for it.
+// Optional features; clauses about a missing feature are skipped.
 struct Features {
   bool answers = false;
   bool sleep = false;      // it has a descriptor to wait on
-  bool processes = false;  // its ranks may be processes of their own
+  bool processes = false;  // its ranks may be separate processes
 };
 
 struct Subject {
   std::string name;
   std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make;
 
-  // For clauses whose ranks are processes: what these call it (make_transport), and the command
-  // that becomes one of them when the words of rank_process.h are added. Empty: threads alone.
+  // For clauses with ranks as processes: the transport's name for make_transport, and the command
+  // that runs such a rank when the arguments of rank_process.h are added. Empty: threads only.
   std::string known_as;
   std::vector<std::string> rank_command;
 
-  std::string calls_itself;  // Transport::name(); empty: it is not checked
+  std::string calls_itself;  // expected Transport::name(); empty: not checked
   Features offers;
 };
 
-// The one that make_transport knows by `name`: in this build, registered, or in a library.
-// std::invalid_argument for another name, and for a library that is no transport.
+// The transport that make_transport finds by `name`: built in, registered, or in a library.
+// std::invalid_argument for an unknown name, and for a library without a transport.
 Subject subject_named(const std::string& name, std::vector<std::string> rank_command);
 
-// Two ranks meet and say what they have. Throws what keeps them from it.
+// Creates the transport on two ranks and returns its features. Throws if that fails.
 Features probe(const Subject& subject);
 
 }  // namespace kolo::conformance

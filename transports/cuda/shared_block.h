@@ -54,11 +54,10 @@ struct CapturedWords {
 
 // The peer writes, the owner reads.
 struct Block {
-  alignas(64) std::atomic<std::uint64_t> arrived;    // pieces that the peer has sent
-  alignas(64) std::atomic<std::uint64_t> freed;      // pieces of the owner that the peer has taken
-  alignas(64) std::atomic<std::uint64_t> announced;  // announcements that the peer has made
-  alignas(
-      64) std::atomic<std::uint64_t> read;  // number of the owner's announcements that it has read
+  alignas(64) std::atomic<std::uint64_t> arrived;     // pieces that the peer has sent
+  alignas(64) std::atomic<std::uint64_t> freed;       // pieces of the owner that the peer has taken
+  alignas(64) std::atomic<std::uint64_t> announced;   // announcements that the peer has made
+  alignas(64) std::atomic<std::uint64_t> read;        // announcements of the owner that it has read
   alignas(64) std::atomic<std::uint32_t> is_closing;  // a Closing: the peer sends and takes no more
   std::atomic<std::uint32_t> has_closed;  // the peer has unmapped all memory of the owner
   alignas(64) std::array<Announcement, kAnnouncements> ring;

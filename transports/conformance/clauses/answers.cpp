@@ -1,4 +1,4 @@
-// Segments that the peer overwrites in place and their sender reads back.
+// Clauses on answers: the peer overwrites a segment in place, and its sender reads it back.
 #include <algorithm>
 
 #include "transports/conformance/ranks.h"
@@ -98,7 +98,7 @@ void answers_keep_credit(const Subject& subject) {
   });
 }
 
-// Who looks for more in vain may still read what it asked for.
+// A rank that finds no more segments may still read its answers.
 void last_answers(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     constexpr std::size_t kBytes = 5000;

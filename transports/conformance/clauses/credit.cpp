@@ -1,4 +1,4 @@
-// Credit: so much is always accepted, and not without bound.
+// Clauses on credit: a minimum is always accepted, and there is an upper bound.
 #include "transports/conformance/ranks.h"
 
 namespace kolo::conformance {
@@ -43,8 +43,8 @@ void back_pressure(const Subject& subject) {
         ++accepted;
         expect(accepted * bytes < kFarTooMuch, "back-pressure");
       }
-      // Asked for a slot instead: either answer is right, for a kernel may have taken some by
-      // now.
+      // Also asks for a slot: both results are right, since the kernel may have taken some segments
+      // by now.
       static_cast<void>(rank.to(1).reserve(bytes));
       rank.store().set("accepted", std::to_string(accepted));
       rank.drain(1);
@@ -71,7 +71,7 @@ void credit_behind_segments(const Subject& subject) {
         rank.drain(1);
         return;
       }
-      // What credit comes back with these segments comes to a peer that does not look at them.
+      // Credit that travels with these segments reaches a peer that does not read them yet.
       for (int i = 0, sent = 0; i < kSegments; ++i) {
         rank.expect_pattern(0, i, 300);
         if ((i + 1) % between == 0 && sent < kMinimumCredit) rank.send_pattern(0, sent++, 300);

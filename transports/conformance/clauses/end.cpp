@@ -1,4 +1,4 @@
-// The end: closing in every state, peers that are lost, what is touched after it and what is not.
+// Clauses on the end: closing in every state, lost peers, and memory access after quiesce.
 #include <algorithm>
 #include <atomic>
 #include <span>
@@ -12,16 +12,15 @@ namespace kolo::conformance {
 
 namespace {
 
-// Who ends with something unsent may be one who died, to a peer whose transport is not made yet:
-// that may fail then. So clauses in which a rank does that meet first.
+// A rank that closes with unsent data looks like a dead rank to a peer whose transport is not
+// created yet, and creating it may fail then. So such clauses start with a barrier.
 constexpr const char* kAllAreMade = "all transports are made";
 
 Error lost_by(Rank& rank, const std::function<bool()>& call) {
   return error_of([&] { rank.until(call, "the loss of the peer"); });
 }
 
-// Of a transport that has quiesced: every call that moves segments says so, what was in hand or
-// not.
+// After quiesce, every call that moves segments must throw kAborted, whatever was in progress.
 void expect_aborted(Channel& channel) {
   Bytes memory(64);
   const std::span<const std::byte> head(memory.data(), 8);
@@ -60,7 +59,7 @@ void expect_aborted(Channel& channel) {
   expect(channel.view_both(8, 8).first == nullptr, "no two segments in view after quiesce");
 }
 
-// What may still be called: nothing moves, and nobody sleeps on it.
+// Checks the calls that are still allowed: nothing moves, and no rank sleeps.
 void expect_still(Transport& transport, Channel& channel) {
   expect_aborted(channel);
   transport.progress();
@@ -93,7 +92,7 @@ void lost_while_waiting(const Subject& subject) {
     expect_lost(lost_by(rank, [&] { return rank.to(2).receive(got); }), 2);
     expect_lost(error_of([&] { rank.to(2).receive(got); }), 2);
     expect_lost(error_of([&] { rank.to(2).view(8); }), 2);
-    // The others are as they were.
+    // Channels between the other ranks still work.
     const int other = 1 - rank.rank();
     rank.send_pattern(other, 0, 100);
     rank.expect_pattern(other, 0, 100);
@@ -112,7 +111,7 @@ void lost_while_sending(const Subject& subject) {
                           return false;
                         }),
                 1);
-    rank.transport().quiesce();  // the channel may hold `data`
+    rank.transport().quiesce();  // the channel may still use `data`
   });
 }
 
@@ -121,7 +120,7 @@ void last_segments(const Subject& subject) {
     constexpr int kLast = 2;
     if (rank.rank() == 1) {
       for (int i = 0; i < kLast; ++i) rank.send_pattern(0, i, 5000, Out::kSlot);
-      // Where the peer need not help, this rank is gone before the peer takes anything.
+      // If the peer's help is not needed, this rank is gone before the peer takes anything.
       const bool is_drained = rank.to(0).is_drained();
       if (!is_drained) rank.store().set("rank 1 is as good as gone", "");
       rank.drain(0);
@@ -162,7 +161,7 @@ void quiesced_while_receiving(const Subject& subject) {
     const Bytes out = pattern(rank.rank(), peer, 0, bytes);
     Bytes in(bytes, std::byte{0x55});
     if (rank.rank() == 0) {
-      // A receive under way: the first half may have arrived.
+      // A receive is in progress: the first half may have arrived.
       static_cast<void>(rank.to(peer).receive(in));
       rank.transport().quiesce();
       std::fill(in.begin(), in.end(), std::byte{0x77});
@@ -186,8 +185,8 @@ void quiesced_while_receiving(const Subject& subject) {
   });
 }
 
-// A segment in view and a slot reserved; before it so many others that the release of this one is
-// one at which credit goes back to who sent them.
+// One segment in view and one slot reserved. So many segments are taken before it that the release
+// of this one would return credit to the sender.
 void quiesced_with_view(const Subject& subject) {
   constexpr int kTaken = 15;
   run_ranks(subject, 2, [](Rank& rank) {
@@ -206,7 +205,7 @@ void quiesced_with_view(const Subject& subject) {
   });
 }
 
-// An answer that has come back in view, and a segment that is to be answered.
+// One answer in view, and one segment to be answered.
 void quiesced_with_answers(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     constexpr std::size_t kBytes = 5000;
@@ -246,7 +245,7 @@ void quiesced_while_sending(const Subject& subject) {
       return;
     }
     rank.meet("rank 0 has quiesced");
-    // What had left before is whole or does not come.
+    // Data that left before quiesce arrives whole or not at all.
     try {
       for (int i = 0; i < kMinimumCredit; ++i) {
         const std::byte* segment = nullptr;
@@ -261,15 +260,15 @@ void quiesced_while_sending(const Subject& subject) {
 
 void closes_in_every_state(const Subject& subject) {
   const std::vector<std::function<void(Rank&, Bytes&)>> states = {
-      [](Rank&, Bytes&) {},                                           // fresh
-      [](Rank& rank, Bytes&) { rank.to(1).reserve(8); },              // a slot in hand
-      [](Rank& rank, Bytes& data) { rank.to(1).send(data, kMore); },  // held back
+      [](Rank&, Bytes&) {},                                           // new
+      [](Rank& rank, Bytes&) { rank.to(1).reserve(8); },              // a slot reserved
+      [](Rank& rank, Bytes& data) { rank.to(1).send(data, kMore); },  // a segment held back
       [](Rank& rank, Bytes& data) {
-        // The peer reads all the while, and may be faster.
+        // The peer reads all the time, and may be faster.
         for (int i = 0; i < 200 && rank.to(1).send(data); ++i) {
         }
       },                             // full of unsent segments
-      [](Rank& rank, Bytes& data) {  // a view in hand
+      [](Rank& rank, Bytes& data) {  // a segment in view
         rank.until([&] { return rank.to(1).view(data.size()) != nullptr; });
       },
       [](Rank& rank, Bytes& data) { rank.to(1).receive(data); },  // half received
@@ -282,7 +281,7 @@ void closes_in_every_state(const Subject& subject) {
       Bytes data(rank.segment_bytes());
       if (rank.rank() == 0) {
         state(rank, data);
-        // A full transport tries for a while to send the rest: the test need not wait for that.
+        // A full transport tries for a while to send the rest; quiesce() avoids that wait.
         rank.transport().quiesce();
         return rank.drop_transport();
       }
@@ -308,7 +307,7 @@ void comes_again(const Subject& subject) {
     if (rank.rank() == 1) {
       rank.drop_transport();
       rank.meet("rank 0 has seen that rank 1 is gone");
-      // Where the first ones met. Whether it is refused, or never answered, is the transport's.
+      // Uses the same store keys as before. The transport may refuse it or never answer.
       const Bytes letter(8);
       std::unique_ptr<Transport> again;
       try {
@@ -319,7 +318,7 @@ void comes_again(const Subject& subject) {
       } catch (const std::exception&) {
       }
       rank.meet("rank 1 has come again");
-      return rank.meet("rank 0 has looked again");  // and what was sent is there until then
+      return rank.meet("rank 0 has looked again");  // the sent data stay valid until then
     }
     Bytes got(8);
     expect_lost(lost_by(rank, [&] { return rank.to(1).receive(got); }), 1);

@@ -1,5 +1,5 @@
-// Memory that a transport gives out: whatever the peer can do with it, contents and order are those
-// of any other memory.
+// Clauses on allocated memory: segments sent from it have the same content and order as from any
+// other memory, whatever access the peer has to it.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -30,17 +30,17 @@ Bytes inverted(Bytes bytes) {
   return bytes;
 }
 
-// A segment between two ranks, the same of both.
+// A segment between two ranks, with the same parameters on both.
 struct Outgoing {
   int peer;
   int index;
-  std::span<std::byte> data;  // its pattern
+  std::span<std::byte> data;  // filled with its pattern
   unsigned flags;
-  In in;  // how it is taken
+  In in;  // how the peer takes it
 };
 
-// `body(outgoing)` for segments of many lengths, in allocated and in plain memory, on 64
-// alignments, of either flag, taken in every way.
+// Calls `body(outgoing)` for segments of many sizes, in allocated and in plain memory, at 64
+// alignments, with both flags, and for all ways to receive.
 template <typename Body>
 void for_memory_of_every_kind(Rank& rank, const Body& body) {
   const std::size_t longest = rank.segment_bytes();
@@ -92,7 +92,7 @@ void from_allocated_memory(const Subject& subject) {
 void copied_segments(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     for_memory_of_every_kind(rank, [&](const Outgoing& out) {
-      if (out.index % 7 == 0) {  // beside segments that stay where they are
+      if (out.index % 7 == 0) {  // mixed with segments sent in place
         send(rank, out.peer, out.data, out.flags);
       } else {
         rank.until([&] { return rank.to(out.peer).send_copy(out.data, out.flags); }, "credit");
@@ -123,7 +123,7 @@ void many_from_allocated_memory(const Subject& subject) {
     };
     rank.until(
         [&] {
-          // All that can be done: what is left alone wakes nobody.
+          // Do everything that is possible now: pending work left undone does not wake the rank.
           while (sent < kSegments && send_next()) ++sent;
           while (received < kSegments && rank.to(peer).receive(into)) {
             expect_equal(into, pattern(peer, rank.rank(), received, bytes), "a segment");

@@ -1,5 +1,5 @@
-// Ranks that are processes: one is killed in every state, and all others learn of it; one is done
-// early, and nobody minds.
+// Clauses with ranks as processes: one rank is killed in every state, and the others learn of it;
+// one rank ends early and in order, and no rank fails.
 #include <thread>
 
 #include "transports/conformance/child_process.h"
@@ -13,14 +13,14 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// The server of a job, and this process's place in it.
+// Store server of a job, and this process's connection to it.
 struct Job {
   TcpStoreServer server{"127.0.0.1", 0};
   std::shared_ptr<Store> store =
       connect_tcp_store("127.0.0.1", server.port(), Clock::now() + kPatience);
 };
 
-// That rank's command: a process killed at the latest with its object.
+// Command of a rank. The Child object kills its process at the latest in its destructor.
 std::vector<std::string> rank_of(const Subject& subject, const Job& job, int rank,
                                  std::string_view scenario) {
   std::vector<std::string> command = subject.rank_command;

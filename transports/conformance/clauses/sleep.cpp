@@ -1,4 +1,5 @@
-// Sleeping: arm, poll, disarm. No wake-up is lost, and nobody is kept awake by what he has seen.
+// Clauses on sleep (arm, poll, disarm): no wake-up is lost, and events already seen do not wake a
+// rank.
 #include <poll.h>
 
 #include "transports/conformance/ranks.h"
@@ -17,7 +18,7 @@ bool sleep_until_woken(Transport& transport,
   return ready == 1;
 }
 
-// Waits by sleeping only.
+// Waits without spinning.
 void sleep_until(Rank& rank, const std::function<bool()>& is_done) {
   while (!is_done()) {
     rank.transport().progress();
@@ -26,7 +27,7 @@ void sleep_until(Rank& rank, const std::function<bool()>& is_done) {
   }
 }
 
-// Sleeps as often as old news wake it, so that what comes next is new.
+// Sleeps until no old event wakes this rank, so that the next event is a new one.
 void settle(Rank& rank) {
   for (int i = 0; i < 100; ++i) {
     rank.transport().progress();
@@ -92,7 +93,7 @@ void sleeps_beside_old_news(const Subject& subject) {
   run_ranks(subject, 3, [](Rank& rank) {
     if (rank.rank() == 0) {
       rank.meet("rank 1 has sent");
-      settle(rank);  // its segment is there, but this rank waits for rank 2
+      settle(rank);  // a segment is there, but this rank waits for rank 2
       rank.meet("rank 0 sleeps all the same");
       sleep_until(rank, [&] { return rank.to(2).view(8) != nullptr; });
       rank.expect_pattern(2, 0, 8, In::kView);

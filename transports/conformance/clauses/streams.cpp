@@ -1,4 +1,5 @@
-// Segments arrive whole, in order, unchanged, whatever way they leave and arrive.
+// Clauses on streams: segments arrive whole, in order and unchanged, for every way to send and
+// receive.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -10,8 +11,7 @@ namespace kolo::conformance {
 
 namespace {
 
-// What both ends of a channel know beforehand: the n-th segment's length and how each side handles
-// it.
+// Plan that both ends of a channel know: size of each segment, and how each end handles it.
 struct Plan {
   std::size_t bytes;
   Out out;
@@ -50,7 +50,8 @@ void follow_as_receiver(Rank& rank, int peer, const std::vector<Plan>& plan, int
   }
 }
 
-// The same where the channel wants to know what is to come: of every fourth segment on it is told.
+// As follow_as_receiver, for a channel with preposted receives: declares expectations at every
+// fourth segment.
 void follow_as_teller(Rank& rank, int peer, const std::vector<Plan>& plan) {
   auto* const channel = dynamic_cast<PrepostedReceives*>(&rank.to(peer));
   std::vector<Bytes> places;
@@ -129,7 +130,7 @@ void small_segments(const Subject& subject) {
     for (int i = 0; i < 1000; ++i) {
       const auto bytes = static_cast<std::size_t>(i % 97);
       rank.send_pattern(peer, i, bytes, kOuts[i % 3], i % 5 == 0 ? kMore : kPlain);
-      if (i % 5 == 0) continue;  // what followed kMore is on its way now
+      if (i % 5 == 0) continue;  // the segment after a kMore is in flight by now
       if (i % 5 == 1)
         rank.expect_pattern(peer, i - 1, static_cast<std::size_t>((i - 1) % 97), In::kView);
       rank.expect_pattern(peer, i, bytes, kIns[i / 3 % 3]);
@@ -153,8 +154,8 @@ void smallest_segments(const Subject& subject) {
       64);
 }
 
-// What a channel has no such way for, and what was sent or is taken one by one, meets the rest. The
-// segment before is held back now and then, and goes ahead.
+// Two segments in one call are mixed with two single calls, on either end and on channels without
+// the combined call. Sometimes a segment before them is held back and must go first.
 void two_at_once(const Subject& subject) {
   run_ranks(subject, 2, [](Rank& rank) {
     const int peer = 1 - rank.rank();
@@ -214,7 +215,7 @@ void all_to_all(const Subject& subject) {
         in.push_back(
             random_plan(seed(peer, rank.rank()), rank.segment_bytes(), kRounds * kMinimumCredit));
       }
-      // Everybody sends as much as is always accepted before anybody takes anything.
+      // Each rank sends its minimum credit on all channels before any rank takes anything.
       for (int round = 0; round < kRounds; ++round) {
         const int from = round * kMinimumCredit;
         for (int peer = 0; peer < rank.size(); ++peer) {
@@ -345,7 +346,7 @@ void drained_memory(const Subject& subject) {
         const Bytes data = pattern(0, 1, i, buffer.size());
         std::copy(data.begin(), data.end(), buffer.begin());
         rank.send(1, buffer);
-        // A transport that copies nothing is drained only when the peer has taken it.
+        // With zero copy the channel is drained only when the peer has taken the segment.
         rank.until([&] { return rank.to(1).is_drained(); });
         std::fill(buffer.begin(), buffer.end(), std::byte{0xEE});
       } else {

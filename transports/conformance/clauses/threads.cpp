@@ -1,5 +1,5 @@
-// Who may call: a transport belongs to one thread at a time, transports of one process to different
-// ones, and memory may be asked for by any.
+// Clauses on threads: a transport belongs to one thread at a time; transports of one process may be
+// on different threads; any thread may allocate memory.
 #include <atomic>
 #include <thread>
 
@@ -9,7 +9,7 @@ namespace kolo::conformance {
 
 namespace {
 
-// On a thread that is gone afterwards; throws what it threw.
+// Runs `body` on a new thread and joins it; throws its error.
 void on_another_thread(const std::function<void()>& body) {
   std::exception_ptr thrown;
   std::thread([&] {
