@@ -27,7 +27,7 @@ constexpr std::string_view kBuildAgain =
   throw std::invalid_argument(fmt::format("the transport {}: {}", origin, reason));
 }
 
-// The names of the functions that the table must have and lacks.
+// Names of required functions that the table lacks.
 std::vector<std::string_view> missing_functions(const kolo_plugin& table) {
   std::vector<std::string_view> missing;
   const auto need = [&missing](const char* name, bool is_there) {
@@ -41,7 +41,7 @@ std::vector<std::string_view> missing_functions(const kolo_plugin& table) {
   need("send", table.send != nullptr);
   need("receive", table.receive != nullptr);
   need("completed", table.completed != nullptr);
-  // All three, or none.
+  // These three go together.
   if (table.descriptor != nullptr || table.arm != nullptr || table.disarm != nullptr) {
     need("descriptor", table.descriptor != nullptr);
     need("arm", table.arm != nullptr);
@@ -62,7 +62,7 @@ struct Registered {
   std::map<std::string, Plugin, std::less<>> plugins;
 };
 
-// Why the rule of no globals is broken: see register_transport.
+// A global, against the house rule; for the reason see register_transport.
 Registered& all_registered() {
   static Registered registered;
   return registered;

@@ -1,4 +1,4 @@
-// A table of a transport from outside, checked: where it comes from, and what is wrong with it.
+// Loading and checking the table of an external transport.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,22 @@
 
 namespace kolo::plugin {
 
-// The table, as much of it as this kolo knows, with null for what it does not have.
+// Copy of the table, limited to the fields that this kolo knows; fields that the table lacks are
+// null.
 struct Plugin {
   kolo_plugin table{};
   std::string origin;   // for messages: the library's path, or "x, registered in this program"
-  std::string options;  // for its make
+  std::string options;  // for its make function
 };
 
-// std::invalid_argument where the table is of another version, or lacks functions: it names them,
-// and says what to do.
+// std::invalid_argument if the table is of another version or lacks functions. The text names them
+// and the remedy.
 Plugin checked(const kolo_plugin* table, std::string_view origin);
 
-// The transport that `name` means: the one registered as that, or, where there is a slash in it,
-// the one in the library at that path, which stays loaded. What follows a ? is its options. Nothing
-// for another name; std::invalid_argument where the library cannot be loaded or is no transport,
-// with the reason. Thread-safe.
+// Returns the transport of `name`: a registered one, or, if there is a slash in `name`, the one in
+// the library at that path, which stays loaded. The part after a ? is its options. Nothing for any
+// other name. std::invalid_argument, with the reason, if the library cannot be loaded or has no
+// transport. Thread-safe.
 std::optional<Plugin> find(std::string_view name);
 
 }  // namespace kolo::plugin

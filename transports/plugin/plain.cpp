@@ -25,7 +25,7 @@ class PluggedPlainChannel final : public PlainChannel {
   std::uint64_t completed() override {
     std::uint64_t segments = completed_;
     checker_.done(table_.completed(channel_, &segments, checker_.error()));
-    // Else memory would be given back too early, or a wait would never end.
+    // A wrong count would release memory too early, or make a wait endless.
     if (segments < completed_ || segments > taken_) [[unlikely]]
       fail_as_miscounted(segments);
     return completed_ = segments;

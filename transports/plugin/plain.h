@@ -1,4 +1,4 @@
-// A plain transport over a table of a transport from outside, for the adapter.
+// PlainTransport over the table of an external transport, for the adapter.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace kolo::plugin {
 
-// The plain transport over `transport`, which stays the caller's; `plugin` outlives it.
+// `transport` stays owned by the caller; `plugin` must outlive the result.
 std::unique_ptr<PlainTransport> make_plain(const Plugin& plugin, kolo_transport* transport,
                                            int rank, int size);
 

@@ -1,12 +1,12 @@
-// Transports from outside (plugin.h), for the C++ programs that use them.
+// External transports (plugin.h) in C++ programs.
 //
-//   by its path    "/path/libx.so" or "./libx.so" (with a slash) where a transport's name stands:
-//                  CommunicatorOptions::transport, --transport, KOLO_TRANSPORT
-//   registered     register_transport(table): from then on its name is one in this process
+//     by its path    "/path/libx.so" or "./libx.so" (with a slash) as a transport's name in
+//                    CommunicatorOptions::transport, --transport, KOLO_TRANSPORT
+//     registered     register_transport(table): its name is then valid in this process
 //
-// What follows a ? is the transport's own options, handed to its make as they are:
-// "./libx.so?lanes=2". All ranks give the same. "auto" never chooses one of them. How to
-// write one, and how to prove it: share/doc/kolo/transports/GUIDE.md, as it is installed.
+// The part after a ? is passed to its make function as options: "./libx.so?lanes=2". All ranks must
+// use the same. "auto" never chooses an external transport. How to write and test one:
+// share/doc/kolo/transports/GUIDE.md in the installation.
 #pragma once
 
 #include <string_view>
@@ -15,13 +15,13 @@
 
 namespace kolo {
 
-// Whether `name` is that of a transport from outside: a library's path, or registered.
+// True if `name` is that of an external transport: a library's path, or a registered name.
 bool is_from_outside(std::string_view name);
 
-// The names that were registered are the process's, as the libraries are that it has loaded: a name
-// means one transport to all of its communicators. The table and what it points to live as long as
-// the process. Thread-safe. std::invalid_argument where the table is of another version or lacks
-// functions, where its name is no word, or another transport's.
+// Registered names belong to the process, as loaded libraries do: a name means the same transport
+// to all communicators. The table and its data must live as long as the process. Thread-safe.
+// std::invalid_argument if the table is of another version or lacks functions, or if its name is
+// not a word or is used by another transport.
 void register_transport(const kolo_plugin& table);
 
 }  // namespace kolo

@@ -25,7 +25,7 @@ constexpr std::uint64_t kLongestSegment = std::uint64_t{1} << 30;
 
 std::string full_text(const Plugin& plugin, int rank, int peer, std::string_view text,
                       ErrorCode code) {
-  // The job's first failure, or a wait for others, said by kolo itself.
+  // kolo's own text: the job's first failure, or a failed wait for other ranks.
   if (text.starts_with("rank ") || code == ErrorCode::kAborted) return std::string(text);
   if (text.empty()) text = "the transport gave no reason";
   if (peer == kNoPeer) return fmt::format("rank {}: {}: {}", rank, plugin.table.name, text);

@@ -1,4 +1,4 @@
-// What a function of a transport from outside returned, as kolo says it: true, false, or an Error.
+// Return values of an external transport's functions, converted to true, false or an Error.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace kolo::plugin {
 
-// A kolo_error as its filler gets it.
+// An empty kolo_error, to be filled by a function of the table.
 kolo_error no_error();
 
-// One for each channel and each transport, used by the thread that has them.
+// One object per channel and per transport, used by the thread that owns these.
 class StatusChecker {
  public:
   StatusChecker(const Plugin& plugin, int rank)
@@ -22,19 +22,19 @@ class StatusChecker {
   const Plugin& plugin() const { return plugin_; }
   int rank() const { return rank_; }
 
-  // To be passed to a function whose status is then given to done().
+  // Pass it to a function whose status then goes to done().
   kolo_error* error() { return &error_; }
 
-  // Whether it did what it was asked; false for "not now". Error with the code and the peer that it
-  // said, and a text that names the rank, the peer and the transport; kProtocol where it returned
-  // what is no status.
+  // True if the function succeeded; false for "not now". Throws Error with the function's code and
+  // peer, and a text that names the rank, the peer and the transport. Error kProtocol for an
+  // invalid status.
   bool done(kolo_status status) {
     if (status != KOLO_DONE && status != KOLO_NOT_NOW) [[unlikely]]
       fail(status);
     return status == KOLO_DONE;
   }
 
-  // Error kProtocol: it has broken the contract of its table.
+  // Error kProtocol: the transport has broken the contract of its table.
   [[noreturn]] void fail_as_broken(std::string_view what) const;
 
  private:
@@ -45,14 +45,14 @@ class StatusChecker {
   kolo_error error_;
 };
 
-// What a transport's function says of itself, on one line and visible: it may be any bytes.
+// Text from a transport as one line of printable characters; `text` may contain any bytes.
 std::string one_line(std::string_view text);
 
-// std::invalid_argument, with the transport's name, where no segment can be so long: a multiple of
-// 64, 1 GiB at most, as KOLO_SEGMENT_BYTES.
+// std::invalid_argument, with the transport's name, unless `bytes` is a multiple of 64 and at most
+// 1 GiB, as for KOLO_SEGMENT_BYTES.
 void require_segment_bytes(const Plugin& plugin, std::uint64_t bytes);
 
-// The transport's channel to `peer`; std::invalid_argument where it gives none.
+// The transport's channel to `peer`; std::invalid_argument if it is null.
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer);
 
 }  // namespace kolo::plugin

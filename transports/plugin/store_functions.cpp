@@ -26,7 +26,7 @@ kolo_status fail(kolo_error* error, ErrorCode code, int peer, std::string_view t
   return KOLO_FAILED;
 }
 
-// Nothing is thrown through the table.
+// Converts exceptions to a status, since the caller may be C code.
 template <typename Body>
 kolo_status guarded(kolo_error* error, const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// The job's store as the functions that a transport from outside gets.
+// The job's store as a table of functions for an external transport.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class StoreFunctions {
   WithOwner with_owner_{};
 };
 
-// The two clocks are one: nanoseconds of CLOCK_MONOTONIC.
+// Both clocks are the same: nanoseconds of CLOCK_MONOTONIC.
 std::int64_t nanoseconds(Deadline deadline);
 
 }  // namespace kolo::plugin

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPlainSegmentBytes = 64 * 1024;
 
-// The transport's own object, with the table and the store that it needs as long as it lives.
+// Owner of the external transport object, with the table and the store that it needs.
 class Made {
  public:
   Made(const Plugin& plugin, const TransportRequest& request)
@@ -54,7 +54,7 @@ class Made {
   kolo_transport* transport_ = nullptr;
 };
 
-// An adapted transport, with what it stands on: that goes last.
+// Adapted transport that owns the external object: `made_` is destroyed last.
 class PlainPlugged final : public PlainTransport {
  public:
   PlainPlugged(std::unique_ptr<Made> made, int rank, int size)

@@ -1,4 +1,4 @@
-// A Transport over a transport's table.
+// Transport over the table of an external transport.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace kolo::plugin {
 
-// Collective over the request's ranks. Error kUnavailable where they are farther apart than the
-// transport reaches, or this machine cannot run it; else what its make says.
+// Collective over the request's ranks. Error kUnavailable if the ranks are farther apart than the
+// transport reaches, or if this machine cannot run it; else the error of its make function.
 std::unique_ptr<Transport> make_plugged(const Plugin& plugin, const TransportRequest& request);
 
 }  // namespace kolo::plugin
