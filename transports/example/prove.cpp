@@ -1,4 +1,4 @@
-// kolo's clauses over the transport of this project, which is built in: prove --transport unix
+// The clauses of kolo over this project's transport, in one program: prove --transport unix
 #include "transports/conformance/program.h"
 #include "transports/plugin/registration.h"
 

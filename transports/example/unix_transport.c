@@ -1,10 +1,11 @@
-// A transport from outside, whole: ranks of one host, joined by Unix stream sockets.
+// Example of an external transport, complete: connects ranks of one host by Unix stream sockets.
 //
-// It has the plain form of transports/plugin.h: it sends and receives messages, and kolo makes
-// slots, views and credit of them. Both ends know every length, so a message is its bytes and
-// nothing else. One message at a time is under way to a peer; what its socket does not take stays
-// the caller's memory and is pushed by progress. For every pair the higher rank connects to the
-// lower one's listening socket, in the abstract namespace: nothing is left in the file system.
+// It implements the plain interface of transports/plugin.h: it sends and receives messages, and
+// kolo adds slots, views and credit. Both ends know the length of each message, so only its bytes
+// are sent. One message at a time is in flight to each peer. If the socket does not take all of it,
+// the rest stays in the caller's memory, and progress sends it. In each pair, the higher rank
+// connects to the lower rank's listening socket. Socket names are in the abstract namespace, so no
+// file is left behind.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -21,24 +22,24 @@
 
 #include "transports/plugin.h"
 
-// What a rank tells the others through the store: where it listens, and what to say there.
+// Published in the store: the name of the listening socket and a secret for the hello.
 typedef struct EndpointAddress {
   char name[sizeof(((struct sockaddr_un*)0)->sun_path)];
   uint64_t secret;
 } EndpointAddress;
 
 typedef struct Hello {
-  uint64_t secret;  // of the one who is called
-  int32_t rank;     // of the one who calls
+  uint64_t secret;  // of the rank that is called
+  int32_t rank;     // of the calling rank
 } Hello;
 
 struct kolo_channel {
   int peer;
   int socket;
-  const char* out;  // what is left of the message under way
+  const char* out;  // rest of the message in flight
   size_t out_bytes;
-  uint64_t taken;       // messages that send has taken
-  size_t in_bytes;      // of the message that is being received, so far
+  uint64_t taken;       // messages accepted by send_message
+  size_t in_bytes;      // received so far of the current message
   int why_out, why_in;  // errno that ended a direction; 0: it is open
 };
 
@@ -48,7 +49,7 @@ struct kolo_transport {
   kolo_channel channels[];
 };
 
-enum { kClosed = -1, kNoReason = 0 };  // in the place of errno: the peer has closed; all is said
+enum { kClosed = -1, kNoReason = 0 };  // instead of errno: the peer has closed; `what` is complete
 
 static kolo_status fail(kolo_error* error, int code, int peer, const char* what, int number) {
   error->code = code;
@@ -60,7 +61,7 @@ static kolo_status fail(kolo_error* error, int code, int peer, const char* what,
 
 // --- a channel -----------------------------------------------------------------------------------
 
-// Gives the socket what it takes of the message under way.
+// Sends as much of the current message as the socket takes.
 static void push(kolo_channel* channel) {
   while (channel->out_bytes > 0 && channel->why_out == 0) {
     const ssize_t sent =
@@ -97,7 +98,7 @@ static kolo_status completed(kolo_channel* channel, uint64_t* messages, kolo_err
   return KOLO_DONE;
 }
 
-// What came before the end of a peer is still there to be read, whatever sending says.
+// Data that arrived before the peer's end can still be read, even if sending has failed.
 static kolo_status receive_message(kolo_channel* channel, void* into, size_t bytes,
                                    kolo_error* error) {
   while (channel->in_bytes < bytes && channel->why_in == 0) {
@@ -145,8 +146,8 @@ static void destroy(kolo_transport* transport) {
   free(transport);
 }
 
-// Sleep. The sockets are watched for edges: what has been told once and was left alone wakes
-// nobody.
+// Sleep. The sockets are watched edge-triggered: an event that was reported once and left unhandled
+// does not wake this rank again.
 static int descriptor(kolo_transport* transport) { return transport->epoll; }
 
 static kolo_status arm(kolo_transport* transport, kolo_error* error) {
@@ -158,9 +159,9 @@ static kolo_status arm(kolo_transport* transport, kolo_error* error) {
 
 static void disarm(kolo_transport* transport) { (void)transport; }
 
-// --- how ranks meet ------------------------------------------------------------------------------
+// --- bootstrap -----------------------------------------------------------------------------------
 
-// How long to wait before the job and the deadline are looked at again; 0 where there is no more.
+// Wait time until the next check of the job and the deadline; 0 if the deadline has passed.
 static int wait_ms(const kolo_plugin_request* request) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -173,7 +174,7 @@ static int make_socket(void) {
   return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-// Listens under a name that the kernel chooses.
+// Listens at a name chosen by the kernel (autobind).
 static kolo_status listen_here(int listener, EndpointAddress* card, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   socklen_t length = sizeof address.sun_family;
@@ -192,7 +193,8 @@ static kolo_status call(kolo_transport* transport, int peer, const EndpointAddre
                         kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path, card->name, sizeof card->name);
-  // The kernel's names are a zero and five digits. The listener's queue is as long as may be.
+  // Autobind names are a zero byte and five digits. The listener's backlog is the longest possible,
+  // so that connect() does not fail with EAGAIN.
   const socklen_t length = (socklen_t)(sizeof address.sun_family + 6);
   const Hello hello = {card->secret, transport->rank};
   const int socket = transport->channels[peer].socket = make_socket();
@@ -203,10 +205,11 @@ static kolo_status call(kolo_transport* transport, int peer, const EndpointAddre
   return KOLO_DONE;
 }
 
-// A rank's hello follows its call at once, where its host is not busy; who is silent costs so much.
+// Longest wait for a hello. A rank sends it at once, so only a silent unknown client costs this
+// time.
 enum { kHelloMs = 1000 };
 
-// Takes those who call until all higher ranks have; who says something else is a stranger.
+// Accepts connections until all higher ranks have connected. Closes those without a valid hello.
 static kolo_status take_calls(kolo_transport* transport, const kolo_plugin_request* request,
                               int listener, uint64_t secret, kolo_error* error) {
   int missing = transport->ranks - 1 - transport->rank;
@@ -258,7 +261,7 @@ static kolo_status meet(kolo_transport* transport, const kolo_plugin_request* re
 static kolo_status make(const kolo_plugin_request* request, kolo_transport** made,
                         kolo_error* error) {
   const size_t ranks = (size_t)request->ranks;
-  if (*request->options != '\0')  // a misspelt option must not be a silent default
+  if (*request->options != '\0')  // a misspelt option must not be ignored
     return fail(error, KOLO_UNAVAILABLE, -1, "it has no options, leave out the ? and the rest",
                 kNoReason);
   kolo_transport* transport = calloc(1, sizeof *transport + ranks * sizeof(kolo_channel));
@@ -272,7 +275,7 @@ static kolo_status make(const kolo_plugin_request* request, kolo_transport** mad
   }
   const int listener = make_socket();
   const kolo_status status = meet(transport, request, listener, error);
-  if (listener >= 0) close(listener);  // nobody comes later: a lost rank stays lost
+  if (listener >= 0) close(listener);  // no later connections: a lost rank stays lost
   if (status == KOLO_FAILED) destroy(transport);
   if (status == KOLO_DONE) *made = transport;
   return status;
