@@ -60,9 +60,9 @@ Offer own_offer(const TransportRequest& request, const std::string& asked) {
   if (offer.usable != " ") {
     offer.why_not.clear();
   } else if (asked.empty()) {
-    offer.why_not =
-        fmt::format("it has none of {} (fi_info lists what it has), or FI_PROVIDER leaves them out",
-                    fmt::join(providers_meant(asked), ", "));
+    offer.why_not = fmt::format(
+        "it has none of {} (fi_info lists its providers), or FI_PROVIDER leaves them out",
+        fmt::join(providers_meant(asked), ", "));
   }
   return offer;
 }
@@ -70,9 +70,11 @@ Offer own_offer(const TransportRequest& request, const std::string& asked) {
 [[noreturn]] void fail_without(int own, int rank, const Offer& offer, const std::string& provider) {
   throw Error(
       ErrorCode::kUnavailable, rank,
-      by_rank(own, fmt::format("rank {} has not got libfabric's provider {}: {}; kolo-bench "
-                               "transports lists those of a machine, KOLO_OFI_PROVIDER chooses",
-                               rank, provider, offer.why_not.empty() ? "no data" : offer.why_not)));
+      by_rank(own,
+              fmt::format(
+                  "rank {} does not have libfabric's provider {}: {}; KOLO_OFI_PROVIDER chooses "
+                  "one of those that kolo-bench transports lists on the machine",
+                  rank, provider, offer.why_not.empty() ? "no data" : offer.why_not)));
 }
 
 void check_asked(const TransportRequest& request, const std::vector<Offer>& offers) {
@@ -89,12 +91,12 @@ void check_asked(const TransportRequest& request, const std::vector<Offer>& offe
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (!offers[rank].why_not.empty()) {
       fail_without(request.rank, static_cast<int>(rank), offers[rank],
-                   offers[0].asked.empty() ? "of any name" : offers[0].asked);
+                   offers[0].asked.empty() ? "(any)" : offers[0].asked);
     }
     if (known_provider(offers[0].asked).is_within_host && offers[rank].host != offers[0].host) {
       throw Error(ErrorCode::kUnavailable, static_cast<int>(rank),
-                  fmt::format("rank {}: libfabric's provider {} reaches within a host, and rank {} "
-                              "is on another than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
+                  fmt::format("rank {}: libfabric's provider {} works within one host, and rank {} "
+                              "is on another host than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
                               request.rank, offers[0].asked, rank));
     }
   }
@@ -107,8 +109,8 @@ void fail_if_late(const TransportRequest& request, int peer, const std::string& 
     throw Error(ErrorCode::kAborted, kNoPeer, *failure);
   if (Clock::now() <= request.deadline) return;
   throw Error(ErrorCode::kDeadline, peer,
-              fmt::format("rank {}: rank {} {} (ofi): it hangs or has ended, or its network keeps "
-                          "connections away; its own output may say why",
+              fmt::format("rank {}: rank {} {} (ofi): it hangs or has ended, or its network blocks "
+                          "connections; its own output may say why",
                           request.rank, peer, what));
 }
 
@@ -151,7 +153,7 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
                                             const std::string& asked) {
   const auto texts = exchange(*request.store, request.rank, request.size, "offer",
                               text_of(own_offer(request, asked)), request.deadline,
-                              "agree on a provider of libfabric's (ofi)");
+                              "agree on a provider of libfabric (ofi)");
   std::vector<Offer> offers;
   for (const auto& text : texts) offers.push_back(offer_from(text));
   check_asked(request, offers);
@@ -172,9 +174,10 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
     have += fmt::format("{} rank {}:{}", rank == 0 ? "" : ",", rank, offers[rank].usable);
   throw Error(
       ErrorCode::kUnavailable, kNoPeer,
-      fmt::format("rank {}: no provider of libfabric's serves all ranks (ofi);{}; install the same "
-                  "libfabric on every host, or use tcp",
-                  request.rank, have));
+      fmt::format(
+          "rank {}: none of libfabric's providers works on all ranks (ofi);{}; install the same "
+          "libfabric on every host, or use tcp",
+          request.rank, have));
 }
 
 std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
@@ -212,10 +215,10 @@ void fail_unopened(const TransportRequest& request, const std::vector<Unopened>&
   }
   throw Error(ErrorCode::kUnavailable, attempts.back().rank,
               by_rank(request.rank,
-                      text + "; ask libfabric for more (FI_LOG_LEVEL=warn), see what FI_PROVIDER "
-                             "and its other FI_ variables say, or choose another provider that all "
-                             "ranks have (KOLO_OFI_PROVIDER=...; kolo-bench transports lists "
-                             "those of a machine)"));
+                      text + "; FI_LOG_LEVEL=warn makes libfabric say more; check FI_PROVIDER and "
+                             "the other FI_ variables, or choose another provider that all ranks "
+                             "have (KOLO_OFI_PROVIDER=...; kolo-bench transports lists those of a "
+                             "machine)"));
 }
 
 void wait_for_all(const TransportRequest& request, const std::function<void()>& progress) {
@@ -226,7 +229,7 @@ void wait_for_all(const TransportRequest& request, const std::function<void()>& 
       ++peer;
       continue;
     }
-    fail_if_late(request, peer, "has not reached all others yet");
+    fail_if_late(request, peer, "has not connected to all ranks yet");
     progress();
     std::this_thread::sleep_for(kPause);
   }

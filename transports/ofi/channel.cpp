@@ -172,7 +172,7 @@ void OfiChannel::hear_taken(std::uint64_t low) {
   if (taken > sent_)
     return lose(
         ErrorCode::kProtocol,
-        cannot("send to", fmt::format("it has taken {} segments of {}, it says", taken, sent_)));
+        cannot("send to", fmt::format("it reports {} segments taken, of {} sent", taken, sent_)));
   taken_there_ = taken;
   told_ = std::max(told_, outgoing(taken - 1).says_taken);
 }
@@ -230,9 +230,10 @@ void OfiChannel::bear_refusal() {
   owes_control_ = false;
   has_refused_credit_ = true;
   lose(ErrorCode::kPeerLost,
-       cannot("give credit to",
-              why + ", though it has not ended: see whether a firewall or a network that went down "
-                    "is between, or take another provider (KOLO_OFI_PROVIDER)"));
+       cannot(
+           "give credit to",
+           why + ", though it has not ended: check for a firewall or a network failure between the "
+                 "hosts, or use another provider (KOLO_OFI_PROVIDER)"));
 }
 
 // Posts a control message. If the peer cannot be reached any more, it needs no such message.
@@ -316,8 +317,8 @@ bool OfiChannel::await(std::size_t bytes, std::span<std::byte> into, bool is_own
   }
   if (segment.bytes == bytes) return true;
   lose(ErrorCode::kProtocol,
-       fmt::format("rank {}: a segment of {} bytes has come from rank {} (ofi) where "
-                   "one of {} is due: run the same program on every rank",
+       fmt::format("rank {}: received a segment of {} bytes from rank {} (ofi), "
+                   "expected {} bytes: run the same program on every rank",
                    pair_.rank, segment.bytes, pair_.peer, bytes));
   throw_if_dead();
   return false;
@@ -391,8 +392,8 @@ void OfiChannel::done(Operation& operation, std::size_t bytes, std::uint64_t wor
 void OfiChannel::failed(Operation& operation, const std::string& why) {
   const char* const way_out =
       known_provider(endpoint_.provider()).shares_regions
-          ? " (where the kernel refuses copies between processes, process_vm_readv, "
-            "FI_SHM_DISABLE_CMA=1 does without, and so does KOLO_OFI_PROVIDER=tcp)"
+          ? " (if the kernel refuses copies between processes, process_vm_readv, "
+            "FI_SHM_DISABLE_CMA=1 does without them, and so does KOLO_OFI_PROVIDER=tcp)"
           : "";
   lose(ErrorCode::kPeerLost,
        cannot(operation.is_receive ? "receive from" : "send to", why + way_out));
@@ -469,19 +470,18 @@ void OfiChannel::find_end(const char* operation) {
   find_lost(operation);
 }
 
-// "7 segments sent, of which 6 were posted, 5 have left, 3 were taken there as it says, of at most
-// 32 under way; 2 taken, 4 asked for, of which 1 has come; the peer knows of 0 taken".
+// "7 segments sent, 6 posted, 5 completed, 3 taken by the peer, at most 32 in flight; 2 received, 4
+// receives posted, 1 of them completed; the peer knows of 0 received".
 std::string OfiChannel::under_way() const {
   std::size_t come = 0;
   for (std::uint64_t segment = taken_; segment < asked_; ++segment)
     come += in_[segment % in_.size()].has_come ? 1 : 0;
   return fmt::format(
-      "{} segments sent, of which {} were posted, {} have left, {} were taken there as it says, of "
-      "at most {} under way; {} taken, {} asked for, of which {} has come; the peer knows of {} "
-      "taken{}{}",
+      "{} segments sent, {} posted, {} completed, {} taken by the peer, at most {} in flight; {} "
+      "received, {} receives posted, {} of them completed; the peer knows of {} received{}{}",
       sent_, posted_, completed_, taken_there_, pair_.window, taken_, asked_ - taken_, come, told_,
-      owes_control_ ? "; a word to it cannot be posted" : "",
-      total_ ? fmt::format("; it is done after {}", *total_) : "");
+      owes_control_ ? "; a control message cannot be posted" : "",
+      total_ ? fmt::format("; the peer ended after {}", *total_) : "");
 }
 
 bool OfiChannel::is_ending() const {

@@ -17,8 +17,9 @@ namespace {
 
 // For -FI_ENODATA: the library tells no reason.
 constexpr std::string_view kNotThere =
-    "libfabric has none of that name (or FI_PROVIDER leaves it out), or it has no reliable tagged "
-    "messages in order, or not the hardware or room (shm: in /dev/shm) that it needs";
+    "libfabric has none of that name (or FI_PROVIDER leaves it out), or the provider lacks "
+    "reliable "
+    "tagged messages in order, or its hardware or room (shm: in /dev/shm)";
 
 // Shared memory of one shm endpoint in /dev/shm (1.17 and 2.1: 4.1 MiB).
 constexpr std::size_t kRegionBytes = std::size_t{5} << 20;
@@ -114,7 +115,7 @@ std::string why_no_room(std::string_view name, int ranks, std::uint64_t free_byt
   const auto needed = static_cast<std::uint64_t>(ranks) * kRegionBytes;
   if (!known_provider(name).shares_regions || free_bytes >= needed) return {};
   return fmt::format(
-      "it takes {} MiB of /dev/shm for {} ranks, where {} are free: make more room "
+      "it needs {} MiB of /dev/shm for {} ranks, and {} are free: make more room "
       "there (docker run --shm-size), or choose tcp (KOLO_OFI_PROVIDER)",
       needed >> 20, ranks, free_bytes >> 20);
 }

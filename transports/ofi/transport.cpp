@@ -125,11 +125,12 @@ class OfiTransport final : public Transport, private ofi::Owner {
     if (verdict == ofi::ProgressWatchdog::Verdict::kDead) {
       throw Error(
           ErrorCode::kSystem, kNoPeer,
-          fmt::format("rank {}: libfabric's provider {} moves nothing any more (ofi): not even a "
-                      "message to this rank itself has come. Its thread ends where somebody who is "
-                      "no rank sends to its port, as a port scan does (FI_LOG_LEVEL=warn says so): "
-                      "run the job again, or over another provider (KOLO_OFI_PROVIDER)",
-                      rank_, endpoint_->provider()));
+          fmt::format(
+              "rank {}: libfabric's provider {} makes no progress (ofi): not even a message "
+              "from this rank to itself has arrived. Its thread ends if an unknown client "
+              "sends to its port, as a port scan does (FI_LOG_LEVEL=warn reports that): "
+              "run the job again, or use another provider (KOLO_OFI_PROVIDER)",
+              rank_, endpoint_->provider()));
     }
     const auto word =
         ofi::to_bits({ofi::MessageKind::kHello, static_cast<std::uint32_t>(rank_), 0});
@@ -221,7 +222,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
         ErrorCode::kUnavailable, kNoPeer,
         fmt::format(
             "libfabric's provider {} has queues for {} sends and {} receives, too short for {} "
-            "ranks, which need {} and {}: choose another one (KOLO_OFI_PROVIDER), or fewer "
+            "ranks, which need {} and {}: choose another provider (KOLO_OFI_PROVIDER), or fewer "
             "ranks",
             endpoint_->provider(), endpoint_->sends_at_once(), endpoint_->receives_at_once(), size_,
             sends, receives));

@@ -37,8 +37,8 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
     if (to_text(card) == text) return card;
   }
   throw Error(ErrorCode::kProtocol, rank,
-              fmt::format("rank {} published an unreadable ucx address: is it another version of "
-                          "kolo?",
+              fmt::format("rank {} published an unreadable ucx address: run the same build of "
+                          "kolo on every rank",
                           rank));
 }
 

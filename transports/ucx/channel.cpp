@@ -66,8 +66,8 @@ void UcxChannel::connect_now() {
         this));
   } catch (const Error& error) {
     throw Error(error.code(), peer_,
-                fmt::format("rank {}: ucx has no way to rank {} ({}): see that UCX_TLS and "
-                            "UCX_NET_DEVICES are alike on all ranks, and have a transport for both",
+                fmt::format("rank {}: ucx cannot reach rank {} ({}): set UCX_TLS and "
+                            "UCX_NET_DEVICES alike on all ranks, with a transport for both",
                             shared_.rank, peer_, error.what()));
   }
   statistics_.connections = 1;
@@ -155,7 +155,7 @@ std::string UcxChannel::way_out() const {
   const auto names = carriers();
   const bool may_be_refused = broken_ == UCS_ERR_IO_ERROR || broken_ == UCS_ERR_ENDPOINT_TIMEOUT;
   if (!may_be_refused || std::find(names.begin(), names.end(), "cma") == names.end()) return {};
-  return " (where the kernel refuses copies between processes, process_vm_readv, leave cma out of "
+  return " (if the kernel refuses copies between processes, process_vm_readv, leave cma out of "
          "UCX_TLS)";
 }
 
@@ -349,8 +349,8 @@ bool UcxChannel::settle(Inbox::Taken taken) {
   inbox_.forget_place();
   if (inbox_.is_faulty()) {
     throw Error(ErrorCode::kProtocol, peer_,
-                fmt::format("rank {}: rank {} (ucx) sent a segment that is too long, or out of its "
-                            "order: is it the same version of kolo?",
+                fmt::format("rank {}: rank {} (ucx) sent a segment that is too long or out of "
+                            "order: run the same build of kolo on every rank",
                             shared_.rank, peer_));
   }
   if (taken == Inbox::Taken::kFailed && lost_.empty()) {

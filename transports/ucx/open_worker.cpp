@@ -32,7 +32,7 @@ Config read_config(const Library& ucp) {
   ucp_config_t* config = nullptr;
   if (const auto status = ucp.config_read(nullptr, nullptr, &config); status != UCS_OK) {
     throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("UCX cannot read its settings ({}): see what it says above, and the "
+                fmt::format("UCX cannot read its settings ({}): see its message above, and the "
                             "UCX_* variables",
                             text_of(ucp, status)));
   }
@@ -117,8 +117,8 @@ std::string ways_there_are(const Library& ucp) {
 
 [[noreturn]] void fail_without_context(const Library& ucp, ucs_status_t status) {
   throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("UCX has nothing to run on ({}): see what UCX_TLS and UCX_NET_DEVICES "
-                          "say; there is {} here (ucx_info -d), and without UCX_TLS it chooses "
+              fmt::format("UCX has no usable transport ({}): check UCX_TLS and UCX_NET_DEVICES; "
+                          "there is {} here (ucx_info -d), and without UCX_TLS it chooses "
                           "by itself",
                           text_of(ucp, status), ways_there_are(ucp)));
 }
@@ -127,13 +127,13 @@ std::string ways_there_are(const Library& ucp) {
   rlimit limit{};
   if (has_met_limit && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
     throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("UCX cannot open what it would run on ({}): a queue in shared memory "
+                fmt::format("UCX cannot open its transports ({}): a queue in shared memory "
                             "counts as a file, and files are limited to {} bytes: raise ulimit -f, "
                             "or do without such queues (UCX_TLS=tcp, or no UCX_TLS at all)",
                             text_of(ucp, status), limit.rlim_cur));
   }
   throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("UCX cannot open what it would run on ({}): see what it says above; "
+              fmt::format("UCX cannot open its transports ({}): see its message above; "
                           "room in /dev/shm may be short, or locked memory (ulimit -l), and "
                           "UCX_TLS=tcp does without both",
                           text_of(ucp, status)));

@@ -203,7 +203,7 @@ class UcxTransport final : public Transport {
       if (theirs == segment_bytes) continue;
       throw Error(ErrorCode::kMismatch, peer,
                   fmt::format("rank {} has ucx segments of {} bytes, rank {} of {}: set "
-                              "KOLO_SEGMENT_BYTES alike",
+                              "KOLO_SEGMENT_BYTES to the same value on every rank",
                               rank(), segment_bytes, peer, theirs));
     }
   }
@@ -227,8 +227,8 @@ class UcxTransport final : public Transport {
       if (policy.pause(*this, *request.store, request.deadline)) continue;
       const std::chrono::duration<double> waited = Clock::now() - start;
       throw Error(ErrorCode::kDeadline, missing.front(),
-                  fmt::format("rank {}: waited {:.1f} s for {} of {} to connect by ucx: see why "
-                              "they stopped, and whether a firewall is between",
+                  fmt::format("rank {}: waited {:.1f} s for {} of {} to connect by ucx: check "
+                              "their output, and for a firewall between the hosts",
                               rank(), waited.count(), name_ranks(missing), size_));
     }
     shared_.is_meeting = false;

@@ -180,7 +180,7 @@ class Libraries(Surroundings):
         for variables in ({"FI_PROVIDER": "nothing_of_the_kind"}, {"KOLO_OFI_PROVIDER": "nothing_of_the_kind"}):
             with self.subTest(variables=variables):
                 said = self.said_of("ofi", variables)
-                self.assertRegex(said, r"rank \d has not got libfabric's provider .*: (it|libfabric) has none .*FI_PROVIDER leaves")
+                self.assertRegex(said, r"rank \d does not have libfabric's provider .*: (it|libfabric) has none .*FI_PROVIDER leaves")
                 self.assertIn("KOLO_OFI_PROVIDER chooses", said)
 
     def test_ranks_whose_providers_differ_are_told_what_each_has(self):
@@ -189,13 +189,13 @@ class Libraries(Surroundings):
         choose = 'if [ "$RANK" = 0 ]; then FI_PROVIDER=tcp; else FI_PROVIDER=sockets; fi; export FI_PROVIDER; exec "$@"'
         complaints = self.complaints_of(program("kolo-run"), "-n", "2", "sh", "-c", choose, "sh", BENCH, "allreduce", *FEW, "--transport", "ofi",
                                         env={name: value for name, value in os.environ.items() if name != "KOLO_OFI_PROVIDER"})
-        self.assertRegex(" ".join(complaints), r"no provider of libfabric's serves all ranks \(ofi\); rank 0: tcp\S* , rank 1: sockets ; install the same")
+        self.assertRegex(" ".join(complaints), r"none of libfabric's providers works on all ranks \(ofi\); rank 0: tcp\S* , rank 1: sockets ; install the same")
 
     def test_ways_of_ucx_that_are_not_there_are_named_by_their_variables(self):
         self.skip_without("ucx")
-        for variables, text in (({"UCX_TLS": "nothing"}, "UCX has nothing to run on (No such device): see what UCX_TLS and"),
-                                ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "see what UCX_TLS and UCX_NET_DEVICES say"),
-                                ({"UCX_TLS": "self"}, "see that UCX_TLS and UCX_NET_DEVICES are alike on all ranks"),
+        for variables, text in (({"UCX_TLS": "nothing"}, "UCX has no usable transport (No such device): check UCX_TLS and"),
+                                ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "check UCX_TLS and UCX_NET_DEVICES; there is"),
+                                ({"UCX_TLS": "self"}, "set UCX_TLS and UCX_NET_DEVICES alike on all ranks"),
                                 ({"UCX_RNDV_THRESH": "many"}, "UCX cannot read its settings (Invalid parameter)")):
             with self.subTest(variables=variables):
                 self.assertIn(text, self.said_of("ucx", variables))

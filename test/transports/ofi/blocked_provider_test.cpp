@@ -130,10 +130,10 @@ TEST_CASE("credit that is refused is offered again, and given when it is taken")
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
   ranks.owe_a_window();
-  CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 0 taken"));
+  CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 0 received"));
   ranks.take_again();
   CHECK(ranks.turn_until([&] { return !ranks.receiver->channel->has_unposted(); }));
-  CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 8 taken"));
+  CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 8 received"));
 }
 
 // Its endpoint may be heard to be closed before its lifeline is.

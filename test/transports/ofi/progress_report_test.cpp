@@ -58,11 +58,10 @@ TEST_CASE("a channel says how far its segments have come, both ways") {
     other.join();
   }
   CHECK(before ==
-        "0 segments sent, of which 0 were posted, 0 have left, 0 were taken there as it says, of "
-        "at most 32 under way; 0 taken, 0 asked for, of which 0 has come; the peer knows of 0 "
-        "taken");
-  CHECK_THAT(after, ContainsSubstring("1 segments sent, of which 1 were posted, "));
-  CHECK_THAT(after, ContainsSubstring("; 1 taken, 0 asked for, of which 0 has come; "));
+        "0 segments sent, 0 posted, 0 completed, 0 taken by the peer, at most 32 in flight; 0 "
+        "received, 0 receives posted, 0 of them completed; the peer knows of 0 received");
+  CHECK_THAT(after, ContainsSubstring("1 segments sent, 1 posted, "));
+  CHECK_THAT(after, ContainsSubstring("; 1 received, 0 receives posted, 0 of them completed; "));
 }
 
 }  // namespace kolo

@@ -58,7 +58,7 @@ TEST_CASE("shm is refused where its regions do not fit into what is left of /dev
   constexpr std::uint64_t kMiB = 1 << 20;
   CHECK(why_no_room("shm", 12, 60 * kMiB).empty());
   CHECK(why_no_room("shm", 13, 64 * kMiB) ==
-        "it takes 65 MiB of /dev/shm for 13 ranks, where 64 are free: make more room there (docker "
+        "it needs 65 MiB of /dev/shm for 13 ranks, and 64 are free: make more room there (docker "
         "run --shm-size), or choose tcp (KOLO_OFI_PROVIDER)");
   CHECK(why_no_room("tcp", 13, 0).empty());
   CHECK(why_no_room("no_such", 13, 0).empty());
