@@ -41,10 +41,11 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
     std::ranges::copy(*bytes, card.handle.bytes.begin());
     if (to_text(card) == text) return card;
   }
-  throw Error(ErrorCode::kProtocol, rank,
-              fmt::format("rank {} published an unreadable card of cuda_ipc: is it another version "
-                          "of kolo? run the same build of kolo on every rank",
-                          rank));
+  throw Error(
+      ErrorCode::kProtocol, rank,
+      fmt::format("rank {} published an unreadable endpoint address (cuda_ipc): run the same "
+                  "build of kolo on every rank",
+                  rank));
 }
 
 }  // namespace kolo::cuda

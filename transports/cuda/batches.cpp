@@ -25,7 +25,7 @@ void Batches::end() {
 
 void Batches::require(Stream stream) const {
   check(is_begun_ && stream == stream_,
-        "a stream's operations stand between begin and end of the same stream");
+        "call a stream's operations between begin() and end() of the same stream");
 }
 
 void Batches::close() noexcept {

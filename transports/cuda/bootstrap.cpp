@@ -83,7 +83,7 @@ class Meeting {
     unmap_peers();
     try {
       exchange(*request_.store, request_.rank, request_.size, "unmapped", "", request_.deadline,
-               "give back one another's memory (cuda_ipc)");
+               "unmap one another's memory (cuda_ipc)");
     } catch (const Error&) {
       met_->free_slots = false;
     }
@@ -135,8 +135,9 @@ class Meeting {
     own_.slots = settings_.slots;
     own_.device = settings_.device;
     own_.ring = reinterpret_cast<std::uint64_t>(met_->own_slots);
-    const auto texts = exchange(*request_.store, request_.rank, request_.size, "card",
-                                to_text(own_), request_.deadline, "show their devices (cuda_ipc)");
+    const auto texts =
+        exchange(*request_.store, request_.rank, request_.size, "card", to_text(own_),
+                 request_.deadline, "publish their devices (cuda_ipc)");
     std::vector<std::string> reasons;
     for (int rank = 0; rank < request_.size; ++rank) {
       peer_addresses_.push_back(address_from_text(texts[index(rank)], rank));
@@ -187,8 +188,8 @@ class Meeting {
       const auto now = Clock::now();
       if (now >= request_.deadline) {
         throw Error(ErrorCode::kDeadline, missing.front(),
-                    fmt::format("rank {}: waited {:.1f} s for {} to hand over their words "
-                                "(cuda_ipc): look for what they say",
+                    fmt::format("rank {}: waited {:.1f} s for {} to connect (cuda_ipc): "
+                                "see their output",
                                 request_.rank, std::chrono::duration<double>(now - began).count(),
                                 name_ranks(missing)));
       }
@@ -226,8 +227,8 @@ class Meeting {
         if (error.code() == ErrorCode::kPeerLost) {
           throw Error(
               ErrorCode::kPeerLost, peer,
-              fmt::format("rank {}: rank {} (cuda_ipc) is gone: nobody listens where it can "
-                          "be met any more; it has ended, and its own output may say why",
+              fmt::format("rank {}: rank {} (cuda_ipc) is gone: its socket does not exist any "
+                          "more; it has ended, and its own output may say why",
                           request_.rank, peer));
         }
         if (!pending_connections_.drop_oldest_silent()) throw_exhausted(error.what());
@@ -284,10 +285,11 @@ class Meeting {
   }
 
   [[noreturn]] void throw_exhausted(const std::string& why) const {
-    throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("rank {}: no file descriptor is left to meet the others with ({}); "
-                            "cuda_ipc needs three for each of them as they meet",
-                            request_.rank, why));
+    throw Error(
+        ErrorCode::kUnavailable, kNoPeer,
+        fmt::format("rank {}: no file descriptor is left to connect to the other ranks ({}); "
+                    "cuda_ipc needs three per peer while it connects",
+                    request_.rank, why));
   }
 
   // --- devices ---

@@ -69,8 +69,8 @@ bool CapturedChannel::find_their_slots() {
   const Exported place = link_.own->captured_slots;  // a copy, since the peer can write there
   if (place.bytes < slots_bytes()) {
     throw Error(ErrorCode::kProtocol, link_.peer,
-                fmt::format("rank {} offers {} bytes for captured work (cuda_ipc), and its slots "
-                            "are of {}: run the same build of kolo on every rank",
+                fmt::format("rank {} offers {} bytes for captured work (cuda_ipc), expected {}: "
+                            "run the same build of kolo on every rank",
                             link_.peer, place.bytes, slots_bytes()));
   }
   if (link_.is_same_process) {
@@ -99,7 +99,7 @@ void CapturedChannel::begin(Stream stream, std::uint64_t capture) {
 
 void CapturedChannel::require(Stream stream) const {
   check(is_begun_ && stream == stream_,
-        "a stream's operations stand between begin and end of the same stream");
+        "call a stream's operations between begin() and end() of the same stream");
 }
 
 // The stage is written before the reset of ready: a reader that sees the reset also sees the stage.

@@ -36,7 +36,7 @@ constexpr const char* kExchange = "cuThreadExchangeStreamCaptureMode";
 thread_local constinit Device::Entered* innermost = nullptr;
 
 constexpr const char* kMappedAdvice =
-    "; another library of this process has it open, or what lay there before is still in use";
+    "; another library of this process has it open, or an older mapping there is still in use";
 
 }  // namespace
 
@@ -223,7 +223,7 @@ std::byte* Device::allocate_host(std::size_t bytes) const {
   const int code = driver_->allocate_host(&memory, bytes);
   if (code != kSuccess) {
     fail(code, "cuMemHostAlloc of " + in_units(bytes),
-         "; pinned memory is the machine's own, less what others have pinned");
+         "; the limit is the machine's memory less the memory that other processes have pinned");
   }
   return static_cast<std::byte*>(memory);
 }
@@ -302,7 +302,7 @@ Pointer Device::look_at(const void* pointer) const {
   ask(is_managed, kIsManaged, "cuPointerGetAttribute(IS_MANAGED)");
   if (is_managed == 0 && type == kHostType) {
     found.kind = Pointer::Kind::kPinned;
-    found.why_unexported = "it is host memory that a device may reach";
+    found.why_unexported = "it is host memory that a device can access";
     return found;
   }
   ask(found.buffer, kBufferId, "cuPointerGetAttribute(BUFFER_ID)");
@@ -371,8 +371,8 @@ Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, s
     const std::size_t there = bytes_from(opened.mapped);
     if (there < bytes) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
-                  fmt::format("{} offers memory of {} bytes, of which the driver has {}: is it the "
-                              "same build of kolo?",
+                  fmt::format("{} offers memory of {} bytes, but the driver has {}: run the "
+                              "same build of kolo on every rank",
                               whose, bytes, there));
     }
   } catch (...) {

@@ -53,7 +53,7 @@ std::string why_unusable(Driver& driver, const DriverSettings& settings) {
   int version = 0;
   const int asked = driver.version(&version);
   if (asked == kSuccess && version < settings.oldest_version) {
-    return fmt::format("the CUDA driver is of version {}, and {} is the oldest that will do",
+    return fmt::format("the CUDA driver has version {}, and {} is the oldest that kolo supports",
                        version_text(version), version_text(settings.oldest_version));
   }
   if (asked == kSuccess && version / 1000 < settings.runtime_version / 1000) {

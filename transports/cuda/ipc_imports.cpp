@@ -44,7 +44,7 @@ std::byte* IpcImports::find_open(const Exported& place, std::uint64_t work) {
     if (open->place.base != place.base || open->place.bytes != place.bytes) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
                   fmt::format("{} offers a part of an allocation of {} bytes by the number of "
-                              "another, which has {}",
+                              "another one, of {} bytes",
                               whose_, place.bytes, open->place.bytes));
     }
     if (!device_.use(open->opened.ticket, work)) {
@@ -64,7 +64,7 @@ bool IpcImports::is_taken(const Exported& place) const {
     if (!open.is_gone || !overlap(open.place, place)) continue;
     if (open.last_work > given()) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
-                  fmt::format("{} offers memory where some of its memory lay that is still in use: "
+                  fmt::format("{} offers memory at an address that pending work still uses: "
                               "was it freed too early?",
                               whose_));
     }

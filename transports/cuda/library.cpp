@@ -29,8 +29,8 @@ class InstalledDriver final : public Driver {
 #undef KOLO_FUNCTION
     if (!missing.empty()) {
       why_absent_ = fmt::format(
-          "the CUDA driver ({}) is too old: it has no {}; drivers of CUDA 12.0 and later have",
-          name, fmt::join(missing, ", "));
+          "the CUDA driver ({}) is too old: it has no {}; install one of CUDA 12.0 or later", name,
+          fmt::join(missing, ", "));
     }
   }
 

@@ -91,8 +91,8 @@ auto StagedStream::on_device(const Body& body) {
 void StagedStream::require_open() const {
   if (staging_.is_closed) {
     throw Error(ErrorCode::kAborted, kNoPeer,
-                fmt::format("rank {}: this transport was closed; what its streams did not finish "
-                            "before is not to be used",
+                fmt::format("rank {}: this transport was closed; do not use results that its "
+                            "streams had not finished",
                             staging_.rank));
   }
   if (dead_) throw Error(*dead_);
@@ -260,12 +260,12 @@ bool StagedStream::pump(bool may_send, bool may_receive) {
   try {
     has_moved |= used_->out.pump(host_, may_send);
   } catch (const Error& error) {
-    die(error, "copying what is sent to");
+    die(error, "copying data for");
   }
   try {
     has_moved |= used_->in.pump(host_, may_receive);
   } catch (const Error& error) {
-    die(error, "copying what has come from");
+    die(error, "copying data from");
   }
   return has_moved;
 }

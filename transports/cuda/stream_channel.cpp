@@ -60,8 +60,8 @@ void DeviceChannel::require_open() {
     return;
   if (!is_closed_) throw Error(ErrorCode::kSystem, kNoPeer, why_dead_);
   throw Error(ErrorCode::kAborted, kNoPeer,
-              fmt::format("rank {}: this transport was closed; what its streams did not finish "
-                          "before is not to be used",
+              fmt::format("rank {}: this transport was closed; do not use results that its "
+                          "streams had not finished",
                           link_.rank));
 }
 
@@ -80,8 +80,8 @@ auto DeviceChannel::on_captured(const Body& body) {
 
 void DeviceChannel::require_slots(const char* operation) const {
   check(!captured_.is_begun(),
-        fmt::format("{} on a stream that is being captured into a graph: there all goes through "
-                    "slots",
+        fmt::format("{} on a stream that is being captured into a graph: use slots there (reserve, "
+                    "view)",
                     operation));
 }
 
@@ -90,8 +90,8 @@ void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
   if (closing == Closing::kNot && !is_peer_dead_) return;
   if (!is_hopeless && closing != Closing::kAborted) return;
   throw Error(ErrorCode::kPeerLost, link_.peer,
-              fmt::format("rank {}: cannot {} rank {} on a stream (cuda_ipc): {}; look for what "
-                          "rank {} says",
+              fmt::format("rank {}: cannot {} rank {} on a stream (cuda_ipc): {}; see the output "
+                          "of rank {}",
                           link_.rank, operation, link_.peer,
                           closing == Closing::kNot ? "its process is gone"
                           : closing == Closing::kDone
@@ -310,7 +310,7 @@ bool DeviceChannel::find_announcement(Announcement& announcement, std::size_t by
   if (announcement.gone != 0) imports_.forget(announcement.gone);
   if (announcement.bytes == bytes) return true;
   why_dead_ = fmt::format(
-      "rank {}: rank {} sends {} bytes on a stream where {} are received: both must run the same "
+      "rank {}: rank {} sends {} bytes on a stream, expected {}: both must run the same "
       "schedule",
       link_.rank, link_.peer, announcement.bytes, bytes);
   throw Error(ErrorCode::kMismatch, link_.peer, why_dead_);
@@ -389,7 +389,7 @@ void DeviceChannel::drain(void* stream) {
   if (captured_.is_begun()) return on_captured([&] { captured_.drain(); });
   if (aside_) on_device([&] { aside_->finish(stream); });
   if (lent_ == 0) return;
-  fail_if_lost("drain what was sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
+  fail_if_lost("drain the data sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
   waits_for_freed_ = std::max(waits_for_freed_, lent_);
   on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
 }

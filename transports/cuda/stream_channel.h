@@ -57,7 +57,7 @@ class DeviceChannel final : public StreamChannel {
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
-  void require_whole() override { fail_if_lost("believe what came from", false); }
+  void require_whole() override { fail_if_lost("trust the data from", false); }
   std::string why_not_captured() const override { return ""; }
 
   // --- for the transport ---

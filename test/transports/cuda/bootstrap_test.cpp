@@ -40,8 +40,8 @@ void check_unreadable(const TearingStore::Tear& tear) {
   FakeMachine machine;
   const auto texts = errors_of(machine, 2, nullptr, std::make_shared<TearingStore>(tear));
   REQUIRE(texts.size() == 2);
-  CHECK_THAT(texts[0], ContainsSubstring("rank 1 published an unreadable card of cuda_ipc"));
-  CHECK_THAT(texts[1], ContainsSubstring("rank 0 published an unreadable card of cuda_ipc"));
+  CHECK_THAT(texts[0], ContainsSubstring("rank 1 published an unreadable endpoint address"));
+  CHECK_THAT(texts[1], ContainsSubstring("rank 0 published an unreadable endpoint address"));
   CHECK_THAT(texts[0], ContainsSubstring("run the same build of kolo on every rank"));
   CHECK(machine.violations().empty());
 }

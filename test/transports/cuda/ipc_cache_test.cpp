@@ -339,7 +339,7 @@ TEST_CASE("a peer that says more of an allocation than the driver has there is n
       CHECK(error.code() == ErrorCode::kProtocol);
       CHECK_THAT(error.what(),
                  ContainsSubstring("rank 1 offers memory of " + std::to_string(bytes) +
-                                   " bytes, of which the driver has 4096"));
+                                   " bytes, but the driver has 4096"));
     }
   }
   CHECK(two.imports.size() == 0);
