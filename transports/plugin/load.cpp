@@ -71,15 +71,16 @@ Registered& all_registered() {
 }  // namespace
 
 Plugin checked(const kolo_plugin* table, std::string_view origin) {
-  if (table == nullptr) refuse(origin, "it gives no table: it has said that it has none here");
+  if (table == nullptr) refuse(origin, "its kolo_transport_plugin() returned no table");
   if (table->version != KOLO_PLUGIN_VERSION) {
     refuse(origin, fmt::format("its table is of version {}, and this kolo speaks version {}: {}",
                                table->version, KOLO_PLUGIN_VERSION, kBuildAgain));
   }
   if (table->size < offsetof(kolo_plugin, why_unusable)) {
-    refuse(origin, fmt::format("its table says that it has {} bytes, fewer than its head: set "
-                               "size to sizeof(kolo_plugin)",
-                               table->size));
+    refuse(origin,
+           fmt::format("its table has a size of {} bytes, less than the required fields: set "
+                       "size to sizeof(kolo_plugin)",
+                       table->size));
   }
   Plugin plugin;
   plugin.origin = origin;

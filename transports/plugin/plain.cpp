@@ -37,9 +37,9 @@ class PluggedPlainChannel final : public PlainChannel {
 
  private:
   [[noreturn]] void fail_as_miscounted(std::uint64_t segments) const {
-    checker_.fail_as_broken(
-        fmt::format("completed says {} messages, where it has taken {} and said {} before",
-                    segments, taken_, completed_));
+    checker_.fail_as_broken(fmt::format(
+        "completed() returned {} messages, but {} were accepted, and {} returned before", segments,
+        taken_, completed_));
   }
 
   const kolo_plugin& table_;

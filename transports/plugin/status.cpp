@@ -46,7 +46,7 @@ kolo_error no_error() {
 void StatusChecker::fail(kolo_status status) {
   if (status != KOLO_FAILED) {
     fail_as_broken(fmt::format(
-        "a function of its table returned {}, where there are KOLO_FAILED, KOLO_NOT_NOW and "
+        "a function of its table returned {}, which is not KOLO_FAILED, KOLO_NOT_NOW or "
         "KOLO_DONE",
         static_cast<int>(status)));
   }
@@ -61,7 +61,7 @@ void StatusChecker::fail(kolo_status status) {
 
 void StatusChecker::fail_as_broken(std::string_view what) const {
   throw Error(ErrorCode::kProtocol, kNoPeer,
-              fmt::format("rank {}: {}: {}: mend the transport (transports/plugin.h)", rank_,
+              fmt::format("rank {}: {}: {}: fix the transport (transports/plugin.h)", rank_,
                           plugin_.table.name, what));
 }
 
@@ -79,7 +79,7 @@ void require_segment_bytes(const Plugin& plugin, std::uint64_t bytes) {
   if (bytes > 0 && bytes <= kLongestSegment && bytes % kSegmentAlignment == 0) return;
   throw std::invalid_argument(
       fmt::format("{}: a transport's segment_bytes must be a multiple of 64, from 64 to {}, and is "
-                  "{}: mend the transport (transports/plugin.h)",
+                  "{}: fix the transport (transports/plugin.h)",
                   plugin.table.name, kLongestSegment, bytes));
 }
 

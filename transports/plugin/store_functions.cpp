@@ -87,8 +87,8 @@ kolo_status gather(const kolo_store* store, const char* key, const void* value, 
     for (std::size_t rank = 0; rank < values.size(); ++rank) {
       if (values[rank].size() != bytes) {
         throw Error(ErrorCode::kMismatch, static_cast<int>(rank),
-                    fmt::format("rank {}: rank {} gave {} bytes as '{}', this rank {}: is it the "
-                                "same library on every rank?",
+                    fmt::format("rank {}: rank {} gave {} bytes as '{}', this rank {}: use the "
+                                "same library on every rank",
                                 owner.rank(), rank, values[rank].size(), key, bytes));
       }
       std::memcpy(static_cast<char*>(into) + rank * bytes, values[rank].data(), bytes);

@@ -35,7 +35,7 @@ class Made {
                                       plugin_.options.c_str(),
                                       store_.functions()};
     const bool is_made = checker_.done(table().make(&told, &transport_, checker_.error()));
-    check(is_made && transport_ != nullptr, "a transport's make must make one, or fail");
+    check(is_made && transport_ != nullptr, "make() of a transport must return one, or fail");
   }
   ~Made() {
     if (transport_ != nullptr) table().destroy(transport_);
@@ -90,10 +90,11 @@ void require_reach(const Plugin& plugin, const TransportRequest& request) {
   const Topology placement =
       find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id);
   if (reach == KOLO_PROCESS ? placement.is_one_process : placement.is_one_host) return;
-  throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("rank {}: {} joins {}, and these {} ranks are farther apart: ask for "
-                          "another transport, or for auto",
-                          request.rank, plugin.table.name, what_joins(reach), request.size));
+  throw Error(
+      ErrorCode::kUnavailable, kNoPeer,
+      fmt::format("rank {}: {} connects only {}, and these {} ranks are farther apart: choose "
+                  "another transport, or auto",
+                  request.rank, plugin.table.name, what_joins(reach), request.size));
 }
 
 }  // namespace

@@ -176,8 +176,9 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
   const Error far = error_of_make(table, store, 2);
   elsewhere.join();
   CHECK(far.code() == ErrorCode::kUnavailable);
-  CHECK_THAT(far.what(), ContainsSubstring("played joins the threads of one process, and these 2 "
-                                           "ranks are farther apart"));
+  CHECK_THAT(far.what(),
+             ContainsSubstring("played connects only the threads of one process, and these 2 "
+                               "ranks are farther apart"));
 }
 
 TEST_CASE(
@@ -206,9 +207,8 @@ TEST_CASE(
     *messages = 3;
     return KOLO_DONE;
   };
-  CHECK_THAT(
-      complaint_of(send_one),
-      StartsWith("rank 0: played: completed says 3 messages, where it has taken 0 and said 0"));
+  CHECK_THAT(complaint_of(send_one), StartsWith("rank 0: played: completed() returned 3 messages, "
+                                                "but 0 were accepted, and 0 returned before"));
   table.receive = [](kolo_channel*, void*, std::size_t, kolo_error*) {
     const volatile int none = 77;  // C's enumerations hold any number
     return static_cast<kolo_status>(none);
