@@ -50,7 +50,8 @@ void add_clauses(const std::string& option, const std::string& part,
     if (clause.text.find(part) != std::string_view::npos || clause.group == part)
       texts.emplace_back(clause.text);
   }
-  if (texts.size() == before) refuse(option + " " + part + ": no clause has it; --list names them");
+  if (texts.size() == before)
+    refuse(option + " " + part + ": no clause has these words; --list shows the clauses");
 }
 
 // Removes `left_out` from the requested clauses.
@@ -79,16 +80,16 @@ std::string usage() {
          "\n"
          "  kolo-conformance --transport NAME|PATH[,...]\n"
          "\n"
-         "  --transport, -t  one of this build's, a library's path (with a slash: ./libx.so), or "
+         "  --transport, -t  a transport of this build, a library (with a slash: ./libx.so), or "
          "all\n"
-         "  --clause WORDS   the clauses, or the group, with these words [all]\n"
-         "  --but WORDS      leaves these out\n"
-         "  --limit SECONDS  for one clause [120]\n"
-         "  --here           in this one process, for a debugger\n"
-         "  --markdown FILE  writes the table into FILE, between its marks; others' columns stay\n"
-         "  --list           names the clauses\n"
+         "  --clause WORDS   runs the clauses, or the group, with these words [all]\n"
+         "  --but WORDS      skips the clauses with these words\n"
+         "  --limit SECONDS  time limit of one clause [120]\n"
+         "  --here           runs in this process, for a debugger\n"
+         "  --markdown FILE  writes the table into FILE, between its marks; other columns stay\n"
+         "  --list           shows the clauses\n"
          "\n"
-         "Exit code: 0 where all that is offered is kept, 1 where not, 2 for a wrong command "
+         "Exit code: 0 if no clause failed, 1 if one failed, 2 for a wrong command "
          "line.\n";
 }
 

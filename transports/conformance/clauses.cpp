@@ -36,7 +36,7 @@ const Clause& clause_named(std::string_view text) {
   for (const Clause& clause : kClauses) {
     if (clause.text == text) return clause;
   }
-  throw std::invalid_argument("no clause '" + std::string(text) + "'; --list names them");
+  throw std::invalid_argument("no clause '" + std::string(text) + "'; --list shows the clauses");
 }
 
 }  // namespace kolo::conformance

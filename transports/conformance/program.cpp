@@ -41,8 +41,8 @@ std::string how_it_ended(int status, const std::string& output) {
 int prove_here(const Arguments& arguments) {
   if (!arguments.is_probe && (arguments.clauses.size() != 1 || arguments.transports.size() != 1)) {
     throw std::invalid_argument(fmt::format(
-        "--here proves one clause over one transport, and {} and {} are named: --list has the "
-        "words by which one is meant",
+        "--here proves one clause over one transport, but the words match {} and {}: --list shows "
+        "the clauses",
         arguments.clauses.size(), arguments.transports.size()));
   }
   end_with_parent();

@@ -154,7 +154,7 @@ void write_markdown(const std::string& file, const std::vector<Results>& transpo
   const auto end = text.find(kTableEnd);
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
     throw Error(ErrorCode::kSystem, kNoPeer,
-                fmt::format("{}: has no place for the table: a line '{}' and one '{}'", file,
+                fmt::format("{}: has no place for the table: add a line '{}' and a line '{}'", file,
                             kTableBegin, kTableEnd));
   }
   posix::write_whole(file, text.substr(0, begin + kTableBegin.size()) + "\n" +

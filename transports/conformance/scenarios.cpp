@@ -156,7 +156,7 @@ std::string survive(const Scenario& scenario, std::string_view transport, int ra
         error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kAborted;
     return is_right_code && text.find("rank 2") != std::string::npos ? "" : text;
   }
-  return "rank " + std::to_string(rank) + " never learned that the victim is lost";
+  return "rank " + std::to_string(rank) + " did not learn that the victim is lost";
 }
 
 void finish_early(std::string_view name, const TransportRequest& request) {

@@ -1,5 +1,5 @@
 // What is said to UCX of its buffers, and what is left to the user. (That segments which fit are
-// not held back: "who sends faster than the peer takes is told to wait", over tcp.)
+// not held back: "a sender that is faster than its peer is told to wait", over tcp.)
 #include "transports/ucx/buffer_sizes.h"
 
 #include <cstdlib>

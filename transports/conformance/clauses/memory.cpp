@@ -84,7 +84,7 @@ void from_allocated_memory(const Subject& subject) {
       expect_pattern(rank, out.peer, out.index, out.data.size(), out.in);
       rank.drain(out.peer);
       expect_equal(out.data, pattern(rank.rank(), out.peer, out.index, out.data.size()),
-                   "what was sent, after it was");
+                   "the sent data, after sending");
     });
   });
 }

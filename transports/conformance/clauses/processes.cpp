@@ -43,8 +43,8 @@ void kill_in(const Scenario& scenario, const Subject& subject) {
     victim.kill();
     rank_0.join();
     throw std::runtime_error("killed " + std::string(scenario.name) +
-                             ": the victim never came so "
-                             "far: " +
+                             ": the victim did not become "
+                             "ready: " +
                              error.what());
   }
   victim.kill();
