@@ -212,10 +212,9 @@ void OfiChannel::give_credit() {
   }
 }
 
-// Handles credit that the provider refuses for ever. A peer that is done or has ended needs no
-// credit, and its data may still be read. Its endpoint may close before its liveness connection
-// reports the end, hence `patience`. A peer that is alive would wait for ever, so it counts as
-// lost.
+// The provider refuses credit for ever. A peer that is done or has ended needs no credit, and its
+// data may still be read. Its endpoint may close before its liveness connection reports the end,
+// hence `patience`. A peer that is alive would wait for ever, so it counts as lost.
 void OfiChannel::bear_refusal() {
   const std::string why = endpoint_.why();
   liveness_.look();

@@ -50,8 +50,8 @@ void kill_in(const Scenario& scenario, const Subject& subject) {
   victim.kill();
   rank_0.join();
   const std::string where = " (killed " + std::string(scenario.name) + ")";
-  expect(wrong.empty(), "rank 0 to learn who is lost" + where + ": " + wrong);
-  expect(survivor.wait() == 0, "rank 1 to learn who is lost" + where);
+  expect(wrong.empty(), "rank 0 to learn which rank is lost" + where + ": " + wrong);
+  expect(survivor.wait() == 0, "rank 1 to learn which rank is lost" + where);
   const std::string cause = job.store->failure().value_or("no failure was posted");
   expect(cause.find("rank 2") != std::string::npos, "rank 2 in the first cause: " + cause + where);
 }
