@@ -1,5 +1,6 @@
-// Every algorithm of every collective over every transport, named by the caller: 1 to 9 ranks and
-// 16, awkward counts, every type in turn. grid_test.cpp has more counts and operations.
+// Grid test of algorithms: every algorithm of every collective over every transport, named by the
+// caller, with 1 to 9 ranks and 16, awkward counts, and all types in rotation. grid_test.cpp has
+// more counts and operations.
 #include <atomic>
 #include <cstring>
 #include <iterator>
@@ -30,8 +31,8 @@ struct Case {
 template <typename T>
 constexpr bool kIsNarrow = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
 
-// What rank `rank` gives as element `index`: small, so that sums are exact in any order; smaller
-// still in 8-bit floats, and not below 0 without a sign.
+// The input of rank `rank` at `index`. Values are small, so that sums are exact in any order. They
+// are smaller still for 8-bit floats, and not negative for unsigned types.
 template <typename T>
 int value_of(int rank, std::size_t index) {
   const std::size_t mixed = static_cast<std::size_t>(rank) * 5 + index * 3 + index / 7;
@@ -39,7 +40,7 @@ int value_of(int rank, std::size_t index) {
   return static_cast<int>(mixed % 8) - (std::is_unsigned_v<T> ? 0 : 3);
 }
 
-// Over the ranks [first, first + ranks).
+// The reduction over the ranks [first, first + ranks).
 template <typename T>
 double reduced(int ranks, std::size_t index, ReduceOp op, int first = 0) {
   double result = value_of<T>(first, index);
@@ -73,7 +74,7 @@ Float8E5M2 element<Float8E5M2>(double value) {
   return to_float8_e5m2(static_cast<float>(value));
 }
 
-// Elements [first, first + count) of what `rank` gives.
+// Elements [first, first + count) of the input of `rank`.
 template <typename T>
 std::vector<T> given(int rank, std::size_t first, std::size_t count) {
   std::vector<T> data;
@@ -81,7 +82,7 @@ std::vector<T> given(int rank, std::size_t first, std::size_t count) {
   return data;
 }
 
-// `data` holds what `expected` says of elements from `first` on, bit for bit.
+// Requires that `data` equals `expected(i)` bit for bit, for the elements from `first` on.
 template <typename T, typename Expected>
 void expect_elements(const Case& c, const T* data, std::size_t first, std::size_t count,
                      const Expected& expected) {
@@ -93,7 +94,7 @@ void expect_elements(const Case& c, const T* data, std::size_t first, std::size_
   }
 }
 
-// A rank's chunk: of its own number, or another.
+// A rank's chunk, or the chunk of another rank.
 struct Share {
   Share(const Communicator& communicator, std::size_t all)
       : begin(chunk_begin(all, communicator.size(), communicator.rank())),
@@ -124,7 +125,7 @@ void run_reduce_scatter(Communicator& communicator, const Case& c) {
                   [&](std::size_t i) { return reduced<T>(communicator.size(), i, c.op); });
 }
 
-// What all ranks' chunks are together.
+// The concatenation of all ranks' chunks.
 template <typename T>
 void expect_gathered(int size, const Case& c, const T* data) {
   for (int rank = 0; rank < size; ++rank) {
@@ -241,7 +242,7 @@ void run_scatter(Communicator& communicator, const Case& c, int root) {
 
 // --- with servers, or between two ranks ---
 
-// Servers that are the first ranks, so that workers are in a row.
+// The servers are the first ranks, so the workers are contiguous.
 std::vector<ServerPlan> plans_for(int size) {
   std::vector<ServerPlan> plans = {{true, {}}};
   if (size > 1) plans.push_back({false, {0}});
@@ -249,7 +250,7 @@ std::vector<ServerPlan> plans_for(int size) {
   return plans;
 }
 
-// The chunk of a rank that serves.
+// The chunk of a server rank.
 Share chunk_of(const ServerPlan& plan, int rank, int size, std::size_t count) {
   const int chunks = plan.everywhere ? size : static_cast<int>(plan.servers.size());
   if (rank >= chunks) return {0, 0};
@@ -314,7 +315,7 @@ void run_push_pull(Communicator& communicator, const Case& c) {
   }
 }
 
-// From every rank to the next, who has received before it sends.
+// Each rank sends to the next one. All but rank 0 receive before they send.
 template <typename T>
 void run_message(Communicator& communicator, const Case& c) {
   const int rank = communicator.rank();
@@ -365,7 +366,7 @@ void run_collective(Collective collective, Communicator& communicator, const Cas
   }
 }
 
-// Every type with an operation that is exact in it: one after the other, as counts go by.
+// Rotates over the types, each with an operation that is exact in it.
 void run_with_type(std::size_t turn, Collective collective, Communicator& communicator, Case c) {
   using Run = void (*)(Collective, Communicator&, const Case&);
   static const Run kRuns[] = {
@@ -378,7 +379,7 @@ void run_with_type(std::size_t turn, Collective collective, Communicator& commun
   kRuns[turn % std::size(kRuns)](collective, communicator, c);
 }
 
-// The larger the job the fewer the counts: threads outnumber the cores.
+// Larger jobs use fewer counts, because their threads outnumber the cores.
 std::vector<std::size_t> counts_for(int size) {
   const auto n = static_cast<std::size_t>(size);
   if (size > 8) return {0, n - 1, 997};
@@ -418,7 +419,7 @@ constexpr Collective kInTheGrid[] = {
     Collective::kMessage,   Collective::kExclusiveScan, Collective::kPushPull,
     Collective::kPush,      Collective::kPull};
 
-// Floats whose sums depend on the order, zeros of both signs, and NaNs of different bits.
+// Floats whose sums depend on the order, zeros of both signs, and NaNs with different bits.
 std::vector<float> treacherous(int rank, std::size_t count, bool has_nans) {
   std::mt19937 random(static_cast<unsigned>(rank) + 1);
   std::uniform_real_distribution<float> any(-1, 1);
@@ -452,7 +453,7 @@ TEST_CASE("every push algorithm works") { run_algorithms(Collective::kPush); }
 TEST_CASE("every pull algorithm works") { run_algorithms(Collective::kPull); }
 TEST_CASE("every message algorithm works") { run_algorithms(Collective::kMessage); }
 
-TEST_CASE("nobody leaves a barrier of any algorithm before everybody has come") {
+TEST_CASE("no rank leaves a barrier of any algorithm before every rank has entered it") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE_REF(from_range(sizes_over(transport)));
   std::atomic<int> arrivals{0};
@@ -469,7 +470,7 @@ TEST_CASE("nobody leaves a barrier of any algorithm before everybody has come") 
   });
 }
 
-TEST_CASE("no collective of the table is left out of the grid") {
+TEST_CASE("the grid leaves out no collective of the table") {
   std::set<Collective> covered(std::begin(kInTheGrid), std::end(kInTheGrid));
   covered.insert(Collective::kBarrier);
   for (const Algorithm& algorithm : algorithms()) {

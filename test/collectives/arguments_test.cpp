@@ -1,4 +1,4 @@
-// What one rank alone got wrong is std::invalid_argument, before anything is sent: the next
+// A wrong argument of one rank is std::invalid_argument, thrown before anything is sent: the next
 // operation works.
 #include <array>
 #include <cstdint>
@@ -44,7 +44,8 @@ const Mistake kMistakes[] = {
      },
      "all_reduce: 'in' is not aligned to float32: its address is 3 past a multiple of 4"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 1, kFloat, kSum);  // the same call, from another place
+       // a cached call, repeated below with another address
+       c.all_reduce(data, data, 1, kFloat, kSum);
        c.all_reduce(data, reinterpret_cast<char*>(data) + 9, 1, kFloat, kSum);
      },
      "'out' is not aligned to float32: its address is 1 past a multiple of 4"},
@@ -156,7 +157,7 @@ const Mistake kMistakes[] = {
 
 }  // namespace
 
-TEST_CASE("a wrong argument is named before anything is sent") {
+TEST_CASE("an error names a wrong argument before anything is sent") {
   for (const Mistake& mistake : kMistakes) {
     run_ranks(2, "inproc", [&](Communicator& communicator) {
       std::array<float, 16> data{};
@@ -173,7 +174,7 @@ TEST_CASE("a wrong argument is named before anything is sent") {
   }
 }
 
-TEST_CASE("a communicator that was moved from says so, and may be assigned to") {
+TEST_CASE("a moved-from communicator reports so and may be assigned to") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::array<float, 4> data{};
     Communicator other = std::move(communicator);
@@ -185,7 +186,7 @@ TEST_CASE("a communicator that was moved from says so, and may be assigned to") 
       }
       return "nothing";
     };
-    // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+    // NOLINTBEGIN(bugprone-use-after-move): the use after move is what is tested
     for (const std::string& said :
          {said_by([&] { communicator.all_reduce(std::span<float>(data)); }),
           said_by([&] { communicator.barrier_async(); }), said_by([&] { communicator.rank(); }),
@@ -198,7 +199,7 @@ TEST_CASE("a communicator that was moved from says so, and may be assigned to") 
   });
 }
 
-TEST_CASE("an unknown transport is told which there are") {
+TEST_CASE("an error for an unknown transport lists the known ones") {
   const auto outcomes = run_threads(1, [](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;
     options.transport = "carrier_pigeon";
@@ -209,18 +210,18 @@ TEST_CASE("an unknown transport is told which there are") {
   REQUIRE(outcomes[0].text.find("inproc") != std::string::npos);
 }
 
-TEST_CASE("a rank that is not of the communicator is refused") {
+TEST_CASE("a rank outside the communicator is refused") {
   REQUIRE_THROWS_AS(Communicator(3, 3, make_local_store()), std::invalid_argument);
   REQUIRE_THROWS_AS(Communicator(-1, 3, make_local_store()), std::invalid_argument);
   REQUIRE_THROWS_AS(Communicator(0, 0, make_local_store()), std::invalid_argument);
   REQUIRE_THROWS_AS(Communicator(0, 1, nullptr), std::invalid_argument);
 }
 
-TEST_CASE("a program is told which kolo it runs with") {
+TEST_CASE("version() returns the version of the library") {
   CHECK(std::string(version()) == KOLO_VERSION);
 }
 
-TEST_CASE("algorithms are listed by collective") {
+TEST_CASE("algorithm_names() lists the algorithms of a collective") {
   REQUIRE(algorithm_names(Collective::kAllReduce).front() == "ring");
   REQUIRE(algorithm_names(Collective::kBroadcast).front() == "binomial_tree");
   REQUIRE_FALSE(algorithm_names(Collective::kPushPull).empty());

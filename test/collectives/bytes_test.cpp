@@ -1,4 +1,4 @@
-// Byte strings whose lengths only their owners know.
+// Collectives of byte strings whose lengths only their owners know.
 #include "collectives/bytes.h"
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace kolo::test {
 namespace {
 
-// What rank `rank` says in round `round`: nothing, a word, or more than a segment.
+// The byte string of rank `rank` in round `round`: empty, short, or longer than a segment.
 Bytes saying(int rank, int round) {
   constexpr std::size_t kLengths[] = {0, 5, 1, 300'001};
   Bytes bytes(kLengths[(rank + round) % 4]);
@@ -28,7 +28,7 @@ std::vector<Bytes> sayings(int size, int round) {
 
 }  // namespace
 
-TEST_CASE("byte strings of any length reach all, a root, or come from one") {
+TEST_CASE("byte strings of any length are gathered, broadcast and sent to all ranks") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(1, 2, 3, 5);
   run_ranks(size, transport, [&](Communicator& communicator) {

@@ -1,4 +1,4 @@
-// Connections are made where a schedule needs them: a ring joins neighbours and nobody else.
+// Connections are made only where a schedule needs them: a ring connects neighbours only.
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ std::set<int> connected(const Communicator& communicator) {
 
 }  // namespace
 
-TEST_CASE("a ring of ranks connects neighbours and nobody else") {
+TEST_CASE("a ring connects neighbouring ranks only") {
   const std::string transport = GENERATE("tcp", "shm");
   CAPTURE(transport);
   run_ranks(kRanks, transport, [](Communicator& communicator) {

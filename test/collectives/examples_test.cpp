@@ -1,4 +1,4 @@
-// The examples do what their heads say.
+// Tests that the examples behave as their head comments say.
 #include <cstdlib>
 #include <string>
 
@@ -14,7 +14,7 @@ bool says(const ProcessOutcome& outcome, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("ranks as threads sum over inproc") {
+TEST_CASE("the example with ranks as threads sums over inproc") {
   const auto outcomes = run_processes(1, {KOLO_SUM_IN_THREADS, "4"});
   INFO(outcomes[0].output);
   for (const char rank : {'0', '1', '2', '3'}) {
@@ -22,14 +22,14 @@ TEST_CASE("ranks as threads sum over inproc") {
   }
 }
 
-TEST_CASE("ranks as processes sum, as the environment says") {
+TEST_CASE("the example with ranks as processes sums with settings from the environment") {
   for (const auto& outcome : run_processes(3, {KOLO_SUM_IN_PROCESSES})) {
     INFO(outcome.output);
     REQUIRE(says(outcome, "the average is 2, ten times the largest is 30"));
   }
 }
 
-TEST_CASE("a misspelt setting is told once, by one of the ranks") {
+TEST_CASE("one of the ranks reports a misspelt setting, once") {
   ::setenv("KOLO_SEGMENT_BYTE", "4096", 1);
   ::setenv("KOLO_TEST_PROGRAM", "known", 1);
   const auto outcomes =

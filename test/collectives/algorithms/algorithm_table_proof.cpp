@@ -25,10 +25,10 @@
 namespace kolo::test {
 namespace {
 
-constexpr int kRadix = 4;  // of the table's rows
+constexpr int kRadix = 4;  // radix of the table's rows
 constexpr int kLargeSizes[] = {128, 255, 256};
 constexpr int kMoreCredit = 16;
-constexpr int kSmallSizes = 9;  // up to here: all awkward counts, two segment lengths
+constexpr int kSmallSizes = 9;  // up to this size: all awkward counts, with two segment lengths
 
 ParameterServerRequest servers_of(const Trial& trial, int rank) {
   ParameterServerRequest request;
@@ -165,7 +165,7 @@ constexpr Row kFormulas[] = {
 
 // --- trials ---
 
-// Beyond 128 ranks most chunks are empty, which keeps so many affordable.
+// Beyond 128 ranks most chunks are empty. This keeps sizes that large affordable.
 void choose_counts(Collective collective, Trial& trial) {
   const auto n = static_cast<std::size_t>(trial.size);
   const bool is_small = trial.size <= kSmallSizes;
@@ -230,7 +230,7 @@ Schedule write(const Algorithm& algorithm, const Trial& trial, int rank) {
   return nothing;
 }
 
-// Whether channels that can answer make another program of it.
+// Whether the algorithm writes another program for channels that can answer.
 bool asks(const Algorithm& algorithm, Trial trial) {
   trial.can_answer = true;
   const Schedule last = write(algorithm, trial, trial.size - 1);
@@ -240,7 +240,7 @@ bool asks(const Algorithm& algorithm, Trial trial) {
   });
 }
 
-// Two hosts with half of the ranks each; three on which they are in turn.
+// Two layouts: half of the ranks on each of two hosts, and ranks spread round-robin over three.
 std::vector<std::vector<int>> hosts_of(int size) {
   std::vector<int> halves, in_turn;
   for (int rank = 0; rank < size; ++rank) {
@@ -250,7 +250,7 @@ std::vector<std::vector<int>> hosts_of(int size) {
   return {halves, in_turn};
 }
 
-// Whether it matters on which host a rank is.
+// Whether the schedule depends on the hosts of the ranks.
 bool knows_hosts(const Algorithm& algorithm, const Trial& trial) {
   Trial on_one = trial;
   on_one.hosts.clear();
@@ -268,7 +268,7 @@ std::string words_of(const Trial& trial, const CheckOptions& options) {
          (options.is_in_place ? " in place: " : ": ");
 }
 
-// Few chunks: counts need not be awkward for a number of ranks.
+// Programs with at most two chunks: counts need not be awkward for the number of ranks.
 void choose_whole_counts(const Algorithm& algorithm, Trial& trial) {
   const bool has_data = algorithm.collective != Collective::kBarrier;
   if (!has_data || trial.size < 3 || write(algorithm, trial, 0).chunks > 2) return;
@@ -309,7 +309,7 @@ std::vector<Trial> trials_of(const Algorithm& algorithm) {
 
 namespace {
 
-// Of a program with these options, on memory of one kind after the other.
+// Checks one program with these options, out of place and then in place.
 std::string disproof_of(const std::vector<Schedule>& program, const Trial& trial,
                         CheckOptions options, Formula sent) {
   for (int in_place = 0; in_place <= (trial.in_place ? 1 : 0); ++in_place) {
@@ -350,7 +350,7 @@ std::string disproof_of(const Algorithm& algorithm, const Trial& trial) {
       const std::string fault = disproof_of(program, trial, options, sent);
       if (!fault.empty()) return fault;
     }
-    // All in one segment, with a credit that lets much go together, and with the smallest.
+    // All data in one segment: once with a credit for many segments, once with the minimum credit.
     options.segment_elements = count + 1;
     for (const int credit : {kMoreCredit, kMinimumCredit}) {
       if (credit == kMinimumCredit && trial.size > kSmallSizes) continue;

@@ -1,5 +1,5 @@
-// The proof of every row of the algorithm table: which programs are made of it, for which sizes,
-// counts and segments, and what each rank must send.
+// Proof of every row of the algorithm table: the programs it makes, for which sizes, counts and
+// segments, and the elements that each rank must send.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@
 
 namespace kolo::test {
 
-// A program, and all that is proved of it: every count with every segment length, out of place and,
-// where the collective allows it, in place.
+// One program and the cases to prove for it: every count with every segment length, out of place
+// and, where the collective allows it, in place.
 struct Trial {
   int size = 1;
   int root = 0;
-  int peer = 0;     // message
-  int servers = 0;  // push, pull: dedicated, the first ranks; 0: all serve
+  int peer = 0;  // message
+  // push, pull: dedicated servers, which are the first ranks; 0: every rank serves
+  int servers = 0;
   bool can_answer = false;
   bool has_update = false;
-  std::vector<int> hosts;  // by rank; empty: one
+  std::vector<int> hosts;  // by rank; empty: one host
   std::vector<std::size_t> counts;
   std::vector<std::size_t> segments;  // in elements
   bool in_place = true;
@@ -29,20 +30,20 @@ struct Trial {
   std::size_t proofs() const { return counts.size() * segments.size() * (in_place ? 2 : 1); }
 };
 
-// The elements that `rank` sends, as the algorithm's formula has it.
+// The number of elements that `rank` sends, by the algorithm's formula.
 using Formula = std::size_t (*)(const Trial& trial, int rank, std::size_t count,
                                 std::size_t segment);
 
-// Null where a row of the algorithm table has no formula here.
+// Null if this file has no formula for a row of the algorithm table.
 Formula formula_of(Collective collective, std::string_view name);
 
 // Sizes 1 to 64, and 128, 255 and 256.
 std::vector<Trial> trials_of(const Algorithm& algorithm);
 
-// What is wrong, and with which trial; empty: all is proved.
+// The first fault, with its trial; empty if everything is proved.
 std::string disproof_of(const Algorithm& algorithm, const Trial& trial);
 
-// The table of what is proved, as it stands in collectives/README.md: a line per collective.
+// The table of proofs, as collectives/README.md shows it: a line per collective.
 std::vector<std::string> table_of_proofs();
 
 }  // namespace kolo::test

@@ -1,8 +1,7 @@
-// Every row of the algorithm table is proved: the result, the bits, the elements that each rank
-// sends, no deadlock with the smallest credit, nothing read before it is written; for every size
-// from 1 to 64, and for 128, 255 and 256. A row that is added is proved as it comes, and fails
-// until it has its formula in algorithms/algorithm_table_proof.cpp and its line in
-// collectives/README.md.
+// Proof of every row of the algorithm table, for every size from 1 to 64 and for 128, 255 and 256:
+// the result, the bits, the number of elements that each rank sends, no deadlock with the smallest
+// credit, and no read before the write. A new row is included automatically. It fails until it has
+// a formula in algorithms/algorithm_table_proof.cpp and a line in collectives/README.md.
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -74,7 +73,7 @@ TEST_CASE("every message of the table is proved for 1 to 64 ranks and more") {
   prove_all_of(Collective::kMessage);
 }
 
-TEST_CASE("no row of the table is left out") {
+TEST_CASE("the proofs leave out no row of the table") {
   for (const Algorithm& algorithm : algorithms()) {
     INFO(to_string(algorithm.collective) << " " << algorithm.name);
     REQUIRE(formula_of(algorithm.collective, algorithm.name) != nullptr);
@@ -91,7 +90,7 @@ TEST_CASE("no row of the table is left out") {
   }
 }
 
-TEST_CASE("the table of proofs in the README is what is proved") {
+TEST_CASE("the README shows the table of proofs as it is") {
   std::ifstream file(KOLO_COLLECTIVES_README);
   std::set<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.insert(line);
@@ -101,7 +100,7 @@ TEST_CASE("the table of proofs in the README is what is proved") {
   }
 }
 
-// collectives_proofs "[table]" > lines for the README
+// collectives_proofs "[table]" prints the lines for the README
 TEST_CASE("print the table of proofs", "[.][table]") {
   for (const std::string& line : table_of_proofs()) std::puts(line.c_str());
 }

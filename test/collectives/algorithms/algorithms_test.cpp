@@ -1,5 +1,5 @@
-// The algorithms that a call may name beside the first of its collective (checker_test.cpp has
-// those), proved for every size from 1 to 64.
+// Proofs for every size from 1 to 64 of the algorithms that a call can name. checker_test.cpp
+// proves the first algorithm of each collective.
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -36,7 +36,7 @@ TEST_CASE("recursive multiplying is proved for 1 to 64 ranks") {
   prove_whole_sizes(recursive_multiplying_all_reduce, recursive_multiplying_all_reduce_sent);
 }
 
-TEST_CASE("recursive multiplying takes few rounds and few messages, for any size") {
+TEST_CASE("recursive multiplying takes few rounds and few messages for any size") {
   constexpr std::size_t kMessages[] = {0, 1, 2, 3, 4, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6};
   for (int size = 1; size <= 16; ++size) {
     std::size_t most = 0;
@@ -64,7 +64,7 @@ TEST_CASE("halving and doubling are proved for 1 to 64 ranks") {
   prove_all_sizes(false, halving_doubling_all_reduce, halving_doubling_all_reduce_sent);
 }
 
-TEST_CASE("halving and doubling send the least bytes in the least rounds, for any size") {
+TEST_CASE("halving and doubling send the fewest bytes in the fewest rounds for any size") {
   for (int size = 1; size <= kLargestSize; ++size) {
     const auto count = static_cast<std::size_t>(3 * size);
     for (int rank = 0; rank < size; ++rank) {
@@ -75,7 +75,7 @@ TEST_CASE("halving and doubling send the least bytes in the least rounds, for an
   }
 }
 
-// What an all-gather leaves out depends on the length of segments.
+// The segment length decides which sends the all-gather can leave out.
 TEST_CASE("bidirectional rings are proved for 1 to 64 ranks") {
   for (int size = 1; size <= kLargestSize; ++size) {
     const auto reduce_scatter = program_of(size, 0, false, bidirectional_ring_reduce_scatter);
@@ -105,7 +105,7 @@ TEST_CASE("double trees are proved for 1 to 64 ranks and every kind of root") {
   });
 }
 
-TEST_CASE("nobody sends more than twice the data in a double tree, or once in a broadcast") {
+TEST_CASE("no rank sends more than twice the data in a double tree, or once in a broadcast") {
   for (int size = 1; size <= kLargestSize; ++size) {
     for (int rank = 0; rank < size; ++rank) {
       INFO("rank " << rank << " of " << size);
@@ -139,7 +139,7 @@ TEST_CASE("broadcast and reduce along a chain are proved for 1 to 64 ranks") {
   prove_whole_roots(ordered_chain_reduce, ordered_chain_reduce_sent);
 }
 
-TEST_CASE("scatter and all-gather make a broadcast, proved for 1 to 64 ranks") {
+TEST_CASE("a broadcast by scatter and all-gather is proved for 1 to 64 ranks") {
   prove_all_roots(scatter_allgather_broadcast, scatter_allgather_broadcast_sent);
 }
 
@@ -167,9 +167,10 @@ TEST_CASE("direct reductions are proved for 1 to 64 ranks") {
   prove_all_sizes(false, direct_all_gather, direct_all_gather_sent);
 }
 
-TEST_CASE("an all-to-all whose chunks land where others have not left is refused in place only") {
+TEST_CASE("the checker refuses an all-to-all that overwrites unsent chunks, in place only") {
   constexpr int kSize = 5;
-  // In step k to the rank k places to the right, and from the one k places to the left.
+  // In step k each rank sends to the rank k places to its right and receives from the one k places
+  // to its left.
   auto program = program_of(kSize, 0, false, pairwise_all_to_all);
   for (Schedule& schedule : program) {
     for (int k = 1; k < kSize; ++k) {
@@ -186,7 +187,7 @@ TEST_CASE("an all-to-all whose chunks land where others have not left is refused
   REQUIRE(check(program, options).fault != "");
 }
 
-TEST_CASE("chunks of any lengths are proved for the other reduce-scatters and all-gathers") {
+TEST_CASE("the other reduce-scatters and all-gathers are proved for chunks of any lengths") {
   for (int size = 1; size <= kLargestSize; ++size) {
     std::vector<std::size_t> lengths;
     for (int chunk = 0; chunk < size; ++chunk) {
@@ -208,7 +209,7 @@ TEST_CASE("chunks of any lengths are proved for the other reduce-scatters and al
   }
 }
 
-// Beyond 128 ranks most chunks are empty, which keeps so many affordable.
+// Beyond 128 ranks most chunks are empty. This keeps sizes that large affordable.
 CheckOptions options_of(Collective collective, int size) {
   const bool is_large = size > 128;
   CheckOptions options = counting(is_large ? 9 : static_cast<std::size_t>(size) + 2, size / 3);
@@ -236,8 +237,8 @@ TEST_CASE("every algorithm of the table is proved for 128, 255 and 256 ranks") {
 
 // --- the order of operands ---
 
-// What the table says of a row must hold for every size and root, and what it does not say must
-// fail for some.
+// A property that the table states must hold for every size and root. A property that it does not
+// state must fail for some.
 struct Orders {
   bool is_in_order = true;
   bool is_rank_ordered = true;
@@ -276,7 +277,7 @@ Orders orders_of(const Algorithm& algorithm) {
   return orders;
 }
 
-TEST_CASE("reductions keep the order of the ranks where the table says so, and only there") {
+TEST_CASE("reductions keep the order of the ranks exactly where the table says so") {
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_reduction(algorithm.collective)) continue;
     INFO(to_string(algorithm.collective) << " " << algorithm.name);
@@ -286,7 +287,7 @@ TEST_CASE("reductions keep the order of the ranks where the table says so, and o
   }
 }
 
-TEST_CASE("operands that change sides are out of order") {
+TEST_CASE("the checker reports swapped operands as out of order") {
   auto program = program_of(4, 0, false, two_shot_all_reduce);
   REQUIRE(check(program, counting(5)).is_rank_ordered());
   for (Step& step : program[2].steps) step.is_in_last = false;
@@ -296,7 +297,7 @@ TEST_CASE("operands that change sides are out of order") {
   REQUIRE(report.disorder.find("rank 2") != std::string::npos);
 }
 
-// --- what the checker must find in such schedules ---
+// --- faults that the checker must find in such schedules ---
 
 std::string fault_of(std::vector<Schedule> program, const CheckOptions& options) {
   const CheckReport report = check(program, options);
@@ -304,19 +305,19 @@ std::string fault_of(std::vector<Schedule> program, const CheckOptions& options)
   return report.fault;
 }
 
-TEST_CASE("partners who combine in different orders are found") {
+TEST_CASE("the checker finds partners that combine in different orders") {
   auto program = program_of(4, 0, false, recursive_doubling_all_reduce);
   for (Step& step : program[3].steps) step.is_in_last = false;
   REQUIRE(fault_of(program, counting(5)).find("another order") != std::string::npos);
 }
 
-TEST_CASE("a send that must be a copy and is none is found") {
+TEST_CASE("the checker finds a send that must be a copy and is not") {
   auto program = program_of(4, 0, false, recursive_doubling_all_reduce);
   for (Step& step : program[2].steps) step.is_copied = false;
   REQUIRE(fault_of(program, counting(5)).find("may not have received yet") != std::string::npos);
 }
 
-// At rank 1 of 4: what is taken from one place is taken from another.
+// The fault when rank 1 of 4 reads from the place `to` instead of `from`.
 std::string fault_of_taking(Collective collective, std::string_view name, Place from, Place to) {
   const Algorithm& algorithm = algorithms()[find_algorithm(collective, name)];
   auto program = program_of(4, 0, false, [&](const ScheduleRequest& asked) {
@@ -330,7 +331,7 @@ std::string fault_of_taking(Collective collective, std::string_view name, Place 
   return fault_of(program, options);
 }
 
-TEST_CASE("a contribution that a scaled sum would scale twice, or never, is found") {
+TEST_CASE("the checker finds a contribution that a scaled sum scales twice or never") {
   for (const Algorithm& row : algorithms()) {
     if (row.collective != Collective::kAllReduce) continue;
     INFO(row.name);
@@ -343,7 +344,7 @@ TEST_CASE("a contribution that a scaled sum would scale twice, or never, is foun
                 .find("scales a contribution twice") != std::string::npos);
   }
   auto program = program_of(3, 0, false, chain_scan);
-  program[0].steps.pop_back();  // a copy that in place is nothing but for a scaled sum
+  program[0].steps.pop_back();  // This copy has no effect in place, except in a scaled sum.
   CheckOptions options = counting(5);
   options.is_in_place = true;
   REQUIRE(fault_of(program, options).find("was never scaled") != std::string::npos);

@@ -1,5 +1,5 @@
-// The hierarchical algorithms, proved for 1 to 64 ranks on hosts of many shapes: the result, the
-// elements that every rank sends, and those that leave its host.
+// Proofs of the hierarchical algorithms for 1 to 64 ranks on hosts of many shapes: the result, the
+// elements that every rank sends, and the elements that leave its host.
 #include "collectives/algorithms/hierarchical.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using namespace test;
 
 using Hosts = std::vector<int>;
 
-// Numbers hosts in the order of their first ranks.
+// Renumbers hosts in the order of their first ranks.
 Hosts numbered(const Hosts& names) {
   std::vector<int> known;
   Hosts hosts;
@@ -65,7 +65,7 @@ const std::vector<Shape>& shapes() {
 
 constexpr unsigned kSeed = 20261120;
 
-// Any number of hosts, ranks on them as it happens.
+// A random number of hosts, with the ranks distributed at random.
 Hosts random_hosts(int size, std::mt19937& random) {
   const int count = std::uniform_int_distribution<int>(1, size)(random);
   std::uniform_int_distribution<int> host(0, count - 1);
@@ -90,7 +90,7 @@ constexpr Subject kReduceScatter{hierarchical_reduce_scatter, hierarchical_reduc
 constexpr Subject kAllGather{hierarchical_all_gather, hierarchical_all_gather_traffic};
 constexpr Subject kBarrier{hierarchical_barrier, barrier_traffic};
 
-// What leaves the hosts, by rank, read off the steps.
+// The elements that each rank sends to other hosts, counted from the steps.
 std::vector<std::size_t> sent_across(const std::vector<Schedule>& program, const Hosts& hosts,
                                      std::size_t count) {
   std::vector<std::size_t> sent;
@@ -141,7 +141,7 @@ void prove_on(const Subject& subject, const Hosts& hosts, int root, std::size_t 
   REQUIRE(sent_across(program, hosts, count) == across);
 }
 
-// Up to 12 ranks there are enough segments to use up all credit.
+// Up to 12 ranks the largest count has enough segments to use up all credit.
 std::vector<std::size_t> counts_for(int size) {
   const auto n = static_cast<std::size_t>(size);
   if (size > 20) return {2 * n + 1};
@@ -149,7 +149,7 @@ std::vector<std::size_t> counts_for(int size) {
   return {0, n - 1, 3 * n + 1, 9 * n};
 }
 
-// Every shape up to 20 ranks; beyond, two of them in turn, and a random one.
+// Every shape up to 20 ranks. Above that, two shapes alternate, beside a random one.
 std::vector<Hosts> layouts_of(int size, std::mt19937& random) {
   std::vector<Hosts> layouts;
   for (std::size_t i = 0; i < shapes().size(); ++i) {
@@ -207,11 +207,11 @@ TEST_CASE("hierarchical algorithms are proved for 128 ranks on hosts of 8 and of
   }
 }
 
-TEST_CASE("what leaves a host of equal ones is the least that there can be") {
+TEST_CASE("equal hosts send the least possible data to other hosts") {
   for (const int hosts : {1, 2, 3, 5, 8}) {
     for (const int ranks : {1, 2, 3, 4}) {
       const int size = hosts * ranks;
-      const auto share = static_cast<std::size_t>(size);  // of a host: count / hosts
+      const auto share = static_cast<std::size_t>(size);  // a host's share: count / hosts
       const std::size_t count = share * static_cast<std::size_t>(hosts);
       const Hosts layout = hosts_of(size, [&](int rank) { return rank % hosts; });
       const auto leaving = [&](const Subject& subject, int host) {
@@ -227,15 +227,15 @@ TEST_CASE("what leaves a host of equal ones is the least that there can be") {
         REQUIRE(leaving(kReduceScatter, host) == count - share);
         REQUIRE(leaving(kAllGather, host) == count - share);
         REQUIRE(leaving(kReduce, host) == (host == 0 ? 0 : count));
-        // Halves of a lane's chunk may differ by an element.
+        // The halves of a lane's chunk may differ by one element.
         REQUIRE(leaving(kBroadcast, host) <= count + static_cast<std::size_t>(ranks));
       }
     }
   }
 }
 
-TEST_CASE("of uneven hosts, too, each sends the least of an all-reduce") {
-  const Hosts layout{0, 1, 0, 2, 2, 0, 2, 1, 2};  // of 3, 2 and 4 ranks: two lanes
+TEST_CASE("uneven hosts also send the least possible data in an all-reduce") {
+  const Hosts layout{0, 1, 0, 2, 2, 0, 2, 1, 2};  // hosts of 3, 2 and 4 ranks: two lanes
   constexpr std::size_t kCount = 60;
   std::vector<std::size_t> leaving(3);
   const auto sent = sent_across(program_on(kAllReduce, layout, 0), layout, kCount);
@@ -245,8 +245,7 @@ TEST_CASE("of uneven hosts, too, each sends the least of an all-reduce") {
   REQUIRE(leaving == std::vector<std::size_t>{80, 80, 80});
 }
 
-TEST_CASE(
-    "in turn on their hosts, ranks of a ring send more between hosts, by their number there") {
+TEST_CASE("a ring whose ranks alternate between hosts sends a multiple of the data between them") {
   const auto sum = [](const std::vector<std::size_t>& sent) {
     return std::accumulate(sent.begin(), sent.end(), std::size_t{0});
   };
@@ -294,7 +293,7 @@ TEST_CASE("chunks of any lengths are proved for the hierarchical reduce-scatter 
   }
 }
 
-TEST_CASE("hosts that are none are refused") {
+TEST_CASE("invalid lists of hosts are refused") {
   const auto refused = [](const Hosts& hosts) {
     REQUIRE_THROWS_AS(hierarchical_all_reduce({.size = 3, .hosts = hosts}), std::invalid_argument);
   };
@@ -304,7 +303,7 @@ TEST_CASE("hosts that are none are refused") {
   refused({0, -1, 0});
 }
 
-TEST_CASE("the checker finds what is wrong in a hierarchical all-reduce") {
+TEST_CASE("the checker finds the faults in a hierarchical all-reduce") {
   const Hosts hosts{0, 0, 1, 1, 2, 2};
   const auto faults = [&](const std::function<void(std::vector<Schedule>&)>& spoil) {
     auto program = program_on(kAllReduce, hosts, 0);
@@ -315,7 +314,7 @@ TEST_CASE("the checker finds what is wrong in a hierarchical all-reduce") {
   const auto steps_of = [](std::vector<Schedule>& program, std::size_t rank) -> std::vector<Step>& {
     return program[rank].steps;
   };
-  // Every step of one rank, left out: nobody can do without it.
+  // Leaves out each step of one rank in turn. Every step is necessary.
   for (std::size_t step = 0; step < program_on(kAllReduce, hosts, 0)[3].steps.size(); ++step) {
     INFO("step " << step);
     REQUIRE(faults([&](std::vector<Schedule>& program) {

@@ -1,4 +1,4 @@
-// Operations in flight: several, from several threads, with and without a thread that drives them.
+// Several operations in flight, issued by several threads, with and without a progress thread.
 #include <atomic>
 #include <functional>
 #include <numeric>
@@ -42,7 +42,7 @@ CommunicatorOptions with_progress_thread(bool has_one) {
 
 }  // namespace
 
-TEST_CASE("operations in flight end well, whatever the order of waiting") {
+TEST_CASE("operations in flight complete whatever the order of the waits") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto has_thread = GENERATE(false, true);
   const auto size = GENERATE(2, 3);
@@ -60,7 +60,7 @@ TEST_CASE("operations in flight end well, whatever the order of waiting") {
       with_progress_thread(has_thread));
 }
 
-TEST_CASE("polling alone brings an operation to its end") {
+TEST_CASE("polling alone completes an operation") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(kCount, static_cast<float>(communicator.rank() + 1));
     Work work = sum_async(communicator, data);
@@ -70,7 +70,7 @@ TEST_CASE("polling alone brings an operation to its end") {
   });
 }
 
-TEST_CASE("a progress thread brings an operation to its end while nobody waits") {
+TEST_CASE("a progress thread completes an operation while no thread waits") {
   run_ranks(
       2, "inproc",
       [](Communicator& communicator) {
@@ -101,7 +101,7 @@ TEST_CASE("two threads that wait for different operations both return") {
       with_progress_thread(has_thread));
 }
 
-TEST_CASE("blocking and asynchronous calls share the order of issue") {
+TEST_CASE("blocking and asynchronous calls run in the order of issue") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     auto buffers = buffers_of(communicator, 2);
     Work first = sum_async(communicator, buffers[0]);
@@ -113,7 +113,7 @@ TEST_CASE("blocking and asynchronous calls share the order of issue") {
   });
 }
 
-TEST_CASE("spans are summed and broadcast asynchronously as well") {
+TEST_CASE("spans are reduced and broadcast asynchronously as well") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     auto buffers = buffers_of(communicator, 2);
     Work sum = communicator.all_reduce_async(std::span<float>(buffers[0]));
@@ -125,7 +125,7 @@ TEST_CASE("spans are summed and broadcast asynchronously as well") {
   });
 }
 
-TEST_CASE("a wait with an early deadline of its own leaves the operation in flight") {
+TEST_CASE("a wait with a short deadline of its own leaves the operation in flight") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(kCount, static_cast<float>(communicator.rank() + 1));
     if (communicator.rank() == 0) {
@@ -177,7 +177,7 @@ TEST_CASE("a persistent operation is planned once and started many times") {
   });
 }
 
-TEST_CASE("a persistent push_pull keeps its plan of servers") {
+TEST_CASE("a persistent push_pull keeps its server plan") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(100);
     Work push_pull;
@@ -196,7 +196,7 @@ TEST_CASE("a persistent push_pull keeps its plan of servers") {
   });
 }
 
-TEST_CASE("what cannot be started is refused") {
+TEST_CASE("an operation that cannot be started is refused") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(kCount);
     const CallOptions persistent{.is_persistent = true};
@@ -216,7 +216,7 @@ TEST_CASE("what cannot be started is refused") {
   });
 }
 
-TEST_CASE("callbacks hear of the end, and may issue what comes next") {
+TEST_CASE("a callback runs at the end of its operation and may issue the next one") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto has_thread = GENERATE(false, true);
   run_ranks(
@@ -246,7 +246,7 @@ TEST_CASE("callbacks hear of the end, and may issue what comes next") {
       with_progress_thread(has_thread));
 }
 
-TEST_CASE("callbacks hear of a failure") {
+TEST_CASE("a callback receives the failure of its operation") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;
     options.transport = "inproc";
@@ -255,7 +255,7 @@ TEST_CASE("callbacks hear of a failure") {
     std::string heard = "nothing";
     Work work = sum_async(communicator, data);
     work.when_done([&](const Error* failure) { heard = failure ? failure->what() : "success"; });
-    // Both have begun: who has not would hear of the failure as it begins.
+    // Wait until both ranks have begun. A rank that has not would get the failure as it begins.
     if (rank == 1) store->set("rank 1 has begun", "");
     if (rank == 0) {
       store->get("rank 1 has begun", Clock::now() + std::chrono::seconds(60));
@@ -274,19 +274,19 @@ constexpr auto kSum = ReduceOp::kSum;
 using Ints = std::vector<std::int32_t>;
 using Lengths = std::vector<std::size_t>;
 
-// One collective, by its asynchronous form and by its blocking one.
+// One collective, in its asynchronous and in its blocking form.
 struct Form {
   const char* name;
   Work (*begin)(Communicator&, const Ints& in, Ints& out, const CallOptions&);
   void (*run)(Communicator&, const Ints& in, Ints& out);
 };
 
-// Of three ranks: one, two and three elements.
+// Shares of three ranks: one, two and three elements.
 Lengths lengths() { return {1, 2, 3}; }
 std::size_t own_length(const Communicator& c) {
   return lengths()[static_cast<std::size_t>(c.rank())];
 }
-// What rank r gives to rank p: r + p + 1 elements, and gets as many.
+// Rank r sends r + p + 1 elements to rank p, and receives as many.
 Lengths shares(const Communicator& c) {
   const auto rank = static_cast<std::size_t>(c.rank());
   return {rank + 1, rank + 2, rank + 3};
@@ -418,7 +418,7 @@ const Form kForms[] = {
 
 }  // namespace
 
-TEST_CASE("every asynchronous form, also persistent, gives what its blocking form gives") {
+TEST_CASE("every asynchronous form, also persistent, gives the result of its blocking form") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& communicator) {
     Ints in(12);
@@ -441,8 +441,8 @@ TEST_CASE("every asynchronous form, also persistent, gives what its blocking for
   });
 }
 
-// With another operation in flight behind it, or none; on the progress thread, or the one that
-// polls.
+// With or without another operation in flight behind it; on the progress thread or on the polling
+// thread.
 TEST_CASE("a callback may destroy its communicator") {
   const auto has_thread = GENERATE(true, false);
   const auto has_more = GENERATE(false, true);
@@ -471,7 +471,7 @@ TEST_CASE("a callback may destroy its communicator") {
       with_progress_thread(has_thread));
 }
 
-TEST_CASE("communicators over several transports run at once in one process") {
+TEST_CASE("communicators over several transports run side by side in one process") {
   const std::vector<std::string> transports = transports_under_test();
   std::vector<std::thread> jobs;
   std::vector<std::string> failures(transports.size());

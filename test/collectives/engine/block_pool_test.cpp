@@ -1,4 +1,4 @@
-// Blocks go from thread to thread, and none is given twice.
+// Block pool: blocks move between threads, and no block is handed out twice.
 #include "collectives/engine/block_pool.h"
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace kolo::test {
 
-TEST_CASE("blocks of a pool are apart while they are out, whichever threads give them back") {
+TEST_CASE("a pool never hands out a block twice, whichever threads give blocks back") {
   using Pool = BlockPool<96>;
-  constexpr int kBlocks = 1000;  // more than a thread keeps
+  constexpr int kBlocks = 1000;  // more than a thread keeps in its own list
   std::vector<void*> blocks;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < kBlocks; ++i) blocks.push_back(Pool::take());

@@ -1,5 +1,5 @@
-// Messages like one before take the short way of engine/call_cache_test.cpp: with the same checks
-// and failures as the long one.
+// Repeated messages take the call cache's fast path (engine/call_cache_test.cpp), with the same
+// checks and failures as the normal path.
 #include <array>
 #include <chrono>
 #include <future>
@@ -27,7 +27,7 @@ CommunicatorOptions over(const std::string& transport, std::chrono::milliseconds
 
 }  // namespace
 
-TEST_CASE("a message that is repeated is held against what is called at its other end") {
+TEST_CASE("a repeated message is checked against the call of its peer") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, over(transport, 60s));
@@ -55,8 +55,8 @@ TEST_CASE("a message that is repeated is held against what is called at its othe
   }
 }
 
-// One thread plays both ranks: every small message is there when it is asked for.
-TEST_CASE("messages that are repeated do not keep from their way what waits in the queue") {
+// One thread drives both ranks: every small message has arrived when it is received.
+TEST_CASE("repeated messages do not starve a message that waits in the queue") {
   constexpr int kMost = 10'000;
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::vector<float> given(300'000, 3);
@@ -82,9 +82,9 @@ TEST_CASE("messages that are repeated do not keep from their way what waits in t
   REQUIRE(taken == given);
 }
 
-// One thread plays both ranks, and rank 0 does nothing after it has issued them.
-TEST_CASE("messages issued again leave at once beside any number that are awaited") {
-  constexpr std::size_t kMessages = 40;  // inproc has no room for as many
+// One thread drives both ranks, and rank 0 does nothing after it has issued its messages.
+TEST_CASE("repeated messages leave at once while any number of receives is in flight") {
+  constexpr std::size_t kMessages = 40;  // inproc has no room for so many
   const auto* const transport = GENERATE("shm", "tcp");
   std::array<std::optional<Communicator>, 2> ranks;
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
@@ -126,7 +126,7 @@ TEST_CASE("messages issued again leave at once beside any number that are awaite
   REQUIRE_THROWS_AS(sent.front().start(), std::invalid_argument);
 }
 
-TEST_CASE("a repeated message that never comes ends at its deadline, and names who owes it") {
+TEST_CASE("a repeated receive of a message that never comes times out and names the sender") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::promise<void> is_over;
   const auto end = is_over.get_future().share();

@@ -1,4 +1,4 @@
-// The short way of a call like one before: results, checks, order and failures are the long one's.
+// Call cache: a repeated call has the results, checks, order and failures of a normal call.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kRounds = 4;
-// What rank `rank` gives as element `i` in a round; sums of it are exact in every type.
+// The input of rank `rank` at `i` in a round. Its sums are exact in every type.
 template <typename T>
 T given(int rank, std::size_t i, int round) {
   return static_cast<T>((static_cast<std::size_t>(rank) + i + static_cast<std::size_t>(round)) % 5);
@@ -50,7 +50,7 @@ void expect_elements(const std::vector<T>& found, std::size_t first,
   }
 }
 
-// Those that reduce, of data that change from round to round; the calls do not.
+// The reducing collectives. The data change from round to round; the calls do not.
 template <typename T>
 void run_reductions(Communicator& c, std::size_t count, int round) {
   const int size = c.size();
@@ -96,8 +96,8 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
   if (c.rank() > 0) expect_elements(out, 0, sum_of_first(c.rank()), "exclusive_scan");
 }
 
-// With a server in every rank, and with one that does nothing else: the first are repeated the
-// short way, unless they update.
+// With a server in every rank, and with a dedicated server. The former take the fast path when
+// repeated, unless they have an update.
 template <typename T>
 void run_servers(Communicator& c, std::size_t count, int round) {
   const int size = c.size();
@@ -141,7 +141,7 @@ void run_servers(Communicator& c, std::size_t count, int round) {
   expect_elements(out, 0, of_workers, "push_pull through the last rank");
 }
 
-// Messages around the circle, the other way around it, and past what is on its way already.
+// Messages around the ring, in the other direction, and several in flight at once.
 template <typename T>
 void run_messages(Communicator& c, std::size_t count, int round) {
   if (c.size() == 1) return;
@@ -176,7 +176,7 @@ void run_messages(Communicator& c, std::size_t count, int round) {
   }
 }
 
-// Those that hand data on.
+// The collectives that only move data.
 template <typename T>
 void run_moves(Communicator& c, std::size_t count, int round) {
   const int rank = c.rank();
@@ -224,7 +224,7 @@ void sum_of_two(Communicator& communicator, std::vector<float>& data) {
   communicator.all_reduce(data.data(), data.data(), 2, ElementType::kFloat32, ReduceOp::kSum);
 }
 
-// The same; says so once the call is in the queue.
+// The same sum. Sets `is_queued` once the call is in the queue.
 void sum_while_watched(Communicator& communicator, std::vector<float>& data,
                        std::promise<void>& is_queued) {
   std::atomic<bool> is_over{false};
@@ -239,7 +239,7 @@ void sum_while_watched(Communicator& communicator, std::vector<float>& data,
   expect(outcome.text.empty(), outcome.text);
 }
 
-// Runs `body` on ranks that have repeated a small sum already.
+// Runs `body` on ranks that have already repeated a small sum.
 std::vector<RankOutcome> run_after_repeats(int size, const std::string& transport,
                                            std::chrono::milliseconds timeout,
                                            const CommunicatorBody& body) {
@@ -255,8 +255,8 @@ std::vector<RankOutcome> run_after_repeats(int size, const std::string& transpor
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the new data", "",
-                   std::uint8_t, std::int16_t, float, double) {
+TEMPLATE_TEST_CASE("a repeated call uses the new data", "", std::uint8_t, std::int16_t, float,
+                   double) {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 4, 5}, {1, 2, 5})));
   run_ranks(size, transport, [size](Communicator& communicator) {
@@ -273,7 +273,7 @@ TEMPLATE_TEST_CASE("a call that is repeated gives what it gave before, of the ne
   });
 }
 
-TEST_CASE("a repeat's buffers are checked as those of the first call were") {
+TEST_CASE("a repeated call checks its buffers like the first one") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(8, 1);
     const auto sum = [&](const float* in, float* out) {
@@ -295,7 +295,7 @@ TEST_CASE("a repeat's buffers are checked as those of the first call were") {
   });
 }
 
-TEST_CASE("options are looked at in a repeat as well") {
+TEST_CASE("a repeated call respects its options") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(4, 1);
     const auto sum = [&](const CallOptions& options) {
@@ -321,7 +321,7 @@ TEST_CASE("options are looked at in a repeat as well") {
   });
 }
 
-TEST_CASE("repeats are counted as any operation, with the same bytes") {
+TEST_CASE("repeated calls are counted like any operation, with the same bytes") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(2, transport, [](Communicator& communicator) {
     std::vector<float> data(2, 1);
@@ -342,7 +342,7 @@ TEST_CASE("repeats are counted as any operation, with the same bytes") {
   });
 }
 
-TEST_CASE("repeats stand in line with operations in flight, their own thread's and others'") {
+TEST_CASE("repeated calls keep their place among operations in flight, of all threads") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto has_thread = GENERATE(false, true);
   CommunicatorOptions options;
@@ -357,23 +357,23 @@ TEST_CASE("repeats stand in line with operations in flight, their own thread's a
           large.assign(large.size(), 1);
           Work work = communicator.all_reduce_async(large.data(), large.data(), large.size(),
                                                     ElementType::kFloat32, ReduceOp::kSum);
-          sum_of_two(communicator, small);  // behind it
+          sum_of_two(communicator, small);  // queued behind it
           expect(small[0] == 3 && small[1] == 3, "the small sum");
           expect(work.test(), "what was issued before is done before");
           expect(large.front() == 3 && large.back() == 3, "the large sum");
-          sum_of_two(communicator, small);  // with nothing before it
+          sum_of_two(communicator, small);  // with nothing in flight before it
           expect(small[0] == 9 && small[1] == 9, "the second small sum");
         }
       },
       options);
 }
 
-TEST_CASE("threads that share a communicator may all repeat") {
+TEST_CASE("threads that share a communicator may all repeat a call") {
   constexpr int kThreads = 3;
   constexpr int kCalls = 50;
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(2, transport, [](Communicator& communicator) {
-    // Whatever the order of the threads on each rank, all call the same.
+    // Every rank issues the same calls, whatever the order of its threads.
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
@@ -391,7 +391,7 @@ TEST_CASE("threads that share a communicator may all repeat") {
   });
 }
 
-TEST_CASE("a repeat whose peer comes late waits for it in the queue") {
+TEST_CASE("a repeated call waits in the queue for a late peer") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::promise<void> waits;
   auto waiting = waits.get_future();
@@ -412,7 +412,7 @@ TEST_CASE("a repeat whose peer comes late waits for it in the queue") {
   }
 }
 
-TEST_CASE("a repeat whose peer never comes ends at its deadline, and names it") {
+TEST_CASE("a repeated call times out and names the peer that never calls") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::promise<void> is_over;
   const auto over = is_over.get_future().share();
@@ -432,7 +432,7 @@ TEST_CASE("a repeat whose peer never comes ends at its deadline, and names it") 
   REQUIRE(outcomes[0].text.empty());
 }
 
-TEST_CASE("repeats of different calls hear who called what") {
+TEST_CASE("ranks that repeat different calls all report which rank called what") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 3);
   const auto outcomes = run_after_repeats(size, transport, 20s, [](Communicator& communicator) {
@@ -440,7 +440,7 @@ TEST_CASE("repeats of different calls hear who called what") {
     const auto other = [&] {
       communicator.all_reduce(data.data(), data.data(), 3, ElementType::kFloat32, ReduceOp::kSum);
     };
-    other();  // both are known now
+    other();  // both calls are cached now
     if (communicator.rank() == 0) {
       sum_of_two(communicator, data);
     } else {
@@ -460,14 +460,14 @@ TEST_CASE("repeats of different calls hear who called what") {
   }
 }
 
-TEST_CASE("a repeat that only sends hears that its peer called something else") {
+TEST_CASE("a repeated call that only sends fails when its peer called something else") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_after_repeats(2, transport, 20s, [](Communicator& communicator) {
     std::vector<float> data(8);
     const auto tell = [&] { communicator.broadcast(data.data(), 2, ElementType::kFloat32, 0); };
     for (int round = 0; round < kRounds; ++round) tell();
     if (communicator.rank() == 1) return sum_of_two(communicator, data);
-    for (;;) tell();  // until it is told
+    for (;;) tell();  // until the failure arrives
   });
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
@@ -476,7 +476,7 @@ TEST_CASE("a repeat that only sends hears that its peer called something else") 
   }
 }
 
-TEST_CASE("abort ends a repeat that waits") {
+TEST_CASE("abort ends a waiting repeated call") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::promise<void> waits;
   auto waiting = waits.get_future();

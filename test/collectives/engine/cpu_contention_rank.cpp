@@ -3,9 +3,9 @@
 //
 //   cpu_contention_rank TRANSPORT beside|between THREADS
 //
-// All-reduces again and again, while THREADS threads of OpenMP compute without end (beside), or
-// after they have computed, and wait in their own way for more (between). Exits with 1 where a sum
-// is wrong.
+// Runs all-reduces in a loop. With "beside", THREADS threads of OpenMP compute all the time. With
+// "between", they compute between the all-reduces and then wait for more work in OpenMP's own way.
+// Exits with 1 if a sum is wrong.
 #include <omp.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kCounts[] = {1, 1'000, 50'000};
 constexpr int kRounds = 60;
 
-// Captured by no parallel region: the thread sanitizer does not see what OpenMP orders.
+// Global, not captured by a parallel region: the thread sanitizer does not see OpenMP's ordering.
 std::atomic<bool> is_over{false};
 std::atomic<double> sink{0};
 

@@ -1,5 +1,5 @@
-// Collectives while another library's threads compute on the same cores: all cores are taken, twice
-// over, and nobody gives one back before its time is up.
+// Collectives beside another library's busy threads. All cores are oversubscribed twice, and no
+// thread yields its core before its time slice ends.
 #include <string>
 
 #include "test/collectives/support/processes.h"
@@ -7,7 +7,8 @@
 
 namespace kolo::test {
 
-TEST_CASE("ranks come through while the threads of OpenMP compute beside them, or between") {
+TEST_CASE(
+    "ranks make progress while threads of OpenMP compute beside them or between their calls") {
   const std::string transport = GENERATE("shm", "tcp");
   const std::string when = GENERATE("beside", "between");
   const int size = GENERATE(2, 4);

@@ -1,4 +1,4 @@
-// The words for what a peer has called, whatever it says that is.
+// Text of a peer's call header, also when its fields are invalid.
 #include "collectives/executor/call_header.h"
 
 #include <string>
@@ -7,11 +7,11 @@
 
 using namespace kolo;
 
-TEST_CASE("a mismatch is described even where the other header makes no sense") {
+TEST_CASE("a mismatch is described even if the other header is invalid") {
   CallHeader mine;
   mine.collective = Collective::kBarrier;
   CallHeader theirs = mine;
-  theirs.op = ReduceOp::kUser;  // of elements of no bytes
+  theirs.op = ReduceOp::kUser;  // an op on elements of zero bytes
   theirs.segment_units = 7;
   CHECK(theirs.segment_bytes() == 7 * kSegmentAlignment);
   const std::string text = describe_mismatch(1, theirs, 0, mine);

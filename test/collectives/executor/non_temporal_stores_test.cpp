@@ -1,6 +1,6 @@
-// Memory that no cache holds is written in another way (executor/non_temporal_stores.cpp), and all
-// else stays as it is. Executors over inproc, one that takes all memory for cold beside one that
-// takes none.
+// Non-temporal stores to memory that no cache holds (executor/non_temporal_stores.cpp); everything
+// else stays the same. Runs executors over inproc: one treats all memory as cold, another treats
+// none as cold.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -23,10 +23,10 @@ constexpr std::size_t kAllIsCold = 0;
 constexpr std::size_t kNoneIsCold = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kCount = 5003;  // elements; a prime
 constexpr std::size_t kBytes = kCount * sizeof(float);
-constexpr std::uint32_t kSegmentUnits = 9;  // 576 bytes, so that there are several turns
+constexpr std::uint32_t kSegmentUnits = 9;  // 576 bytes, so that a chunk takes several segments
 constexpr std::chrono::seconds kPatience{120};
 
-// Adds up what is received into cold memory.
+// Channel that counts the bytes received into cold memory.
 class Watched final : public decorators::ForwardingChannel {
  public:
   explicit Watched(Channel& inner) : ForwardingChannel(inner) {}
@@ -57,7 +57,7 @@ class Rank {
   int size() const { return static_cast<int>(hosts_.size()); }
   PlanCache plans(std::size_t cache_bytes) { return {rank_, channels_, hosts_, cache_bytes}; }
 
-  // What it has received into cold memory meanwhile.
+  // Returns the bytes that this rank received into cold memory.
   std::size_t run(Executor& executor, const Binding& binding) {
     for (const auto& channel : watched_) channel->cold_bytes = 0;
     executor.start(binding);
@@ -80,7 +80,8 @@ class Rank {
   std::vector<Channel*> channels_;
 };
 
-// Floats that begin a few bytes past a cache line: a small integer each, other ones on every rank.
+// Floats that start a few bytes past a cache line. Each is a small integer, different on every
+// rank.
 class Memory {
  public:
   explicit Memory(int seed) : floats_(kCount + 32) {
@@ -109,7 +110,7 @@ enum class Where { kApart, kTogether };
 struct Buffers {
   explicit Buffers(int seed) : in(seed), out(-1 - seed + 1000) {}
 
-  // Where the chunks of a range lie, which in place are where they are in the whole.
+  // Positions of a range's chunks. In place they are the positions in the whole buffer.
   static std::size_t begin_of(const Schedule& schedule, const ChunkRange& held) {
     const int parts = schedule.chunks / schedule.spans;
     return chunk_begin(kCount, parts, held.count == 0 ? 0 : held.first % parts) * sizeof(float);
@@ -151,7 +152,7 @@ PlanCache::Key key_of(std::uint8_t row, const ServerPlan& servers) {
   return key;
 }
 
-// Bytes that every rank receives into cold memory.
+// The bytes that every rank receives into cold memory.
 std::vector<std::size_t> cold_bytes(int size, Collective collective, const char* name, Where where,
                                     std::size_t cache_bytes) {
   const std::uint8_t row = find_algorithm(collective, name);
@@ -172,7 +173,9 @@ using Sizes = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("every algorithm gives the same, be memory cold or not, apart and in place") {
+TEST_CASE(
+    "every algorithm gives the same result with cold memory and without, out of place and in "
+    "place") {
   ServerPlan everywhere;
   everywhere.everywhere = true;
   for (const int size : {1, 2, 3, 5}) {
@@ -182,7 +185,7 @@ TEST_CASE("every algorithm gives the same, be memory cold or not, apart and in p
       PlanCache none_cold = rank.plans(kNoneIsCold);
       for (std::size_t row = 0; row < algorithms().size(); ++row) {
         const Algorithm& algorithm = algorithms()[row];
-        const bool is_apart = number > 1 || size == 1;  // of ranks 0 and 1 and their message
+        const bool is_apart = number > 1 || size == 1;  // only between ranks 0 and 1
         if (algorithm.collective == Collective::kMessage && is_apart) continue;
         const auto key = key_of(static_cast<std::uint8_t>(row), everywhere);
         for (const Where where : {Where::kApart, Where::kTogether}) {
@@ -208,7 +211,7 @@ TEST_CASE("every algorithm gives the same, be memory cold or not, apart and in p
   }
 }
 
-TEST_CASE("what is received is cold where the operation's memory is more than the cache holds") {
+TEST_CASE("received data is cold if the memory of the operation exceeds the cache") {
   const std::size_t share[] = {chunk_count(kCount, 2, 0) * sizeof(float),
                                chunk_count(kCount, 2, 1) * sizeof(float)};
   const Sizes all = {share[1], share[0]};
@@ -223,14 +226,14 @@ TEST_CASE("what is received is cold where the operation's memory is more than th
   CHECK(gather(Where::kTogether, kBytes) == none);
 }
 
-TEST_CASE("memory that a step has just sent, or will send, is not cold") {
+TEST_CASE("memory that a step has just sent or will send is not cold") {
   const auto all_to_all = [](Where where) {
     return cold_bytes(2, Collective::kAllToAll, "pairwise", where, kAllIsCold);
   };
   CHECK(all_to_all(Where::kApart) == Sizes{chunk_count(kCount, 2, 1) * sizeof(float),
                                            chunk_count(kCount, 2, 0) * sizeof(float)});
   CHECK(all_to_all(Where::kTogether) == Sizes{0, 0});
-  // Of a tree's ranks the leaves have nothing to send.
+  // The leaves of a tree have nothing to send.
   CHECK(cold_bytes(4, Collective::kBroadcast, "binomial_tree", Where::kTogether, kAllIsCold) ==
         Sizes{0, kBytes, 0, kBytes});
 }

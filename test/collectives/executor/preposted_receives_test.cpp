@@ -1,6 +1,6 @@
-// What is expected may come as early as it was sent: over channels that write it where it will be
-// wanted at once, and read what is sent as late as they may, every algorithm leaves the bytes that
-// it leaves over channels that are told nothing.
+// Preposted receives: every algorithm gives the same bytes with them as without. The channels of
+// this test write to a preposted buffer as early as possible and read sent memory as late as they
+// may.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kTold = 7;
 
-// From one rank to another: memory that stays the sender's until it was read, and where the
-// receiver has said that it wants it.
+// The one-way queue from one rank to another. A segment borrows the sender's memory until it is
+// read. The receiver may prepost buffers for it.
 struct Way {
   struct Segment {
     std::vector<std::byte> copy;
@@ -31,7 +31,7 @@ struct Way {
     std::span<const std::byte> bytes() const { return is_placed || lent.empty() ? copy : lent; }
   };
 
-  // What has been sent goes to where it is expected.
+  // Copies sent segments into the preposted buffers.
   void place() {
     for (std::size_t i = 0; i < std::min(segments.size(), told.size()); ++i) {
       if (segments[i].is_placed || told[i].data() == nullptr) continue;
@@ -44,8 +44,9 @@ struct Way {
   }
 
   std::deque<Segment> segments;
-  std::deque<std::span<std::byte>> told;  // from the one that is due; nowhere: viewed
-  std::size_t early = 0;                  // written before they were asked for
+  // preposted buffers, beginning with the next segment; null data: the segment is viewed
+  std::deque<std::span<std::byte>> told;
+  std::size_t early = 0;  // segments that were written before the receive call
 };
 
 class EarlyChannel : public Channel {
@@ -125,7 +126,7 @@ class ToldChannel final : public EarlyChannel, public PrepostedReceives {
   bool expect(std::size_t ahead, std::span<std::byte> into) override {
     auto& told = in().told;
     REQUIRE(ahead <= told.size());
-    if (ahead < told.size()) {  // a promise
+    if (ahead < told.size()) {  // a repeated announcement of the same buffer
       REQUIRE(told[ahead].data() == into.data());
       return true;
     }
@@ -142,7 +143,7 @@ struct Outcome {
 
 constexpr std::size_t kSegmentUnits = 1;  // of 64 bytes: 16 elements
 
-// All ranks of one algorithm, by turns, in an order that a seed makes.
+// Runs all ranks of one algorithm in one thread, in a seeded random order.
 template <typename SomeChannel>
 Outcome run(const Algorithm& algorithm, int size, int root, std::size_t count, bool is_in_place) {
   const auto ranks = static_cast<std::size_t>(size);
@@ -189,7 +190,7 @@ Outcome run(const Algorithm& algorithm, int size, int root, std::size_t count, b
     outcome.outputs.emplace_back(bytes.begin(), bytes.end());
   }
   for (const Way& way : ways) {
-    CHECK(way.told.empty());  // all that was told has come
+    CHECK(way.told.empty());  // every preposted buffer was used
     outcome.early += way.early;
   }
   return outcome;
@@ -203,7 +204,7 @@ bool has_servers(const Algorithm& algorithm) {
 bool is_tried(const Algorithm& algorithm, bool is_in_place) {
   if (algorithm.collective == Collective::kMessage || algorithm.is_for_hosts) return false;
   if (algorithm.collective == Collective::kBarrier || has_servers(algorithm)) return false;
-  // Else input and output do not begin at one address.
+  // For the others, input and output do not begin at the same address in place.
   return !is_in_place || algorithm.collective == Collective::kAllReduce ||
          algorithm.collective == Collective::kBroadcast ||
          algorithm.collective == Collective::kReduce || algorithm.collective == Collective::kScan ||
@@ -212,7 +213,7 @@ bool is_tried(const Algorithm& algorithm, bool is_in_place) {
 
 }  // namespace
 
-TEST_CASE("what is expected comes early, and changes no result") {
+TEST_CASE("preposted receives complete early and change no result") {
   const bool is_in_place = GENERATE(false, true);
   std::size_t early = 0;
   for (const Algorithm& algorithm : algorithms()) {

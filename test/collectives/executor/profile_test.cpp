@@ -1,4 +1,4 @@
-// What an operation leaves word of: sums per kind of step, channels and waits, and a timeline.
+// Profile of an operation: sums per kind of step, channel and wait, and the timeline.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -30,7 +30,7 @@ constexpr std::size_t kCount = 100'003;
 
 }  // namespace
 
-TEST_CASE("without being asked for, no step is counted; channels and waits always are") {
+TEST_CASE("without a profile no step is counted, but channels and waits always are") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& communicator) {
     sum_ranks(communicator, kCount);
@@ -48,7 +48,7 @@ TEST_CASE("without being asked for, no step is counted; channels and waits alway
   });
 }
 
-TEST_CASE("there are no statistics of a rank that does not exist") {
+TEST_CASE("statistics of a rank that does not exist are refused") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     for (const int peer : {-1, 2}) {
       const auto outcome = outcome_of([&] { communicator.peer_statistics(peer); });
@@ -57,7 +57,7 @@ TEST_CASE("there are no statistics of a rank that does not exist") {
   });
 }
 
-TEST_CASE("the bytes of the steps that send are those that the formula speaks of") {
+TEST_CASE("the bytes of the sending steps match the formula") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(1, 2, 3, 4);
   CommunicatorOptions options;
@@ -81,7 +81,7 @@ TEST_CASE("the bytes of the steps that send are those that the formula speaks of
       options);
 }
 
-TEST_CASE("every rank leaves a timeline whose steps lie within their operations") {
+TEST_CASE("every rank writes a timeline whose steps lie within their operations") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const Folder folder;
   CommunicatorOptions options;
@@ -127,7 +127,7 @@ TEST_CASE("every rank leaves a timeline whose steps lie within their operations"
   }
 }
 
-TEST_CASE("messages that run side by side have tracks of their own, and end as they end") {
+TEST_CASE("concurrent messages have tracks of their own") {
   const Folder folder;
   CommunicatorOptions options;
   options.timeline = folder.file("t.json");
@@ -155,7 +155,7 @@ TEST_CASE("messages that run side by side have tracks of their own, and end as t
   CHECK(operations[threads["messages from rank 1, operations"]] == 1);
 }
 
-TEST_CASE("a group's timeline is a file of its own, by the ranks of the job") {
+TEST_CASE("a group's timeline is a separate file that names the ranks of the job") {
   const Folder folder;
   CommunicatorOptions options;
   options.timeline = folder.file("t.json");
@@ -178,7 +178,7 @@ TEST_CASE("a group's timeline is a file of its own, by the ranks of the job") {
   CHECK(groups == 2);
 }
 
-TEST_CASE("a job that fails leaves its timelines as well") {
+TEST_CASE("a job that fails also writes its timelines") {
   const Folder folder;
   const auto outcomes = run_threads(2, [&](int rank, std::shared_ptr<Store> store) {
     CommunicatorOptions options;
@@ -186,7 +186,7 @@ TEST_CASE("a job that fails leaves its timelines as well") {
     options.timeline = folder.file("t.json");
     Communicator communicator(rank, 2, std::move(store), options);
     sum_ranks(communicator, kCount);
-    sum_ranks(communicator, kCount);  // of which the second cannot end before the first has
+    sum_ranks(communicator, kCount);  // it cannot end before the first has ended
     if (rank == 0) communicator.abort("that is enough");
     sum_ranks(communicator, kCount);
   });
@@ -199,7 +199,7 @@ TEST_CASE("a job that fails leaves its timelines as well") {
   }
 }
 
-TEST_CASE("a timeline that cannot be written is refused at the start, by its name") {
+TEST_CASE("a timeline that cannot be written is refused at the start, with its name") {
   CommunicatorOptions options;
   options.transport = "inproc";
   options.timeline = "/no/such/folder/t.json";
@@ -224,7 +224,7 @@ TEST_CASE("a timeline can be written before the end, and is written once") {
   CHECK(folder.names().empty());
 }
 
-TEST_CASE("a timeline whose folder has gone is an error that names the file, and why") {
+TEST_CASE("a timeline whose folder has gone is an error with the file name and the reason") {
   CommunicatorOptions options;
   options.transport = "inproc";
   auto folder = std::make_unique<Folder>();
@@ -237,7 +237,7 @@ TEST_CASE("a timeline whose folder has gone is an error that names the file, and
                                ContainsSubstring("t.0.json") && ContainsSubstring("No such file"));
 }
 
-TEST_CASE("steps beyond the memory set aside are counted and left out") {
+TEST_CASE("steps beyond the reserved memory are counted and left out") {
   const Folder folder;
   Recorder recorder(0, folder.file("t.json"));
   const auto number = recorder.begin_operation({}, "ring", kCollectiveTrack);
@@ -246,7 +246,8 @@ TEST_CASE("steps beyond the memory set aside are counted and left out") {
   for (std::size_t i = 0; i < kTimelineSteps + 5; ++i) recorder.add(step);
   recorder.end_operation(number);
   recorder.write();
-  std::ostringstream text;  // a tree of its quarter of a million events takes a sanitizer minutes
+  // Plain text: parsing a quarter of a million events takes minutes under a sanitizer.
+  std::ostringstream text;
   text << std::ifstream(folder.file("t.json")).rdbuf();
   CHECK(text.view().ends_with("\"otherData\":{\"steps_left_out\":\"5\"}}\n"));
   REQUIRE(recorder.profile().size() == 1);
@@ -254,7 +255,7 @@ TEST_CASE("steps beyond the memory set aside are counted and left out") {
   CHECK(recorder.profile()[0].bytes == 10 * (kTimelineSteps + 5));
 }
 
-TEST_CASE("a step's time is told apart into waiting and work") {
+TEST_CASE("the time of a step is split into waiting and work") {
   Recorder recorder(0, "");
   StepRecord step;
   step.kind = static_cast<std::uint8_t>(StepKind::kReceive);
@@ -274,7 +275,7 @@ TEST_CASE("a step's time is told apart into waiting and work") {
   CHECK(profile[1].kind == "drain");
 }
 
-TEST_CASE("a timeline's file has the rank in its name, and a communicator that is not the first") {
+TEST_CASE("a timeline's file name has the rank, and a number after the first communicator") {
   CHECK(timeline_file("t.json", "", 3) == "t.3.json");
   CHECK(timeline_file("/a/b.c/t", "", 0) == "/a/b.c/t.0");
   CHECK(timeline_file("d/t.json", "group of 2 ranks 00ff from 1/1/", 12) ==

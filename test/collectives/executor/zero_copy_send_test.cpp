@@ -1,5 +1,5 @@
-// What leaves from where it lies: over channels that read memory as late as they may, an executor
-// sends from the caller's memory what nothing overwrites meanwhile, and a copy of all else.
+// Zero-copy sends: the channels of this test read sent memory as late as they may. The executor
+// must send a copy of any memory that is overwritten before then.
 #include <deque>
 #include <memory>
 #include <span>
@@ -13,8 +13,8 @@
 namespace kolo {
 namespace {
 
-// The way from one rank to another: bytes of a slot's, or memory that stays the sender's until the
-// receiver has read it.
+// The one-way queue from one rank to another. A segment is a slot's copy, or borrows the sender's
+// memory until the receiver has read it.
 struct Segment {
   std::vector<std::byte> copy;
   std::span<const std::byte> lent;
@@ -24,7 +24,7 @@ struct Segment {
 
 struct Way {
   std::deque<Segment> segments;
-  int slots = 0;  // sent so far, headers apart
+  int slots = 0;  // slots used so far, without headers
   int straight = 0;
 };
 
@@ -80,8 +80,8 @@ class LateChannel final : public Channel {
 
 constexpr std::size_t kSegment = 32;  // elements
 
-// Two ranks with a program each, in place. Rank 1 always goes as far as it can before rank 0 reads
-// anything of it.
+// Two ranks with a program each, in place. Rank 1 always advances as far as it can before rank 0
+// reads anything from it.
 struct Two {
   Two(const Schedule& of_0, const Schedule& of_1, std::size_t count) {
     const Schedule* const schedules[] = {&of_0, &of_1};
@@ -148,7 +148,7 @@ Schedule of_steps(int rank, std::vector<Step> steps) {
 
 }  // namespace
 
-TEST_CASE("a ring of two ranks fills no slot") {
+TEST_CASE("an all-reduce ring of two ranks copies nothing into slots") {
   const std::size_t count = GENERATE(64, 128, 1000, 4099);
   INFO("count " << count);
   Two two(ring_all_reduce({.rank = 0, .size = 2}), ring_all_reduce({.rank = 1, .size = 2}), count);
@@ -163,13 +163,13 @@ TEST_CASE("a ring of two ranks fills no slot") {
   }
 }
 
-TEST_CASE("a sum that is overwritten before it has left leaves as a copy") {
+TEST_CASE("a sum that is overwritten before it is read is sent as a copy") {
   const Step gives = step(StepKind::kSend, 1, Place::kInput, Place::kNone);
   const Step gets = step(StepKind::kReceive, 1, Place::kNone, Place::kOutput);
   Step sums = step(StepKind::kReceiveReduceCopySend, 0, Place::kInput, Place::kOutput);
   sums.is_final = true;
 
-  SECTION("by what is received") {
+  SECTION("it is overwritten by received data") {
     const Step overwrites = step(StepKind::kReceive, 0, Place::kNone, Place::kOutput);
     Two two(of_steps(0, {gives, gives, gets}), of_steps(1, {sums, overwrites}), kSegment);
     two.run();
@@ -179,7 +179,7 @@ TEST_CASE("a sum that is overwritten before it has left leaves as a copy") {
     }
     CHECK(two.ways[1].slots == 1);
   }
-  SECTION("by what is added") {
+  SECTION("it is overwritten by a reduction") {
     const Step overwrites = step(StepKind::kReceiveReduce, 0, Place::kOutput, Place::kOutput);
     Two two(of_steps(0, {gives, gives, gets}), of_steps(1, {sums, overwrites}), kSegment);
     two.run();
@@ -189,7 +189,7 @@ TEST_CASE("a sum that is overwritten before it has left leaves as a copy") {
     }
     CHECK(two.ways[1].slots == 1);
   }
-  SECTION("and one that stays leaves from where it is") {
+  SECTION("a sum that is not overwritten is sent without a copy") {
     Two two(of_steps(0, {gives, gets}), of_steps(1, {sums}), kSegment);
     two.run();
     for (std::size_t i = 0; i < kSegment; ++i) {

@@ -1,10 +1,10 @@
-// One rank of a job in which another dies: a program for killed_rank_test.cpp.
+// One rank of a job in which another rank dies: a program for killed_rank_test.cpp.
 //
 //   crashing_rank TRANSPORT VICTIM OPERATION POLLS
 //
-// Issues one collective after the other. The victim issues number OPERATION, makes progress POLLS
-// times, and kills itself. The others print what they were told, and exit with 3; 0 means that
-// nothing went wrong.
+// Issues collectives in a loop. The victim issues number OPERATION, makes progress POLLS times, and
+// kills itself. The other ranks print their error and exit with 3. Exit code 0 means that nothing
+// failed.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +43,7 @@ int run(const std::string& transport, int victim, int operation, int polls) {
   kolo::CommunicatorOptions options;
   options.transport = transport;
   options.timeout = std::chrono::seconds(60);
-  options.segment_bytes = 4096;  // many turns to die in
+  options.segment_bytes = 4096;  // many segments, so many points at which to die
   auto communicator = kolo::Communicator::from_environment(options);
   std::vector<float> in(kCount, 1.0F);
   std::vector<float> out(kCount);

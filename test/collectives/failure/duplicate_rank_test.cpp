@@ -1,4 +1,4 @@
-// Processes that were given the same RANK, or different WORLD_SIZEs: all learn it, whatever the
+// Processes with the same RANK or with different WORLD_SIZEs: every one gets an error, whatever the
 // store.
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace kolo::test {
 namespace {
 
-// Ranks that a shell starts, once it has set what `variables` says.
+// Runs ranks through a shell that sets `variables` first.
 std::vector<ProcessOutcome> run_with(int size, const std::string& variables) {
   return run_processes(size,
                        {"/bin/sh", "-c", variables + " exec \"$0\" shm 9 9 9", KOLO_CRASHING_RANK});
@@ -18,11 +18,11 @@ std::vector<ProcessOutcome> run_with(int size, const std::string& variables) {
 
 }  // namespace
 
-TEST_CASE("ranks that are one and the same are told so") {
+TEST_CASE("processes with the same rank all get an error") {
   const TemporaryFile file;
   const std::string store = GENERATE("tcp", "file");
   const std::string variables = store == "tcp" ? "RANK=1" : "RANK=1 KOLO_STORE=file:" + file.path();
-  const auto outcomes = run_with(2, variables);  // as rank 1 of two; a rank 0 never comes
+  const auto outcomes = run_with(2, variables);  // as rank 1 of two; rank 0 never comes
   for (const ProcessOutcome& outcome : outcomes) {
     INFO(outcome.output);
     CHECK(outcome.exit_code == 3);
@@ -32,10 +32,10 @@ TEST_CASE("ranks that are one and the same are told so") {
   CHECK(outcomes[0].output == outcomes[1].output);
 }
 
-TEST_CASE("ranks that were told different sizes are told so") {
+TEST_CASE("ranks with different sizes all get an error") {
   const TemporaryFile file;
   const std::string store = GENERATE("tcp", "file");
-  // Rank 1 says more than rank 0, less than it, and is beyond what rank 0 says.
+  // The size of rank 1 is larger than that of rank 0, smaller, or too small for rank 1 itself.
   const std::string sizes =
       GENERATE("WORLD_SIZE=$((2 + RANK))", "WORLD_SIZE=$((3 - RANK))",
                "WORLD_SIZE=$((2 + RANK)) RANK=$((2 * RANK)) LOCAL_RANK=$((2 * LOCAL_RANK)) "

@@ -1,4 +1,4 @@
-// Operations in flight whose memory an exception takes away before their communicator.
+// An exception destroys the memory of operations in flight before their communicator.
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -26,7 +26,7 @@ std::vector<RankOutcome> run_two(const std::string& transport, const Communicato
 
 }  // namespace
 
-TEST_CASE("who is destroyed with work in flight moves no memory any more") {
+TEST_CASE("a communicator destroyed with work in flight no longer touches the memory") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   constexpr float kGone = -777;
   std::promise<void> sent;
@@ -42,7 +42,8 @@ TEST_CASE("who is destroyed with work in flight moves no memory any more") {
       Work receive = communicator.receive_async(std::span<float>(wanted), 1);
       Work send = communicator.send_async(std::span<const float>(given), 1);
       is_sent.wait();
-      // As where an exception unwinds what was declared after the communicator, before it.
+      // As when an exception unwinds: memory declared after the communicator is destroyed before
+      // it.
       std::ranges::fill(wanted, kGone);
       std::ranges::fill(given, kGone);
       { const Communicator dying = std::move(communicator); }

@@ -1,4 +1,4 @@
-// What goes wrong ends on every rank, within its deadline, with the same root cause.
+// Failures end on every rank within its deadline, with the same root cause.
 #include <chrono>
 #include <future>
 #include <span>
@@ -105,7 +105,7 @@ const Difference kDifferences[] = {
      "barrier #1"},
 };
 
-// By test() alone, whatever comes of it.
+// Polls with test() only, then throws the failure if there is one.
 void ask_until_done(Work& work) {
   const Deadline patience = Clock::now() + 60s;
   while (!work.test()) expect(Clock::now() < patience, "test() is false for ever");
@@ -114,7 +114,7 @@ void ask_until_done(Work& work) {
 
 }  // namespace
 
-TEST_CASE("ranks that call different things all hear who called what") {
+TEST_CASE("ranks that call different things all report which rank called what") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 3);
   for (const Difference& difference : kDifferences) {
@@ -130,7 +130,7 @@ TEST_CASE("ranks that call different things all hear who called what") {
   }
 }
 
-TEST_CASE("two ranks that wait for each other's broadcast hear of it before the deadline") {
+TEST_CASE("two ranks that wait for each other's broadcast fail before the deadline") {
   const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
     float value = 0;
     communicator.broadcast(&value, 1, ElementType::kFloat32, 1 - communicator.rank());
@@ -138,10 +138,10 @@ TEST_CASE("two ranks that wait for each other's broadcast hear of it before the 
   require_same_cause(outcomes, ErrorCode::kMismatch, "broadcast #0 of 1 float32 from root 1");
 }
 
-// The odd one is not the root that it names, so that what it expects need not meet what comes.
-TEST_CASE("one rank that names another root is heard of by all") {
+// The odd rank is not the root that it names, so the data that arrives need not match its call.
+TEST_CASE("every rank fails if one rank names another root") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  // More ranks take other paths of the algorithms, and the same ones of every transport.
+  // More ranks take other paths of the algorithms; these paths are the same over every transport.
   const int size = transport == transports_under_test().front() ? 5 : 3;
   for (const Collective collective :
        {Collective::kBroadcast, Collective::kReduce, Collective::kGather, Collective::kScatter}) {
@@ -171,7 +171,7 @@ TEST_CASE("one rank that names another root is heard of by all") {
   }
 }
 
-TEST_CASE("two roots that only send hear of each other") {
+TEST_CASE("two roots that only send fail with a mismatch") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 3);
   const auto outcomes = run_to_failure(size, transport, 20s, [](Communicator& communicator) {
@@ -204,7 +204,7 @@ TEST_CASE("a server's update may abort, and look at the statistics") {
   require_same_cause(outcomes, ErrorCode::kAborted, "the update has had enough");
 }
 
-TEST_CASE("a server's update that would wait for itself is told so") {
+TEST_CASE("a server's update that would wait for itself is refused") {
   const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
     push_pull(communicator, [&](std::size_t, std::span<std::byte>) {
       if (communicator.rank() == 1) communicator.barrier();
@@ -213,7 +213,7 @@ TEST_CASE("a server's update that would wait for itself is told so") {
   require_same_cause(outcomes, ErrorCode::kAborted, "would wait for itself");
 }
 
-TEST_CASE("a timeout says who waited for whom, how long, and where, to the late one too") {
+TEST_CASE("a timeout names both ranks, the wait and the step, on the late rank too") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for(transport, 60s));
@@ -234,8 +234,7 @@ TEST_CASE("a timeout says who waited for whom, how long, and where, to the late 
   REQUIRE(outcomes[0].text.find("rank 1 (" + transport + ")") != std::string::npos);
 }
 
-TEST_CASE(
-    "who only asks whether it is done hears of a timeout, and of the rank that it waits for") {
+TEST_CASE("polling with test() reports a timeout and the rank that is missing") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for(transport, 60s));
@@ -255,7 +254,8 @@ TEST_CASE(
   REQUIRE_THAT(outcomes[0].text, ContainsSubstring("is rank 1 alive"));
 }
 
-TEST_CASE("who only asks hears of another rank's failure, and says meanwhile whom it waits for") {
+TEST_CASE(
+    "polling with test() reports another rank's failure and publishes the rank it waits for") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 3, store, options_for(transport, 60s));
@@ -263,7 +263,7 @@ TEST_CASE("who only asks hears of another rank's failure, and says meanwhile who
     std::vector<float> data(1000);
     CallOptions call;
     call.algorithm = "ring";
-    if (rank == 2) call.timeout = 3s;  // waits for rank 1, and that for rank 0
+    if (rank == 2) call.timeout = 3s;  // waits for rank 1, which waits for rank 0
     if (rank == 0) {
       while (!store->failure()) std::this_thread::yield();
     }
@@ -275,9 +275,9 @@ TEST_CASE("who only asks hears of another rank's failure, and says meanwhile who
   require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 0 alive");
 }
 
-TEST_CASE("a timeout names the rank that holds up all others, not one that waits for it as well") {
+TEST_CASE("a timeout names the rank that holds up all others, not one that also waits for it") {
   const auto outcomes = run_threads(4, [&](int rank, const std::shared_ptr<Store>& store) {
-    // Of all that wait, the one that is farthest from the cause loses patience first.
+    // Rank 0 is farthest from the cause and has the shortest timeout.
     Communicator communicator(rank, 4, store, options_for("inproc", 60s));
     std::vector<float> data(4096);
     communicator.barrier();
@@ -285,7 +285,7 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that waits
       while (!store->failure()) std::this_thread::yield();
     }
     CallOptions call;
-    call.algorithm = "ring";  // in which nobody is done without the others
+    call.algorithm = "ring";  // no rank can finish without the others
     if (rank == 0) call.timeout = 3s;
     communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
                             ReduceOp::kSum, call);
@@ -294,7 +294,7 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that waits
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
 }
 
-TEST_CASE("what passes while a rank computes is not held against its peers") {
+TEST_CASE("the time that a rank computes does not count against its peers") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
     std::vector<float> data(4096, 1);
@@ -309,14 +309,14 @@ TEST_CASE("what passes while a rank computes is not held against its peers") {
     issue_and_compute().wait();
     expect(data[4095] == 2, "a sum of both");
     if (communicator.rank() == 0) return issue_and_compute().wait();
-    while (!communicator.failure()) std::this_thread::yield();  // and does not call
+    while (!communicator.failure()) std::this_thread::yield();  // makes no call meanwhile
   });
   CHECK(outcomes[1].text.empty());
   CHECK(outcomes[0].code == ErrorCode::kDeadline);
   CHECK_THAT(outcomes[0].text, ContainsSubstring("timed out after 0.1 s"));
 }
 
-TEST_CASE("a call's own timeout is the one that counts, whichever form it is issued in") {
+TEST_CASE("a call's own timeout takes precedence in every form of the call") {
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for("inproc", 60s));
     communicator.barrier();
@@ -346,7 +346,7 @@ TEST_CASE("a call's timeout below 0 is refused") {
                ContainsSubstring("barrier: a timeout of -1 ms: give more than 0"));
 }
 
-TEST_CASE("a rank that never comes is named, on every rank that waits for it") {
+TEST_CASE("a rank that never comes is named on every rank that waits for it") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
     if (rank == 1) return;
@@ -359,7 +359,7 @@ TEST_CASE("a rank that never comes is named, on every rank that waits for it") {
   }
 }
 
-TEST_CASE("abort reaches ranks that wait, with its reason") {
+TEST_CASE("abort reaches waiting ranks with its reason") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_to_failure(3, transport, 20s, [](Communicator& communicator) {
     float value = 0;
@@ -392,7 +392,7 @@ TEST_CASE("abort from another thread ends a wait of this rank") {
   require_same_cause(outcomes, ErrorCode::kAborted, "asked to stop");
 }
 
-TEST_CASE("a poisoned communicator throws the same cause again and again") {
+TEST_CASE("a failed communicator throws the same cause again") {
   const auto outcomes = run_to_failure(2, "inproc", 5s, [](Communicator& communicator) {
     std::string first;
     for (int attempt = 0; attempt < 3; ++attempt) {
@@ -409,7 +409,7 @@ TEST_CASE("a poisoned communicator throws the same cause again and again") {
   require_same_cause(outcomes, ErrorCode::kAborted, "enough");
 }
 
-TEST_CASE("a rank that leaves too early fails the others at once") {
+TEST_CASE("a rank that leaves too early makes the others fail at once") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_to_failure(3, transport, 20s, [](Communicator& communicator) {
     communicator.barrier();
@@ -427,9 +427,10 @@ TEST_CASE("a rank that leaves too early fails the others at once") {
   REQUIRE(outcomes[1].peer == 2);
 }
 
-TEST_CASE("a communicator destroyed with work in flight ends the job with that cause") {
+TEST_CASE("a communicator destroyed with work in flight fails the job with that cause") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  std::promise<void> destroyed;  // until then rank 0 takes no part, and the work is in flight
+  // Until then rank 0 does not take part, and the work stays in flight.
+  std::promise<void> destroyed;
   auto is_destroyed = destroyed.get_future();
   const auto outcomes = run_to_failure(2, transport, 20s, [&](Communicator& communicator) {
     std::vector<float> data(100'000);
@@ -452,7 +453,7 @@ TEST_CASE("a communicator destroyed with work in flight ends the job with that c
   require_same_cause(outcomes, ErrorCode::kAborted, "destroyed with all_reduce #1");
 }
 
-TEST_CASE("where a program gives no timeout, KOLO_TIMEOUT_MS does, and the message names it") {
+TEST_CASE("KOLO_TIMEOUT_MS is the default timeout, and the message names it") {
   set_setting("KOLO_TIMEOUT_MS", "300");
   const RankOutcome outcome = outcome_of([] { Communicator(0, 2, make_local_store()); });
   set_setting("KOLO_TIMEOUT_MS", "");
@@ -462,7 +463,7 @@ TEST_CASE("where a program gives no timeout, KOLO_TIMEOUT_MS does, and the messa
                                ContainsSubstring("raise the timeout (KOLO_TIMEOUT_MS"));
 }
 
-TEST_CASE("a timeout of a millisecond is said as one") {
+TEST_CASE("a timeout of a millisecond is printed as such") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for("shm", 20s));
     if (rank == 1) {

@@ -1,4 +1,4 @@
-// A child by fork() has its parent's communicators in memory, and neither uses nor ends them.
+// A child of fork() has its parent's communicators in memory. It must neither use nor end them.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRefused = 7;
 
-// What a child does with a communicator of its parent's: the exit code.
+// The exit code of a child that uses its parent's communicator.
 int use_and_end(std::optional<Communicator>& world) {
   int code = 1;
   try {
@@ -41,7 +41,7 @@ int exit_code_of_child(const std::function<int()>& body) {
 
 }  // namespace
 
-TEST_CASE("a child by fork neither uses nor ends its parent's communicator") {
+TEST_CASE("a child of fork() neither uses nor ends its parent's communicator") {
   const std::string transport = GENERATE("inproc", "shm", "tcp");
   INFO(transport);
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
