@@ -1,5 +1,6 @@
-// Every collective over every transport: ranks, counts, types, operations, in place and out of
-// place. Values are small integers, so results are exact in any order and in every type.
+// Grid test: every collective over every transport, with many rank counts, counts, types and
+// operations, in place and out of place. Values are small integers, so results are exact in any
+// order and in every type.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -28,8 +29,8 @@ std::string name_of(const Case& c) {
          std::string(to_string(c.op)) + (c.is_in_place ? " in place" : "");
 }
 
-// What rank `rank` gives as element `index`: from -4 to 4 without 0, as a product of floats may be
-// -0; from 0 to 7 where there is no sign; and from -1 to 1 where a type holds no larger sums.
+// The input of rank `rank` at `index`: from -4 to 4 without 0, because a product of floats could be
+// -0; from 0 to 7 for unsigned types; and from -1 to 1 for types that hold no larger sums.
 int value_of(int rank, std::size_t index, ElementType type) {
   const std::size_t mixed = static_cast<std::size_t>(rank) * 5 + index * 3 + index / 7;
   switch (type) {
@@ -89,7 +90,7 @@ class Data {
 
   void set(std::size_t index, double value) { put(value, at(index)); }
 
-  // Whether element `index` is what the type makes of `value`, bit for bit.
+  // Whether element `index` equals `value` in the buffer's type, bit for bit.
   bool holds(std::size_t index, double value) const {
     std::array<std::byte, 8> wanted{};
     put(value, wanted.data());
@@ -106,7 +107,7 @@ class Data {
   static constexpr std::ptrdiff_t kGuard = 64;
 
   void put(double value, void* to) const {
-    const auto whole = static_cast<std::int64_t>(value);  // towards zero; a longer one wraps
+    const auto whole = static_cast<std::int64_t>(value);  // rounds towards zero; a longer one wraps
     const auto single = static_cast<float>(value);
     switch (type_) {
       case ElementType::kFloat32:
@@ -234,13 +235,14 @@ std::vector<std::size_t> awkward_counts(int size) {
           3 * n * segment + 5};
 }
 
-// At every count, an element of each length.
+// Run at every count: one type of each element length.
 constexpr Case kEverywhere[] = {{0, ElementType::kFloat32, ReduceOp::kSum},
                                 {0, ElementType::kFloat64, ReduceOp::kMax},
                                 {0, ElementType::kBFloat16, ReduceOp::kAverage},
                                 {0, ElementType::kInt8, ReduceOp::kSum}};
 
-// Every operation with types of every kind, every type with a few operations; at a few counts.
+// Run at a few counts: every operation with types of every kind, and every type with a few
+// operations.
 constexpr Case kOnce[] = {{0, ElementType::kFloat32, ReduceOp::kAverage},
                           {0, ElementType::kFloat32, ReduceOp::kMin},
                           {0, ElementType::kFloat32, ReduceOp::kMax},
@@ -317,6 +319,6 @@ TEST_CASE("reduce_scatter gives every rank its chunk of the reduction") {
 
 TEST_CASE("all_gather gives every rank all chunks") { run_grid(all_gather); }
 
-TEST_CASE("broadcast gives every rank the root's data, whoever that is") { run_grid(broadcast); }
+TEST_CASE("broadcast gives every rank the data of any root") { run_grid(broadcast); }
 
 }  // namespace kolo::test

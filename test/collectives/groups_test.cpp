@@ -1,5 +1,5 @@
-// Groups of ranks: who is in them, that they work beside each other and beside their parent, that
-// they outlive it, and that a failure in one is everybody's.
+// Groups of ranks: their members, concurrent operations beside each other and their parent,
+// lifetime beyond it, and failures, which belong to the whole job.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The ranks of the job that the group has, in its order.
+// The group's ranks as ranks of the job, in group order.
 std::vector<std::int32_t> members_of(Communicator& group, int job_rank) {
   std::vector<std::int32_t> members(static_cast<std::size_t>(group.size()));
   const std::int32_t mine = job_rank;
@@ -27,7 +27,7 @@ using Members = std::vector<std::int32_t>;
 
 }  // namespace
 
-TEST_CASE("split puts ranks of one color together, in the order of their keys") {
+TEST_CASE("split groups the ranks of one color, ordered by their keys") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(5, transport, [](Communicator& world) {
     const int rank = world.rank();
@@ -47,7 +47,7 @@ TEST_CASE("split puts ranks of one color together, in the order of their keys") 
   });
 }
 
-TEST_CASE("a subset is made by its members alone, again and again") {
+TEST_CASE("a subset is made by its members only, any number of times") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(4, transport, [](Communicator& world) {
     const std::array ranks{3, 1};
@@ -69,12 +69,12 @@ TEST_CASE("groups of groups know their ranks") {
   });
 }
 
-TEST_CASE("a duplicate's operations do not wait for the parent's") {
+TEST_CASE("a duplicate's operations do not wait for those of its parent") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(2, transport, [](Communicator& world) {
     auto other = world.duplicate();
     std::int32_t a = 1, b = 10;
-    // Crosswise: in one communicator this would be a mismatch.
+    // In opposite orders on the two ranks: in one communicator this would be a mismatch.
     const auto first = [&] {
       return world.all_reduce_async(&a, &a, 1, ElementType::kInt32, ReduceOp::kSum);
     };
@@ -95,7 +95,7 @@ TEST_CASE("a duplicate's operations do not wait for the parent's") {
   });
 }
 
-TEST_CASE("a group outlives its parent, and its members stay watched") {
+TEST_CASE("a group outlives its parent and still watches its members") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;
@@ -111,7 +111,7 @@ TEST_CASE("a group outlives its parent, and its members stay watched") {
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
 }
 
-TEST_CASE("threads drive groups of one process at once") {
+TEST_CASE("threads drive several groups of one process at once") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& world) {
     std::vector<Communicator> groups;
@@ -135,7 +135,7 @@ TEST_CASE("threads drive groups of one process at once") {
   });
 }
 
-TEST_CASE("a failure in a group is everybody's, and says whose ranks it speaks of") {
+TEST_CASE("a failure in a group fails the whole job, and names the job's ranks") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;
@@ -151,14 +151,14 @@ TEST_CASE("a failure in a group is everybody's, and says whose ranks it speaks o
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
     CHECK(outcome.code == ErrorCode::kMismatch);
-    CHECK((outcome.peer == 1 || outcome.peer == 2));  // of the job, not of the group
+    CHECK((outcome.peer == 1 || outcome.peer == 2));  // a rank of the job, not of the group
     CHECK(outcome.peer == outcomes[0].peer);
     CHECK_THAT(outcome.text, ContainsSubstring("broadcast #0") &&
                                  ContainsSubstring("whose ranks 0 to 1 are the job's ranks 1, 2"));
   }
 }
 
-TEST_CASE("a subset that cannot be is refused") {
+TEST_CASE("an invalid subset is refused") {
   run_ranks(2, "inproc", [](Communicator& world) {
     const auto said = [&](std::vector<int> ranks) {
       return outcome_of([&] { world.subset(ranks); }).text;

@@ -1,5 +1,6 @@
-// One machine plays several hosts: communicators know who is on which, hierarchical algorithms do
-// right over the network between them, and no more bytes cross it than their formulas say.
+// Several hosts simulated on one machine: communicators know the hosts of the ranks, hierarchical
+// algorithms give right results over the network, and they send no more bytes between hosts than
+// their formulas say.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,7 @@ using Integers = std::vector<std::int32_t>;
 constexpr auto kType = ElementType::kInt32;
 constexpr CallOptions kHierarchical{.algorithm = "hierarchical"};
 
-// Ranks as threads, of which each counts as the host with its number.
+// Runs ranks as threads. Each rank counts as being on the given host.
 void run_on(const Hosts& hosts, const CommunicatorBody& body) {
   const int size = static_cast<int>(hosts.size());
   const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
@@ -43,7 +44,7 @@ Hosts hosts_of(const Communicator& communicator) {
   return {hosts.begin(), hosts.end()};
 }
 
-// What element i is on `rank`; sums of it stay small.
+// Element i of `rank`; its sums stay small.
 Integers data_of(int rank, std::size_t count) {
   Integers data(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -68,7 +69,7 @@ Integers chunk_of(const Integers& all, int size, int rank) {
   return {at(rank), at(rank + 1)};
 }
 
-// Every hierarchical algorithm once, in place or not.
+// Every hierarchical algorithm once; all_reduce also in place.
 void run_all(Communicator& world, std::size_t count, int root) {
   const int rank = world.rank();
   const int size = world.size();
@@ -97,7 +98,7 @@ void run_all(Communicator& world, std::size_t count, int root) {
 
 }  // namespace
 
-TEST_CASE("hierarchical algorithms are right over the network between hosts of all shapes") {
+TEST_CASE("hierarchical algorithms give right results between hosts of all shapes") {
   const auto hosts = GENERATE(Hosts{0, 0, 1, 1}, Hosts{0, 1, 0, 1, 1}, Hosts{0, 0, 0, 1},
                               Hosts{0, 1, 2}, Hosts{0, 0, 1, 1, 2, 2, 2}, Hosts{0, 1, 2, 0, 1, 2});
   for (const std::size_t count : {std::size_t{0}, hosts.size() - 1, std::size_t{5000}}) {
@@ -115,7 +116,7 @@ TEST_CASE("averages of 16-bit floats have the same bits on all ranks of all host
   run_on(hosts, [&](Communicator& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
     std::mt19937 random(static_cast<unsigned>(rank));
-    // Signs and all exponents from 2^-15 to 2^16, as bfloat16 has them: sums that round.
+    // Both signs and all exponents from 2^-15 to 2^16, as bfloat16: the sums must round.
     std::vector<std::uint16_t> data(kCount);
     for (auto& bits : data) bits = static_cast<std::uint16_t>((112 << 7) + random() % (32 << 7));
     for (auto& bits : data) bits = static_cast<std::uint16_t>(bits | (random() % 2) << 15);
@@ -139,7 +140,7 @@ TEST_CASE("no more bytes leave a host than the formula says") {
     world.all_reduce(data.data(), data.data(), kCount, kType, ReduceOp::kSum, kHierarchical);
     const ScheduleRequest request{.rank = world.rank(), .size = world.size(), .hosts = hosts};
     const std::size_t elements = hierarchical_all_reduce_traffic(request, kCount).across;
-    // Every rank of a lane sends to one other host, which it tells once what is called.
+    // Every rank of a lane sends to one other host, with one header that announces the call.
     const std::size_t expected = elements == 0 ? 0 : 4 * elements + kHeaderSegmentBytes;
     expect(sent() - before == expected,
            std::to_string(sent() - before) + " bytes, not " + std::to_string(expected));
@@ -166,7 +167,7 @@ TEST_CASE("groups know the hosts of their own ranks") {
   });
 }
 
-TEST_CASE("ranks of one process are on one host unless they say otherwise") {
+TEST_CASE("ranks of one process are on one host unless their host_id differs") {
   run_ranks(3, "inproc", [](Communicator& world) {
     expect(hosts_of(world) == Hosts{0, 0, 0}, "one host");
     run_all(world, 1000, 2);
@@ -174,7 +175,7 @@ TEST_CASE("ranks of one process are on one host unless they say otherwise") {
   });
 }
 
-TEST_CASE("a host's name that cannot be is refused") {
+TEST_CASE("an invalid host name is refused") {
   CommunicatorOptions options;
   options.host_id = "two words";
   const RankOutcome outcome = outcome_of([&] { Communicator(0, 1, make_local_store(), options); });
@@ -182,7 +183,7 @@ TEST_CASE("a host's name that cannot be is refused") {
   CHECK_THAT(outcome.text, ContainsSubstring("'two words'"));
 }
 
-TEST_CASE("processes that count as two hosts reduce over the network") {
+TEST_CASE("processes on two simulated hosts reduce over the network") {
   constexpr int kSize = 4;
   constexpr std::size_t kCount = 100'000;
   const auto outcomes = run_processes(kSize, {KOLO_MULTI_HOST_RANK, std::to_string(kCount)},
@@ -196,7 +197,7 @@ TEST_CASE("processes that count as two hosts reduce over the network") {
   }
 }
 
-TEST_CASE("a process that asks for shared memory between hosts is told that there is none") {
+TEST_CASE("a process that asks for shared memory between hosts gets an error") {
   const auto outcomes = run_processes(
       2, {"/usr/bin/env", "KOLO_TRANSPORT=shm", KOLO_MULTI_HOST_RANK, "1"}, {"red", "blue"});
   for (const ProcessOutcome& outcome : outcomes) {

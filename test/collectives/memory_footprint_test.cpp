@@ -1,4 +1,5 @@
-// What a job takes beside its users' buffers: bounded for each pair of ranks, whatever the message.
+// Memory that a job needs beside its users' buffers: bounded per pair of ranks, whatever the
+// message size.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,8 +22,8 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kLong = 20 * kMiB;
 
-// Both ranks of the pair are threads of this process. libfabric keeps buffers of its own besides,
-// and a sanitizer what was freed.
+// Both ranks of the pair are threads of this process. libfabric keeps buffers of its own, and a
+// sanitizer keeps freed memory.
 std::size_t most_bytes([[maybe_unused]] std::string_view transport) {
 #if defined(__SANITIZE_ADDRESS__)
   return 16 * kMiB;
@@ -46,8 +47,8 @@ long faults_of_this_thread() {
   return usage.ru_minflt + usage.ru_majflt;
 }
 
-// What this process has mapped of memory that ranks share, each piece of it once, whichever rank
-// has mapped it: by the numbers of the files.
+// The shared memory that this process has mapped. Each piece counts once, whichever rank mapped it:
+// pieces are told apart by inode.
 std::size_t shared_bytes() {
   std::ifstream maps("/proc/self/maps");
   std::map<std::string, std::size_t> files;
@@ -92,7 +93,8 @@ void run(Communicator& communicator, Collective collective, std::string_view alg
 }  // namespace
 
 TEST_CASE(
-    "what a pair of ranks takes beside the buffers is little, and does not grow with the message") {
+    "a pair of ranks needs little memory beside the buffers, and it does not grow with the "
+    "message") {
   for (const std::string& transport : transports_under_test()) {
     for (const Collective collective :
          {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather,
@@ -102,7 +104,7 @@ TEST_CASE(
           run_ranks(2, transport, [&](Communicator& communicator) {
             std::vector<float> data(kLong / sizeof(float), 1.0F);
             communicator.barrier();
-            communicator.barrier();  // all have been in the first
+            communicator.barrier();  // after it, all have left the first one
             const std::size_t before = resident_bytes();
             communicator.barrier();
             run(communicator, collective, algorithm, data, kLong);
@@ -118,8 +120,8 @@ TEST_CASE(
   }
 }
 
-// Where pages are met for the first time again and again, an operation costs hundreds of them.
-TEST_CASE("operations that repeat meet no new pages") {
+// Page faults: if an operation touched new pages each time, it would cost hundreds of faults.
+TEST_CASE("repeated operations touch no new pages") {
   for (const std::string transport : {"shm", "tcp"}) {
     for (const std::size_t bytes : {std::size_t{4096}, kIsSanitized ? kMiB / 4 : 8 * kMiB}) {
       DYNAMIC_SECTION(transport << ", " << bytes << " bytes") {
@@ -136,9 +138,9 @@ TEST_CASE("operations that repeat meet no new pages") {
   }
 }
 
-TEST_CASE("a pair of ranks shares 4 MiB at the most, its longest segments included") {
+TEST_CASE("a pair of ranks shares 4 MiB at most, its longest segments included") {
   constexpr std::size_t kOfAPair = 4 * kMiB;
-  constexpr std::size_t kBeside = 64 * 1024;  // controls, frames, and what keeps slots apart
+  constexpr std::size_t kBeside = 64 * 1024;  // control blocks, frames, and padding between slots
   CommunicatorOptions options;
   options.segment_bytes = GENERATE(std::size_t{0}, std::size_t{512} * 1024);
   const std::size_t before = shared_bytes();

@@ -1,4 +1,4 @@
-// Messages between two ranks: several in flight, in any order, both ways at once.
+// Messages between two ranks: several in flight, in any order, in both directions at once.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,7 +29,7 @@ CommunicatorOptions patient(bool has_thread = false) {
   return options;
 }
 
-// What `from` sends as its message number `number`.
+// The data of message `number` from rank `from`.
 Ints content(std::size_t count, int from, int number = 0) {
   Ints data(count);
   std::iota(data.begin(), data.end(), 1'000'000 * from + 1000 * number);
@@ -41,14 +41,14 @@ void expect_content(const Ints& data, int from, int number = 0) {
          "not message " + std::to_string(number) + " of rank " + std::to_string(from));
 }
 
-// The rank `steps` further round.
+// The rank `steps` further along the ring.
 int after(const Communicator& communicator, int steps) {
   return (communicator.rank() + communicator.size() + steps) % communicator.size();
 }
 
 }  // namespace
 
-TEST_CASE("a shift round the ring by receive_async and send ends, however long the messages") {
+TEST_CASE("a shift around the ring by receive_async and send completes for any length") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto has_thread = GENERATE(false, true);
   for (int size = 2; size <= 5; ++size) {
@@ -70,7 +70,7 @@ TEST_CASE("a shift round the ring by receive_async and send ends, however long t
   }
 }
 
-TEST_CASE("send_receive goes round the ring, either way, alone too") {
+TEST_CASE("send_receive shifts around the ring, either way, and with one rank") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   for (int size = 1; size <= 5; ++size) {
     run_ranks(
@@ -88,14 +88,14 @@ TEST_CASE("send_receive goes round the ring, either way, alone too") {
   }
 }
 
-TEST_CASE("receives that are posted in the reverse order of arrival all end") {
+TEST_CASE("receives posted in the reverse order of arrival all complete") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(3, 5);
   run_ranks(
       size, transport,
       [size](Communicator& communicator) {
         Ints go(1);
-        if (communicator.rank() != 0) {  // rank p sends once rank p - 1's message has come
+        if (communicator.rank() != 0) {  // rank p sends after the message of rank p - 1 has arrived
           const Ints mine = content(kLarge, communicator.rank());
           if (communicator.rank() > 1) communicator.receive(go.data(), 1, kInt, 0);
           communicator.send(mine.data(), kLarge, kInt, 0);
@@ -155,7 +155,7 @@ TEST_CASE("many messages in flight keep their order between two ranks") {
       patient(has_thread));
 }
 
-TEST_CASE("a collective waits for the messages before it, and holds up those behind it") {
+TEST_CASE("a collective waits for earlier messages, and later messages wait for it") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
       3, transport,
@@ -182,7 +182,7 @@ TEST_CASE("a collective waits for the messages before it, and holds up those beh
       patient());
 }
 
-TEST_CASE("a message ends before one that was issued before it") {
+TEST_CASE("a message may end before one that was issued earlier") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
       3, transport,
@@ -211,7 +211,7 @@ TEST_CASE("a message ends before one that was issued before it") {
       patient());
 }
 
-TEST_CASE("a long message gets on while small ones that come later are waited for") {
+TEST_CASE("a long message makes progress while its rank waits for later small ones") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::atomic<bool> has_come{false};
   run_ranks(
@@ -241,7 +241,7 @@ TEST_CASE("a long message gets on while small ones that come later are waited fo
       patient());
 }
 
-TEST_CASE("small messages are waited for in any order, alone and many") {
+TEST_CASE("small messages complete in any order of waits, alone and many") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const int number = GENERATE(1, 2, 100);
   const bool is_backward = GENERATE(false, true);
@@ -249,7 +249,7 @@ TEST_CASE("small messages are waited for in any order, alone and many") {
       2, transport,
       [=](Communicator& communicator) {
         const int other = 1 - communicator.rank();
-        for (int round = 0; round < 3; ++round) {  // the later ones take the short way
+        for (int round = 0; round < 3; ++round) {  // the later rounds use the call cache
           std::vector<Work> works;
           std::vector<Ints> sent;
           std::vector<Ints> received(static_cast<std::size_t>(number), Ints(2));
@@ -271,7 +271,7 @@ TEST_CASE("small messages are waited for in any order, alone and many") {
       patient());
 }
 
-TEST_CASE("who waits for a small message that is not what was called hears who called what") {
+TEST_CASE("a wait for a small message that does not match reports both calls") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   std::atomic<bool> is_awaited{false};
   std::atomic<bool> has_left{false};
@@ -331,7 +331,7 @@ TEST_CASE("persistent messages are started again in any order") {
       patient());
 }
 
-TEST_CASE("a message that one thread issues moves while another thread waits for its own") {
+TEST_CASE("a message of one thread makes progress while another thread waits") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
       2, transport,
@@ -358,12 +358,12 @@ TEST_CASE("a message that one thread issues moves while another thread waits for
       patient());
 }
 
-TEST_CASE("a callback's own message runs beside those in flight") {
+TEST_CASE("a message issued by a callback runs beside those in flight") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
       2, transport,
       [](Communicator& communicator) {
-        // Rank 0 answers from a callback, while a receive that needs the answer is in flight.
+        // Rank 0 answers from a callback while a receive that depends on the answer is in flight.
         Ints question(1, 7);
         Ints answer = content(kLarge, communicator.rank());
         Ints last(1);

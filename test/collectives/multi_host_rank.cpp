@@ -2,8 +2,8 @@
 //
 //   multi_host_rank COUNT
 //
-// Reduces COUNT integers, hierarchically, and prints over what, on which hosts, and how many bytes
-// this rank sent to other hosts. Exits with 1 where a sum is wrong.
+// Reduces COUNT integers hierarchically. Prints the transport, the hosts, and the bytes that this
+// rank sent to other hosts. Exits with 1 if a sum is wrong.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

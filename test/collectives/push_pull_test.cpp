@@ -1,5 +1,5 @@
-// The parameter server through the communicator: one server, several, or one in every rank; with
-// and without an update.
+// Parameter server through the communicator: one server, several, or one in every rank, with and
+// without an update.
 #include <atomic>
 #include <cstring>
 #include <initializer_list>
@@ -47,7 +47,7 @@ struct Run {
   bool has_update = false;
 };
 
-// An update that depends on where an element lies: sum + index.
+// An update that depends on the element's position: sum + index.
 ServerUpdate add_index(std::atomic<std::size_t>& updated) {
   return [&updated](std::size_t first, std::span<std::byte> sums) {
     for (std::size_t i = 0; i < sums.size() / sizeof(double); ++i) {
@@ -83,8 +83,8 @@ void push_pull(Communicator& communicator, const ServerPlan& plan, const Run& ru
   }
 }
 
-// By two operations, of which the second is issued before the first is over: servers read what the
-// first has left.
+// Pushes and pulls in two operations. The second is issued before the first is over: a server must
+// send the result of the push.
 void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Run& run,
                     std::atomic<std::size_t>& updated) {
   const int rank = communicator.rank();
@@ -117,7 +117,7 @@ void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Ru
 
 }  // namespace
 
-TEST_CASE("what is pushed and then pulled is what servers made of all pushes") {
+TEST_CASE("a pull after a push returns the servers' result of all pushes") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   struct Ranks {
     int size;
@@ -145,7 +145,7 @@ TEST_CASE("what is pushed and then pulled is what servers made of all pushes") {
   REQUIRE(updated == expected);
 }
 
-TEST_CASE("who gives or gets nothing in a push or a pull passes null") {
+TEST_CASE("a rank without input or output in a push or a pull passes null") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     const ServerPlan plan{false, {0}};
@@ -172,7 +172,7 @@ TEST_CASE("who gives or gets nothing in a push or a pull passes null") {
               [&] { communicator.pull(data, data, 2, type, plan); });
     }
     refused("choose", [&] { communicator.pull(nullptr, data, 2, type, ServerPlan{true, {0}}); });
-    communicator.barrier();  // nothing was issued
+    communicator.barrier();  // nothing was issued above
   });
   for (const auto& outcome : outcomes) {
     INFO(outcome.text);
@@ -180,7 +180,7 @@ TEST_CASE("who gives or gets nothing in a push or a pull passes null") {
   }
 }
 
-TEST_CASE("push_pull gives every worker what the servers made of all pushes") {
+TEST_CASE("push_pull gives every worker the servers' result of all pushes") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   struct Ranks {
     int size;
@@ -214,7 +214,7 @@ TEST_CASE("push_pull gives every worker what the servers made of all pushes") {
   REQUIRE(updated == expected);
 }
 
-TEST_CASE("an update that throws ends the job with what it said") {
+TEST_CASE("an update that throws ends the job with its text") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     double value = 1;
@@ -232,7 +232,7 @@ TEST_CASE("an update that throws ends the job with what it said") {
   }
 }
 
-TEST_CASE("ranks with different server plans are told apart") {
+TEST_CASE("ranks with different server plans are an error that names both") {
   const auto outcomes = run_threads(3, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 3, store);
     double value = 1;

@@ -1,5 +1,5 @@
-// A failure is the job's: a rank that has heard of one, by whichever communicator, has heard of it
-// in all that were made from one another.
+// A failure belongs to the whole job: a rank that has learned of it in one communicator fails in
+// all communicators of the job.
 #include <array>
 #include <chrono>
 #include <functional>
@@ -32,7 +32,7 @@ void expect_failure(const std::function<void()>& call, const std::string& what,
          what + " said " + said);
 }
 
-// A small message from rank 0 to rank 1, which needs nobody else as long as there is credit.
+// A small message from rank 0 to rank 1. As long as there is credit, it needs no other rank.
 void pass_word(Communicator& pair) {
   std::int32_t word = 7;
   if (pair.rank() == 0) pair.send(&word, 1, kType, 1);
@@ -45,7 +45,7 @@ CallOptions with_persistence() {
   return call;
 }
 
-// None of these calls needs a peer that is there.
+// None of these calls needs a peer to be present.
 void expect_no_call_passes(Communicator& pair, const std::string& which, const std::string& cause) {
   std::array<std::int32_t, 3> data{};
   const int other = 1 - pair.rank();
@@ -67,7 +67,7 @@ void expect_no_call_passes(Communicator& pair, const std::string& which, const s
 
 }  // namespace
 
-TEST_CASE("a rank that has heard of a failure hears of it in every communicator, at once") {
+TEST_CASE("a failure known in one communicator fails all others of the rank at once") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const std::size_t culprit = GENERATE(0U, 1U, 2U);
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>& store) {
@@ -88,7 +88,7 @@ TEST_CASE("a rank that has heard of a failure hears of it in every communicator,
     for (Communicator* const each : all) {
       if (rank == 1) each->send(&received, 1, kType, 0);
     }
-    apart.barrier();  // what is in flight has come, where a transport brings it so soon
+    apart.barrier();  // data in flight have arrived, if the transport delivers them that early
     if (rank == 1) return;
     all[culprit]->abort("enough");
     const std::string cause = "aborted: enough";
@@ -101,10 +101,10 @@ TEST_CASE("a rank that has heard of a failure hears of it in every communicator,
     }
     expect_no_call_passes(apart, "a sibling", cause);
   });
-  CHECK(outcomes[0].text == "");  // rank 1 may be told before its last call has ended
+  CHECK(outcomes[0].text == "");  // rank 1 may learn of the failure before its last call ends
 }
 
-TEST_CASE("who aborts in a group's callback has failed all of the job there") {
+TEST_CASE("abort in a group's callback fails all communicators of the rank there") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, options_over("inproc"));
     Communicator group = *world.split(0, -rank);
@@ -124,10 +124,10 @@ TEST_CASE("who aborts in a group's callback has failed all of the job there") {
                                 "ranks 1, 0)") != std::string::npos,
            "in the callback: " + inside.text);
   });
-  CHECK(outcomes[0].text == "");  // rank 1 may be told before its last call has ended
+  CHECK(outcomes[0].text == "");  // rank 1 may learn of the failure before its last call ends
 }
 
-TEST_CASE("who asks for a failure hears of it without a call, and lets none pass from then on") {
+TEST_CASE("failure() reports an abort without a call, and every later call fails") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, options_over("inproc"));
     Communicator group = *world.split(0, -rank);
@@ -148,7 +148,7 @@ TEST_CASE("who asks for a failure hears of it without a call, and lets none pass
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
 }
 
-TEST_CASE("a group that could not be made fails those it would have come from") {
+TEST_CASE("a failure to make a group fails the communicators it would come from") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, options_over("inproc"));
     Communicator twin = world.duplicate();

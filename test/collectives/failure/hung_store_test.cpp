@@ -1,5 +1,5 @@
-// A store that hangs (rank 0 was stopped, which serves it) keeps no rank from its deadlines, and
-// from its end.
+// A hung store (rank 0, its server, is stopped) delays neither the deadlines of a rank nor its
+// destructor.
 #include <algorithm>
 #include <functional>
 #include <future>
@@ -17,15 +17,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For connecting, so for whatever waits for the store without a deadline of its own.
+// Timeout of connecting, and so of every store request without a deadline of its own.
 constexpr auto kPatience = 25s;
-// Far from what is wanted, a second or less, and from kPatience.
+// The calls under test take a second or less; kSoon is well above that and well below kPatience.
 constexpr auto kSoon = 8s;
 
-// `data` outlives what is in flight.
+// `data` outlives the operations in flight.
 using Rank1 = std::function<void(Communicator& communicator, std::vector<float>& data)>;
 
-// Rank 0 and the store's server hang; what comes of rank 1, and how long its longest step takes.
+// Hangs rank 0 and the store's server. Returns the outcome of rank 1; its destructor must be quick.
 RankOutcome outcome_beside_hung_rank(const std::string& transport, const Rank1& body) {
   HangingServer server;
   std::promise<void> is_over;
@@ -70,7 +70,7 @@ void expect_soon(const std::string& what, Body body) {
 
 }  // namespace
 
-TEST_CASE("a call keeps its timeout though the store hangs, and names the rank it waits for") {
+TEST_CASE("a call keeps its timeout while the store hangs, and names the rank it waits for") {
   const auto transport = GENERATE("inproc", "tcp");
   const auto outcome =
       outcome_beside_hung_rank(transport, [](Communicator& communicator, std::vector<float>& data) {
@@ -90,7 +90,7 @@ TEST_CASE("a call keeps its timeout though the store hangs, and names the rank i
   CHECK(outcome.text.empty());
 }
 
-TEST_CASE("a wait keeps its deadline though the store hangs, and the end is not held up") {
+TEST_CASE("a wait keeps its deadline while the store hangs, and the destructor is quick") {
   const auto outcome =
       outcome_beside_hung_rank("inproc", [](Communicator& communicator, std::vector<float>& data) {
         Work work = sum_async(communicator, data, {});
@@ -100,7 +100,7 @@ TEST_CASE("a wait keeps its deadline though the store hangs, and the end is not 
   CHECK_THAT(outcome.text, ContainsSubstring("still in flight at the deadline given to wait()"));
 }
 
-TEST_CASE("who only asks whether it is done is not held up by a store that hangs") {
+TEST_CASE("polling with test() does not block on a hung store") {
   const auto transport = GENERATE("inproc", "tcp");
   const auto outcome =
       outcome_beside_hung_rank(transport, [](Communicator& communicator, std::vector<float>& data) {
@@ -117,9 +117,9 @@ TEST_CASE("who only asks whether it is done is not held up by a store that hangs
   CHECK_THAT(outcome.text, ContainsSubstring("timed out after 3.0 s"));
 }
 
-// Who has waited for a second has told the store for whom. A machine that rests for half a second
-// just then would be taken for a wait: hence the tries.
-TEST_CASE("who only asks is not held up at its deadline by a store that is known to be silent") {
+// A rank that has waited for a second publishes the awaited rank in the store. If the machine
+// stalls for half a second just then, that looks like a blocked call: hence the retries.
+TEST_CASE("polling at the deadline does not block on a store that is known to be silent") {
   const auto longest_call = [] {
     Clock::duration longest{};
     const auto outcome = outcome_beside_hung_rank(
@@ -142,7 +142,7 @@ TEST_CASE("who only asks is not held up at its deadline by a store that is known
   CHECK(is_any_soon);
 }
 
-TEST_CASE("abort and the destructor are not held up by a store that hangs") {
+TEST_CASE("abort and the destructor do not block on a hung store") {
   const bool aborts = GENERATE(false, true);
   const auto outcome =
       outcome_beside_hung_rank("inproc", [&](Communicator& communicator, std::vector<float>& data) {
@@ -155,8 +155,8 @@ TEST_CASE("abort and the destructor are not held up by a store that hangs") {
   CHECK(says_enough == aborts);
 }
 
-// As where rank 0 has served it, and returned from main.
-TEST_CASE("who waits goes on though the store has ended in good order") {
+// As when rank 0 has served the store and returned from main.
+TEST_CASE("a waiting rank goes on after the store has ended in good order") {
   std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
   std::promise<void> is_over;
   const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>&) {
@@ -170,7 +170,7 @@ TEST_CASE("who waits goes on though the store has ended in good order") {
     communicator.barrier();
     if (rank == 0) {
       is_over.get_future().wait_for(kPatience);
-    } else {  // long enough to ask the store about the other
+    } else {  // long enough that this rank asks the store about its peer
       const auto failed = outcome_of([&] {
         communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
                                 ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});

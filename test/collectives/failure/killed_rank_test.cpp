@@ -1,5 +1,5 @@
-// A rank that is killed, in any operation and at any point of it, ends all others within moments,
-// with one cause that names it.
+// A killed rank: wherever it is killed, in any operation and at any point, all others end within
+// moments with one cause that names it.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -18,11 +18,11 @@ namespace {
 
 constexpr int kSize = 3;
 
-// A transport, and what the environment says of the way that it goes.
+// A transport, and the environment variables for its path.
 struct Way {
   std::string transport;
   std::vector<std::string> variables = {};
-  bool starts_slowly = false;  // in half a second: half of the deaths do for it
+  bool starts_slowly = false;  // starting takes half a second, so half of the deaths are enough
 };
 
 std::ostream& operator<<(std::ostream& out, const Way& way) {
@@ -36,7 +36,8 @@ bool is_here(const std::string& transport) {
   return std::ranges::find(names, transport) != names.end() && why_unusable(transport).empty();
 }
 
-// Kolo's own, and those over libraries that are here, which sanitizers do not look into.
+// Kolo's own transports, and those over external libraries that are here. Sanitizers do not
+// instrument the latter.
 std::vector<Way> ways() {
   std::vector<Way> ways = {{"shm"}, {"tcp"}};
   const std::vector<Way> borrowed = {
@@ -77,7 +78,7 @@ void kill_one(const Way& way, int victim, int operation, int polls) {
 
 }  // namespace
 
-TEST_CASE("a killed rank ends the others with one cause, whatever it was doing") {
+TEST_CASE("a killed rank ends the others with one cause, in any operation") {
   const Way way = GENERATE(from_range(ways()));
   for (int operation = 0; operation < 6; ++operation) {
     const bool is_even = operation % 2 == 0;
@@ -86,20 +87,20 @@ TEST_CASE("a killed rank ends the others with one cause, whatever it was doing")
   }
 }
 
-TEST_CASE("a killed rank ends the others with one cause, at whatever point") {
+TEST_CASE("a killed rank ends the others with one cause, at any point of an operation") {
   const Way way = GENERATE(from_range(ways()));
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
   const int rounds = way.starts_slowly ? 4 : 8;
   for (int round = 0; round < rounds; ++round) {
-    // Not in the last of the twelve: the others could be done with it.
+    // Not in the last of the twelve operations: the others could finish it without the victim.
     kill_one(way, static_cast<int>(random() % kSize), static_cast<int>(random() % 11),
              static_cast<int>(random() % 200));
   }
 }
 
-TEST_CASE("ranks in processes of their own all end well where nobody dies") {
+TEST_CASE("ranks as processes all end well if none dies") {
   auto all = ways();
   all.push_back({"auto"});
   const Way way = GENERATE_REF(from_range(all));

@@ -1,4 +1,4 @@
-// What goes wrong while several messages are in flight: each ends, on every rank, for one cause.
+// Failures with several messages in flight: every message ends on every rank, with one cause.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -40,7 +40,7 @@ void require_same_cause(const Outcomes& outcomes, ErrorCode code, const std::str
   }
 }
 
-// Does nothing until the job has failed, and then throws why.
+// Waits until the job has failed, then throws the cause.
 void await_failure(Communicator& communicator, Store& store) {
   while (!store.failure()) std::this_thread::yield();
   communicator.barrier();
@@ -87,7 +87,7 @@ TEST_CASE("an abort ends all messages in flight, with one cause") {
   require_same_cause(outcomes, ErrorCode::kAborted, "for a test");
 }
 
-TEST_CASE("a communicator that is destroyed with messages in flight ends them everywhere") {
+TEST_CASE("destroying a communicator with messages in flight ends them everywhere") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
     if (communicator.rank() == 0) {
@@ -95,7 +95,7 @@ TEST_CASE("a communicator that is destroyed with messages in flight ends them ev
       const Communicator gone = std::move(communicator);
       return;
     }
-    // So that rank 0 cannot be done with all of them as it goes.
+    // Rank 1 waits, so that rank 0 cannot have finished all messages when it goes.
     if (communicator.rank() == 1) await_failure(communicator, store);
     Exchange exchange(communicator);
     for (Work& work : exchange.works) work.wait();
@@ -108,7 +108,7 @@ TEST_CASE("a communicator that is destroyed with messages in flight ends them ev
   }
 }
 
-TEST_CASE("messages on whose length two ranks differ are an error that names both") {
+TEST_CASE("messages whose lengths differ between two ranks are an error that names both") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
     const int rank = communicator.rank();
@@ -126,7 +126,7 @@ TEST_CASE("messages on whose length two ranks differ are an error that names bot
   require_same_cause(outcomes, ErrorCode::kMismatch, "rank 1 called message #0 of 8 int32");
 }
 
-TEST_CASE("a collective where the peer sends a message is an error, with others in flight") {
+TEST_CASE("a collective that meets the peer's message is an error, with others in flight") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
     Ints data(8);
@@ -142,7 +142,7 @@ TEST_CASE("a collective where the peer sends a message is an error, with others 
   require_same_cause(outcomes, ErrorCode::kMismatch, "message #0 of 8 int32");
 }
 
-TEST_CASE("a timeout names the message whose time is over, and its peer") {
+TEST_CASE("a timeout names the message that timed out, and its peer") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(4, transport, [](Communicator& communicator, Store& store) {
     const int rank = communicator.rank();
@@ -167,7 +167,7 @@ TEST_CASE("a timeout names the message whose time is over, and its peer") {
   REQUIRE(outcomes[0].text.find("is rank 2 alive") != std::string::npos);
 }
 
-TEST_CASE("receives that wait for each other are named when their time is over") {
+TEST_CASE("a timeout names the receives that wait for each other") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 3);
   const auto outcomes = run_with(size, transport, [&](Communicator& communicator, Store& store) {
@@ -176,7 +176,7 @@ TEST_CASE("receives that wait for each other are named when their time is over")
     CallOptions call;
     if (rank == 0) {
       call.timeout = 300ms;
-      // The others have said whom they wait for, as they do after a second.
+      // Wait until the others have published the awaited rank, which they do after a second.
       for (int peer = 1; peer < size; ++peer)
         store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
     }
@@ -188,7 +188,7 @@ TEST_CASE("receives that wait for each other are named when their time is over")
                                  " which of them is to send first?");
 }
 
-TEST_CASE("receives that face each other end well where a send comes late") {
+TEST_CASE("receives that wait for each other end well if a send comes late") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
     Ints data(2);
@@ -201,11 +201,11 @@ TEST_CASE("receives that face each other end well where a send comes late") {
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
 }
 
-TEST_CASE("a send that nobody receives times out with its own name") {
+TEST_CASE("a send that no rank receives times out under its own name") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store& store) {
     Ints data(1);
-    Ints large(16 * kLarge);  // more than the buffers of a socket
+    Ints large(16 * kLarge);  // more than the socket buffers hold
     if (communicator.rank() == 0) {
       CallOptions call;
       call.timeout = 300ms;
@@ -218,7 +218,7 @@ TEST_CASE("a send that nobody receives times out with its own name") {
   require_same_cause(outcomes, ErrorCode::kDeadline, "to rank 2 (" + transport + ") timed out");
 }
 
-TEST_CASE("a wait with a limit of its own leaves the messages in flight") {
+TEST_CASE("a wait with a short deadline leaves the messages in flight") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store&) {
     Ints data(2);

@@ -1,5 +1,5 @@
-// What ranks publish, read where there is no memory: that is what is said, not that it cannot be
-// read. This program has an allocator of its own, which fails when a test says so.
+// Out of memory while reading published data of other ranks: the error is std::bad_alloc, not
+// unreadable data. This program replaces the allocator, so that a test can make it fail.
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -14,8 +14,8 @@
 
 namespace {
 
-// Until one fails, and others do not any more: memory is short where much is wanted. Below 0: none
-// does.
+// Allocations until one fails; those after it succeed, as when only a large one has no room. Below
+// 0: none fails.
 thread_local int allocations_left = -1;
 
 }  // namespace
@@ -35,8 +35,8 @@ void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(m
 namespace kolo::test {
 namespace {
 
-// Reads again and again, and each time another allocation fails, until none does; what is thrown
-// before that must be std::bad_alloc. How often it was.
+// Repeats the read and lets another allocation fail each time, until none fails. Every earlier read
+// must throw std::bad_alloc. Returns the number of failures.
 int times_without_memory(const std::function<void()>& read) {
   for (int times = 0;; ++times) {
     allocations_left = times;
@@ -53,7 +53,7 @@ int times_without_memory(const std::function<void()>& read) {
 
 }  // namespace
 
-TEST_CASE("a rank without memory does not take what others publish for unreadable") {
+TEST_CASE("a rank without memory does not report published data as unreadable") {
   const std::string machine(100, 'm');
   const std::vector<std::string> places = {machine + "\n" + machine + "1\n0 1\n1.5\nred\n\n",
                                            machine + "\n" + machine + "2\n2 3\n-\nblue\n\n"};

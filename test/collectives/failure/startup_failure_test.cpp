@@ -1,4 +1,4 @@
-// What keeps one rank from a communicator is told to the others, who would wait for it.
+// Startup errors: if one rank cannot make its communicator, the waiting ranks get the cause.
 #include <chrono>
 #include <memory>
 #include <new>
@@ -31,7 +31,8 @@ const Mistake kMistakes[] = {
      "a timeout of -1 ms"},
 };
 
-// A store that one rank cannot write its place to, for want of memory or of anything with a name.
+// A store in which one rank cannot write its placement: out of memory, or an exception that is no
+// std::exception.
 class NoRoomFor final : public ForwardingStore {
  public:
   NoRoomFor(int rank, bool is_of_memory)
@@ -50,7 +51,7 @@ class NoRoomFor final : public ForwardingStore {
 
 }  // namespace
 
-TEST_CASE("what one rank is refused as it begins, the others hear at once, with its rank") {
+TEST_CASE("a startup error of one rank reaches the others at once, with its rank") {
   const auto wrong = GENERATE(0, 1);
   for (const Mistake& mistake : kMistakes) {
     const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
@@ -71,7 +72,7 @@ TEST_CASE("what one rank is refused as it begins, the others hear at once, with 
   }
 }
 
-TEST_CASE("a rank that has no memory to begin with tells the others, whatever is thrown") {
+TEST_CASE("a rank that runs out of memory at startup tells the others, whatever is thrown") {
   const auto wrong = GENERATE(0, 1);
   const bool is_of_memory = GENERATE(true, false);
   const auto store = std::make_shared<NoRoomFor>(wrong, is_of_memory);

@@ -1,5 +1,5 @@
-// What goes wrong with functions of the caller's own: reducers that cannot be, that differ between
-// ranks, and that throw.
+// Failures of user reduce functions: invalid reducers, reducers that differ between ranks, and
+// functions that throw.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +25,7 @@ CommunicatorOptions short_segments() {
 
 using Long = std::vector<std::byte>;
 
-// Of so many bytes, all of which are taken from the left.
+// A reducer of elements of `bytes` bytes that returns the left operand.
 UserReduceOp left_of(std::size_t bytes) {
   UserReduceOp reducer;
   reducer.element_bytes = bytes;
@@ -58,7 +58,7 @@ std::vector<Mistake> mistakes() {
 
 }  // namespace
 
-TEST_CASE("a reducer that cannot be is refused before anything is sent") {
+TEST_CASE("an invalid reducer is refused before anything is sent") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     Long data(8);
     for (const Mistake& mistake : mistakes()) {
@@ -77,7 +77,7 @@ TEST_CASE("a reducer that cannot be is refused before anything is sent") {
   });
 }
 
-TEST_CASE("an element may be longer than the segments that one asks for, not than there are") {
+TEST_CASE("an element may exceed the requested segment length, but not the actual one") {
   ::setenv("KOLO_SEGMENT_BYTES", "4096", 1);
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
@@ -104,7 +104,7 @@ TEST_CASE("an element may be longer than the segments that one asks for, not tha
   ::unsetenv("KOLO_SEGMENT_BYTES");
 }
 
-TEST_CASE("ranks that give different reducers are told apart") {
+TEST_CASE("ranks with different reducers are an error that names both") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   struct Other {
     std::size_t bytes;
@@ -144,7 +144,7 @@ TEST_CASE("ranks that give different reducers are told apart") {
 
 namespace {
 
-// Throws when it meets the second segment, at rank 1.
+// On rank 1 the second call throws, at the second segment.
 UserReduceOp throwing(int rank, bool is_exception) {
   UserReduceOp reducer = make_user_reduce_op<int>([](int one, int other) { return one + other; });
   const auto calls = std::make_shared<int>(0);
@@ -181,12 +181,12 @@ void run_to_throw(Communicator& communicator, Form form, std::string_view algori
     }
     work.wait();
   }
-  communicator.barrier();  // whoever was done before the other failed hears of it here
+  communicator.barrier();  // a rank that finished before the other failed gets the error here
 }
 
 }  // namespace
 
-TEST_CASE("a user function that throws ends the operation on all ranks with what it said") {
+TEST_CASE("a user function that throws ends the operation on all ranks with its text") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto form = GENERATE(Form::kBlocking, Form::kAsynchronous, Form::kPersistent);
   const auto has_thread = GENERATE(false, true);
@@ -218,7 +218,7 @@ TEST_CASE("a user function that throws ends the operation on all ranks with what
   }
 }
 
-TEST_CASE("an update that throws what is no exception ends the job too") {
+TEST_CASE("an update that throws something other than an exception ends the job too") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     int value = 1;
@@ -234,7 +234,7 @@ TEST_CASE("an update that throws what is no exception ends the job too") {
   }
 }
 
-TEST_CASE("a user function that would wait for its own operation is told so") {
+TEST_CASE("a user function that would wait for its own operation is refused") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     int value = 1;

@@ -1,4 +1,5 @@
-// What ranks that share cores cost, found again from times that were made with it.
+// Costs of oversubscription (ranks that share cores), fitted to times that were simulated with
+// known costs.
 #include "collectives/planner/oversubscription.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ Costs pair_costs() {
 
 }  // namespace
 
-TEST_CASE("costs of a crowd are found again from its times") {
+TEST_CASE("the fit recovers the costs of oversubscription from simulated times") {
   const int size = GENERATE(2, 3, 4, 8, 16);
   const double factor = GENERATE(1.0, 1.5, 2.5);
   const double switch_us = GENERATE(0.5, 4.0);
@@ -39,7 +40,7 @@ TEST_CASE("costs of a crowd are found again from its times") {
   CHECK(again.sends_first_us == Approx(crowd.sends_first_us).epsilon(0.2));
 }
 
-TEST_CASE("times that nothing explains give costs all the same") {
+TEST_CASE("the fit gives valid costs for times that no model explains") {
   const std::vector<int> hosts(4, 0);
   for (const RingTimes crowd :
        {RingTimes{0, 0}, RingTimes{1e-3, 1e6}, RingTimes{1e6, 1e-3}, RingTimes{1e6, 1e6}}) {

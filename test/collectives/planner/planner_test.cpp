@@ -1,5 +1,5 @@
-// The planner: what it chooses when costs are such that anybody can say what is right; that all
-// ranks choose alike; and that a measured table or the caller overrules it.
+// Planner: its choices for costs with an obvious best algorithm, the same choice on all ranks, and
+// precedence of a measured table and of the caller.
 #include "collectives/planner/planner.h"
 
 #include <cmath>
@@ -29,7 +29,7 @@ PlannerInputs of_ranks(int size) {
   return situation;
 }
 
-// Messages dear, bytes cheap; and the other way round.
+// Expensive messages with cheap bytes, and the other way round.
 constexpr Costs kFarAway{{1000.0}, {1000.0}, 0.1, 1e-6, 1e-6};
 constexpr Costs kNarrow{{0.001}, {0.001}, 0.001, 1e-2, 1e-2};
 
@@ -39,11 +39,11 @@ std::string chosen(Planner& planner, Collective collective, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("bytes on a device cost what its memory takes, and steps a launch and words") {
+TEST_CASE("device bytes cost memory bandwidth, and steps cost a launch and flags") {
   DeviceSpeed speed;
   speed.memory_GBps = 4000;
   const Costs fast = device_costs(speed);
-  CHECK(fast.copy_us_per_byte * 1800e3 == Approx(1));  // 3600 GB/s, half of it written
+  CHECK(fast.copy_us_per_byte * 1800e3 == Approx(1));  // 3600 GB/s, half of it for writing
   CHECK(fast.reduce_us_per_byte * 1200e3 == Approx(1));
   CHECK(fast.local.send_us_per_byte == 0);
   CHECK(fast.cores == 1);
@@ -57,7 +57,7 @@ TEST_CASE("bytes on a device cost what its memory takes, and steps a launch and 
   CHECK(costs_from(to_text(fast)) == fast);
 }
 
-TEST_CASE("calls on streams are priced by devices, long ones by passes and short ones by steps") {
+TEST_CASE("calls on streams are priced by device passes if long and by steps if short") {
   PlannerInputs situation = of_ranks(4);
   situation.is_on_streams = true;
   situation.segments = {1 << 20, 1 << 20, 1 << 20, 64 << 20};
@@ -68,15 +68,15 @@ TEST_CASE("calls on streams are priced by devices, long ones by passes and short
   Planner apart(situation, device_costs(speed), {});
   const std::uint8_t ring = find_algorithm(Collective::kAllReduce, "ring");
   constexpr std::size_t kLong = std::size_t{64} << 20;
-  // Each rank reads and writes its share six times, of which three are sums; all by one memory.
+  // Each rank reads and writes its share six times, three of them in sums, all through one memory.
   const double passes_us = 4 * (3 * 2e-3 + 3 * 3e-3 + 3 * 2e-3) / 3600 * (kLong / 4);
   CHECK(shared.price(ring, kLong) > passes_us * 0.9);
   CHECK(shared.price(ring, kLong) > 2 * apart.price(ring, kLong));
-  CHECK(apart.price(ring, 8) > 2 * 3 * 2);  // six steps that wait for each other, 2 us each
+  CHECK(apart.price(ring, 8) > 2 * 3 * 2);  // six dependent steps of 2 us each
   CHECK(chosen(apart, Collective::kAllReduce, 8) != "ring");
 }
 
-TEST_CASE("segments are as long as what fits on a long fat way, and else as channels like them") {
+TEST_CASE("segments grow with the bandwidth-delay product, within the channels' limits") {
   const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024, 64 * 1024};
   const Schedule sum = ring_all_reduce({.rank = 0, .size = 4});
   const auto bytes = [&](double latency_us, double us_per_byte, std::size_t chunk) {
@@ -88,54 +88,55 @@ TEST_CASE("segments are as long as what fits on a long fat way, and else as chan
   };
   constexpr double kGigabit = 8e-3;
   constexpr std::size_t kLong = std::size_t{64} << 20;
-  CHECK(bytes(0.2, 1e-4, kLong) == 64 * 1024);           // one host
-  CHECK(bytes(100, 1e-5, kLong) == 64 * 1024);           // a busy one: this is no long way
-  CHECK(bytes(400, kGigabit, kLong) == 64 * 1024);       // 50 kB on the way
-  CHECK(bytes(1000, kGigabit, kLong) == 156'224);        // 125 kB, and a quarter
-  CHECK(bytes(10'000, kGigabit, kLong) == 1'562'496);    // 1.25 MB
-  CHECK(bytes(10'000, kGigabit, 1 << 20) == 1'562'496);  // not cut, where that hides nothing
-  CHECK(bytes(100'000, kGigabit, kLong) == 4 << 20);     // as far as the channels carry it
-  CHECK(bytes(10'000, 0, kLong) == 64 * 1024);           // no rate, no statement
+  CHECK(bytes(0.2, 1e-4, kLong) == 64 * 1024);         // one host
+  CHECK(bytes(100, 1e-5, kLong) == 64 * 1024);         // a busy host: not a long path
+  CHECK(bytes(400, kGigabit, kLong) == 64 * 1024);     // bandwidth-delay product 50 kB
+  CHECK(bytes(1000, kGigabit, kLong) == 156'224);      // 125 kB, plus a quarter
+  CHECK(bytes(10'000, kGigabit, kLong) == 1'562'496);  // 1.25 MB
+  // not split, because that would hide no latency
+  CHECK(bytes(10'000, kGigabit, 1 << 20) == 1'562'496);
+  CHECK(bytes(100'000, kGigabit, kLong) == 4 << 20);  // the channels' maximum
+  CHECK(bytes(10'000, 0, kLong) == 64 * 1024);        // unknown rate
   CHECK(rule.suited_to({}).bytes(sum, 64 * 1024, 0) == 16 * 1024);
   Costs costs;
   costs.local.latency_us = 10'000;
   costs.local.receive_us_per_byte = kGigabit;
   CHECK(rule.suited_to(costs).bytes(sum, kLong, 32 * 1024) ==
-        32 * 1024);  // who asks for less gets it
+        32 * 1024);  // a smaller requested length is used
 }
 
-TEST_CASE("what goes from memory to memory is cut into segments as long as channels like those") {
+TEST_CASE("zero-copy transfers use the channels' zero-copy segment length") {
   constexpr std::size_t kKiB = 1024;
   const SegmentRule rule{256 * kKiB, 2048 * kKiB, 256 * kKiB, 512 * kKiB};
   const auto gather = [](int size) { return direct_all_gather({.rank = 0, .size = size}); };
   CHECK(rule.bytes(gather(2), 4096 * kKiB, 0) == 512 * kKiB);
-  CHECK(rule.bytes(gather(2), 1024 * kKiB, 0) == 512 * kKiB);  // nobody passes it on
+  CHECK(rule.bytes(gather(2), 1024 * kKiB, 0) == 512 * kKiB);  // no rank passes it on
   CHECK(rule.bytes(gather(4), 1024 * kKiB, 0) == 256 * kKiB);
   CHECK(rule.bytes(gather(4), 4096 * kKiB, 0) == 512 * kKiB);
   CHECK(rule.bytes(gather(4), 4096 * kKiB, 64 * kKiB) == 64 * kKiB);
-  // Sums of two ranks leave from memory, and need a view, but no slot.
+  // Sums of two ranks are sent from memory. They need a view, but no slot.
   const Schedule sum = ring_all_reduce({.rank = 0, .size = 2});
   CHECK(rule.bytes(sum, 4096 * kKiB, 0) == 512 * kKiB);
   CHECK(rule.bytes(sum, 512 * kKiB, 0) == 512 * kKiB);
   CHECK(rule.bytes(sum, 4096 * kKiB, 0, true) == 256 * kKiB);  // scaled into slots
   CHECK(rule.bytes(ring_reduce_scatter({.rank = 0, .size = 2}), 4096 * kKiB, 0) == 512 * kKiB);
   CHECK(rule.bytes(ring_all_reduce({.rank = 0, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
-  SegmentRule farther = rule;  // channels that carry far more in one piece
+  SegmentRule farther = rule;  // channels whose zero-copy segments are far longer
   farther.straight = 2048 * kKiB;
   CHECK(farther.bytes(sum, 4096 * kKiB, 0) == 512 * kKiB);
-  // What is passed on and not kept goes through slots.
+  // Data that a rank passes on and does not keep go through slots.
   CHECK(rule.bytes(binomial_tree_gather({.rank = 0, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
   CHECK(rule.bytes(binomial_tree_scatter({.rank = 2, .size = 4}), 4096 * kKiB, 0) == 256 * kKiB);
   CHECK(rule.bytes(direct_gather({.rank = 2, .size = 4}), 4096 * kKiB, 0) == 512 * kKiB);
-  // Copies leave from slots, where each rank's memory may be one or two.
+  // Copies are sent from slots, because each rank's input and output may be one memory or two.
   const Schedule exchange = pairwise_all_to_all({.rank = 0, .size = 2});
   CHECK(rule.bytes(exchange, 4096 * kKiB, 0) == 256 * kKiB);
-  SegmentRule cutting = rule;  // channels that overlap the two ranks' copies
+  SegmentRule cutting = rule;  // channels that overlap the copies of the two ranks
   cutting.shortest = 8 * kKiB;
   CHECK(cutting.bytes(gather(2), 1024 * kKiB, 0) == 256 * kKiB);
 }
 
-TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes") {
+TEST_CASE("expensive messages favor few rounds, expensive bytes favor few bytes") {
   for (const int size : {4, 8, 16}) {
     INFO(size);
     Planner far_away(of_ranks(size), kFarAway, {});
@@ -151,9 +152,9 @@ TEST_CASE("where messages are dear, few rounds win; where bytes are, few bytes")
   }
 }
 
-TEST_CASE("where ranks share cores, prices that are nearly the same are told apart by who waits") {
+TEST_CASE("with shared cores, nearly equal prices are decided by the number of waits") {
   Costs costs{{0.5}, {0.5}, 0.1, 1e-6, 1e-6};
-  costs.local.send_us_per_byte = costs.local.receive_us_per_byte = 1e-3;  // the cores' time
+  costs.local.send_us_per_byte = costs.local.receive_us_per_byte = 1e-3;  // time on the cores
   costs.cores = 1;
   Planner planner(of_ranks(4), costs, {});
   constexpr std::size_t kBytes = 1 << 20;
@@ -163,24 +164,24 @@ TEST_CASE("where ranks share cores, prices that are nearly the same are told apa
   const double ring = planner.price(row("ring"), kBytes);
   const double direct = planner.price(row("direct"), kBytes);
   INFO("ring " << ring << ", direct " << direct);
-  REQUIRE(std::abs(ring - direct) < 0.04 * direct);  // three waits, and one
+  REQUIRE(std::abs(ring - direct) < 0.04 * direct);  // three waits against one
   CHECK(chosen(planner, Collective::kReduceScatter, kBytes) != "ring");
   CHECK(chosen(planner, Collective::kReduceScatter, kBytes) != "bidirectional_ring");
 }
 
-TEST_CASE("where ranks share cores, few rounds of few messages win for short data") {
+TEST_CASE("with shared cores, few rounds of few messages win for short data") {
   Costs costs{{0.7, 0.04, 0.04, 0.01, 6e-5, 6e-5}, {}, 0.02, 1.8e-5, 1.8e-5};
   costs.switch_us = 1.1;
   costs.cores = 2;
   Planner planner(of_ranks(16), costs, {});
   CHECK(chosen(planner, Collective::kAllReduce, 2048) == "recursive_multiplying");
   CHECK(chosen(planner, Collective::kAllReduce, 1 << 20) != "recursive_multiplying");
-  costs.local.send_us = costs.local.receive_us = 5;  // where messages are dear
+  costs.local.send_us = costs.local.receive_us = 5;  // now messages are expensive
   Planner dear(of_ranks(16), costs, {});
   CHECK(chosen(dear, Collective::kAllReduce, 2048) == "recursive_doubling");
 }
 
-TEST_CASE("what goes inside hosts first is not chosen on one host") {
+TEST_CASE("hierarchical algorithms are not chosen on one host") {
   PlannerInputs one = of_ranks(4);
   PlannerInputs two = of_ranks(4);
   two.hosts = {0, 0, 1, 1};
@@ -200,7 +201,7 @@ TEST_CASE("what goes inside hosts first is not chosen on one host") {
   CHECK(chosen_across > 0);
 }
 
-TEST_CASE("every candidate has a price, which grows with the bytes") {
+TEST_CASE("every candidate has a price that grows with the bytes") {
   for (const Algorithm& algorithm : algorithms()) {
     if (has_servers(algorithm.collective) || algorithm.collective == Collective::kMessage) {
       continue;
@@ -215,7 +216,7 @@ TEST_CASE("every candidate has a price, which grows with the bytes") {
         const double price = planner.price(row, bytes);
         CHECK(price > 0);
         CHECK(std::isfinite(price));
-        // Of more ranks a price is extrapolated, by rules that may differ from size to size.
+        // Prices for more ranks are extrapolated, by rules that may differ from size to size.
         if (size <= 16) CHECK(price >= 0.99 * before);
         before = price;
       }
@@ -223,7 +224,7 @@ TEST_CASE("every candidate has a price, which grows with the bytes") {
   }
 }
 
-TEST_CASE("prices of many ranks are near those that are played in full") {
+TEST_CASE("extrapolated prices of many ranks grow with the number of rounds") {
   Costs costs;
   costs.local.latency_us = 5;
   const auto ring = find_algorithm(Collective::kAllReduce, "ring");
@@ -239,7 +240,7 @@ TEST_CASE("prices of many ranks are near those that are played in full") {
   CHECK(price(256, multiplying) / price(16, multiplying) == Approx(2).epsilon(0.1));
 }
 
-TEST_CASE("a measured choice stands before a price, where it is a candidate") {
+TEST_CASE("a measured choice takes precedence over a price if it is a candidate") {
   Planner planner(of_ranks(4), kFarAway,
                   TuningTable::parse("all_reduce 4 tcp 64 ring\n"
                                      "all_reduce 4 tcp 65536 two_shot\n"
@@ -258,7 +259,7 @@ TEST_CASE("a measured choice stands before a price, where it is a candidate") {
   CHECK(chosen(close, Collective::kAllReduce, 1500) == "two_shot");
 }
 
-TEST_CASE("costs come back from their text to the bit") {
+TEST_CASE("costs survive the conversion to text and back, bit for bit") {
   Costs costs;
   costs.local = {0.1, 1.0 / 3, 1e-300, 1e22, 5};
   costs.remote = {1e9, 0.7, 0, 0, 2.5e-5};
@@ -268,7 +269,7 @@ TEST_CASE("costs come back from their text to the bit") {
   CHECK_THROWS_WITH(costs_from("1 2 three"), ContainsSubstring("another version"));
 }
 
-TEST_CASE("all ranks choose alike, in all communicators of the job and its groups") {
+TEST_CASE("all ranks make the same choice, in all communicators of the job") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(1, 2, 3, 5);
   std::mutex mutex;
@@ -297,7 +298,7 @@ TEST_CASE("all ranks choose alike, in all communicators of the job and its group
   CHECK(choices.size() == 1);
 }
 
-TEST_CASE("what the probe moves is not counted as payload") {
+TEST_CASE("the probe's traffic is not counted as payload") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& communicator) {
     expect(communicator.statistics().payload_bytes_sent == 0, "nothing was sent");

@@ -1,4 +1,4 @@
-// Who is named where channels are not measured in time.
+// Probe timeouts: the rank that the error names if a channel is not measured in time.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -18,9 +18,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLong = 60s;
-constexpr auto kShort = 50ms;  // what is to be said is known before
+constexpr auto kShort = 50ms;  // the waits between ranks are published before, so this is enough
 
-// Ranks of one host that are connected; each measures when a test says so.
+// Connected ranks of one host. Each measures when a test calls measure().
 class Ranks {
  public:
   Ranks(int size, int cores) : hosts_(static_cast<std::size_t>(size), 0), cores_(cores) {
@@ -77,16 +77,17 @@ void require_named(int rank, const RankOutcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("a channel that is not measured in time names the rank that holds up all others") {
+TEST_CASE("a probe timeout names the rank that holds up all others") {
   Ranks ranks(5, 16);
   ranks.say_for(1, 4);
   ranks.say_for(4, 3);
   require_named(3, outcome_of([&] { ranks.measure(0, kShort); }));
   ranks.say_for(0, 1);
-  require_named(3, outcome_of([&] { ranks.measure(2, kShort); }));  // who only hears of it
+  // knows of rank 3 only through the store
+  require_named(3, outcome_of([&] { ranks.measure(2, kShort); }));
 }
 
-TEST_CASE("who measures says for whom it waits, once that takes long, and when it is over") {
+TEST_CASE("a measuring rank publishes the awaited rank after a while, and clears it at the end") {
   Ranks ranks(2, 16);
   auto first = std::async(std::launch::async, [&] { ranks.measure(0, kLong); });
   CHECK(ranks.store().get("awaited/0", Clock::now() + kLong) == "1");

@@ -1,4 +1,4 @@
-// The table of measured choices: what a file may say, and whom a point speaks for.
+// Table of measured choices: the file format, and the calls that a point applies to.
 #include "collectives/planner/tuning.h"
 
 #include <fstream>
@@ -29,7 +29,7 @@ TEST_CASE("a table that was written is read back") {
   CHECK(TuningTable::parse(table.format(), "there").points() == table.points());
 }
 
-TEST_CASE("the nearest point speaks, for its collective, ranks and transport alone") {
+TEST_CASE("the nearest point decides, for its own collective, ranks and transport only") {
   const TuningTable table = TuningTable::parse(kTable, "here");
   const auto find = [&](std::size_t bytes) {
     return table.find(Collective::kAllReduce, 4, "shm", bytes);
@@ -46,7 +46,7 @@ TEST_CASE("the nearest point speaks, for its collective, ranks and transport alo
   CHECK_FALSE(TuningTable().find(Collective::kAllReduce, 4, "shm", 1024));
 }
 
-TEST_CASE("a line that cannot be understood is named, with the file and what is wrong") {
+TEST_CASE("an error names an invalid line with the file and the reason") {
   const auto refuse = [](const std::string& line, const std::string& reason) {
     INFO(line);
     CHECK_THROWS_WITH(TuningTable::parse("# one\n" + line + "\n", "the table 't'"),
@@ -62,7 +62,7 @@ TEST_CASE("a line that cannot be understood is named, with the file and what is 
   refuse("{\"json\": true}", "COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM");
 }
 
-TEST_CASE("a table that is not there is named") {
+TEST_CASE("an error names a missing table") {
   CHECK_THROWS_WITH(
       TuningTable::read("/nowhere/tuning"),
       ContainsSubstring("the tuning table '/nowhere/tuning' cannot be read: No such"));
@@ -70,7 +70,7 @@ TEST_CASE("a table that is not there is named") {
   CHECK_THROWS_WITH(TuningTable::read("/dev/zero"), ContainsSubstring("it is no regular file"));
 }
 
-TEST_CASE("a table that is too long to be told to all ranks is named, to all of them") {
+TEST_CASE("a table that is too long to publish is an error on all ranks") {
   const test::TemporaryFile file;
   std::ofstream table(file.path());
   for (int i = 0; i < 40'000; ++i) table << "all_reduce 4 shm " << i << " one_shot\n";
