@@ -1,5 +1,5 @@
-// Which bits a reduction of floats has: with kInvariant those of a plain loop over the ranks,
-// whoever computes them and however; with kOrdered the same in every run.
+// Bits of float reductions. With kInvariant they are those of a plain loop over the ranks, for
+// every algorithm and layout. With kOrdered they are the same in every run.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,8 +27,7 @@ constexpr std::size_t kCount = 1003;
 
 using Bytes = std::vector<std::byte>;
 
-// Numbers of very different sizes and both signs: sums that depend on the order in nearly every
-// element.
+// Numbers of very different magnitudes and both signs: nearly every sum depends on the order.
 Bytes contribution(int rank, ElementType type) {
   std::mt19937 random(kSeed + static_cast<std::uint32_t>(rank));
   std::uniform_real_distribution<float> mantissa(-2.0F, 2.0F);
@@ -47,7 +46,7 @@ Bytes contribution(int rank, ElementType type) {
   return bytes;
 }
 
-// ((x0 op x1) op x2) ..., by the kernel that every algorithm runs.
+// ((x0 op x1) op x2) ..., with the kernel that every algorithm uses.
 Bytes folded(int size, ElementType type, ReduceOp op) {
   Bytes sum = contribution(0, type);
   for (int rank = 1; rank < size; ++rank) {
@@ -73,7 +72,7 @@ CommunicatorOptions in_mode(Reproducibility mode) {
   return options;
 }
 
-// Those that may run with kInvariant: of two ranks all.
+// The algorithms allowed with kInvariant; of two ranks all.
 std::vector<std::string> names_that_may(Collective collective, int size) {
   std::vector<std::string> names = {""};
   for (const Algorithm& algorithm : algorithms()) {
@@ -84,7 +83,7 @@ std::vector<std::string> names_that_may(Collective collective, int size) {
   return names;
 }
 
-// The data in so many buckets, one operation each.
+// Splits the data into `buckets` buckets, with one operation each.
 template <typename Reduce>
 void in_buckets(int buckets, const Reduce& reduce) {
   for (int bucket = 0; bucket < buckets; ++bucket) {
@@ -113,7 +112,7 @@ void check_all_reduce(Communicator& communicator, const Case& of, const Bytes& w
   }
 }
 
-// A file that is gone afterwards.
+// A temporary file.
 class File {
  public:
   File() : path_((std::filesystem::temp_directory_path() / "kolo-tuning-XXXXXX").string()) {
@@ -132,7 +131,7 @@ class File {
   std::string path_;
 };
 
-// The other collectives that reduce over all ranks, with every algorithm that may run.
+// The other collectives that reduce over all ranks, with every allowed algorithm.
 void check_others(Communicator& communicator, const Case& of, const Bytes& wanted) {
   const Bytes in = contribution(communicator.rank(), of.type);
   const int size = communicator.size();
@@ -165,7 +164,7 @@ void check_others(Communicator& communicator, const Case& of, const Bytes& wante
 
 }  // namespace
 
-TEST_CASE("invariant: the same bits by any algorithm, segment, transport and number of buckets") {
+TEST_CASE("invariant: all algorithms, segments, transports and buckets give the same bits") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 5, 8}, {1, 2, 5})));
   INFO("seed " << kSeed);
@@ -181,7 +180,7 @@ TEST_CASE("invariant: the same bits by any algorithm, segment, transport and num
   }
 }
 
-TEST_CASE("the order does matter: the data would show it") {
+TEST_CASE("the data of these tests depend on the order of the sum") {
   const auto type = ElementType::kFloat32;
   const ReduceKernel sum = reduce_kernel(type, ReduceOp::kSum);
   Bytes backwards = contribution(4, type);
@@ -192,7 +191,7 @@ TEST_CASE("the order does matter: the data would show it") {
   CHECK(backwards != folded(5, type, ReduceOp::kSum));
 }
 
-TEST_CASE("invariant: an algorithm with another order is refused where the order matters") {
+TEST_CASE("invariant: an algorithm with another order is refused if the order matters") {
   run_ranks(
       3, "inproc",
       [](Communicator& communicator) {
@@ -213,7 +212,7 @@ TEST_CASE("invariant: an algorithm with another order is refused where the order
       in_mode(Reproducibility::kInvariant));
 }
 
-TEST_CASE("ordered: every run has the same bits, whatever it would measure") {
+TEST_CASE("ordered: every run has the same bits and the same prices") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 5);
   INFO("seed " << kSeed);
@@ -241,7 +240,7 @@ TEST_CASE("ordered: every run has the same bits, whatever it would measure") {
   CHECK(prices.size() == 1);
 }
 
-TEST_CASE("ranks that ask for different modes hear of it") {
+TEST_CASE("ranks with different modes get an error") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options =
         in_mode(rank == 0 ? Reproducibility::kFast : Reproducibility::kOrdered);
@@ -256,7 +255,7 @@ TEST_CASE("ranks that ask for different modes hear of it") {
   }
 }
 
-TEST_CASE("a timeout or a mode that cannot be is refused, and a century is not too long") {
+TEST_CASE("an invalid timeout or mode is refused, and the longest timeout works") {
   CommunicatorOptions options;
   options.transport = "inproc";
   const auto make = [&] { Communicator(0, 1, make_local_store(), options).barrier(); };
@@ -269,7 +268,7 @@ TEST_CASE("a timeout or a mode that cannot be is refused, and a century is not t
   CHECK_THROWS_WITH(make(), ContainsSubstring("9 is the number of no mode"));
 }
 
-TEST_CASE("a tuning table overrules the planner, and a wrong one is said at once by all") {
+TEST_CASE("a tuning table overrules the planner, and all ranks report an invalid one at once") {
   const File table;
   CommunicatorOptions options;
   options.tuning = table.path();

@@ -1,5 +1,5 @@
-// Collectives with a root, all-to-all and scans over every transport: every rank gets what the
-// collective means, by every algorithm, in place and out of place, and nothing beside it.
+// Collectives with a root, all-to-all and scans over every transport: every rank gets the right
+// result, by every algorithm, in place and out of place, and nothing else is overwritten.
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -15,7 +15,7 @@ constexpr std::size_t kSegmentBytes = 1024;
 constexpr std::int64_t kUntouched = -7;
 constexpr auto kInt = ElementType::kInt64;
 
-// What rank `rank` gives as element `index`.
+// The input of rank `rank` at `index`.
 std::int64_t value_of(int rank, std::size_t index) {
   return rank * 1'000'003 + static_cast<std::int64_t>(index) * 11;
 }
@@ -152,7 +152,7 @@ void exclusive_scan(Communicator& communicator, const Case& c) {
       c);
 }
 
-// Around every threshold: chunks, the opening segment, and segments of kSegmentBytes.
+// Counts around every threshold: chunks, the opening segment, and segments of kSegmentBytes.
 std::vector<std::size_t> awkward_counts(int size) {
   const auto n = static_cast<std::size_t>(size);
   const std::size_t segment = kSegmentBytes / sizeof(std::int64_t);
@@ -182,17 +182,17 @@ void run_grid(Collective collective, Body body) {
 
 }  // namespace
 
-TEST_CASE("reduce gives the root the reduction, and nobody else anything") {
+TEST_CASE("reduce writes the reduction at the root, and nothing elsewhere") {
   run_grid(Collective::kReduce, reduce);
 }
 
-TEST_CASE("gather gives the root all chunks, and nobody else anything") {
+TEST_CASE("gather writes all chunks at the root, and nothing elsewhere") {
   run_grid(Collective::kGather, gather);
 }
 
 TEST_CASE("scatter gives every rank its chunk") { run_grid(Collective::kScatter, scatter); }
 
-TEST_CASE("all_to_all gives every rank a share of every rank") {
+TEST_CASE("all_to_all gives every rank one share of each rank") {
   run_grid(Collective::kAllToAll, all_to_all);
 }
 

@@ -1,5 +1,5 @@
-// Scaled sums: every algorithm of every reduction gives the bits of multiplying first and summing
-// then, in that algorithm's order, for every float, over every transport.
+// Scaled sums: every algorithm of every reduction gives the bits of a product followed by a sum in
+// that algorithm's order, for every float type, over every transport.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -45,7 +45,7 @@ T multiplied(T value, double factor) {
   }
 }
 
-// Every rank has another, which no float holds exactly; that of rank 2 is 1.
+// Every rank has a different factor, not exact in any float; the factor of rank 2 is 1.
 double factor_of(int rank) { return rank == 2 ? 1.0 : 0.3 * (rank + 1) * (rank % 2 == 0 ? 1 : -1); }
 
 template <typename T>
@@ -62,10 +62,10 @@ struct Case {
   std::string_view algorithm = {};
   std::size_t count = 0;
   bool is_in_place = false;
-  bool has_server = false;  // push, push_pull: rank 0, which does not work
+  bool has_server = false;  // push, push_pull: rank 0 is a dedicated server
 };
 
-// What a rank gives, and gets.
+// Input and output of a rank.
 template <typename T>
 struct Data {
   std::vector<T> in;
@@ -156,8 +156,8 @@ void run_rows(Communicator& communicator) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a scaled sum has the bits of scaling first, by every algorithm", "", float,
-                   double, BFloat16, Float16, Float8E4M3, Float8E5M2) {
+TEMPLATE_TEST_CASE("every algorithm's scaled sum has the bits of scaling first", "", float, double,
+                   BFloat16, Float16, Float8E4M3, Float8E5M2) {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 5, 8}, {1, 2, 5})));
   CommunicatorOptions options;
@@ -165,7 +165,7 @@ TEMPLATE_TEST_CASE("a scaled sum has the bits of scaling first, by every algorit
   run_ranks(size, transport, run_rows<TestType>, options);
 }
 
-TEST_CASE("each rank's own factor, in float64, and with the blocks of a long segment") {
+TEST_CASE("each rank scales by its own factor, in float64 and in long segments") {
   run_ranks(4, transports_under_test().front(), [](Communicator& communicator) {
     std::vector<double> data(100'003, 3);
     communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat64,
@@ -174,7 +174,7 @@ TEST_CASE("each rank's own factor, in float64, and with the blocks of a long seg
   });
 }
 
-TEST_CASE("a persistent scaled sum keeps its factor, and an asynchronous one too") {
+TEST_CASE("persistent and asynchronous scaled sums keep their factor") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     float in = 1, out = 0;
     const double scale = communicator.rank() + 1;
@@ -196,7 +196,7 @@ TEST_CASE("a persistent scaled sum keeps its factor, and an asynchronous one too
   });
 }
 
-TEST_CASE("uneven shares of a scaled sum") {
+TEST_CASE("scaled sums work with uneven shares") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     const std::size_t counts[] = {5, 0, 200};
     std::vector<float> in(205, 2), out(200);

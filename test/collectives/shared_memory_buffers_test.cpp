@@ -1,4 +1,4 @@
-// Buffers from Communicator::allocate: every algorithm gives what it gives with any other memory.
+// Buffers from Communicator::allocate: every algorithm gives the same result as with other memory.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -138,8 +138,7 @@ void run_all(Collective collective, Body body) {
 
 }  // namespace
 
-TEST_CASE(
-    "memory that is not there is refused with the rank, what was asked for, and what is left") {
+TEST_CASE("a failed allocation reports the rank, the bytes requested and the memory left") {
   for (const std::string& transport : transports_under_test()) {
     DYNAMIC_SECTION(transport) {
       run_ranks(2, transport, [](Communicator& communicator) {
@@ -150,21 +149,29 @@ TEST_CASE(
                                         ": allocate: there is no memory for 35184372088832 bytes"),
                outcome.text);
         expect(outcome.text.find("left") != std::string::npos, outcome.text);
-        communicator.barrier();  // and goes on
+        communicator.barrier();  // the communicator still works
       });
     }
   }
 }
 
-TEST_CASE("all_reduce in memory that peers reach") { run_all(Collective::kAllReduce, all_reduce); }
-TEST_CASE("reduce_scatter in memory that peers reach") {
+TEST_CASE("all_reduce works in memory shared with peers") {
+  run_all(Collective::kAllReduce, all_reduce);
+}
+TEST_CASE("reduce_scatter works in memory shared with peers") {
   run_all(Collective::kReduceScatter, reduce_scatter);
 }
-TEST_CASE("all_gather in memory that peers reach") { run_all(Collective::kAllGather, all_gather); }
-TEST_CASE("broadcast in memory that peers reach") { run_all(Collective::kBroadcast, broadcast); }
-TEST_CASE("all_to_all in memory that peers reach") { run_all(Collective::kAllToAll, all_to_all); }
+TEST_CASE("all_gather works in memory shared with peers") {
+  run_all(Collective::kAllGather, all_gather);
+}
+TEST_CASE("broadcast works in memory shared with peers") {
+  run_all(Collective::kBroadcast, broadcast);
+}
+TEST_CASE("all_to_all works in memory shared with peers") {
+  run_all(Collective::kAllToAll, all_to_all);
+}
 
-TEST_CASE("a parameter server's workers and servers in memory that peers reach") {
+TEST_CASE("push_pull with a server in every rank works in memory shared with peers") {
   for (const std::string& transport : transports_under_test()) {
     DYNAMIC_SECTION(transport) {
       run_ranks(3, transport, [](Communicator& communicator) {
@@ -184,7 +191,7 @@ TEST_CASE("a parameter server's workers and servers in memory that peers reach")
   }
 }
 
-TEST_CASE("memory may be used part by part, be freed between operations, and outlive all") {
+TEST_CASE("memory may be used in parts, freed between operations, and kept to the end") {
   for (const std::string& transport : transports_under_test()) {
     DYNAMIC_SECTION(transport) {
       run_ranks(2, transport, [](Communicator& communicator) {
@@ -198,7 +205,8 @@ TEST_CASE("memory may be used part by part, be freed between operations, and out
           expect(data[kCount - 1] == value(1, kCount - 1, round), "the greater one");
           last = memory;
         }
-        Communicator other = communicator.duplicate();  // of another transport: plain memory to it
+        // of another transport, to which this is plain memory
+        Communicator other = communicator.duplicate();
         auto* const data = reinterpret_cast<std::int32_t*>(last.get());
         data[0] = 1;
         other.all_reduce(data, data, kCount, kType, ReduceOp::kSum);
@@ -208,7 +216,7 @@ TEST_CASE("memory may be used part by part, be freed between operations, and out
   }
 }
 
-TEST_CASE("ranks that all send first do not wait for each other, while the channel has room") {
+TEST_CASE("ranks that all send first do not block while the channel has room") {
   for (const std::string& transport : transports_under_test()) {
     DYNAMIC_SECTION(transport) {
       run_ranks(2, transport, [](Communicator& communicator) {

@@ -1,6 +1,5 @@
-// Where the kernel takes little (socket buffers of 4 KiB), what is sent stays in a channel's own
-// slots: every algorithm comes to its end all the same, with segments of full length in both
-// directions.
+// Small socket buffers (4 KiB): sent data stays in a channel's own slots. Every algorithm must
+// still complete, with full-length segments in both directions.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -69,7 +68,7 @@ void run_one(Communicator& c, Collective collective, const CallOptions& options)
 
 }  // namespace
 
-TEST_CASE("every algorithm ends where sockets take next to nothing") {
+TEST_CASE("every algorithm completes with tiny socket buffers") {
   set_setting("KOLO_TCP_BUFFERS", "4096");
   REQUIRE(read_settings().tcp_buffer_bytes == 4096);
   const auto size = GENERATE(from_range(all_or_few({2, 4, 5}, {2, 5})));

@@ -1,4 +1,4 @@
-// Collectives over spans: what they say twice must agree, and the rest is as with pointers.
+// Collectives over spans: redundant lengths must agree; the rest is as with pointers.
 #include <array>
 #include <span>
 #include <stdexcept>
@@ -39,7 +39,7 @@ void expect_said(const std::function<void()>& call, const std::string& wanted) {
 
 }  // namespace
 
-TEST_CASE("spans carry a chunk and the whole, whichever is given") {
+TEST_CASE("a collective accepts spans of a chunk and of the whole") {
   const bool is_async = GENERATE(false, true);
   run_ranks(3, "inproc", [is_async](Communicator& world) {
     const std::size_t chunk = chunk_count(kCount, world.size(), world.rank());
@@ -64,7 +64,7 @@ TEST_CASE("spans carry a chunk and the whole, whichever is given") {
   });
 }
 
-TEST_CASE("spans of reduce, all_to_all and messages hold what the others give") {
+TEST_CASE("spans of reduce, all_to_all and messages receive the data of the others") {
   const bool is_async = GENERATE(false, true);
   run_ranks(3, "inproc", [is_async](Communicator& world) {
     const int rank = world.rank();
@@ -103,7 +103,7 @@ TEST_CASE("spans of reduce, all_to_all and messages hold what the others give") 
   });
 }
 
-TEST_CASE("a span of another length than its part is named before anything is sent") {
+TEST_CASE("an error names a span with the wrong length before anything is sent") {
   run_ranks(3, "inproc", [](Communicator& world) {
     std::vector<float> all(kCount);
     std::vector<float> chunk(5);
@@ -124,7 +124,7 @@ TEST_CASE("a span of another length than its part is named before anything is se
   });
 }
 
-TEST_CASE("spans of scans hold what the ranks before give") {
+TEST_CASE("spans of scans receive the reduction of the ranks before") {
   const bool is_async = GENERATE(false, true);
   run_ranks(3, "inproc", [is_async](Communicator& world) {
     const int rank = world.rank();
@@ -146,7 +146,7 @@ TEST_CASE("spans of scans hold what the ranks before give") {
   });
 }
 
-TEST_CASE("spans gather at a root and scatter from it, and only the root has all") {
+TEST_CASE("gather and scatter with spans need the whole at the root only") {
   const bool is_async = GENERATE(false, true);
   const int root = GENERATE(0, 2);
   run_ranks(3, "inproc", [is_async, root](Communicator& world) {
@@ -178,7 +178,7 @@ TEST_CASE("spans gather at a root and scatter from it, and only the root has all
   });
 }
 
-TEST_CASE("spans carry shares of any length, each as long as the counts have it") {
+TEST_CASE("spans carry shares of any length, as the counts say") {
   const bool is_async = GENERATE(false, true);
   run_ranks(3, "inproc", [is_async](Communicator& world) {
     const int rank = world.rank();
@@ -208,12 +208,12 @@ TEST_CASE("spans carry shares of any length, each as long as the counts have it"
   });
 }
 
-TEST_CASE("spans of all_to_all_v and of a message each way hold what the others give") {
+TEST_CASE("spans of all_to_all_v and send_receive receive the data of the others") {
   const bool is_async = GENERATE(false, true);
   run_ranks(3, "inproc", [is_async](Communicator& world) {
     const int rank = world.rank();
     const auto shift = static_cast<std::size_t>(rank);
-    // Rank r gives rank p (r + p) % 3 elements.
+    // Rank r sends (r + p) % 3 elements to rank p.
     const std::vector<std::size_t> counts{shift % 3, (shift + 1) % 3, (shift + 2) % 3};
     const std::vector<float> in(3, static_cast<float>(rank));
     std::vector<float> out(3);
@@ -234,7 +234,7 @@ TEST_CASE("spans of all_to_all_v and of a message each way hold what the others 
   });
 }
 
-TEST_CASE("a span that is not as long as the counts say is named before anything is sent") {
+TEST_CASE("an error names a span that does not match the counts before anything is sent") {
   run_ranks(2, "inproc", [](Communicator& world) {
     std::vector<float> all(7);
     std::vector<float> three(3);
@@ -282,11 +282,11 @@ TEST_CASE("a span that is not as long as the counts say is named before anything
   });
 }
 
-TEST_CASE("a chunk that is not what the root's span gives it is an error on both") {
+TEST_CASE("a chunk that does not match the root's span is an error on both ranks") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, {.transport = "inproc"});
     std::vector<float> all(rank == 0 ? 7 : 0);
-    std::vector<float> chunk(4);  // rank 1's has 3
+    std::vector<float> chunk(4);  // the chunk of rank 1 has 3
     world.gather(chunk, std::span(all));
     world.barrier();
   });

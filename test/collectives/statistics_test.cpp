@@ -1,4 +1,4 @@
-// Bytes as the channels counted them are those of the algorithms' formulas, headers apart.
+// Channel statistics: the bytes counted equal the algorithms' formulas, without headers.
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ void expect_sent(Communicator& communicator, std::uint64_t before, std::size_t e
 
 }  // namespace
 
-TEST_CASE("each rank moves exactly the bytes of the formula") {
+TEST_CASE("each rank sends exactly the bytes of the formula") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(1, 2, 3, 4);
   const auto count = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{10}, std::size_t{40},
@@ -58,7 +58,7 @@ TEST_CASE("each rank moves exactly the bytes of the formula") {
   });
 }
 
-TEST_CASE("what one rank sends another receives") {
+TEST_CASE("received bytes and headers are counted as well") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(2, transport, [](Communicator& communicator) {
     std::vector<float> data(12'345);

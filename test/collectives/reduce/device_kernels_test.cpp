@@ -1,4 +1,4 @@
-// The reduction kernels on a device, against the host's; and what is said where there is none.
+// Reduction kernels on a device compared with the host's kernels, and the errors without a device.
 #include "collectives/reduce/device/kernels.h"
 
 #include <cstring>
@@ -19,18 +19,19 @@ bool has_device() {
   return false;
 }
 
-// Elements of a tile of the narrowest type, and more than those of the others.
+// A full tile of the narrowest type, and more than a tile of all other types.
 constexpr std::size_t kTileElements = 8192;
 constexpr std::size_t kRoomBytes = std::size_t{1} << 18;
 
-// A stream and room for the four operands of any pass here, made once: thousands of passes follow.
+// A stream and buffers for the four operands of any pass here. Made once, because thousands of
+// passes follow.
 struct Arena {
   device::OwnStream stream;
   Buffer rooms[4] = {Buffer(kRoomBytes), Buffer(kRoomBytes), Buffer(kRoomBytes),
                      Buffer(kRoomBytes)};
 };
 
-// A host's buffer in a room of the device, and back.
+// A host buffer's copy on the device.
 class Mirror {
  public:
   Mirror(Arena& arena, int room, void* host, std::size_t bytes)
@@ -74,7 +75,7 @@ void run_on_device(Arena& arena, const PassCase<T>& pass, std::size_t length, T*
   device::wait(arena.stream);
 }
 
-// `op` of the same type's elements everywhere, whole vectors by instructions.
+// Compares `op` on the device with the host's kernel for all pairs (a[i], b[i]).
 template <typename T>
 void check_all(Arena& arena, ReduceOp op, const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<T> found(a), expected(a.size());
@@ -103,7 +104,7 @@ TEMPLATE_TEST_CASE("kernels of the device have the bits of the host's", "", KOLO
   }
 }
 
-TEMPLATE_TEST_CASE("scale and multiply of the device have the bits of the host's", "",
+TEMPLATE_TEST_CASE("device scale and multiply kernels have the bits of the host's", "",
                    KOLO_EVERY_TYPE) {
   if (!has_device()) return;
   constexpr ElementType kType = kElementTypeOf<TestType>;
@@ -133,7 +134,7 @@ TEMPLATE_TEST_CASE("scale and multiply of the device have the bits of the host's
   }
 }
 
-TEMPLATE_TEST_CASE("all pairs of 8-bit floats have the host's sums, products and extremes", "",
+TEMPLATE_TEST_CASE("device kernels give the host's results for all pairs of 8-bit floats", "",
                    Float8E4M3, Float8E5M2) {
   if (!has_device()) return;
   Arena arena;
@@ -147,8 +148,8 @@ TEMPLATE_TEST_CASE("all pairs of 8-bit floats have the host's sums, products and
   }
 }
 
-TEMPLATE_TEST_CASE("all 16-bit floats have the host's sums and products with some", "", Float16,
-                   BFloat16) {
+TEMPLATE_TEST_CASE("device sums and products of all 16-bit floats have the host's bits", "",
+                   Float16, BFloat16) {
   if (!has_device()) return;
   Arena arena;
   for (const unsigned other : {0x0001u, 0x0400u, 0x3c01u, 0x3f81u, 0x7bffu, 0x7f7fu, 0xb555u}) {
@@ -162,15 +163,15 @@ TEMPLATE_TEST_CASE("all 16-bit floats have the host's sums and products with som
   }
 }
 
-TEST_CASE("device memory that is not there is asked for in vain, with both figures") {
+TEST_CASE("a failed device allocation reports the bytes requested and the bytes free") {
   if (!has_device()) return;
   CHECK_THROWS_WITH(Buffer(std::size_t{1} << 50), ContainsSubstring("1125899906842624 bytes") &&
                                                       ContainsSubstring("requested") &&
                                                       ContainsSubstring("free"));
-  CHECK_NOTHROW(Buffer(1024));  // and nobody is blamed for it later
+  CHECK_NOTHROW(Buffer(1024));  // the error does not stick to later calls
 }
 
-TEST_CASE("an operation that a type has not, and an operand astray, are refused at once") {
+TEST_CASE("an undefined operation and a misaligned operand are refused at once") {
   alignas(16) std::byte memory[64] = {};
   const auto pass = [&](std::size_t at) {
     return device::Pass{memory + at, nullptr, memory, memory, 4};
@@ -192,7 +193,7 @@ TEST_CASE("an operation that a type has not, and an operand astray, are refused 
   CHECK_THROWS_AS(device::scale(ElementType::kInt8, pass(0), nullptr, 0), std::invalid_argument);
 }
 
-TEST_CASE("without a device every call says why, and what to do") {
+TEST_CASE("without a device every call reports the reason") {
   if (device::why_unusable().empty()) {
     WARN("skipped: there is a device");
     return;

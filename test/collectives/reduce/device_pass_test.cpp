@@ -1,4 +1,4 @@
-// The text of the device's reduction kernels, compiled for this machine and run thread by thread:
+// Source of the device's reduction kernels, compiled for this machine and run thread by thread:
 // edges, tiles, alignments, aliases and arithmetic, without a device.
 #include "collectives/reduce/device/pass.inc"
 #include "test/collectives/reduce/device_passes.h"
@@ -38,7 +38,7 @@ constexpr std::size_t kTileElements = kTile<T>* kLanes<T>;
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("every thread's share of a pass adds up to the host's kernels", "",
+TEMPLATE_TEST_CASE("the threads of a pass together give the results of the host's kernels", "",
                    KOLO_EVERY_TYPE) {
   for (const ReduceOp op : test::operations<TestType>()) {
     for (const auto& pass : test::cases_of<TestType>(op, kTileElements<TestType>)) {
@@ -55,7 +55,7 @@ TEMPLATE_TEST_CASE("every thread's share of a pass adds up to the host's kernels
   }
 }
 
-TEMPLATE_TEST_CASE("a pass that scales has the bits of the host's scale and multiply", "",
+TEMPLATE_TEST_CASE("a scaling pass has the bits of the host's scale and multiply kernels", "",
                    KOLO_EVERY_TYPE) {
   constexpr ElementType kType = kElementTypeOf<TestType>;
   const auto in = test::operands<TestType>(kTileElements<TestType> + 40, 3);
@@ -66,7 +66,7 @@ TEMPLATE_TEST_CASE("a pass that scales has the bits of the host's scale and mult
     run_blocks<TestType, Scale>(task);
     std::size_t right = 1;
     while (right < in.size() && test::is_same(out[right], expected[right])) ++right;
-    REQUIRE(right == in.size());  // else the number of the first that is wrong
+    REQUIRE(right == in.size());  // otherwise the index of the first wrong element
   };
   for (const int divisor : {2, 3, 7, 64, 1000}) {
     scale_kernel(kType)(expected.data(), in.data(), in.size(), divisor);
@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("a pass that scales has the bits of the host's scale and mult
   }
 }
 
-TEST_CASE("an operand's piece is the longest that its address suits") {
+TEST_CASE("an operand's access width is the widest that its alignment allows") {
   alignas(32) const char memory[64] = {};
   const int expected[] = {16, 1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4, 1, 2, 1, 16, 1};
   for (int i = 0; i < 18; ++i) CHECK(piece_at(memory + i) == expected[i]);

@@ -1,6 +1,6 @@
-// Passes of the device's reduction kernels, with operands, aliases and alignments of all kinds,
-// each compared with the host's kernels to the bit (any NaN serves where one is due). What runs the
-// pass is the test's: the kernels' text as functions on this machine, or the device.
+// Passes of the device's reduction kernels with operands, aliases and alignments of all kinds. Each
+// is compared with the host's kernels bit for bit (any NaN matches a NaN). The test provides the
+// runner: the kernels' source as functions on this machine, or the device.
 #pragma once
 
 #include <cmath>
@@ -22,10 +22,10 @@ enum class Alias { kNone, kOutIsLocal, kOutIsIncoming, kOutIsLocalCopyIsIncoming
 
 struct Shape {
   std::size_t count;
-  std::size_t out, copy, local, incoming;  // where in their buffers the elements begin
+  std::size_t out, copy, local, incoming;  // index of the first element of the pass in each buffer
 };
 
-// What a runner is given. Buffers are as long as `length`; those of an alias are the same.
+// Input of a runner. All buffers have `length` elements; aliased operands share one buffer.
 template <typename T>
 struct PassCase {
   ReduceOp op;
@@ -69,7 +69,7 @@ bool is_same(T a, T b) {
   return (is_nan(a) && is_nan(b)) || std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
-// A quarter any bits at all, subnormals, infinities and NaNs among them; the rest small numbers.
+// A quarter are random bits, including subnormals, infinities and NaNs; the rest are small numbers.
 template <typename T>
 std::vector<T> operands(std::size_t count, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -115,7 +115,7 @@ std::vector<PassCase<T>> cases_of(ReduceOp op, std::size_t tile) {
   return cases;
 }
 
-// By the host's kernels.
+// The expected result, by the host's kernels.
 template <typename T>
 void run_expected(const PassCase<T>& pass, T* out, T* copy, const T* local, const T* incoming) {
   constexpr ElementType kType = kElementTypeOf<T>;
@@ -126,8 +126,9 @@ void run_expected(const PassCase<T>& pass, T* out, T* copy, const T* local, cons
   reduce_kernel(kType, pass.op)(out, copy, scaled.data(), incoming, pass.shape.count, pass.divisor);
 }
 
-// `run(pass, out, copy, local, incoming)` with pointers to whole buffers of `length` elements, of
-// which the pass's are where its shape says; out or copy is local or incoming where the alias says.
+// Calls `run(pass, length, out, copy, local, incoming)` with pointers to whole buffers of `length`
+// elements. The shape says where the elements of the pass begin. The alias says whether out or copy
+// shares the buffer of local or incoming.
 template <typename T, typename Run>
 void check_pass(const PassCase<T>& pass, const Run& run) {
   Shape at = pass.shape;
@@ -169,7 +170,7 @@ void check_pass(const PassCase<T>& pass, const Run& run) {
   }
 }
 
-// All operations that the type has, the scaled sum among them.
+// All operations that the type supports, including the scaled sum.
 template <typename T>
 std::vector<ReduceOp> operations() {
   std::vector<ReduceOp> defined;

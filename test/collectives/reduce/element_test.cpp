@@ -1,4 +1,4 @@
-// The narrow floats against their definition, in doubles: every code, and floats of every kind.
+// Narrow floats compared with their definition in doubles: every code, and floats of every kind.
 #include "collectives/element.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace kolo {
 namespace {
 
-// What a type is said to be, and how it is converted.
+// The format of a type, and its conversion.
 template <typename T>
 struct Case;
 template <>
@@ -43,9 +43,9 @@ struct Case<Float8E5M2> {
   static Float8E5M2 from(float value) { return to_float8_e5m2(value); }
 };
 
-// The values of the codes without sign from 0 on, and how they are read and found. After the last
-// finite one comes what its exponent and mantissa would be without the meaning that they have: the
-// bound beyond which a value overflows lies in the middle.
+// The values of the non-negative codes from 0 on. After the last finite value comes one more: the
+// value that the first special code would have as a number. A value overflows beyond the middle of
+// the last two.
 template <typename T>
 class Model {
  public:
@@ -64,7 +64,8 @@ class Model {
   unsigned first_special() const { return static_cast<unsigned>(values_.size()) - 1; }
   double value_of(unsigned code) const { return values_[code]; }
 
-  // The code without sign that is nearest to a value of at least 0; of two, the even one.
+  // The non-negative code nearest to a value of at least 0; of two equally near codes, the even
+  // one.
   unsigned nearest(double value) const {
     if (value >= values_.back()) return first_special();
     const auto above = std::upper_bound(values_.begin(), values_.end(), value);
@@ -124,8 +125,8 @@ TEMPLATE_TEST_CASE("every code has the value that its format defines", "", BFloa
   }
 }
 
-// Every upper half of a float, with lower halves around the places where a format rounds.
-TEMPLATE_TEST_CASE("floats become the nearest value, of two the even one", "", BFloat16, Float16,
+// Every upper half of a float, with lower halves around the rounding points of each format.
+TEMPLATE_TEST_CASE("floats round to the nearest value, ties to even", "", BFloat16, Float16,
                    Float8E4M3, Float8E5M2) {
   const Model<TestType> model;
   std::set<std::uint32_t> lower;
@@ -142,7 +143,7 @@ TEMPLATE_TEST_CASE("floats become the nearest value, of two the even one", "", B
   }
 }
 
-TEST_CASE("what is too large becomes infinity, in float8_e4m3 NaN") {
+TEST_CASE("values that are too large become infinity, or NaN in float8_e4m3") {
   const float infinity = std::numeric_limits<float>::infinity();
   REQUIRE(to_float(to_float16(65519.0F)) == 65504.0F);
   REQUIRE(to_float(to_float16(65520.0F)) == infinity);
@@ -153,7 +154,7 @@ TEST_CASE("what is too large becomes infinity, in float8_e4m3 NaN") {
   REQUIRE(to_float8_e4m3(-infinity).bits == 0xff);
 }
 
-TEST_CASE("types and operations have names of their own, and existing ones keep their numbers") {
+TEST_CASE("types and operations have distinct names, and existing ones keep their numbers") {
   std::set<std::string> names;
   for (const ElementType type : kElementTypes) names.emplace(to_string(type));
   for (const ReduceOp op : kReduceOps) names.emplace(to_string(op));
@@ -169,7 +170,7 @@ TEST_CASE("types and operations have names of their own, and existing ones keep 
   REQUIRE(static_cast<int>(ReduceOp::kMax) == 3);
 }
 
-TEST_CASE("a scaled sum is for floats, and a user function for no type") {
+TEST_CASE("a scaled sum is defined for floats only, and a user function for no built-in type") {
   for (const ElementType type : kElementTypes) {
     REQUIRE(is_defined(type, ReduceOp::kScaledSum) == is_float(type));
     REQUIRE((reduce_kernel(type, ReduceOp::kScaledSum) != nullptr) == is_float(type));
@@ -179,7 +180,7 @@ TEST_CASE("a scaled sum is for floats, and a user function for no type") {
   }
 }
 
-TEST_CASE("operations on bits are for integers") {
+TEST_CASE("bitwise operations are defined for integers only") {
   STATIC_REQUIRE(is_defined(ElementType::kUint8, ReduceOp::kBitXor));
   STATIC_REQUIRE(is_defined(ElementType::kFloat16, ReduceOp::kProduct));
   STATIC_REQUIRE_FALSE(is_defined(ElementType::kFloat16, ReduceOp::kBitAnd));

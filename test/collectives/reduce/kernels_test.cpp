@@ -1,7 +1,7 @@
-// The reduction kernels of every vector width against plain arithmetic, one element at a time.
+// Reduction kernels of every vector width, compared with plain arithmetic one element at a time.
 //
-// Operands are random bits, special values and ordinary ones; results must be right to the bit,
-// except that any NaN serves where a NaN is due.
+// Operands are random bits, special values and ordinary ones. Results must match bit for bit,
+// except that any NaN matches a NaN.
 #include "collectives/reduce/kernels.h"
 
 #include <cmath>
@@ -30,9 +30,9 @@ std::vector<const reduce::Kernels*> tables() {
   return found;
 }
 
-// --- what is expected ---
+// --- expected results ---
 
-// A value as the type that it is computed in.
+// A value in the type in which it is computed.
 template <typename T>
 auto opened(T value) {
   if constexpr (std::is_class_v<T>) {
@@ -81,7 +81,7 @@ F reduced_float(ReduceOp op, F a, F b, int divisor) {
   }
 }
 
-// In 64 bits, of which the result is the lower part.
+// Computes in 64 bits; the result is the lower part.
 template <typename T>
 T reduced_integer(ReduceOp op, T a, T b, int divisor) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
@@ -178,13 +178,13 @@ std::vector<T> operands(std::size_t count, unsigned seed) {
 
 enum class Alias { kNone, kOutIsLocal, kOutIsIncoming, kOutIsLocalCopyIsIncoming };
 
-// Elements before and after those of a pass, which nothing may change.
+// Elements before and after those of a pass. They must not change.
 constexpr std::size_t kMargin = 8;
 
 struct Pass {
   ReduceOp op;
   std::size_t count;
-  std::size_t shift;  // where in their buffers the elements begin
+  std::size_t shift;  // index of the first element of the pass in each buffer
   int divisor;
   Alias alias;
 };
@@ -222,7 +222,7 @@ void check_pass(const reduce::Kernels& table, const Pass& pass, const std::vecto
   }
 }
 
-// Around the widths of vectors, and around the blocks of narrow floats.
+// Counts around the vector widths and around the blocks of narrow floats.
 std::vector<std::size_t> counts() {
   std::vector<std::size_t> counts{255, 256, 257, 511, 512, 513, 1030};
   for (std::size_t count = 0; count < 140; count += count < 70 ? 1 : 23) counts.push_back(count);
@@ -248,7 +248,7 @@ TEMPLATE_TEST_CASE("kernels agree with plain arithmetic at every length and alig
   }
 }
 
-TEMPLATE_TEST_CASE("averages divide as the type does, by any number of ranks", "",
+TEMPLATE_TEST_CASE("averages divide with the arithmetic of the type, by any number of ranks", "",
                    KOLO_EVERY_TYPE) {
   const auto a = operands<TestType>(1100, kSeed + 2), b = operands<TestType>(1100, kSeed + 3);
   for (const reduce::Kernels* table : tables()) {
@@ -265,7 +265,7 @@ TEMPLATE_TEST_CASE("averages divide as the type does, by any number of ranks", "
   }
 }
 
-TEMPLATE_TEST_CASE("products with a factor are rounded once, at every length, in place too", "",
+TEMPLATE_TEST_CASE("products with a factor are rounded once, at every length, also in place", "",
                    float, double, BFloat16, Float16, Float8E4M3, Float8E5M2) {
   const auto a = operands<TestType>(1100, kSeed + 6);
   for (const reduce::Kernels* table : tables()) {
@@ -290,12 +290,12 @@ TEMPLATE_TEST_CASE("products with a factor are rounded once, at every length, in
   }
 }
 
-TEST_CASE("float16 has the same bits by instructions as by portable code") {
+TEST_CASE("float16 instructions give the same bits as portable code") {
   std::vector<Float16> all(65536), out(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
   std::mt19937 random(kSeed);
   for (const reduce::Kernels* table : tables()) {
-    for (int divisor = 1; divisor < 60; ++divisor) {  // quotients have all bits that a float has
+    for (int divisor = 1; divisor < 60; ++divisor) {  // quotients use all mantissa bits
       table->scale(ElementType::kFloat16)(out.data(), all.data(), all.size(), divisor);
       for (std::size_t i = 0; i < all.size(); ++i) {
         const float value = to_float(all[i]) / static_cast<float>(divisor);
@@ -326,12 +326,12 @@ TEMPLATE_TEST_CASE("all vector widths give the same bits", "", KOLO_EVERY_TYPE) 
       if (table == &reduce::baseline()) first = out;
       std::size_t right = 0;
       while (right < a.size() && is_same(out[right], first[right])) ++right;
-      REQUIRE(right == a.size());  // else the number of the first that is wrong
+      REQUIRE(right == a.size());  // otherwise the index of the first wrong element
     }
   }
 }
 
-TEST_CASE("min and max see -0 below 0, in whichever order") {
+TEST_CASE("min and max order -0 below 0, in either order of operands") {
   for (const reduce::Kernels* table : tables()) {
     for (const bool is_first : {false, true}) {
       const std::vector<float> a(40, is_first ? -0.0F : 0.0F), b(40, is_first ? 0.0F : -0.0F);

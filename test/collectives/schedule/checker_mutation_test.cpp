@@ -1,5 +1,5 @@
-// The checker itself: faults of many kinds are planted into schedules of many algorithms, and each
-// is found and named; and there is no step in any schedule whose loss goes unseen.
+// Mutation test of the schedule checker: it must find and name each fault planted into the
+// schedules of many algorithms. It must also find the loss of any single step of any schedule.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -16,13 +16,13 @@ namespace {
 
 using Program = std::vector<Schedule>;
 
-// What is right, until something is planted into it.
+// A correct program, before a fault is planted.
 struct Subject {
   Collective collective;
   const char* algorithm;
   int size;
   bool can_answer = false;
-  bool is_dedicated = false;  // push_pull: rank 0 serves, and updates
+  bool is_dedicated = false;  // push_pull: rank 0 is a dedicated server with an update
 };
 
 constexpr Subject kRing{Collective::kAllReduce, "ring", 4};
@@ -60,7 +60,7 @@ Program program_of(const Subject& subject) {
   return program_of(algorithms()[find_algorithm(subject.collective, subject.algorithm)], subject);
 }
 
-// Three elements for every chunk, and one more for the first, in two segments.
+// Three elements per chunk, one more in the first, in two segments.
 CheckOptions options_of(const Subject& subject, int credit = kMinimumCredit) {
   CheckOptions options;
   options.count = 3 * static_cast<std::size_t>(subject.size) + 1;
@@ -75,7 +75,7 @@ CheckOptions options_of(const Subject& subject, int credit = kMinimumCredit) {
   return options;
 }
 
-// --- how to plant ---
+// --- planting faults ---
 
 Step& step(Program& program, std::size_t rank, std::size_t index) {
   return program[rank].steps[index];
@@ -96,7 +96,7 @@ struct Plant {
   const char* name;
   Subject subject;
   void (*plant)(Program& program);
-  const char* says;  // what the checker does
+  const char* says;  // the fault that the checker must report
   int credit = kMinimumCredit;
 };
 
@@ -227,7 +227,7 @@ constexpr Plant kPlants[] = {
      "1 segments from rank 0 to rank 4 are left over"},
 };
 
-TEST_CASE("each planted fault is found and named") {
+TEST_CASE("the checker finds and names each planted fault") {
   for (const Plant& plant : kPlants) {
     INFO(plant.subject.algorithm << ": " << plant.name);
     Program program = program_of(plant.subject);
@@ -237,7 +237,7 @@ TEST_CASE("each planted fault is found and named") {
   }
 }
 
-TEST_CASE("faults of at least a dozen kinds are planted into at least eight algorithms") {
+TEST_CASE("the planted faults are of at least a dozen kinds, in at least eight algorithms") {
   std::set<std::string> names;
   std::set<std::string> subjects;
   for (const Plant& plant : kPlants) {
@@ -249,12 +249,12 @@ TEST_CASE("faults of at least a dozen kinds are planted into at least eight algo
   REQUIRE(subjects.size() >= 8);
 }
 
-// --- faults everywhere ---
+// --- mutations of every step ---
 
-// A fault of one step that nothing can make good.
+// A fault of one step that no other step can repair.
 struct Mutation {
   const char* name;
-  // False where it would change nothing.
+  // False if it would change nothing.
   bool (*mutate)(Program& program, std::size_t rank, std::size_t index);
 };
 
@@ -263,7 +263,7 @@ bool lose(Program& program, std::size_t rank, std::size_t index) {
   return true;
 }
 
-// Another rank than `peer` and `self`, of three and more.
+// A rank other than `peer` and `self`, of three or more.
 std::int16_t another(std::size_t self, std::int16_t peer, std::size_t size) {
   const auto n = static_cast<int>(size);
   const int next = (peer + 1) % n;
@@ -309,7 +309,8 @@ const Mutation kMutations[] = {{"is lost", lose},
                                {"keeps what it has in another chunk", keep_elsewhere},
                                {"is wrong about whether a sum is complete", misjudge}};
 
-// Every step of every rank, one at a time; chunks have as many segments as programs have slices.
+// Mutates every step of every rank, one at a time. Chunks have as many segments as programs have
+// slices.
 void mutate_all(const Algorithm& algorithm, const Subject& subject, const Mutation& mutation,
                 std::size_t& found) {
   const Program right = program_of(algorithm, subject);
@@ -328,11 +329,11 @@ void mutate_all(const Algorithm& algorithm, const Subject& subject, const Mutati
   }
 }
 
-TEST_CASE("no step of any algorithm can be lost, or do something else, without being found") {
+TEST_CASE("the checker finds every lost or changed step of every algorithm") {
   for (const Mutation& mutation : kMutations) {
     std::size_t found = 0;
     for (const Algorithm& algorithm : algorithms()) {
-      if (algorithm.collective == Collective::kMessage) continue;  // of two ranks: two steps
+      if (algorithm.collective == Collective::kMessage) continue;  // two ranks and two steps only
       for (const int size : {2, 5, 6}) {
         for (const bool can_answer : {false, true}) {
           mutate_all(algorithm, {algorithm.collective, "", size, can_answer}, mutation, found);

@@ -1,5 +1,5 @@
-// Every algorithm, for every size from 1 to 64: right result, no deadlock at the smallest credit,
-// exact byte counts.
+// Proofs of the first algorithms for every size from 1 to 64: right result, no deadlock at the
+// smallest credit, exact byte counts.
 #include "collectives/schedule/checker.h"
 
 #include <stdexcept>
@@ -75,7 +75,7 @@ TEST_CASE("scans along a chain are proved for 1 to 64 ranks") {
 // Lengths that differ from rank to rank and from chunk to chunk, some of them 0.
 std::size_t uneven(int a, int b) { return static_cast<std::size_t>((a * 7 + b * 3 + a * b) % 5); }
 
-// What each rank knows of an all_to_all: what it gives, then what it gets.
+// The lengths that each rank knows in an all_to_all: those it sends, then those it receives.
 std::vector<std::vector<std::size_t>> uneven_exchange(int size) {
   std::vector<std::vector<std::size_t>> lengths;
   for (int rank = 0; rank < size; ++rank) {
@@ -211,7 +211,7 @@ TEST_CASE("a parameter server in every rank is proved for 1 to 64 ranks") {
   }
 }
 
-TEST_CASE("servers keep the order of the ranks where they are told to, for 1 to 64 ranks") {
+TEST_CASE("servers keep the rank order if asked to, for 1 to 64 ranks") {
   for (int size = 1; size <= kLargestSize; ++size) {
     for (const bool can_answer : {false, true}) {
       const ParameterServerRequest request{.size = size,
@@ -226,7 +226,7 @@ TEST_CASE("servers keep the order of the ranks where they are told to, for 1 to 
       REQUIRE(check(servers_and_workers(request), options).is_rank_ordered());
     }
   }
-  // A dedicated server need not be told.
+  // A dedicated server always keeps the order.
   CheckOptions options = counting(5);
   options.servers = {1};
   REQUIRE(check(servers_and_workers({.size = 5, .servers = {1}}), options).is_rank_ordered());

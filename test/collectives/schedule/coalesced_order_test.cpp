@@ -1,4 +1,4 @@
-// Brief operations: chunks for one peer go together, where nothing is in the way.
+// Coalesced order of a schedule: chunks for one peer go in one message if nothing prevents it.
 #include "collectives/schedule/coalesced_order.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMuchCredit = 64;
 
-// Messages that a rank sends, where segments that go together are one.
+// The number of messages that a rank sends; coalesced segments count as one.
 int messages_of(const Schedule& brief) {
   int messages = 0;
   for (std::size_t i = 0; i < brief.steps.size(); ++i) {
@@ -51,7 +51,7 @@ Step receive_chunk(int chunk) {
   return step;
 }
 
-// The way from one rank to another, in memory: segments, and the flags they were sent with.
+// The one-way queue from one rank to another: segments in memory, and their flags.
 struct Way {
   std::deque<std::vector<std::byte>> segments;
   std::vector<unsigned> flags;
@@ -107,7 +107,7 @@ class MemoryChannel final : public Channel {
 
 }  // namespace
 
-TEST_CASE("halving and doubling send one message a round") {
+TEST_CASE("halving and doubling send one message per round") {
   for (const int size : {2, 4, 8, 16, 32}) {
     INFO("size " << size);
     int rounds = 0;
@@ -120,21 +120,21 @@ TEST_CASE("halving and doubling send one message a round") {
   }
 }
 
-TEST_CASE("what a channel may not take at once goes as ever") {
+TEST_CASE("steps beyond the channel's credit are not coalesced") {
   const Schedule schedule = recursive_doubling_all_gather({.rank = 0, .size = 8});
-  CHECK(messages_of(schedule, 5) == 1 + 1 + 1);  // four chunks, and what opens the channel
+  CHECK(messages_of(schedule, 5) == 1 + 1 + 1);  // four chunks, and the opening segment
   CHECK(messages_of(schedule, 4) == 1 + 1 + 4);
   CHECK(messages_of(schedule, 1) == 1 + 2 + 4);
 }
 
-TEST_CASE("no send passes what writes its data, and none another on its channel") {
+TEST_CASE("no send overtakes the step that writes its data, or another send of its channel") {
   Schedule schedule;
   schedule.size = 2;
   schedule.chunks = 4;
   schedule.steps = {send_chunk(0), receive_chunk(1), send_chunk(1), receive_chunk(2),
                     send_chunk(3)};
   CHECK(coalesced_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 1, 2, 4, 3});
-  schedule.steps[1].stage = 1;  // which is then a turn later, and chunk 1 is sent before
+  schedule.steps[1].stage = 1;  // That is a later stage, so chunk 1 is sent before it.
   CHECK(coalesced_order(schedule, kMuchCredit) == std::vector<std::size_t>{0, 2, 4, 3, 1});
 }
 
@@ -146,9 +146,10 @@ TEST_CASE("steps of further slices have no segment to work on") {
   for (const std::size_t step : order) CHECK(schedule.steps[step].slice == 0);
 }
 
-TEST_CASE("the executor says which segments are followed by another") {
+TEST_CASE("the executor marks segments that another one follows") {
   constexpr int kSize = 4;
-  constexpr std::size_t kShare = 16;  // elements of a chunk: 64 bytes do not fit into the opening
+  // elements of a chunk: 64 bytes do not fit into the opening segment
+  constexpr std::size_t kShare = 16;
   std::vector<Way> ways(kSize * kSize);
   const auto way = [&](int from, int to) -> Way& {
     return ways[static_cast<std::size_t>(from * kSize + to)];
@@ -194,13 +195,13 @@ TEST_CASE("the executor says which segments are followed by another") {
       REQUIRE(data[rank][i] == 600 + 4 * static_cast<float>(i));
     }
   }
-  // The header, two chunks to the partner of the first round; header and chunk to the other's.
+  // To the first partner the header and two chunks; to the second the header and one chunk.
   CHECK(way(0, 2).flags == std::vector<unsigned>{kMore, kMore, kPlain});
   CHECK(way(0, 1).flags == std::vector<unsigned>{kMore, kPlain});
   CHECK(way(0, 3).flags.empty());
 }
 
-TEST_CASE("what goes together costs a message once, and arrives together") {
+TEST_CASE("coalesced segments cost one message and arrive together") {
   std::vector<Schedule> program;
   for (int rank = 0; rank < 4; ++rank) {
     program.push_back(recursive_halving_reduce_scatter({.rank = rank, .size = 4}));
@@ -214,16 +215,17 @@ TEST_CASE("what goes together costs a message once, and arrives together") {
   options.count = 4;
   options.credit = kMuchCredit;
   const Simulation played = simulate(program, costs, options);
-  CHECK(played.total_us == Approx(11 + 11 + 10 + 10));  // two chunks there and here, one and one
+  // first round: two chunks each way; second round: one each way
+  CHECK(played.total_us == Approx(11 + 11 + 10 + 10));
   std::vector<double> arrivals;
   for (const Passage& passage : played.passages) {
     if (passage.from == 0 && passage.to == 2) arrivals.push_back(passage.arrived_us);
   }
   REQUIRE(arrivals.size() == 2);
   CHECK(arrivals[0] == arrivals[1]);
-  options.credit = 1;  // the first cannot wait for the second, which waits for credit
+  options.credit = 1;  // the first cannot wait for the second, which has no credit
   CHECK(simulate(program, costs, options).total_us > played.total_us);
-  // A root of five sends five chunks in a row to rank 1, where there is credit for four.
+  // A root of five sends five chunks in a row to rank 1, with credit for four.
   std::vector<Schedule> scattering;
   for (int rank = 0; rank < 5; ++rank) {
     scattering.push_back(scatter_allgather_broadcast({.rank = rank, .size = 5}));

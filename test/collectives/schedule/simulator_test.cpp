@@ -1,4 +1,4 @@
-// The clock of the simulator: times that can be worked out by hand.
+// Simulator clock: simulated times equal times worked out by hand.
 #include "collectives/schedule/simulator.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ SimulationOptions bytes(std::size_t count, std::size_t segment_bytes) {
 
 }  // namespace
 
-TEST_CASE("latency alone counts the hops of an algorithm") {
+TEST_CASE("with latency as the only cost, the time is the number of hops") {
   const auto hops = [](Collective collective, const char* algorithm, int size) {
     const auto program = program_of(collective, algorithm, size);
     return simulate(program, kLatencyOnly, bytes(static_cast<std::size_t>(size), 64)).total_us;
@@ -56,8 +56,8 @@ TEST_CASE("latency alone counts the hops of an algorithm") {
   }
 }
 
-TEST_CASE("bytes alone count what the busiest rank copies and reduces") {
-  // Rank 0 of two sends 5 bytes (5), reduces 5 (10), then takes 5 (5); the other as it.
+TEST_CASE("with bytes as the only cost, the time is the busiest rank's copies and reductions") {
+  // Each of the two ranks sends 5 bytes (5), reduces 5 (10), and receives 5 (5).
   const auto program = program_of(Collective::kAllReduce, "ring", 2);
   const Simulation two = simulate(program, kBytesOnly, bytes(10, 64));
   CHECK(two.total_us == Approx(20));
@@ -70,7 +70,7 @@ TEST_CASE("bytes alone count what the busiest rank copies and reduces") {
   CHECK(four.total_us == Approx(400));
 }
 
-TEST_CASE("segments stream: a chain of ranks takes little longer than one hop") {
+TEST_CASE("segments are pipelined: a chain of ranks takes little longer than one hop") {
   const auto program = program_of(Collective::kScan, "chain", 8);
   const double whole = simulate(program, kBytesOnly, bytes(8000, 8000)).total_us;
   const double streamed = simulate(program, kBytesOnly, bytes(8000, 80)).total_us;
@@ -88,7 +88,7 @@ TEST_CASE("a sender waits for credit") {
   CHECK(narrow > 2 * wide);
 }
 
-TEST_CASE("ranks that share cores take turns, and pay for every turn") {
+TEST_CASE("ranks that share cores alternate, and each context switch has a cost") {
   const auto program = program_of(Collective::kReduceScatter, "direct", 4);
   Costs costs{{0.0}, {0.0}, 1.0, 0.0, 0.0};
   const auto total = [&] { return simulate(program, costs, bytes(4, 64)).total_us; };
@@ -101,25 +101,26 @@ TEST_CASE("ranks that share cores take turns, and pay for every turn") {
   CHECK(total() < work);
   costs.cores = 1;
   CHECK(total() == Approx(work));
-  costs.switch_us = 10;  // at the least every rank comes, waits, and all but one come again
+  // at least 7 switches: every rank runs and waits, and all but one run again
+  costs.switch_us = 10;
   CHECK(total() >= work + 6 * 10);
   CHECK(total() <= work + work * 10);
 }
 
-TEST_CASE("a core goes round its ranks, whether they can go on or not") {
+TEST_CASE("a core visits its ranks in turn, ready or not") {
   Costs costs{{0.0}, {0.0}, 1.0, 0.0, 0.0};
   costs.cores = 1;
   costs.switch_us = 10;
   const auto total = [&](Collective collective) {
     return simulate(program_of(collective, "chain", 4), costs, bytes(4, 64)).total_us;
   };
-  // From rank 0 on, each turn is the next one's; towards it, each comes last.
+  // From rank 0 on, the next rank is always the next to run. Towards rank 0, it is always the last.
   const double work = 2 * 1 + 2 * 1;
   CHECK(total(Collective::kBroadcast) == Approx(work + 3 * 10));
   CHECK(total(Collective::kReduce) == Approx(work + 4 * 3 * 10));
 }
 
-TEST_CASE("what goes to another host costs what the costs say of it") {
+TEST_CASE("transfers to another host use the remote costs") {
   const auto program = program_of(Collective::kScan, "chain", 6);
   const Costs costs{{1.0}, {100.0}, 0.0, 0.0, 0.0};
   SimulationOptions options = bytes(6, 64);
@@ -132,7 +133,7 @@ TEST_CASE("what goes to another host costs what the costs say of it") {
   CHECK(total({0, 1, 0, 1, 0, 1}) == Approx(500));
 }
 
-TEST_CASE("cores are each host's own") {
+TEST_CASE("each host has its own cores") {
   const auto program = program_of(Collective::kReduceScatter, "direct", 4);
   Costs costs{{0.0}, {0.0}, 1.0, 0.0, 0.0};
   costs.cores = 2;
@@ -144,10 +145,10 @@ TEST_CASE("cores are each host's own") {
   CHECK(shared == Approx(simulate(program, costs, options).total_us));
 }
 
-TEST_CASE("every algorithm comes to its end, and every event and passage has its place in time") {
+TEST_CASE("every algorithm ends, and its events and passages have valid times") {
   for (const Algorithm& algorithm : algorithms()) {
     if (has_servers(algorithm.collective) || algorithm.collective == Collective::kMessage) {
-      continue;  // they ask for more than a size
+      continue;  // they need more than a size
     }
     for (const int size : {1, 2, 3, 6, 8}) {
       for (const bool can_answer : {false, true}) {
