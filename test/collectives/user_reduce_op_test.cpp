@@ -1,5 +1,5 @@
-// Reductions by functions of the caller's own: elements of any length, functions that commute and
-// that do not, over every transport and by every algorithm that may.
+// Reductions by user functions: elements of any length, commutative functions and others, over
+// every transport and by every allowed algorithm.
 #include "collectives/user_reduce_op.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kSegmentBytes = 1024;
 
-// x -> a x + b, in numbers that wrap; of 3, 6, 12 or 24 bytes. One after the other is such a
-// function again: associative, and not commutative.
+// x -> a x + b, in numbers that wrap; of 3, 6, 12 or 24 bytes. Composition of two such functions
+// gives another one: it is associative, and not commutative.
 template <typename Number>
 struct Affine {
   Number a = 0;
@@ -102,7 +102,8 @@ constexpr Collective kReductions[] = {
     Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kScan,
     Collective::kPushPull,  Collective::kExclusiveScan, Collective::kPush};
 
-// What this rank gets: the reduction over the first `ranks` ranks of elements from `begin` on.
+// The expected result of this rank: the reduction over the first `ranks` ranks of the elements from
+// `begin` on.
 struct Share {
   int ranks = 0;
   std::size_t begin = 0;
@@ -184,14 +185,13 @@ CommunicatorOptions short_segments() {
 
 }  // namespace
 
-TEST_CASE("a function of the caller's reduces in every collective, by every algorithm that may") {
+TEST_CASE("a user function reduces in every collective, by every allowed algorithm") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(1, 2, 3, 5, 8);
   run_ranks(size, transport, run_rows, short_segments());
 }
 
-TEST_CASE(
-    "what does not commute runs by an algorithm that keeps the order, unless told otherwise") {
+TEST_CASE("a function that does not commute runs by an algorithm that keeps the order by default") {
   const auto size = GENERATE(1, 3, 4);
   run_ranks(size, "inproc", [](Communicator& communicator) {
     for (const Collective collective : kReductions) {
@@ -200,7 +200,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("uneven shares are reduced by a function of the caller's") {
+TEST_CASE("a user function reduces uneven shares") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     const std::size_t counts[] = {5, 0, 200};
     std::vector<Affine<std::uint32_t>> in, out(200);
@@ -217,7 +217,7 @@ TEST_CASE("uneven shares are reduced by a function of the caller's") {
   });
 }
 
-TEST_CASE("a server's update sees elements of a function's length") {
+TEST_CASE("a server's update gets elements of the function's length") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     std::vector<Affine<std::uint32_t>> data(100, {1, 2, 1});
     const bool serves = communicator.rank() == 1;
@@ -234,7 +234,7 @@ TEST_CASE("a server's update sees elements of a function's length") {
   });
 }
 
-TEST_CASE("elements lie where their alignment, up to 8 bytes, wants them") {
+TEST_CASE("elements are aligned as they need, up to 8 bytes") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(3, transport, [](Communicator& communicator) {
     UserReduceOp reducer;
@@ -258,7 +258,7 @@ TEST_CASE("elements lie where their alignment, up to 8 bytes, wants them") {
   });
 }
 
-TEST_CASE("an asynchronous and a persistent operation keep their reducer") {
+TEST_CASE("an asynchronous and a persistent operation keep their reducer alive") {
   const auto has_thread = GENERATE(false, true);
   CommunicatorOptions options;
   options.progress_thread = has_thread;

@@ -1,5 +1,5 @@
-// Shares of any length, and messages: what arrives is what was given, and counts on which two ranks
-// differ are an error on all ranks, not a hang.
+// Shares of any length, and messages: received data equal sent data. Counts that differ between two
+// ranks are an error on all ranks, not a hang.
 #include <chrono>
 #include <cstdint>
 #include <numeric>
@@ -17,7 +17,8 @@ using Lengths = std::vector<std::size_t>;
 using Data = std::vector<std::int32_t>;
 constexpr auto kInt = ElementType::kInt32;
 
-// How much rank `from` has for rank `to`: nothing, little, or several segments, as `round` says.
+// The number of elements from rank `from` for rank `to`: none, a few, or several segments,
+// depending on `round`.
 std::size_t length_of(int from, int to, int round) {
   const int kind = (from * 5 + to * 3 + round) % 4;
   return kind == 0 ? 0 : kind == 1 ? 3 : kind == 2 ? 257 : 1000 + static_cast<std::size_t>(from);
@@ -33,7 +34,7 @@ Data share(int from, int to, int round) {
   return data;
 }
 
-// The shares of several ranks, in a row.
+// The concatenated shares of several ranks.
 template <typename Share>
 Data in_a_row(int size, const Share& share_of) {
   Data all;
@@ -70,7 +71,7 @@ void run_rounds(const std::function<void(Communicator&, int round)>& body) {
 
 }  // namespace
 
-TEST_CASE("all_gather_v puts shares of any length in a row on every rank") {
+TEST_CASE("all_gather_v concatenates shares of any length on every rank") {
   run_rounds([](Communicator& communicator, int round) {
     const int size = communicator.size();
     const auto counts = lengths(size, [&](int rank) { return length_of(rank, 0, round); });
@@ -121,7 +122,7 @@ TEST_CASE("gather_v and scatter_v need the counts at the root only") {
   });
 }
 
-TEST_CASE("all_to_all_v gives every rank what each has for it") {
+TEST_CASE("all_to_all_v gives every rank its share of each rank") {
   run_rounds([](Communicator& communicator, int round) {
     const int size = communicator.size();
     const int rank = communicator.rank();
@@ -135,7 +136,7 @@ TEST_CASE("all_to_all_v gives every rank what each has for it") {
   });
 }
 
-TEST_CASE("messages go between two ranks while the others do something else") {
+TEST_CASE("messages go between two ranks while the others run something else") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(
       3, transport,
@@ -211,7 +212,7 @@ const Difference kDifferences[] = {
 
 }  // namespace
 
-TEST_CASE("counts on which two ranks differ are an error on both") {
+TEST_CASE("counts that differ between two ranks are an error on both") {
   for (const Difference& difference : kDifferences) {
     const auto transport = GENERATE(from_range(transports_under_test()));
     INFO(difference.name << " over " << transport);
@@ -222,7 +223,7 @@ TEST_CASE("counts on which two ranks differ are an error on both") {
       Communicator communicator(rank, 2, store, options);
       Data data(2000);
       (rank == 0 ? difference.of_rank_0 : difference.of_others)(communicator, data);
-      communicator.barrier();  // who has only sent hears of it here
+      communicator.barrier();  // a rank that has only sent gets the error here
     });
     for (const RankOutcome& outcome : outcomes) {
       INFO(outcome.text);

@@ -1,14 +1,16 @@
-// One rank of a job on streams in which another dies: a program for killed_stream_rank_test.cpp.
+// One rank of a job on streams in which another rank dies: a program for
+// killed_stream_rank_test.cpp.
 //
 //   crashing_stream_rank TRANSPORT VICTIM OPERATION STATE WORKS
 //
-// Each rank plays a device of its own process. It issues one collective on a stream after the
-// other, and waits. The victim dies in number OPERATION, by its own hand: "uncalled", before it
-// has called it; "in_part", once it has made WORKS tries to give it to its stream; "given", when
-// all of it is in the stream, of which so many pieces of work have run.
+// Each rank has a fake device in its own process. It issues collectives on a stream in a loop and
+// waits for each. The victim kills itself in number OPERATION, in one of these states:
+// "uncalled": before the call;
+// "in_part": after WORKS attempts to enqueue the operation;
+// "given": when all of it is enqueued and WORKS pieces of it have run.
 //
-// The others print what they were told, and exit with 3; with 4 where something is left on their
-// machine or a stream still waits, which they print. 0: nothing went wrong.
+// The other ranks print their error and exit with 3. They exit with 4, and print why, if something
+// is left on their machine or a stream still waits. Exit code 0 means that nothing failed.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -26,9 +28,9 @@ using kolo::test::FakeDriver;
 using kolo::test::FakeMachine;
 
 constexpr int kOperations = 8;
-constexpr std::size_t kShort = 9'000;   // elements; one segment and less
-constexpr std::size_t kLong = 400'000;  // more than a slot: from memory to memory where that goes
-// Four times what the test waits for: under a sanitizer, ranks may take seconds to start.
+constexpr std::size_t kShort = 9'000;   // elements; at most one segment
+constexpr std::size_t kLong = 400'000;  // more than a slot: zero copy where possible
+// Four times the limit of the test: under a sanitizer, ranks may take seconds to start.
 constexpr std::chrono::seconds kPatience{kolo::test::kIsSanitized ? 120 : 40};
 
 struct Death {
@@ -65,7 +67,7 @@ kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& mem
   }
 }
 
-// The victim's last call.
+// The last call of the victim.
 [[noreturn]] void die(kolo::Communicator& communicator, FakeMachine& machine, const Death& death,
                       const Memory& memory, kolo::cuda::Stream stream) {
   machine.run_when_told();
@@ -89,7 +91,7 @@ kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& mem
 
 void run(kolo::Communicator& communicator, FakeMachine& machine, const Death& death,
          const Memory& memory, kolo::cuda::Stream stream) {
-  communicator.barrier();  // nobody dies before all have one
+  communicator.barrier();  // all ranks are connected before one dies
   for (int number = 0; number < kOperations; ++number) {
     if (communicator.rank() == death.victim && number == death.operation)
       die(communicator, machine, death, memory, stream);
@@ -97,7 +99,7 @@ void run(kolo::Communicator& communicator, FakeMachine& machine, const Death& de
   }
 }
 
-// Whether the stream has done all that it was given, or been freed from waiting for it.
+// Whether the stream finishes all enqueued work, or is released from its wait.
 bool comes_to_its_end(FakeDriver& driver, kolo::cuda::Stream stream) {
   kolo::cuda::Event event = nullptr;
   driver.create_event(&event, 0);
@@ -111,7 +113,7 @@ bool comes_to_its_end(FakeDriver& driver, kolo::cuda::Stream stream) {
   return true;
 }
 
-// What a rank leaves that has heard of the other's end.
+// The leftovers on the machine of a surviving rank.
 std::string left_of(FakeMachine& machine) {
   std::string left = machine.left_over();
   for (const std::string& violation : machine.violations()) left += violation + "; ";
@@ -122,7 +124,7 @@ int run(const std::string& transport, const Death& death) {
   FakeMachine machine;
   const auto driver = machine.process();
   auto device = std::make_shared<kolo::RankDevice>(*kolo::test::fake_device(machine, driver));
-  device->process.clear();  // it is this process that ranks are told by
+  device->process.clear();  // ranks are identified by this process instead
   const kolo::cuda::Stream stream = driver->make_stream();
   std::string told;
   bool is_stuck = false;
@@ -148,8 +150,8 @@ int run(const std::string& transport, const Death& death) {
     for (std::byte* const each : {memory.in, memory.out})
       driver->free(reinterpret_cast<kolo::cuda::Address>(each));
   }
-  // A sanitizer's ranks may be late to close what the others had mapped, who are patient for half a
-  // second.
+  // Under a sanitizer, ranks may close their mappings too late: their peers wait half a second
+  // only.
   const std::string left = kolo::test::kIsSanitized ? "" : left_of(machine);
   std::printf("%s\n", told.c_str());
   if (is_stuck) std::printf("the stream still waits\n");

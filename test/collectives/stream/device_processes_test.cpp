@@ -1,5 +1,5 @@
-// Ranks that are processes and share a device or have one each: they map each other's memory, or it
-// is staged.
+// Ranks as processes that share a device or have one each. They map each other's memory, or it is
+// staged.
 #include <csignal>
 #include <string>
 
@@ -51,7 +51,7 @@ void kill_last(int size, const std::string& transport) {
 TEST_CASE("ranks that share a device as processes call every collective") {
   if (!has_device()) return;
   for (const int size : {2, 3}) expect_right(size, "collectives", "device");
-  // What cannot be mapped by others goes another way.
+  // Memory that peers cannot map is staged.
   for (const char* const memory : {"managed", "pooled"}) expect_right(2, "collectives", memory);
 }
 
@@ -72,13 +72,13 @@ TEST_CASE("ranks with a device each as processes call every collective") {
     expect_right(device::count(), "collectives", "device", transport, device::count());
 }
 
-TEST_CASE("ranks that share a device as processes launch what they have captured") {
+TEST_CASE("ranks that share a device as processes launch captured graphs") {
   if (!has_device()) return;
   for (const int size : {2, 3}) expect_right(size, "captured", "device");
   expect_right(2, "captured", "managed");
 }
 
-TEST_CASE("a killed rank of those that share a device is told to the others") {
+TEST_CASE("a killed rank is reported to the others that share its device") {
   if (!has_device()) return;
   for (const int size : {2, 3}) kill_last(size, "cuda_ipc");
   kill_last(2, "tcp");

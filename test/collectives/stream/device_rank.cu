@@ -1,16 +1,16 @@
 // One rank of a job on devices, in a process of its own: a program for device_processes_test.cpp.
-// What processes are to one another on a device, mappings of each other's memory, threads are not.
+// Ranks as threads would not map each other's memory; processes do.
 //
 //   device_rank WHAT MEMORY TRANSPORT DEVICES
 //
 //   collectives   every collective, checked
-//   captured      an all-reduce in a graph, launched again and again
-//   killed        the last rank dies once all have mapped what they need
+//   captured      an all-reduce in a graph, launched several times
+//   killed        the last rank dies after all have mapped what they need
 //
-// MEMORY is device, managed, pooled or virtual; rank r is on device r % DEVICES.
+// MEMORY is device, managed, pooled or virtual. Rank r is on device r % DEVICES.
 //
-// Exit codes: 0 all was right; 3, in a job in which one died, told so, which is printed; 4 a wrong
-// result, or nothing told.
+// Exit codes: 0 all results were right; 3 the rank reported the death of another, and printed the
+// error; 4 a wrong result, or no error after a death.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -45,10 +45,10 @@ struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Freed as it was allocated; whoever frees waits for the device.
+// Memory with the matching free function. Freeing waits for the device.
 using Memory = std::unique_ptr<void, std::function<void(void*)>>;
 
-// The driver's calls for virtual memory, for which the runtime has none.
+// Driver functions for virtual memory; the runtime has none.
 struct VirtualCalls {
   decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
   decltype(&cuMemCreate) create = nullptr;
@@ -77,7 +77,7 @@ void check_call(CUresult result, const char* what) {
     throw Wrong(std::string(what) + ": the driver's error " + std::to_string(result));
 }
 
-// On the current device.
+// Allocates on the current device.
 Memory allocate_virtual(std::size_t bytes) {
   const VirtualCalls calls;
   CUmemAllocationProp wanted = {};
@@ -98,7 +98,7 @@ Memory allocate_virtual(std::size_t bytes) {
   access.location = wanted.location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   check_call(calls.set_access(at, whole, &access, 1), "cuMemSetAccess");
-  check_call(calls.release(handle), "cuMemRelease");  // what is mapped stays
+  check_call(calls.release(handle), "cuMemRelease");  // the mapping stays
   return {reinterpret_cast<void*>(at), [calls, at, whole](void*) {
             cudaDeviceSynchronize();
             calls.unmap(at, whole);
@@ -147,7 +147,7 @@ class Job {
   kolo::device::Stream stream() const { return stream_; }
   kolo::CallOptions on_stream() const { return {.stream = kolo::DeviceStream{stream_}}; }
 
-  // This rank's values, from `first` on, as so many elements of the input.
+  // Writes this rank's values, from `first` on, to the first `elements` elements of the input.
   void give(std::size_t first, std::size_t elements, int round = 0) {
     std::vector<T> values(elements);
     for (std::size_t i = 0; i < elements; ++i) values[i] = value_of<T>(rank() + round, first + i);
@@ -155,7 +155,7 @@ class Job {
     kolo::device::wait(stream_);
   }
 
-  // Wrong, unless element i of what `at` holds is expected(i).
+  // Throws Wrong unless element i at `at` is expected(i).
   template <typename Expected>
   void expect(const char* what, const T* at, std::size_t elements, Expected expected) {
     std::vector<T> found(elements);
@@ -169,7 +169,7 @@ class Job {
     }
   }
 
-  // Of the ranks before `end`.
+  // The sum over the ranks before `end`.
   T sum(std::size_t i, int end, int round = 0) const {
     T sum = 0;
     for (int rank = 0; rank < end; ++rank) sum = static_cast<T>(sum + value_of<T>(rank + round, i));
@@ -272,7 +272,7 @@ void replay(Communicator& communicator, const std::string& kind) {
   check(cudaGraphDestroy(graph), "ending a graph");
 }
 
-// Returns with what this rank is told. The last rank never returns.
+// Returns the error that this rank gets. The last rank never returns.
 std::string outlive(Communicator& communicator, const std::string& kind) {
   Job<float> job(communicator, kind, 3'000'001);
   const auto sum = [&] {

@@ -1,5 +1,5 @@
-// Schedules on the streams of devices, between ranks that share one or have one each: against the
-// host's sums.
+// Schedules on device streams, between ranks that share a device or have one each, compared with
+// the host's sums.
 #include <memory>
 #include <numeric>
 #include <string>
@@ -36,7 +36,7 @@ bool has_several_devices() {
   return false;
 }
 
-// Each of them the memory of all the others.
+// Whether every device can access the memory of all others.
 bool do_devices_reach() {
   if (!has_several_devices()) return false;
   const auto driver = cuda::installed_driver();
@@ -52,8 +52,8 @@ float value_of(int rank, std::size_t i) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 31) % 101);
 }
 
-// All-reduces as many floats, in place, by all ranks on streams of their own, some times in a row.
-// They share the first `devices`.
+// All ranks all-reduce `count` floats in place, on streams of their own, several times. They share
+// the first `devices` devices.
 void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store, int devices,
                     std::string_view algorithm, std::size_t count) {
   const int number = rank % devices;
@@ -102,8 +102,8 @@ void sum_on_streams(int rank, int size, const std::shared_ptr<Store>& store, int
   }
 }
 
-// The same through a communicator over `transport`: blocking calls, one behind the other, then one
-// that is waited for. `devices`: as above; 0: a rank on the host among the others.
+// The same through a communicator over `transport`: blocking calls one after the other, then an
+// asynchronous one. `devices`: as above; 0: this rank is on the host.
 void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store,
                          const std::string& transport, int devices, std::size_t count) {
   const bool has_device = devices > 0;
@@ -157,7 +157,7 @@ void expect_right(const std::vector<RankOutcome>& outcomes) {
 
 struct Job {
   const char* transport;
-  int hosts;  // ranks from the last one down that have no device
+  int hosts;  // the last ranks, which have no device
 };
 
 void sum_by_communicators(int size, int devices, const std::vector<Job>& jobs) {
@@ -186,7 +186,7 @@ void sum_by_schedules(int size, int devices) {
 
 }  // namespace
 
-TEST_CASE("ranks that share a device sum through communicators what the host sums") {
+TEST_CASE("ranks that share a device get the host's sums through communicators") {
   if (!has_device()) return;
   sum_by_communicators(3, 1, {{"auto", 0}, {"shm", 0}, {"auto", 1}});
 }
@@ -196,19 +196,19 @@ TEST_CASE("sums on one device are staged over tcp") {
   sum_by_communicators(3, 1, {{"tcp", 0}, {"tcp", 1}});
 }
 
-TEST_CASE("ranks with a device each sum through communicators what the host sums") {
+TEST_CASE("ranks with a device each get the host's sums through communicators") {
   if (!has_several_devices()) return;
   const int devices = device::count();
   for (const int size : {devices, devices + 1})
     sum_by_communicators(size, devices, {{"auto", 0}, {"shm", 0}, {"tcp", 0}, {"auto", 1}});
 }
 
-TEST_CASE("ranks with a device each and peer access sum on streams what the host sums") {
+TEST_CASE("ranks with a device each and peer access get the host's sums on streams") {
   if (!do_devices_reach()) return;
   sum_by_schedules(device::count(), device::count());
 }
 
-TEST_CASE("ranks on a device are refused pinned memory on streams, and use it without") {
+TEST_CASE("pinned memory of ranks with a device is refused on streams and works without") {
   if (!has_device()) return;
   expect_right(run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     CommunicatorOptions options;
@@ -232,7 +232,7 @@ TEST_CASE("ranks on a device are refused pinned memory on streams, and use it wi
   }));
 }
 
-TEST_CASE("ranks that share a device sum in the example") {
+TEST_CASE("ranks that share a device run the example") {
   if (!has_device()) return;
   const auto outcomes = run_processes(1, {KOLO_SUM_ON_STREAMS, "3"});
   INFO(outcomes[0].output);
@@ -242,7 +242,7 @@ TEST_CASE("ranks that share a device sum in the example") {
   CHECK(outcomes[0].output.find("the sum is 6") != std::string::npos);
 }
 
-TEST_CASE("the example ends with 1 where its ranks fail") {
+TEST_CASE("the example exits with 1 if its ranks fail") {
   if (!has_device()) return;
   const auto outcomes =
       run_processes(1, {"/usr/bin/env", "KOLO_TRANSPORT=no_such", KOLO_SUM_ON_STREAMS, "2"});
@@ -250,7 +250,7 @@ TEST_CASE("the example ends with 1 where its ranks fail") {
   CHECK(outcomes[0].exit_code == 1);
 }
 
-TEST_CASE("ranks that share a device sum on its streams what the host sums") {
+TEST_CASE("ranks that share a device get the host's sums on its streams") {
   if (!has_device()) return;
   for (const int size : {2, 3, 4}) sum_by_schedules(size, 1);
 }

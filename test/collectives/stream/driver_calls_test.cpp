@@ -1,4 +1,4 @@
-// What a call on a stream asks of the driver: the host's time to enqueue is made of that.
+// Driver calls of a call on a stream: they make up the host's time to enqueue.
 #include <map>
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace kolo::test {
 
-TEST_CASE("what the smallest all-reduce asks of the driver until it is in the stream") {
+TEST_CASE("the smallest all-reduce makes a known number of driver calls to enqueue") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(std::vector<std::byte>(2 * sizeof(float)));
     CallOptions options;
@@ -17,7 +17,8 @@ TEST_CASE("what the smallest all-reduce asks of the driver until it is in the st
       rank.communicator.all_reduce(memory, memory, 2, ElementType::kFloat32, ReduceOp::kSum,
                                    options);
     };
-    for (int i = 0; i < 3; ++i) call();  // what is made once, and what it takes to know the memory
+    // the first calls also create resources and look up the memory
+    for (int i = 0; i < 3; ++i) call();
     rank.synchronize();
     rank.communicator.barrier();
     std::map<std::string, int> calls = rank.driver.all_calls();

@@ -1,7 +1,8 @@
-// Whatever call of the driver's or of the kernels' fails, in whatever operation on streams: every
-// rank comes to its end with a right result or an error that says so, and nothing stays behind.
+// Fault injection: any driver or kernel call may fail, in any operation on streams. Every rank must
+// end with a right result or an error with the cause, and without leftovers.
 //
-// An operation is played once without a fault to learn which calls rank 1 makes from its beginning
+// An operation runs once without a fault, to record the calls of rank 1. It then runs once for each
+// of them.
 // to its end, and then once for each of them.
 #include <array>
 #include <chrono>
@@ -23,11 +24,11 @@ using namespace std::chrono_literals;
 
 constexpr int kPlanted = 999;
 constexpr int kRanks = 3;
-constexpr int kFailing = 1;  // one of them
+constexpr int kFailing = 1;  // any rank
 
-// What gives back what was had, or is called for that: when it fails, what it was to give back
-// stays, and nobody could do anything about it. An event that could not be recorded is never seen
-// to be done: what is before it in the stream may be in use until the process ends.
+// Functions that release resources, or that are called for it. If one fails, its resource stays
+// allocated; nothing can be done about that. An event that could not be recorded never completes,
+// so earlier work in the stream may use its memory until the process ends.
 bool may_leave_something(const std::string& function) {
   static const std::set<std::string> functions = {
       "free",
@@ -98,7 +99,7 @@ void broadcast(const StreamRank& rank, const Operation& operation) {
   expect_all(memory, operation.count, 1);
 }
 
-// The end of what was replayed, no driver being asked.
+// Runs the replays to their end without a driver call.
 void run_out(const StreamRank& rank) {
   const Deadline deadline = Clock::now() + 60s;
   while (!rank.machine.run()) {
@@ -122,7 +123,7 @@ void capture(const StreamRank& rank, const Operation& operation) {
   rank.communicator.barrier();
   for (int round = 0; round < 2; ++round) rank.driver.replay(*graph, rank.stream);
   run_out(rank);
-  expect_all(memory, operation.count, 6 * kRanks);  // in place: what is replayed sums up sums
+  expect_all(memory, operation.count, 6 * kRanks);  // in place: each replay sums the sums before it
   rank.communicator.barrier();
 }
 
@@ -150,7 +151,7 @@ const std::array<Operation, 8>& operations() {
 
 struct Played {
   std::vector<RankOutcome> outcomes;
-  std::map<std::string, int> calls;  // of the failing rank's
+  std::map<std::string, int> calls;  // of the failing rank
 };
 
 Played play(const Operation& operation, const std::string& function, int nth) {
@@ -166,8 +167,8 @@ Played play(const Operation& operation, const std::string& function, int nth) {
   job.at_end = [&](int rank, FakeDriver& driver) {
     if (rank == kFailing) played.calls = driver.all_calls();
   };
-  // A rank that ends waits half a second for its peers to close what they have mapped, and keeps it
-  // else: under a sanitizer they may take longer.
+  // A rank that ends waits half a second for its peers to close their mappings, then leaves the
+  // memory. Under a sanitizer the peers may take longer.
   job.leaves_nothing = !kIsSanitized && !may_leave_something(function);
   played.outcomes = try_stream_ranks(job, [&](const StreamRank& rank) {
     operation.run(rank, operation);
@@ -176,8 +177,8 @@ Played play(const Operation& operation, const std::string& function, int nth) {
   return played;
 }
 
-// The first calls of a function, and then ever fewer, since they repeat themselves. The thread
-// sanitizer takes a hundred times as long, and sees in the first and the last what threads do at an
+// The first calls of a function, then fewer and fewer, because calls repeat. The thread sanitizer
+// takes a hundred times as long. The first and the last call are enough to check the threads at an
 // end.
 std::vector<int> which_of(int calls) {
   std::vector<int> which;
@@ -195,7 +196,7 @@ void require_end(const Operation& operation, const std::string& function, int nt
     const RankOutcome& outcome = played.outcomes[rank];
     INFO(operation.name << ", call " << nth << " of " << function << ", rank " << rank << ": "
                         << outcome.text);
-    if (rank >= kRanks) {  // what was left, or done that nobody may
+    if (rank >= kRanks) {  // extra outcomes: leftovers and violations
       CHECK(may_leave_something(function));
     } else if (!outcome.text.empty()) {
       CHECK(outcome.code.has_value());
@@ -206,7 +207,7 @@ void require_end(const Operation& operation, const std::string& function, int nt
   }
 }
 
-// Of the operations from `first` up to `last`, every call in turn.
+// Fails every call of the operations from `first` to `last`, one at a time.
 void fail_every_call(std::size_t first, std::size_t last) {
   for (std::size_t i = first; i <= last; ++i) {
     const Operation& operation = operations()[i];
@@ -223,19 +224,19 @@ void fail_every_call(std::size_t first, std::size_t last) {
 
 }  // namespace
 
-TEST_CASE("whatever call fails in an all_reduce on streams, all ranks end, and nothing stays") {
+TEST_CASE("an all_reduce on streams ends without leftovers whatever call fails") {
   fail_every_call(0, 2);
 }
 
-TEST_CASE("whatever call fails in a broadcast on streams, all ranks end, and nothing stays") {
+TEST_CASE("a broadcast on streams ends without leftovers whatever call fails") {
   fail_every_call(3, 4);
 }
 
-TEST_CASE("whatever call fails in what is captured, all ranks end, and nothing stays") {
+TEST_CASE("a captured operation ends without leftovers whatever call fails") {
   fail_every_call(5, 5);
 }
 
-TEST_CASE("whatever call fails in what is staged, all ranks end, and nothing stays") {
+TEST_CASE("a staged operation ends without leftovers whatever call fails") {
   fail_every_call(6, 7);
 }
 

@@ -1,5 +1,5 @@
-// Calls on streams that are captured into graphs: replays, beside live calls and of every
-// algorithm, what is refused, and what becomes of replays once a rank is lost.
+// Graph capture: calls on streams captured into graphs, replays of every algorithm and beside live
+// calls, refused captures, and replays after a rank is lost.
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -72,8 +72,8 @@ void expect_said(const std::string& text, const std::string& part) {
   expect(text.find(part) != std::string::npos, "'" + part + "' is not in: " + text);
 }
 
-// A device that goes on by itself, whatever hosts do: those that wait for the end of replays ask no
-// driver.
+// A device that runs by itself, without any host: ranks that wait for the end of replays make no
+// driver call.
 class OnItsOwn {
  public:
   explicit OnItsOwn(FakeMachine& machine)
@@ -109,7 +109,7 @@ StreamJob job_of(int size) {
 
 }  // namespace
 
-TEST_CASE("a captured all_reduce is replayed with new data, live calls between") {
+TEST_CASE("a captured all_reduce is replayed with new data, with live calls between") {
   for (const int size : {1, 2, 4}) {
     run_stream_ranks(job_of(size), [size](const StreamRank& rank) {
       std::byte* const memory = memory_of(rank);
@@ -134,7 +134,7 @@ TEST_CASE("a captured all_reduce is replayed with new data, live calls between")
   }
 }
 
-TEST_CASE("every algorithm that streams can run can be captured") {
+TEST_CASE("every algorithm that supports streams can be captured") {
   for (const int size : {2, 3, 4}) {
     run_stream_ranks(job_of(size), [size](const StreamRank& rank) {
       for (const std::string_view name : algorithm_names(Collective::kAllReduce)) {
@@ -152,7 +152,7 @@ TEST_CASE("every algorithm that streams can run can be captured") {
   }
 }
 
-TEST_CASE("a graph of several collectives is replayed, its ranks as far apart as they may be") {
+TEST_CASE("a graph of several collectives is replayed without synchronization of its ranks") {
   run_stream_ranks(job_of(3), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     std::byte* const parts = memory_of(rank, 3 * kCount);
@@ -181,8 +181,8 @@ TEST_CASE("a graph of several collectives is replayed, its ranks as far apart as
   });
 }
 
-TEST_CASE("captured calls go through slots: no memory of a peer's has to be opened anew") {
-  constexpr std::size_t kLong = 1'000'003;  // live it goes straight
+TEST_CASE("captured calls go through slots, so no peer memory is opened anew") {
+  constexpr std::size_t kLong = 1'000'003;  // zero copy if not captured
   run_stream_ranks(job_of(2), [](const StreamRank& rank) {
     std::byte* const first = memory_of(rank, kLong);
     std::byte* const second = memory_of(rank, kLong);
@@ -209,7 +209,7 @@ TEST_CASE("captured calls go through slots: no memory of a peer's has to be open
   });
 }
 
-TEST_CASE("the Work of a captured call is done once all have captured it, and so a plan's") {
+TEST_CASE("the Work of a captured call, also persistent, is done once all have captured it") {
   run_stream_ranks(job_of(2), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     CallOptions options = on(rank.stream);
@@ -231,7 +231,7 @@ TEST_CASE("the Work of a captured call is done once all have captured it, and so
   });
 }
 
-TEST_CASE("captures over hosts, and of messages, are refused by name, and nothing is sent") {
+TEST_CASE("captures over hosts and of messages are refused before anything is sent") {
   StreamJob job = job_of(2);
   job.options.transport = "shm";
   run_stream_ranks(job, [](const StreamRank& rank) {
@@ -259,7 +259,7 @@ TEST_CASE("captures over hosts, and of messages, are refused by name, and nothin
   });
 }
 
-TEST_CASE("a rank that captures where another calls is told so") {
+TEST_CASE("a captured call on one rank only is a mismatch") {
   const auto outcomes = try_stream_ranks(job_of(2), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     if (rank.communicator.rank() == 0) rank.driver.capture(rank.stream);
@@ -276,12 +276,13 @@ TEST_CASE("a rank that captures where another calls is told so") {
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
 }
 
-TEST_CASE("a replay that a lost rank has no part in ends, and the next call says why") {
+TEST_CASE("a replay without a lost rank ends, and the next call reports the cause") {
   for (const bool has_thread : {false, true}) {
     StreamJob job = job_of(2);
     job.options.progress_thread = has_thread;
     job.ends_apart = true;
-    std::promise<void> left;  // the barrier, by rank 0: in it, it would hear of the end as well
+    // set by rank 0 after the barrier; inside it, rank 0 would see the abort
+    std::promise<void> left;
     const auto outcomes = try_stream_ranks(job, [&left, has_thread](const StreamRank& rank) {
       std::byte* const memory = memory_of(rank);
       const FakeGraph* const graph = captured(rank, [&] { sum(rank, memory, on(rank.stream)); });
@@ -297,13 +298,13 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
         return;
       }
       const OnItsOwn device(rank.machine);
-      for (int i = 0; i < 2; ++i) {  // the second, when it is known already
+      for (int i = 0; i < 2; ++i) {  // the second time the failure is already known
         rank.driver.replay(*graph, rank.stream);
         if (has_thread) {
           cuda::Event event = nullptr;
           rank.driver.create_event(&event, 0);
           rank.driver.record_event(event, rank.stream);
-          const Deadline deadline = Clock::now() + 60s;  // and no call of the communicator's
+          const Deadline deadline = Clock::now() + 60s;  // no call of the communicator meanwhile
           while (rank.driver.query_event(event) == cuda::kNotReady)
             expect(Clock::now() < deadline, "the stream still waits");
           rank.driver.destroy_event(event);
@@ -319,7 +320,7 @@ TEST_CASE("a replay that a lost rank has no part in ends, and the next call says
   }
 }
 
-TEST_CASE("a rank that ends without a replay that others begin is their error") {
+TEST_CASE("a replay without a rank that has ended fails") {
   StreamJob job = job_of(2);
   job.ends_apart = true;
   const auto outcomes = try_stream_ranks(job, [](const StreamRank& rank) {

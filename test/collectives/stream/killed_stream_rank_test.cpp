@@ -1,5 +1,5 @@
-// A rank that is killed while operations are on streams, in whatever state: the others end within
-// moments with one cause that names it, their streams go on, and nothing of it stays mapped.
+// Ranks killed while operations are on streams, in any state: the others end within moments with
+// one cause that names the rank, their streams go on, and none of its memory stays mapped.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -14,14 +14,14 @@ namespace kolo::test {
 namespace {
 
 constexpr int kSize = 3;
-constexpr int kOperations = 6;  // different ones
+constexpr int kOperations = 6;  // the number of different operations
 
 struct State {
   const char* name;
   int works;
 };
 
-// `store`: empty for that of the test's server.
+// `store`: empty for the store of the test's server.
 void kill_one(const std::string& transport, int victim, int operation, const State& state,
               const std::string& store = "") {
   INFO(transport << ": rank " << victim << " dies in operation " << operation << ", " << state.name
@@ -32,7 +32,7 @@ void kill_one(const std::string& transport, int victim, int operation, const Sta
       run_processes(kSize, {"/bin/sh", "-c", in_store + "exec \"$0\" \"$@\"",
                             KOLO_CRASHING_STREAM_RANK, transport, std::to_string(victim),
                             std::to_string(operation), state.name, std::to_string(state.works)});
-  // Far less than the time after which they would give up by themselves.
+  // Far less than the timeout of the ranks.
   const std::chrono::seconds moments{kIsSanitized ? 30 : 10};
   CHECK(std::chrono::steady_clock::now() - start < moments);
   std::string cause;
@@ -50,7 +50,7 @@ void kill_one(const std::string& transport, int victim, int operation, const Sta
   }
 }
 
-// Without those that serve devices; over these, device memory is staged.
+// Transports over which device memory is staged: all but those that serve devices.
 std::vector<std::string> transports_between_processes() {
   auto names = transports_under_test();
   std::erase_if(names,
@@ -66,41 +66,41 @@ void kill_in_every_operation(const State& state) {
 
 }  // namespace
 
-TEST_CASE("ranks whose streams wait for one that is killed before it calls are told its name") {
+TEST_CASE("a rank killed before its call is named while streams wait for it") {
   kill_in_every_operation({"uncalled", 0});
 }
 
-TEST_CASE("a rank that is killed while it gives an operation to its stream is named") {
+TEST_CASE("a rank killed while it enqueues an operation is named") {
   kill_in_every_operation({"in_part", 1});
 }
 
-TEST_CASE("a rank that is killed when all is enqueued, and nothing has run, is named") {
+TEST_CASE("a rank killed when all is enqueued and nothing has run is named") {
   kill_in_every_operation({"given", 0});
 }
 
-TEST_CASE("a rank that is killed when some of an operation has run is named") {
+TEST_CASE("a rank killed when part of an operation has run is named") {
   kill_in_every_operation({"given", 4});
 }
 
-TEST_CASE("a rank that is killed when its part is done is named by the next operation") {
+TEST_CASE("a rank killed after its part is done is named by the next operation") {
   kill_in_every_operation({"given", 10'000});
 }
 
-TEST_CASE("a rank that is killed while streams are at work is named by a store in a file, too") {
+TEST_CASE("a rank killed while streams run is named with a store in a file too") {
   const std::string transport = GENERATE("auto", "shm", "tcp");
   const State state = GENERATE(State{"uncalled", 0}, State{"given", 0}, State{"given", 4});
   const TemporaryFile file;
   kill_one(transport, 1, 1, state, "file:" + file.path());
 }
 
-TEST_CASE("a rank that is killed while its data are staged is named, by every transport") {
+TEST_CASE("a rank killed while its data are staged is named over every transport") {
   const std::string transport = GENERATE(from_range(transports_between_processes()));
-  // Where segments are short, not all of a long operation can be given to streams that stand still.
+  // With short segments, a long operation cannot be enqueued whole while the streams do not run.
   for (const State& state : {State{"uncalled", 0}, State{"in_part", 1}, State{"in_part", 20}})
     kill_one(transport, 1, 1, state);
 }
 
-TEST_CASE("ranks with devices in processes of their own all end well where nobody dies") {
+TEST_CASE("ranks with devices as processes all end well if none dies") {
   auto transports = transports_between_processes();
   transports.emplace_back("auto");
   for (const std::string& transport : transports) {

@@ -1,5 +1,5 @@
-// What a communicator promises of calls on streams: who waits for what, in which order things
-// happen, what is refused.
+// Contract of calls on streams: what waits for what, the order of operations, and the calls that
+// are refused.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -61,7 +61,7 @@ TEST_CASE("blocking calls on a stream return before the device has done anything
   run_stream_ranks(job, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     for (int i = 0; i < 3; ++i) sum(rank, memory, on(rank.stream));
-    rank.communicator.barrier();  // on the host: both have given all
+    rank.communicator.barrier();  // on the host: both ranks have enqueued everything
     expect(holds(memory, 1), "the device was waited for");
     rank.communicator.barrier();
     if (rank.communicator.rank() == 0) expect(rank.machine.run(), "something is left");
@@ -70,11 +70,10 @@ TEST_CASE("blocking calls on a stream return before the device has done anything
   });
 }
 
-TEST_CASE(
-    "who has called many operations may wait by the stream alone, and the others still get on") {
+TEST_CASE("a rank that waits on its stream alone does not block the others") {
   constexpr int kCalls = 40;
   constexpr int kPolls =
-      100'000;  // about as long as rank 1 needs for its calls, if nothing stops it
+      100'000;  // roughly the time that rank 1 needs for its calls if nothing blocks it
   std::atomic<int> calls_of_rank_1 = 0;
   StreamJob job;
   job.options.transport = "cuda_ipc";
@@ -92,7 +91,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("what a stream has sent arrives, whatever its rank does afterwards") {
+TEST_CASE("a message sent on a stream arrives whatever its rank does afterwards") {
   constexpr int kMessages = 20;
   constexpr auto kPatience = std::chrono::seconds(20);
   for (const std::string& transport : staged_transports()) {
@@ -122,7 +121,7 @@ TEST_CASE("what a stream has sent arrives, whatever its rank does afterwards") {
   }
 }
 
-TEST_CASE("a Work on a stream is done when the device is, and calls back then") {
+TEST_CASE("a Work on a stream is done, and runs its callbacks, when the device is done") {
   StreamJob job;
   job.runs = FakeMachine::Runs::kWhenTold;
   run_stream_ranks(job, [](const StreamRank& rank) {
@@ -159,7 +158,7 @@ TEST_CASE("a persistent operation on a stream is started again and again") {
   });
 }
 
-TEST_CASE("operations on two streams, on the host and messages keep the order of issue") {
+TEST_CASE("operations on two streams, on the host, and messages keep the order of issue") {
   StreamJob job;
   job.size = 3;
   run_stream_ranks(job, [](const StreamRank& rank) {
@@ -188,14 +187,13 @@ TEST_CASE("operations on two streams, on the host and messages keep the order of
   });
 }
 
-TEST_CASE(
-    "host calls of a rank with a device take the short way, but not while streams are at work") {
+TEST_CASE("host calls of a rank with a device use the call cache only while no stream is busy") {
   StreamJob job;
   job.size = 1;
   job.runs = FakeMachine::Runs::kWhenTold;
   run_stream_ranks(job, [](const StreamRank& rank) {
     std::vector<float> host(8, 1);
-    // Whether it has ended where it was issued, which no operation does that goes into the queue.
+    // Whether the call ended while it was issued. An operation that goes into the queue does not.
     const auto ends_at_once = [&] {
       bool has_ended = false;
       Work work = rank.communicator.all_reduce_async(host.data(), host.data(), host.size(),
@@ -209,7 +207,7 @@ TEST_CASE(
     expect(ends_at_once(), "a repeat");
     std::byte* const memory = rank.upload(floats(1));
     Work work = sum_async(rank, memory, on(rank.stream));
-    rank.communicator.barrier();  // behind it: it is given
+    rank.communicator.barrier();  // queued behind it, so it is enqueued now
     expect(!ends_at_once(), "a repeat beside a stream at work");
     rank.machine.run_at_once();
     work.wait();
@@ -217,7 +215,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("device memory is refused in a repeat of a host call, as in the first") {
+TEST_CASE("device memory is refused in a repeated host call, as in the first") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::vector<float> host(kCount, 1);
     const auto sum_into = [&](void* out) {
@@ -232,7 +230,7 @@ TEST_CASE("device memory is refused in a repeat of a host call, as in the first"
   });
 }
 
-TEST_CASE("repeated host calls and calls on streams take turns, by any transport") {
+TEST_CASE("repeated host calls and calls on streams alternate over any transport") {
   auto transports = staged_transports();
   transports.emplace_back("auto");
   for (const std::string& transport : transports) {
@@ -266,7 +264,7 @@ TEST_CASE("repeated host calls and calls on streams take turns, by any transport
   }
 }
 
-TEST_CASE("groups have the device of the communicator that they come from") {
+TEST_CASE("groups have the device of their parent") {
   StreamJob job;
   job.size = 4;
   job.devices = 2;
@@ -284,7 +282,7 @@ TEST_CASE("groups have the device of the communicator that they come from") {
   });
 }
 
-TEST_CASE("a buffer of a world and its groups is opened once in a process of several ranks") {
+TEST_CASE("a buffer of a world and its groups is opened once per process") {
   StreamJob job;
   job.size = 3;
   job.threads = {0, 1};
@@ -301,14 +299,14 @@ TEST_CASE("a buffer of a world and its groups is opened once in a process of sev
     rank.synchronize();
     expect(memory[0] == std::byte{2} && memory[kBytes - 1] == std::byte{2}, "wrong numbers");
     rank.communicator.barrier();
-    // Slots for each communicator, of each rank of another process, and the memory of rank 2.
+    // The slots of each rank of another process, for each communicator, and the memory of rank 2.
     const int opened = rank.driver.calls("ipc_open");
     expect(opened == (rank.communicator.rank() == 2 ? 6 : 4),
            "opened " + std::to_string(opened) + " times");
   });
 }
 
-TEST_CASE("statistics count what streams carry, openings apart") {
+TEST_CASE("statistics count the payload of calls on streams, without openings") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     CallOptions options = on(rank.stream);
@@ -324,7 +322,7 @@ TEST_CASE("statistics count what streams carry, openings apart") {
   });
 }
 
-TEST_CASE("memory in the wrong place and what no stream can do are refused, and nothing is sent") {
+TEST_CASE("wrong memory and unsupported calls on streams are refused before anything is sent") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     std::vector<float> host(kCount);
@@ -353,13 +351,13 @@ TEST_CASE("memory in the wrong place and what no stream can do are refused, and 
     cuda::Stream const gone = rank.driver.make_stream();
     rank.driver.destroy_stream(gone);
     expect_said(outcome_of([&] { sum(rank, memory, on(gone)); }).text, "was the stream destroyed");
-    sum(rank, memory, on(rank.stream));  // all is well
+    sum(rank, memory, on(rank.stream));  // the communicator still works
     rank.synchronize();
     expect(holds(memory, 2), "a wrong sum");
   });
 }
 
-TEST_CASE("memory in the wrong place is refused after calls with memory in the right one, too") {
+TEST_CASE("wrong memory is refused after calls with right memory, too") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::byte* const memory = rank.upload(floats(1));
     sum(rank, memory, on(rank.stream));
@@ -371,7 +369,7 @@ TEST_CASE("memory in the wrong place is refused after calls with memory in the r
   });
 }
 
-TEST_CASE("pinned memory is the host's: refused on streams, and taken by calls without") {
+TEST_CASE("pinned memory counts as host memory: refused on streams, accepted without") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     auto registered = floats(1);
     void* allocated = nullptr;
@@ -389,7 +387,7 @@ TEST_CASE("pinned memory is the host's: refused on streams, and taken by calls w
   });
 }
 
-TEST_CASE("memory of another device than the rank's is refused with both, and nothing is sent") {
+TEST_CASE("memory of another device is refused with both devices before anything is sent") {
   StreamJob job;
   job.devices = 2;
   run_stream_ranks(job, [](const StreamRank& rank) {
@@ -404,13 +402,13 @@ TEST_CASE("memory of another device than the rank's is refused with both, and no
     expect_said(said, "device " + std::to_string(other));
     expect_said(said, "device " + std::to_string(rank.device) + " (Played");
     std::byte* const memory = rank.upload(floats(1));
-    sum(rank, memory, on(rank.stream));  // all is well
+    sum(rank, memory, on(rank.stream));  // the communicator still works
     rank.synchronize();
     expect(holds(memory, 2), "a wrong sum");
   });
 }
 
-TEST_CASE("a communicator without a device refuses streams, and asks no driver") {
+TEST_CASE("a communicator without a device refuses streams without a driver call") {
   run_ranks(2, "auto", [](Communicator& communicator) {
     std::vector<float> host(kCount);
     expect_said(refusal([&] {
@@ -422,7 +420,7 @@ TEST_CASE("a communicator without a device refuses streams, and asks no driver")
   });
 }
 
-TEST_CASE("a rank whose device is not there says so on every rank") {
+TEST_CASE("a missing device of one rank is reported on every rank") {
   StreamJob job;
   job.devices = 0;
   for (const RankOutcome& outcome : try_stream_ranks({2,
@@ -440,7 +438,7 @@ TEST_CASE("a rank whose device is not there says so on every rank") {
   }
 }
 
-TEST_CASE("a driver that is older than the kernels' runtime is refused with both versions") {
+TEST_CASE("a driver older than the kernels' runtime is refused with both versions") {
   FakeMachine machine;
   machine.driver_version = 12080;
   RankDevice device = *fake_device(machine, machine.process());

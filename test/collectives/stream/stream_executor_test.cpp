@@ -1,5 +1,5 @@
-// Schedules on device streams, over a played machine: every algorithm gives what it gives on the
-// host, and no host waits for a stream.
+// Stream executor over a fake machine: every algorithm gives the same result as on the host, and no
+// host waits for a stream.
 #include "collectives/stream/stream_executor.h"
 
 #include <cstring>
@@ -24,13 +24,13 @@ namespace {
 
 constexpr std::size_t kCount = 5003;  // elements; a prime
 constexpr std::size_t kBytes = kCount * sizeof(float);
-constexpr std::size_t kSlot = 576;  // bytes, so that there are several turns
+constexpr std::size_t kSlot = 576;  // bytes, so that a chunk takes several segments
 constexpr std::chrono::seconds kPatience{120};
 
 enum class Where { kApart, kTogether };
 using Buffer = std::vector<float>;
 
-// A small integer each, other ones on every rank: sums are exact.
+// Small integers, different on every rank: sums are exact.
 Buffer numbers(int seed) {
   Buffer floats(kCount);
   for (std::size_t i = 0; i < kCount; ++i)
@@ -46,7 +46,7 @@ struct Buffers {
   Buffer out;
 };
 
-// Where the chunks of a range lie, which in place are where they are in the whole.
+// Positions of a range's chunks. In place they are the positions in the whole buffer.
 std::size_t begin_of(const Schedule& schedule, const ChunkRange& held) {
   const int parts = schedule.chunks / schedule.spans;
   return chunk_begin(kCount, parts, held.count == 0 ? 0 : held.first % parts) * sizeof(float);
@@ -84,7 +84,7 @@ double scale_of(const Task& task, int rank) {
   return task.op == ReduceOp::kScaledSum ? 1 + rank : 1;
 }
 
-// What all ranks have afterwards, by the host's executor over threads.
+// The result on all ranks by the host's executor, over threads.
 std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& task) {
   std::vector<Buffers> results;
   for (int rank = 0; rank < size; ++rank) results.emplace_back(rank);
@@ -118,7 +118,7 @@ std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& 
   return results;
 }
 
-// Ranks with a stream each, whose hosts one thread plays in turn.
+// Ranks with a stream each. One thread drives all hosts in turn.
 class Streams {
  public:
   explicit Streams(int size, FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce)
@@ -145,15 +145,15 @@ class Streams {
     return channels;
   }
 
-  // Device memory with these floats.
+  // Device memory with a copy of these floats.
   std::byte* upload(int number, const Buffer& floats) {
     std::byte* const memory = rank(number).driver->make_memory(kBytes, FakeDriver::Kind::kDevice);
     std::memcpy(memory, floats.data(), kBytes);
     return memory;
   }
 
-  // The hosts give all that they can, in turn, until all is given. False where they wait for each
-  // other for ever.
+  // Lets the hosts enqueue in turn until everything is enqueued. False if they wait for each other
+  // forever.
   static bool give(std::vector<std::unique_ptr<StreamExecutor>>& executors) {
     std::vector<bool> is_given(executors.size());
     for (bool has_moved = true; has_moved;) {
@@ -180,7 +180,7 @@ class Streams {
   std::vector<std::unique_ptr<FakeDeviceMath>> math_;
 };
 
-// The same on streams.
+// The same result, on streams.
 std::vector<Buffers> on_streams(Streams& streams, const Algorithm& algorithm, const Task& task) {
   const int size = streams.size();
   std::vector<Buffers> results;
@@ -217,7 +217,7 @@ std::vector<Buffers> on_streams(Streams& streams, const Algorithm& algorithm, co
 
 }  // namespace
 
-TEST_CASE("every algorithm gives on streams what it gives on the host, apart and in place") {
+TEST_CASE("every algorithm gives the host's results on streams, out of place and in place") {
   for (const int size : {1, 2, 3, 5}) {
     Streams streams(size);
     for (const Algorithm& algorithm : algorithms()) {
@@ -233,7 +233,7 @@ TEST_CASE("every algorithm gives on streams what it gives on the host, apart and
   }
 }
 
-TEST_CASE("averages and scaled sums of every reduction are the host's, on streams") {
+TEST_CASE("averages and scaled sums on streams give the host's results") {
   for (const int size : {2, 3}) {
     Streams streams(size);
     for (const Algorithm& algorithm : algorithms()) {
@@ -255,7 +255,7 @@ TEST_CASE("averages and scaled sums of every reduction are the host's, on stream
   }
 }
 
-TEST_CASE("all of an operation is given before anything of it runs") {
+TEST_CASE("an operation is enqueued whole before any of it runs") {
   Streams streams(3, FakeMachine::Runs::kWhenTold);
   for (const char* const name : {"ring", "two_shot", "recursive_doubling", "double_tree"}) {
     INFO(name);
@@ -267,7 +267,7 @@ TEST_CASE("all of an operation is given before anything of it runs") {
   CHECK(streams.machine().violations().empty());
 }
 
-TEST_CASE("a schedule that says so sends from memory on every rank") {
+TEST_CASE("leaves_from_memory holds on every rank if a schedule sets it") {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {1, 2, 3, 4, 7, 8}) {
       bool is_said = false;
@@ -287,7 +287,7 @@ TEST_CASE("a schedule that says so sends from memory on every rank") {
   }
 }
 
-TEST_CASE("long segments go on from rank to rank as they lie, before anything runs") {
+TEST_CASE("long segments are forwarded from memory before anything runs") {
   Streams streams(4, FakeMachine::Runs::kWhenTold);
   for (const Algorithm& algorithm : algorithms()) {
     if (!written(algorithm, 0, 4).leaves_from_memory) continue;
@@ -301,18 +301,18 @@ TEST_CASE("long segments go on from rank to rank as they lie, before anything ru
   CHECK(streams.machine().violations().empty());
 }
 
-TEST_CASE("long segments of two ranks go straight: each sum is written once, and read once") {
+TEST_CASE("long segments of two ranks go zero copy: each sum is written once, and read once") {
   Streams streams(2);
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
   const Task task{ReduceOp::kSum, Where::kTogether};
   CHECK(on_streams(streams, ring, task) == on_hosts(ring, 2, task));
-  // Its half of the sums; the other half is copied by the channel.
+  // Each rank writes its half of the sums; the channel copies the other half.
   CHECK(streams.math(0).written_bytes() == chunk_count(kCount, 2, 0) * sizeof(float));
   CHECK(streams.math(1).written_bytes() == chunk_count(kCount, 2, 1) * sizeof(float));
   streams.close();
 }
 
-TEST_CASE("who must know where a long segment lies waits for the host that gives it") {
+TEST_CASE("a rank that needs the address of a long segment waits for the host that sends it") {
   Streams streams(2);
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
   std::vector<std::unique_ptr<StreamExecutor>> executors;
@@ -335,7 +335,7 @@ TEST_CASE("who must know where a long segment lies waits for the host that gives
   streams.close();
 }
 
-TEST_CASE("what a stream does after an operation finds its memory its own") {
+TEST_CASE("work enqueued after an operation may overwrite its memory") {
   Streams streams(2, FakeMachine::Runs::kWhenTold);
   const Algorithm& chain = algorithms()[find_algorithm(Collective::kBroadcast, "chain")];
   std::vector<std::unique_ptr<StreamExecutor>> executors;
@@ -361,7 +361,7 @@ TEST_CASE("what a stream does after an operation finds its memory its own") {
   streams.close();
 }
 
-TEST_CASE("what streams cannot do is refused when the table is made") {
+TEST_CASE("schedules that streams do not support are refused by the constructor") {
   Streams streams(2);
   Schedule answers;
   answers.algorithm = "asks";
@@ -380,7 +380,7 @@ TEST_CASE("what streams cannot do is refused when the table is made") {
   streams.close();
 }
 
-TEST_CASE("a peer that is gone ends the giving with its name") {
+TEST_CASE("a lost peer ends the enqueueing with its name") {
   Streams streams(2);
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
   StreamExecutor executor(written(ring, 0, 2), streams.channels(0), streams.math(0));

@@ -1,4 +1,4 @@
-// What goes wrong on streams: every rank learns the cause, and no stream is left to wait.
+// Failures on streams: every rank gets the cause, and no stream is left waiting.
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -46,14 +46,14 @@ void require_cause(const std::vector<RankOutcome>& outcomes, ErrorCode code,
   }
 }
 
-// Rank 1 does nothing until rank 0 has given up, and then learns why.
+// Rank 1 does nothing until rank 0 has given up. Then it gets the cause.
 class Late {
  public:
   void run(const StreamRank& rank, const std::function<void()>& what_rank_0_does) {
     if (rank.communicator.rank() == 0) {
       const RankOutcome outcome = outcome_of(what_rank_0_does);
       has_given_up_.set_value();
-      what_rank_0_does();  // which throws the same again
+      what_rank_0_does();  // throws the same again
       throw std::runtime_error(outcome.text);
     }
     has_given_up_.get_future().wait();
@@ -66,8 +66,8 @@ class Late {
 
 }  // namespace
 
-// A rank whose own neighbour called the same may have its result before the others complain.
-TEST_CASE("ranks that call different things on streams are told by their waits, or the next call") {
+// A rank whose neighbor made the same call may have its result before the others fail.
+TEST_CASE("a mismatch on streams is reported by the wait or by the next call") {
   const auto outcomes = try_stream_ranks(job_of(3), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     const bool is_other = rank.communicator.rank() == 1;
@@ -77,7 +77,7 @@ TEST_CASE("ranks that call different things on streams are told by their waits, 
   require_cause(outcomes, ErrorCode::kMismatch, "#0 of 1008 float32 sum");
 }
 
-TEST_CASE("ranks that call different things on streams are told by the next call") {
+TEST_CASE("a mismatch of blocking calls on streams is reported by the next call") {
   const auto outcomes = try_stream_ranks(job_of(2), [](const StreamRank& rank) {
     std::byte* const memory = memory_of(rank);
     CallOptions options;
@@ -93,7 +93,7 @@ TEST_CASE("ranks that call different things on streams are told by the next call
   require_cause(outcomes, ErrorCode::kMismatch, "all_gather #0");
 }
 
-TEST_CASE("a call on a stream and one on none do not take each other's data") {
+TEST_CASE("a call on a stream and one on the host are a mismatch") {
   const auto outcomes = try_stream_ranks(job_of(2), [](const StreamRank& rank) {
     if (rank.communicator.rank() == 0) {
       sum_async(rank, memory_of(rank)).wait();
@@ -107,7 +107,7 @@ TEST_CASE("a call on a stream and one on none do not take each other's data") {
 
 TEST_CASE("a rank that ends while streams wait for it is named, and the streams go on") {
   for (const int size : {2, 3}) {
-    std::latch are_made(size);  // who is still being made would throw the cause there
+    std::latch are_made(size);  // a rank that is still being made would throw the cause there
     const auto outcomes = try_stream_ranks(job_of(size), [&](const StreamRank& rank) {
       are_made.arrive_and_wait();
       if (rank.communicator.rank() == 1) {
@@ -126,7 +126,7 @@ TEST_CASE("a rank that ends while streams wait for it is named, and the streams 
   }
 }
 
-TEST_CASE("a progress thread frees streams that nobody looks after") {
+TEST_CASE("a progress thread releases streams while no thread calls") {
   StreamJob job = job_of(2);
   job.options.progress_thread = true;
   std::promise<void> is_given;
@@ -145,7 +145,7 @@ TEST_CASE("a progress thread frees streams that nobody looks after") {
     rank.driver.create_event(&event, 0);
     rank.driver.record_event(event, rank.stream);
     is_given.set_value();
-    const Deadline deadline = Clock::now() + 60s;  // and no call of the communicator's
+    const Deadline deadline = Clock::now() + 60s;  // no call of the communicator meanwhile
     while (rank.driver.query_event(event) == cuda::kNotReady)
       expect(Clock::now() < deadline, "the stream still waits");
     rank.driver.destroy_event(event);
@@ -153,7 +153,7 @@ TEST_CASE("a progress thread frees streams that nobody looks after") {
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
 }
 
-TEST_CASE("a driver that fails in the middle of an operation ends it on every rank") {
+TEST_CASE("a driver failure in the middle of an operation ends it on every rank") {
   for (const char* const function : {"write_value", "wait_value", "record_event"}) {
     for (const int nth : {1, 2, 3}) {
       INFO("call " << nth << " of " << function);
@@ -162,7 +162,7 @@ TEST_CASE("a driver that fails in the middle of an operation ends it on every ra
         sum_async(rank, memory).wait();
         if (rank.communicator.rank() == 2) rank.driver.fail(function, cuda::kIllegalAddress, nth);
         for (int i = 0; i < 3; ++i) sum_async(rank, memory).wait();
-        rank.communicator.barrier();  // where who had all it needed hears of it
+        rank.communicator.barrier();  // ranks that had all they needed get the error here
       });
       require_cause(outcomes, ErrorCode::kSystem, "rank 2: cu");
     }
@@ -179,7 +179,7 @@ TEST_CASE("a rank that does not call in time is named") {
                 "rank 1 has not called it");
 }
 
-TEST_CASE("a device that does not come to an operation's end is told from a rank that is late") {
+TEST_CASE("a device that does not finish is distinguished from a rank that is late") {
   StreamJob job = job_of(2);
   job.runs = FakeMachine::Runs::kWhenTold;
   const auto outcomes = try_stream_ranks(
@@ -187,7 +187,7 @@ TEST_CASE("a device that does not come to an operation's end is told from a rank
   require_cause(outcomes, ErrorCode::kDeadline, "every rank has called it, and the device has not");
 }
 
-TEST_CASE("a host that is waited for with a long segment is named with the step") {
+TEST_CASE("a timeout in a wait for a long segment names the host and the step") {
   constexpr std::size_t kLong = 1'000'000;
   Late late;
   const auto outcomes = try_stream_ranks(job_of(2), [&](const StreamRank& rank) {

@@ -1,5 +1,5 @@
-// Calls on device streams, over a played machine: what every collective gives there, by every
-// algorithm, is what the same communicator gives on the host.
+// Grid test of streams over a fake machine: every collective by every algorithm gives on streams
+// what the same communicator gives on the host.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Segments of 576 bytes, so that there are several turns.
+// Segments of 576 bytes, so that a chunk takes several segments.
 class ShortSegments {
  public:
   ShortSegments() { ::setenv("KOLO_SEGMENT_BYTES", "576", 1); }
@@ -33,7 +33,7 @@ struct Case {
   bool is_in_place = false;
 };
 
-// One call of it; `in` and `out` hold count elements, and more than that where that is easier.
+// One call of the collective. `in` and `out` hold count elements, or more where that is simpler.
 void call(Communicator& by, const Case& c, std::byte* in, std::byte* out,
           const CallOptions& options) {
   const ServerPlan everywhere{true, {}};
@@ -79,7 +79,7 @@ void call(Communicator& by, const Case& c, std::byte* in, std::byte* out,
   }
 }
 
-// Bytes that are numbers of 0 to 3 in every type of integers, and in floats small ones.
+// Numbers from 0 to 3, as small numbers in every type.
 Bytes given(int rank, const Case& c, int salt) {
   Bytes bytes(c.count * element_bytes(c.type));
   for (std::size_t i = 0; i < c.count; ++i) {
@@ -113,7 +113,7 @@ std::string difference(const char* name, const Bytes& found, const Bytes& wanted
          std::to_string(static_cast<int>(wanted[at]));
 }
 
-// Device memory that is there for all calls: peers may have it open until the end.
+// Device memory that lives through all calls: peers may keep it open until the end.
 struct Places {
   explicit Places(const StreamRank& rank, std::size_t bytes)
       : in(rank.has_device() ? rank.upload(Bytes(bytes)) : nullptr),
@@ -122,7 +122,7 @@ struct Places {
   std::byte* out;
 };
 
-// On the host first, then on the stream with the same data.
+// Runs on the host first, then on the stream with the same data.
 void compare(const StreamRank& rank, const Places& places, const Case& c) {
   Bytes in = given(rank.communicator.rank(), c, 0);
   Bytes out = given(rank.communicator.rank(), c, 1);
@@ -176,7 +176,7 @@ void compare_all(const StreamRank& rank, std::span<const std::size_t> counts = k
 
 }  // namespace
 
-TEST_CASE("every algorithm gives on streams what it gives on the host, through communicators") {
+TEST_CASE("every algorithm gives the host's results on streams, through communicators") {
   const ShortSegments segments;
   for (const int size : {1, 2, 3, 5}) {
     StreamJob job;
@@ -188,7 +188,7 @@ TEST_CASE("every algorithm gives on streams what it gives on the host, through c
   }
 }
 
-TEST_CASE("ranks with a device and ranks without meet in one communicator, with equal results") {
+TEST_CASE("ranks with and without a device work in one communicator, with equal results") {
   const ShortSegments segments;
   for (const std::vector<int>& hosts : {std::vector<int>{1}, std::vector<int>{0, 2}}) {
     StreamJob job;
@@ -215,7 +215,7 @@ TEST_CASE("every algorithm is staged over every transport, also for a rank witho
   });
 }
 
-TEST_CASE("devices that do not reach each other, and a transport that is named, are staged") {
+TEST_CASE("unconnected devices and a named transport are staged") {
   const std::string transport = GENERATE(from_range(staged_transports()));
   INFO(transport);
   StreamJob job;
@@ -233,7 +233,7 @@ TEST_CASE("devices that do not reach each other, and a transport that is named, 
   });
 }
 
-TEST_CASE("long data go straight from memory to memory, of two ranks and of four") {
+TEST_CASE("long data go from memory to memory between two and four ranks") {
   for (const int size : {2, 4}) {
     StreamJob job;
     job.size = size;
@@ -250,7 +250,7 @@ TEST_CASE("long data go straight from memory to memory, of two ranks and of four
   }
 }
 
-TEST_CASE("averages, scaled sums and other operations on streams are the host's") {
+TEST_CASE("averages, scaled sums and other operations on streams give the host's results") {
   const ShortSegments segments;
   StreamJob job;
   job.size = 3;
@@ -279,7 +279,7 @@ TEST_CASE("averages, scaled sums and other operations on streams are the host's"
   });
 }
 
-TEST_CASE("shares of any length travel on streams") {
+TEST_CASE("shares of any length work on streams") {
   const ShortSegments segments;
   StreamJob job;
   job.size = 3;

@@ -1,5 +1,5 @@
-// What calls on streams leave word of: counters of every channel, the host's time to enqueue each
-// kind of step, and a track of a timeline that does not pass for the device's.
+// Profile of calls on streams: counters of every channel, the host's time to enqueue each kind of
+// step, and a timeline track that is marked as host time.
 #include <algorithm>
 #include <future>
 #include <map>
@@ -28,7 +28,7 @@ Work sum_async(const StreamRank& rank, std::byte* memory, std::string_view algor
                                             ReduceOp::kSum, options);
 }
 
-// What a rank's calls on streams have sent to all its peers.
+// The bytes and segments that a rank's calls on streams have sent to all its peers.
 Sent given_by(const StreamRank& rank) {
   Sent sent;
   for (int peer = 0; peer < rank.communicator.size(); ++peer) {
@@ -46,7 +46,7 @@ const StepProfile* find(const std::vector<StepProfile>& profile, std::string_vie
 
 }  // namespace
 
-TEST_CASE("steps given to streams are those that channels count, under names of their own") {
+TEST_CASE("enqueued steps match the channels' counters, under names of their own") {
   for (const char* const transport : {"auto", "shm"}) {
     StreamJob job;
     job.size = 3;
@@ -75,7 +75,7 @@ TEST_CASE("steps given to streams are those that channels count, under names of 
   }
 }
 
-TEST_CASE("both ends of a channel count the same, nobody being asked for a profile") {
+TEST_CASE("both ends of a channel count the same, without a profile") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     sum_async(rank, memory_of(rank), "ring").wait();
     expect(rank.communicator.step_profile().empty(), "steps were counted");
@@ -89,7 +89,7 @@ TEST_CASE("both ends of a channel count the same, nobody being asked for a profi
   });
 }
 
-TEST_CASE("calls on the host count nothing for streams, where there is a device and where not") {
+TEST_CASE("calls on the host count nothing for streams, with or without a device") {
   StreamJob job;
   job.hosts = {1};
   job.options.profile = true;
@@ -104,13 +104,13 @@ TEST_CASE("calls on the host count nothing for streams, where there is a device 
   });
 }
 
-TEST_CASE("what is given is counted before the device has done any of it") {
+TEST_CASE("enqueued work is counted before the device has run any of it") {
   StreamJob job;
   job.runs = FakeMachine::Runs::kWhenTold;
   job.options.profile = true;
   run_stream_ranks(job, [](const StreamRank& rank) {
     Work work = sum_async(rank, memory_of(rank), "ring");
-    rank.communicator.barrier();  // behind it, so that both have given all
+    rank.communicator.barrier();  // queued behind it, so both ranks have enqueued everything
     expect(given_by(rank).bytes == kCount * sizeof(float), "bytes that are given and not moved");
     const auto profile = rank.communicator.step_profile();
     expect(sent_by(profile, "enqueue ").segments == 2, "steps that are given and not moved");
@@ -121,8 +121,8 @@ TEST_CASE("what is given is counted before the device has done any of it") {
   });
 }
 
-TEST_CASE("the wait for a peer's host to give its part is told from the time to enqueue") {
-  constexpr std::size_t kLong = 1'000'000;  // goes straight, so that its receiver must know where
+TEST_CASE("the wait for a peer's host is separate from the time to enqueue") {
+  constexpr std::size_t kLong = 1'000'000;  // zero copy, so the receiver must know the address
   StreamJob job;
   job.options.profile = true;
   std::promise<void> waits;
@@ -145,7 +145,7 @@ TEST_CASE("the wait for a peer's host to give its part is told from the time to 
   });
 }
 
-TEST_CASE("a timeline has calls on streams on a track that says whose time it is") {
+TEST_CASE("a timeline shows calls on streams on a track marked as host time") {
   const Folder folder;
   StreamJob job;
   job.options.timeline = folder.file("t.json");
@@ -186,7 +186,7 @@ TEST_CASE("a timeline has calls on streams on a track that says whose time it is
     const std::string name = event["name"];
     CHECK((name.starts_with("enqueue ") || name == "wait"));
     if (name == "enqueue opening") ++(event["args"].contains("to") ? given : heard);
-    if (name == "enqueue opening" && event["args"].contains("from")) continue;  // beside the calls
+    if (name == "enqueue opening" && event["args"].contains("from")) continue;  // outside the calls
     const double begin = event["ts"];
     const double end = begin + event["dur"].get<double>();
     constexpr double kRounding = 0.002;

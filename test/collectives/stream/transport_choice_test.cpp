@@ -1,5 +1,5 @@
-// What "auto" comes to where ranks have devices: cuda_ipc, or staging on all ranks where it does
-// not serve one of them, and who is told why.
+// Choice of "auto" with devices: cuda_ipc, or staging on all ranks if it does not work on one of
+// them, and the ranks that report why.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -38,7 +38,7 @@ void expect_said(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("where device memory cannot be shared it is staged, and the carrier says why") {
+TEST_CASE("device memory that cannot be shared is staged, and the carrier says why") {
   StreamJob job;
   job.size = 3;
   job.adjust = [](int rank, FakeDriver& driver) {
@@ -61,15 +61,14 @@ TEST_CASE("where device memory cannot be shared it is staged, and the carrier sa
                                  ContainsSubstring("CUDA_ERROR_NOT_SUPPORTED"));
 }
 
-TEST_CASE(
-    "where one rank refuses one peer's memory alone all stage, and each pair may be the one") {
+TEST_CASE("all ranks stage if any rank cannot open the memory of any one peer") {
   for (const int refusing : {0, 1, 2}) {
     StreamJob job;
     job.size = 3;
     job.adjust = [refusing](int rank, FakeDriver& driver) {
       if (rank == refusing) driver.fail("ipc_open", cuda::kNotSupported, 2);
     };
-    const int other = refusing == 2 ? 1 : 2;  // of the two that it opens, in their order
+    const int other = refusing == 2 ? 1 : 2;  // the second of the two peers that it opens
     run_stream_ranks(job, [refusing, other](const StreamRank& rank) {
       expect_said(rank.communicator.carrier(), "staged, as ");
       expect_said(rank.communicator.carrier(),
@@ -83,7 +82,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("where a rank has no device auto stages that of the others, and the carrier says so") {
+TEST_CASE("auto stages if a rank has no device, and the carrier says so") {
   StreamJob job;
   job.size = 3;
   job.hosts = {1};

@@ -1,4 +1,4 @@
-// A device's mathematics, played: the host's kernels, in the order of a played stream.
+// Fake device math: the host's kernels, run in the order of a fake stream.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace kolo::test {
 
 class FakeDeviceMath final : public DeviceMath {
  public:
-  // `machine` is the driver's; it runs before memory is freed, as a device does.
+  // `machine` belongs to the driver. It runs before memory is freed, as a device does.
   FakeDeviceMath(FakeMachine& machine, std::shared_ptr<FakeDriver> driver)
       : machine_(machine), driver_(std::move(driver)) {}
 
@@ -22,10 +22,10 @@ class FakeDeviceMath final : public DeviceMath {
   std::byte* allocate(std::size_t bytes) override;
   void free(std::byte* memory) noexcept override;
 
-  // Counts a function of CUDA's runtime, which may be told to fail. Error kSystem where it does.
+  // Counts the call of a runtime function, which a test may let fail. Throws kSystem if it fails.
   void begin(const std::string& function);
 
-  // Bytes that kernels and copies of this rank have written.
+  // The bytes that kernels and copies of this rank have written.
   std::size_t written_bytes() const { return written_bytes_; }
 
  private:

@@ -1,4 +1,4 @@
-// Ranks as processes: a job of one program, started and watched by a test, which serves the store.
+// Ranks as processes: a job of one program, started and watched by a test that serves the store.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 namespace kolo::test {
 
 struct ProcessOutcome {
-  int exit_code = 0;  // 128 + the signal where one killed it
+  int exit_code = 0;  // 128 + the signal number if a signal killed it
   std::string output;
 };
 
-// Runs `command` as ranks 0 to size - 1, and waits for all of them. `host_ids`: by rank, as which
-// host it counts; empty: all as this machine.
+// Runs `command` as ranks 0 to size - 1 and waits for all of them. `host_ids`: the simulated host
+// of each rank; empty: all on this machine.
 std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command,
                                           const std::vector<std::string>& host_ids = {});
 

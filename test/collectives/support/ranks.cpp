@@ -11,7 +11,7 @@ namespace kolo::test {
 
 namespace {
 
-// Over libraries that are not ours.
+// Transports over external libraries.
 bool is_borrowed(std::string_view transport) { return transport == "ucx" || transport == "ofi"; }
 
 }  // namespace
@@ -49,7 +49,7 @@ void run_ranks(int size, const std::string& transport, const CommunicatorBody& b
     Communicator communicator(rank, size, store, options);
     body(communicator);
   });
-  // What is no kolo::Error comes first: the others may have failed for its sake.
+  // Report other exceptions first: a kolo::Error may be just their consequence.
   for (const bool is_fate : {false, true}) {
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (outcomes[rank].text.empty() || outcomes[rank].code.has_value() != is_fate) continue;
@@ -63,15 +63,16 @@ void expect(bool holds, std::string_view what) {
   if (!holds) throw std::runtime_error(std::string(what));
 }
 
-// Under a sanitizer the conformance suite goes over borrowed libraries as well, and most tests of
-// the collectives, which know no transport, do not: most of the time would be theirs, and they are
-// not instrumented. Those that do say so (CMakeLists.txt).
+// Under a sanitizer, most tests of the collectives leave out the transports over external
+// libraries. These tests do not depend on the transport, the libraries are not instrumented, and
+// they would take most of the time. The conformance suite covers them, and so do the tests that set
+// TEST_BORROWED (CMakeLists.txt).
 std::vector<std::string> transports_under_test() {
   const char* const set = std::getenv("TEST_BORROWED");
   const std::string_view borrowed = set == nullptr ? "" : set;
   std::vector<std::string> names;
   for (const std::string_view name : transport_names()) {
-    if (!why_unusable(name).empty()) continue;  // a device that is not there
+    if (!why_unusable(name).empty()) continue;  // for example without a device
     const bool is_wanted = is_borrowed(name)
                                ? borrowed == "alone" || (borrowed != "none" && !kIsSanitized)
                                : borrowed != "alone";

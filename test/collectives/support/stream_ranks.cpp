@@ -99,7 +99,8 @@ std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody
 }
 
 void run_stream_ranks(const StreamJob& job, const StreamBody& body) {
-  // A rank that ends keeps what its peers may still have mapped, and waits for them half a second.
+  // A rank that ends waits half a second for its peers, then leaves memory that they may still have
+  // mapped.
   const auto outcomes = try_stream_ranks(job, [&body](const StreamRank& rank) {
     body(rank);
     rank.communicator.barrier();

@@ -1,5 +1,5 @@
-// Ranks as threads with communicators and a stream each, over one played machine: each is a process
-// of its own there.
+// Ranks as threads with a communicator and a stream each, over one fake machine. On that machine
+// each rank is a process.
 #pragma once
 
 #include <functional>
@@ -14,32 +14,32 @@
 
 namespace kolo::test {
 
-// What a rank brings to its communicators; the driver is a process of `machine`.
+// The device of a rank; the driver is a process of `machine`.
 std::shared_ptr<const RankDevice> fake_device(FakeMachine& machine,
                                               const std::shared_ptr<FakeDriver>& driver,
                                               int number = 0);
 
-// One rank's end of it.
+// A rank as the body of a test sees it.
 struct StreamRank {
   Communicator& communicator;
   FakeMachine& machine;
   FakeDriver& driver;
   std::vector<std::byte*>& uploads;
   int device;
-  cuda::Stream stream;  // null where the rank has no device
+  cuda::Stream stream;  // null if the rank has no device
 
   bool has_device() const { return stream != nullptr; }
-  // Device memory that holds a copy of these; freed after the communicator's end.
+  // Device memory with a copy of these bytes. It is freed after the communicator's end.
   std::byte* upload(const std::vector<std::byte>& bytes) const;
-  // Waits until the stream has done all that it was given, while the communicator gets on; throws
-  // where that takes longer than a minute.
+  // Waits until the stream has finished all enqueued work, and makes progress meanwhile. Throws
+  // after a minute.
   void synchronize(cuda::Stream of) const;
   void synchronize() const { synchronize(stream); }
-  // The same while the communicator does not get on, as by cudaStreamSynchronize.
+  // The same without progress of the communicator, as cudaStreamSynchronize waits.
   void wait_alone() const;
 };
 
-// transports_under_test(), without those that serve devices: device memory is staged over these.
+// transports_under_test() without those that serve devices: device memory is staged over these.
 std::vector<std::string> staged_transports();
 
 using StreamBody = std::function<void(const StreamRank& rank)>;
@@ -47,25 +47,26 @@ using StreamBody = std::function<void(const StreamRank& rank)>;
 struct StreamJob {
   int size = 2;
   FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce;
-  int devices = 1;              // of the machine; rank r is on device r % devices
+  int devices = 1;              // devices of the machine; rank r is on device r % devices
   std::vector<int> hosts = {};  // ranks without a device
   CommunicatorOptions options = {};
-  // Before the communicator is made.
+  // Called before the communicator is made.
   std::function<void(int rank, FakeDriver& driver)> adjust = {};
-  // When all communicators have ended.
+  // Called when all communicators have ended.
   std::function<void(int rank, FakeDriver& driver)> at_end = {};
-  // Also where ranks failed nothing may be left on the machine.
+  // Nothing may be left on the machine, even if ranks failed.
   bool leaves_nothing = false;
-  // A rank may end long before others, and then keeps what they may still have mapped.
+  // A rank may end long before others. It then leaves memory that they may still have mapped.
   bool ends_apart = false;
-  std::vector<int> threads = {};  // ranks of one process, that of the first of them; on one device
+  // ranks that share the process of the first of them; on one device
+  std::vector<int> threads = {};
 };
 
-// What came of every rank; then nothing is left on the machine, and nobody did what nobody may, or
-// the last outcome says so.
+// The outcome of every rank. If something is left on the machine or a rule of the driver was
+// violated, one more outcome reports that.
 std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody& body);
 
-// The same; throws what the first rank threw.
+// The same; throws the error of the first failed rank.
 void run_stream_ranks(const StreamJob& job, const StreamBody& body);
 
 }  // namespace kolo::test

@@ -1,4 +1,4 @@
-// Where tests have timelines written, and what they read there and in profiles.
+// Timelines in tests: where they are written, and how tests read them and profiles.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace kolo::test {
 
-// An empty folder that is gone afterwards.
+// A temporary folder.
 class Folder {
  public:
   Folder();
@@ -30,7 +30,7 @@ class Folder {
 
 nlohmann::json read_timeline(const std::string& file);
 
-// Bytes, or segments, of the steps that send payload; `prefix`: of their names.
+// Bytes or segments of the steps that send payload; `prefix`: that of their names.
 struct Sent {
   std::uint64_t bytes = 0;
   std::uint64_t segments = 0;
