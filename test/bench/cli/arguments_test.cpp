@@ -1,4 +1,4 @@
-// The command line: what arrives where, and what is refused in one clear message.
+// Command line of kolo-bench: where each value arrives, and one clear message for each mistake.
 #include "bench/cli/arguments.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST_CASE("p2p takes a kind, a level and a window") {
   CHECK(mentions(complaint({"p2p", "latency", "--min-bytes", "0"}), {"--min-bytes"}));
 }
 
-TEST_CASE("a form is one of three, and what overlaps is not blocking") {
+TEST_CASE("there are three forms, and an overlapped call cannot be blocking") {
   CHECK(parsed({"allreduce"}).form == CallForm::kBlocking);
   CHECK(parsed({"allreduce", "--form", "persistent"}).form == CallForm::kPersistent);
   CHECK(parsed({"allreduce", "--overlap"}).form == CallForm::kAsync);
@@ -82,7 +82,7 @@ TEST_CASE("a form is one of three, and what overlaps is not blocking") {
   CHECK(mentions(complaint({"allreduce", "--overlap", "--algorithm", "all"}), {"--overlap"}));
 }
 
-TEST_CASE("replays are of calls on a device, beside one kolo alone") {
+TEST_CASE("replays need a device and run beside kolo itself only") {
   CHECK_FALSE(parsed({"allreduce", "--device", "cuda"}).is_captured);
   CHECK(parsed({"allreduce", "--device", "cuda", "--captured"}).is_captured);
   CHECK(mentions(complaint({"allreduce", "--captured"}), {"--captured", "add --device cuda"}));
@@ -91,7 +91,7 @@ TEST_CASE("replays are of calls on a device, beside one kolo alone") {
   CHECK(mentions(complaint({"allreduce", "--form", "captured"}), {"blocking, async, persistent"}));
 }
 
-TEST_CASE("every option arrives") {
+TEST_CASE("every option reaches its field") {
   const Arguments found = parsed({"push_pull",
                                   "--ranks",
                                   "4",
@@ -140,7 +140,7 @@ TEST_CASE("every option arrives") {
   REQUIRE(found.timeout.count() == 2500);
 }
 
-TEST_CASE("an option that a collective has no use for is remembered, and ignored") {
+TEST_CASE("an option without meaning for a collective is recorded and ignored") {
   const Arguments barrier = parsed({"barrier", "--op", "max", "--type", "int32"});
   REQUIRE(barrier.without_meaning == std::vector<std::string>{"--type", "--op"});
   REQUIRE(barrier.problem.op == ReduceOp::kSum);
@@ -161,7 +161,7 @@ TEST_CASE("explain takes sizes as a list, or as a sweep") {
   REQUIRE(swept.sizes == std::vector<std::size_t>{8, 128});
 }
 
-TEST_CASE("sizes are a sweep, or those that are named") {
+TEST_CASE("sizes are a sweep or a list") {
   const Arguments listed = parsed({"allgather", "--bytes", "64K,10", "--type", "float64"});
   REQUIRE(sizes_of(listed) == std::vector<std::size_t>{65536, 8});
   REQUIRE(listed.max_bytes == 65536);
@@ -176,7 +176,7 @@ TEST_CASE("sizes are a sweep, or those that are named") {
   REQUIRE(mentions(complaint({"p2p", "latency", "--bytes", "0"}), {"--bytes 0"}));
 }
 
-TEST_CASE("sizes are measured as whole elements, of all-to-all as many for every rank") {
+TEST_CASE("sizes are rounded to whole elements, in all-to-all to as many for every rank") {
   const auto sizes = [](const std::vector<const char*>& words) { return sizes_of(parsed(words)); };
   const auto said = [](const std::vector<const char*>& words) {
     return whole_sizes_text(parsed(words));
@@ -204,7 +204,7 @@ TEST_CASE("sizes are measured as whole elements, of all-to-all as many for every
   CHECK(said({"barrier", "--bytes", "7"}).empty());
 }
 
-TEST_CASE("words of a list may have spaces around them, and every comma has one on both sides") {
+TEST_CASE("list items may have spaces around them, and none may be empty") {
   REQUIRE(parsed({"allreduce", "--bytes", "4K, 1M"}).sizes ==
           std::vector<std::size_t>{4096, 1 << 20});
   REQUIRE(parsed({"limits", "--only", " line ,tcp"}).limits ==
@@ -222,7 +222,7 @@ TEST_CASE("words of a list may have spaces around them, and every comma has one 
                    {"--against 'gloo,'", "one side of a comma"}));
 }
 
-TEST_CASE("what takes one value refuses a list by saying so") {
+TEST_CASE("an option with one value refuses a list and says so") {
   REQUIRE(mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
                    {"--transport shm,tcp: one at a time, or all of them in turn; there are auto"}));
   REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}), {", all, and libraries by"}));
@@ -237,7 +237,7 @@ TEST_CASE("what takes one value refuses a list by saying so") {
   REQUIRE(mentions(complaint({"allreduce", "--type", "int8,int16"}), {"one at a time; there are"}));
 }
 
-TEST_CASE("what was probably meant is said") {
+TEST_CASE("an error suggests a similar known word") {
   const auto guessed = [](std::vector<const char*> words, const std::string& meant) {
     return mentions(complaint(std::move(words)), {"; did you mean " + meant + "?"});
   };
@@ -267,7 +267,7 @@ TEST_CASE("a transport that this machine cannot run is refused, with the reason"
   }
 }
 
-TEST_CASE("a peer that works on devices alone is refused without them, beside others left out") {
+TEST_CASE("a peer for devices only is refused without a device, or left out beside others") {
   CHECK(needs_device("nccl"));
   CHECK_FALSE(needs_device("gloo:ring"));
   for (const std::string_view peer : peer_names()) {
@@ -290,7 +290,7 @@ TEST_CASE("a peer that works on devices alone is refused without them, beside ot
   }
 }
 
-TEST_CASE("a library that is no peer is refused alone, and left out beside others") {
+TEST_CASE("an unknown library is refused if alone and left out beside others") {
   const std::string refusal = "--against ucx: " + std::string(why_no_peer("ucx"));
   CHECK(complaint({"allreduce", "--against", "ucx"}) == refusal);
   CHECK(complaint({"p2p", "latency", "--against", "ucx"}) == refusal);
@@ -303,7 +303,7 @@ TEST_CASE("a library that is no peer is refused alone, and left out beside other
   }
 }
 
-TEST_CASE("two ranks on a device's memory exchange messages, whatever else is asked for") {
+TEST_CASE("p2p on a device exchanges messages, whatever other options say") {
   const Arguments found = parsed({"p2p", "bandwidth", "--device", "cuda"});
   CHECK(found.device == "cuda");
   CHECK(found.p2p.level == P2pLevel::kMessages);
@@ -326,14 +326,14 @@ TEST_CASE("a parameter server's commands take a device as the others do") {
   }
 }
 
-TEST_CASE("limits takes parts by name") {
+TEST_CASE("limits accepts parts by name") {
   REQUIRE(parsed({"limits"}).limits.empty());
   REQUIRE(parsed({"limits", "--only", "line,tcp"}).limits ==
           std::vector<std::string>{"line", "tcp"});
   REQUIRE(mentions(complaint({"limits", "--only", "disk"}), {"--only disk", "memory"}));
 }
 
-TEST_CASE("tune takes a grid, each of its words once") {
+TEST_CASE("tune accepts a grid without repeated words") {
   const Arguments found = parsed({"tune", "--out", "table", "--ranks", "4,2,4", "--transport",
                                   "inproc", "--collectives", "alltoall,broadcast"});
   REQUIRE(found.tune.ranks == std::vector<int>{4, 2});
@@ -346,7 +346,7 @@ TEST_CASE("tune takes a grid, each of its words once") {
   REQUIRE(parsed({"allreduce"}).passes != all.passes);
 }
 
-TEST_CASE("an algorithm that invariant results refuse is refused where the order matters") {
+TEST_CASE("an algorithm that invariant results exclude is refused where the order matters") {
   const auto with = [](const char* algorithm, const char* type, const char* ranks = "3") {
     return complaint({"allreduce", "--ranks", ranks, "--reproducibility", "invariant",
                       "--algorithm", algorithm, "--type", type});
@@ -359,14 +359,14 @@ TEST_CASE("an algorithm that invariant results refuse is refused where the order
           Reproducibility::kOrdered);
 }
 
-TEST_CASE("a launcher says how many ranks there are") {
+TEST_CASE("a launcher sets the number of ranks") {
   const char* const words[] = {"kolo-bench", "push_pull", "--servers", "2"};
   Arguments found;
   REQUIRE(parse_arguments(4, words, found, 4));
   REQUIRE(found.ranks == 4);
 }
 
-TEST_CASE("the first unknown word is named, whatever follows") {
+TEST_CASE("an error names the first unknown word, whatever follows") {
   REQUIRE(mentions(complaint({"allreduce", "--ranks", "2", "--max-size", "64", "--passes", "2"}),
                    {"allreduce has no option '--max-size'; see"}));
   REQUIRE(mentions(complaint({"allreduce", "-x2", "64"}), {"no option '-x'"}));
@@ -378,7 +378,7 @@ TEST_CASE("sizes smaller than an element are refused, but 0 is a size") {
   REQUIRE(parsed({"allreduce", "--min-bytes", "0", "--max-bytes", "0"}).max_bytes == 0);
 }
 
-TEST_CASE("what cannot be is refused, naming the flag") {
+TEST_CASE("an error about an impossible value names the flag") {
   REQUIRE(mentions(complaint({"allreduce", "--transport", "pigeon"}),
                    {"--transport pigeon", "inproc"}));
   REQUIRE(
@@ -397,7 +397,7 @@ TEST_CASE("what cannot be is refused, naming the flag") {
   REQUIRE(mentions(complaint({"allreduce", "--passes", "0"}), {"--passes 0"}));
   REQUIRE(mentions(complaint({"allreduce", "--no-such-flag"}), {"--no-such-flag"}));
   REQUIRE(mentions(complaint({"all-reduce"}), {"all-reduce"}));
-  REQUIRE(complaint({"all_reduce"}) == "nothing");  // the library's own word for it
+  REQUIRE(complaint({"all_reduce"}) == "nothing");  // the argument library's own error
   REQUIRE(complaint({}) != "nothing");
   REQUIRE(complaint({"plot"}) != "nothing");
 }

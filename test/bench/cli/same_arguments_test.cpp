@@ -1,4 +1,4 @@
-// Ranks that were started by hand, with options of their own.
+// Options of ranks that were started by hand, and may differ.
 #include "bench/cli/same_arguments.h"
 
 #include <functional>
@@ -25,11 +25,11 @@ std::string objection_to(const std::function<void(Arguments&)>& change) {
 
 }  // namespace
 
-TEST_CASE("ranks that were started alike agree, wherever each writes its rows") {
+TEST_CASE("ranks with equal options agree, even if their row files differ") {
   CHECK(objection_to([](Arguments& arguments) { arguments.json = "mine.jsonl"; }).empty());
 }
 
-TEST_CASE("an option that differs from rank 0's is named with both values") {
+TEST_CASE("an error names an option that differs from that of rank 0, with both values") {
   CHECK(objection_to([](Arguments& arguments) { arguments.problem.type = ElementType::kInt32; }) ==
         "rank 1 was started with other options than rank 0: --type is int32 here and float32 "
         "there");

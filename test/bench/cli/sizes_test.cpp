@@ -1,4 +1,4 @@
-// Sizes as people write them, and rows of them.
+// Sizes with units, as users write them and as tables print them.
 #include "bench/cli/sizes.h"
 
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 using namespace kolo::bench;
 
-TEST_CASE("sizes are read as people write them") {
+TEST_CASE("sizes are read with their usual units") {
   REQUIRE(parse_bytes("0") == 0);
   REQUIRE(parse_bytes("8") == 8);
   REQUIRE(parse_bytes("8B") == 8);
@@ -31,7 +31,7 @@ std::string complaint_about(const char* text) {
 
 }  // namespace
 
-TEST_CASE("what is no size is refused, and quoted") {
+TEST_CASE("an invalid size is refused and quoted") {
   const auto text = GENERATE("", "K", "KB", "12X", "-1", "1.5M", "8 8", "99999999999999999999",
                              "99999999999G", "8BB", "1MBB");
   std::string quoted = "'";
@@ -41,7 +41,7 @@ TEST_CASE("what is no size is refused, and quoted") {
   REQUIRE(complaint.find(quoted) != std::string::npos);
 }
 
-TEST_CASE("units that mean powers of 1000 to some are refused, with those that do not") {
+TEST_CASE("an ambiguous unit is refused, with the two unambiguous ones") {
   CHECK(complaint_about("1MB") ==
         "'1MB' may mean powers of 1000 or of 1024: write 1M (or 1MiB) for powers of 1024, or the "
         "bytes");
@@ -49,19 +49,19 @@ TEST_CASE("units that mean powers of 1000 to some are refused, with those that d
   CHECK(complaint_about("2Gb").find("write 2G (or 2GiB)") != std::string::npos);
 }
 
-TEST_CASE("sizes are written with the unit that keeps them short") {
+TEST_CASE("sizes are printed with the unit that keeps them short") {
   REQUIRE(format_bytes(0) == "0 B");
   REQUIRE(format_bytes(1023) == "1023 B");
   REQUIRE(format_bytes(32 * 1024) == "32 KiB");
   REQUIRE(format_bytes(1536 * 1024) == "1.5 MiB");
   REQUIRE(format_bytes(std::size_t{5} << 30) == "5 GiB");
-  REQUIRE(format_bytes(32 * 1024 + 4) == "32.0 KiB");  // not what 32 KiB is
+  REQUIRE(format_bytes(32 * 1024 + 4) == "32.0 KiB");  // not "32 KiB", which would be another size
   REQUIRE(format_bytes(1023 * 1024) == "1023 KiB");
   REQUIRE(format_bytes(1024 * 1024 - 4) == "1.0 MiB");
   REQUIRE(format_bytes((std::size_t{3} << 40) + 1) == "3072.0 GiB");
 }
 
-TEST_CASE("one is one, and no ones") {
+TEST_CASE("a count of one is singular, all others are plural") {
   REQUIRE(format_count(1, "rank") == "1 rank");
   REQUIRE(format_count(0, "rank") == "0 ranks");
   REQUIRE(format_count(2, "rank") == "2 ranks");
@@ -74,7 +74,7 @@ TEST_CASE("a sweep holds its smallest and its largest size, each once") {
   REQUIRE(sweep(0, 16, 2, 8) == std::vector<std::size_t>{0, 8, 16});
 }
 
-TEST_CASE("what is measured are the whole pieces that fit, one at least") {
+TEST_CASE("the measured size is the whole pieces that fit, at least one") {
   REQUIRE(whole(7, 4) == 4);
   REQUIRE(whole(8, 4) == 8);
   REQUIRE(whole(3, 4) == 4);
@@ -90,7 +90,7 @@ TEST_CASE("a sweep's sizes are whole elements") {
   for (const std::size_t bytes : sweep(7, 1000, 3, 8)) REQUIRE(bytes % 8 == 0);
 }
 
-TEST_CASE("a sweep that would never end, or has no size, is refused") {
+TEST_CASE("a sweep that would never end or has no size is refused") {
   REQUIRE_THROWS_AS(sweep(64, 8, 2, 4), std::invalid_argument);
   REQUIRE_THROWS_AS(sweep(8, 64, 1, 4), std::invalid_argument);
 }

@@ -1,4 +1,4 @@
-// Operations beside a computation: is all done, is it checked, and is the share right?
+// Overlap of operations with a computation: it is complete and checked, and its share is right.
 #include "bench/commands/overlap.h"
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 using namespace kolo;
 using namespace kolo::bench;
 
-TEST_CASE("what is hidden is the share of the shorter that costs no time") {
+TEST_CASE("hidden() is the share of the shorter part that costs no time") {
   CHECK(hidden(10, 10, 10) == Approx(1));
   CHECK(hidden(10, 10, 20) == Approx(0));
   CHECK(hidden(10, 10, 15) == Approx(0.5));
@@ -21,7 +21,7 @@ TEST_CASE("what is hidden is the share of the shorter that costs no time") {
   CHECK(hidden(0, 10, 10) == 0);
 }
 
-TEST_CASE("wrong elements of an operation alone are counted once, however many rows show it") {
+TEST_CASE("wrong elements of the operation alone are counted once, in however many rows") {
   OverlapRow row;
   row.alone.wrong = 7;
   row.together.wrong = 1;
@@ -31,7 +31,7 @@ TEST_CASE("wrong elements of an operation alone are counted once, however many r
   CHECK(count_wrong({row}) == 0);
 }
 
-TEST_CASE("the computation's closed form is what its steps come to") {
+TEST_CASE("the closed form of the computation equals its steps") {
   std::uint32_t value = 12345;
   for (std::uint64_t rounds = 0; rounds < 1000; ++rounds) {
     REQUIRE(Computation::iterate(12345, rounds) == value);
@@ -39,17 +39,17 @@ TEST_CASE("the computation's closed form is what its steps come to") {
   }
 }
 
-TEST_CASE("a computation does all its rounds, and lets others in between") {
+TEST_CASE("a computation does all its rounds and calls back in between") {
   Computation computation;
   int calls = 0;
-  computation.run(10'000, [&calls] { ++calls; });  // throws where the result is not the known one
+  computation.run(10'000, [&calls] { ++calls; });  // throws if the result is wrong
   CHECK(calls >= 1);
   computation.run(1);
   computation.run(0);
   CHECK(computation.rounds_in(100) >= computation.rounds_in(1));
 }
 
-TEST_CASE("an operation is right with nobody, a poll or a thread to move it meanwhile") {
+TEST_CASE("an overlapped operation is right without progress, with polls and with a thread") {
   Arguments arguments;
   arguments.command = "allreduce";
   arguments.ranks = 2;

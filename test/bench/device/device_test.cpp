@@ -1,5 +1,5 @@
-// Measuring on a device's memory: plain memory plays the device, and libraries that know only one
-// of the two memories run there. Ranks are threads.
+// Measuring on a device's memory. Plain memory stands in for the device, and libraries that know
+// only one kind of memory run on it. Ranks are threads.
 #include <array>
 #include <barrier>
 #include <nlohmann/json.hpp>
@@ -21,13 +21,13 @@ namespace {
 
 constexpr int kRanks = 2;
 
-// All ranks' inputs, and a place for them to meet.
+// All ranks' inputs, and a barrier.
 struct Table {
   std::vector<std::vector<float>> inputs{kRanks};
   std::barrier<> barrier{kRanks};
 };
 
-// Sums of all ranks, by a library that enqueues or by one that runs in the host's memory.
+// Sums over all ranks, by a library that enqueues or by one that runs in host memory.
 class Sums final : public Library {
  public:
   Sums(Table& table, int rank, bool enqueues, const FakeMemory& memory)
@@ -101,7 +101,7 @@ Found measure(bool enqueues, bool is_in_place) {
 
 }  // namespace
 
-TEST_CASE("who enqueues gets the device's memory, and its results are fetched and checked") {
+TEST_CASE("a library that enqueues gets device memory, and its results are checked") {
   const bool is_in_place = GENERATE(true, false);
   const Found found = measure(true, is_in_place);
   CHECK(found.row.wrong == 0U);
@@ -117,14 +117,15 @@ TEST_CASE("who enqueues gets the device's memory, and its results are fetched an
   CHECK(line["enqueue_us"] == *found.row.enqueue_us);
 }
 
-TEST_CASE("who knows the host's memory alone gets that, and pays for both copies") {
+TEST_CASE("a library for host memory gets that and pays for both copies") {
   const Found found = measure(false, true);
   CHECK(found.row.wrong == 0U);
   CHECK_FALSE(found.row.enqueue_us);
-  CHECK(found.copied_bytes == 4 * 3 * 4096);  // there, untimed; down and up again
+  // to the device, untimed; down to the host and back up
+  CHECK(found.copied_bytes == 4 * 3 * 4096);
 }
 
-TEST_CASE("what a rank moves between memories is its part of the problem") {
+TEST_CASE("a rank copies only its part of the problem") {
   Problem problem;
   problem.count = 10;
   const auto moved = [&problem](Collective collective, int rank) {
@@ -143,7 +144,7 @@ TEST_CASE("what a rank moves between memories is its part of the problem") {
   CHECK(moved(Collective::kBarrier, 1) == std::pair<std::size_t, std::size_t>(0, 0));
 }
 
-TEST_CASE("workers and servers move each their part, and who is both moves both") {
+TEST_CASE("workers and servers copy their own parts, and a rank that is both copies both") {
   using Elements = std::pair<std::size_t, std::size_t>;
   Problem problem;
   problem.count = 10;
@@ -166,7 +167,7 @@ TEST_CASE("workers and servers move each their part, and who is both moves both"
 
 namespace {
 
-// Knows the host's memory alone, and leaves it as it is.
+// A library for host memory that does nothing.
 class Idle final : public Library {
  public:
   std::string name() const override { return "idle"; }
@@ -178,7 +179,7 @@ class Idle final : public Library {
 
 }  // namespace
 
-TEST_CASE("a library on the host copies down what a worker gives, and up what a server gets") {
+TEST_CASE("a library on the host copies a worker's input down and a server's output up") {
   Problem problem;
   problem.collective = Collective::kPush;
   problem.servers = 1;
@@ -198,11 +199,10 @@ TEST_CASE("a library on the host copies down what a worker gives, and up what a 
   problem.collective = Collective::kPull;
   problem.servers = 1;
   problem.count = 10;
-  CHECK(copied(1) == 0);  // it was given no memory for what it gets
+  CHECK(copied(1) == 0);  // it got no output memory
 }
 
-TEST_CASE(
-    "a twin stays where it is until it is outgrown, and a buffer is pinned while it is placed") {
+TEST_CASE("a mirror buffer stays until it is too small, and a placed buffer is pinned") {
   const auto memory = std::make_shared<FakeMemory>();
   std::vector<std::byte> one(100);
   std::vector<std::byte> two(100);
@@ -227,7 +227,7 @@ TEST_CASE(
   CHECK(memory->holds(twin));
 }
 
-TEST_CASE("all ranks on one device have to read and write what they give and get, each once") {
+TEST_CASE("the byte count of ranks on one device counts each input and output once") {
   Problem problem;
   problem.count = 10;
   const auto elements = [&problem](Collective collective, bool is_in_place) {
@@ -241,9 +241,10 @@ TEST_CASE("all ranks on one device have to read and write what they give and get
   CHECK(elements(Collective::kReduce, true) == 40);
   CHECK(elements(Collective::kReduceScatter, true) == 40);
   CHECK(elements(Collective::kAllGather, false) == 40);
-  CHECK(elements(Collective::kAllGather, true) == 30);  // a rank's own chunk lies there
+  CHECK(elements(Collective::kAllGather, true) == 30);  // a rank's own chunk is already in place
   CHECK(elements(Collective::kGather, false) == 20);
-  CHECK(elements(Collective::kGather, true) == 12);  // the root's, of 4, does
+  // the root's own chunk, 4 elements, is in place
+  CHECK(elements(Collective::kGather, true) == 12);
   CHECK(elements(Collective::kScatter, true) == 12);
   CHECK(elements(Collective::kAllToAll, false) == 60);
   CHECK(elements(Collective::kScan, false) == 60);
@@ -252,14 +253,14 @@ TEST_CASE("all ranks on one device have to read and write what they give and get
   CHECK(elements(Collective::kPushPull, true) == 60);
   CHECK(elements(Collective::kPush, true) == 40);
   CHECK(elements(Collective::kPull, false) == 40);
-  CHECK(elements(Collective::kPull, true) == 30);  // a server's own chunk lies there
+  CHECK(elements(Collective::kPull, true) == 30);  // a server's own chunk is in place
   problem.servers = 1;
   CHECK(elements(Collective::kPushPull, true) == 40);
   CHECK(elements(Collective::kPush, true) == 30);
   CHECK(elements(Collective::kPull, true) == 30);
 }
 
-TEST_CASE("the copies of a limit move half of that, between buffers as long as the ranks'") {
+TEST_CASE("the copies of a limit move half of these bytes, between buffers of full length") {
   Problem problem;
   problem.count = 1000;
   problem.collective =
@@ -270,13 +271,13 @@ TEST_CASE("the copies of a limit move half of that, between buffers as long as t
   REQUIRE(found);
   CHECK(*found > 0);
   const auto rounds = static_cast<std::size_t>(memory.waits);
-  CHECK(rounds >= 4);  // one of them not counted
+  CHECK(rounds >= 4);  // the first is not counted
   CHECK(memory.copied_bytes == rounds * ((bytes_on_device(problem, ranks) + 1) / 2));
   memory.room = 100;
   CHECK_FALSE(copies_on_device_us(memory, problem, ranks, 0));
 }
 
-TEST_CASE("a limit on a device is that of ranks that share it") {
+TEST_CASE("only ranks that share a device have a limit") {
   Arguments arguments;
   arguments.device = "cuda";
   arguments.ranks = 2;

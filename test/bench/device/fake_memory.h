@@ -1,4 +1,4 @@
-// A device of plain memory, for what is measured there.
+// Fake device memory: plain memory, for measurements.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace kolo::bench {
 
-// Copies are made when the stream is waited for: who does not wait finds old bytes.
+// Copies run when the stream is waited for. A caller that does not wait finds old bytes.
 class FakeMemory final : public DeviceMemory {
  public:
   std::string describe() const override { return "a played device"; }
@@ -53,7 +53,7 @@ class FakeMemory final : public DeviceMemory {
   }
 
   int devices = 1;
-  std::size_t room = SIZE_MAX;  // for one buffer
+  std::size_t room = SIZE_MAX;  // the limit of one allocation
   int pins = 0;
   int waits = 0;
   std::size_t copied_bytes = 0;

@@ -61,7 +61,7 @@ bool MachineMemory::holds(const void* pointer) const {
   });
 }
 
-// What is of the device goes through the machine, which sees whose it is.
+// Copies run on the fake machine, which checks the owners of device memory.
 void MachineMemory::copy(void* to, const void* from, std::size_t bytes) {
   const bool is_to_device = holds(to);
   const bool is_from_device = holds(from);

@@ -1,4 +1,4 @@
-// A device of the machine that the driver seam is tested with, for kolo's own calls on streams.
+// Device memory on the fake machine of the CUDA driver tests, for kolo's own calls on streams.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace kolo::bench {
 
-// A rank's: a process of its own there. What it allocates is freed at its end, when all
-// communicators have ended.
+// Memory of one rank, which is a process of its own on that machine. Allocations are freed at its
+// end, after the end of all communicators.
 class MachineMemory final : public DeviceMemory {
  public:
   explicit MachineMemory(test::FakeMachine& machine);
@@ -26,7 +26,7 @@ class MachineMemory final : public DeviceMemory {
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override;
   std::shared_ptr<void> pin(std::span<std::byte> memory) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
-  // Throws where that takes longer than a minute.
+  // Throws after a minute.
   void wait() override;
   std::shared_ptr<DeviceGraph> capture(const std::function<void()>& calls) override;
 

@@ -1,7 +1,6 @@
-// Two ranks on a device's memory: plain memory plays it for pipes that know only one of the two
-// memories, a played machine for kolo's own messages, a parameter server's calls on streams, and
-// calls that are replayed from a graph.
-// Ranks are threads.
+// Messages and calls on a device's memory. Plain memory stands in for the device for pipes that
+// know only one kind of memory. A fake machine stands in for kolo's own messages, a parameter
+// server's calls on streams, and replays of a graph. Ranks are threads.
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -29,7 +28,7 @@ using namespace kolo::bench;
 
 namespace {
 
-// A table on which two threads lay messages for one another.
+// A mailbox through which two threads exchange messages.
 class Table {
  public:
   void give(int to, const std::byte* data, std::size_t bytes) {
@@ -53,7 +52,7 @@ class Table {
 
 enum class Knows { kDevice, kHost };
 
-// Over the table: on the device, given and done at the sample's end; or on the host, at once.
+// A pipe through the mailbox: on the device, run at the sample's end; or on the host, run at once.
 class TablePipe final : public Pipe {
  public:
   TablePipe(Table& table, int rank, Knows knows, const FakeMemory& memory, bool lies = false)
@@ -95,7 +94,7 @@ class TablePipe final : public Pipe {
   std::vector<std::pair<Messages, Messages>> given_;
 };
 
-// In processes of its own.
+// A pipe that runs in worker processes.
 class PipeElsewhere final : public Pipe {
  public:
   std::string library() const override { return "elsewhere"; }
@@ -117,7 +116,7 @@ Arguments small_run(P2pKind kind) {
   return arguments;
 }
 
-// Both ranks, each with a group of its own; throws what one threw.
+// Runs all ranks, each with a group of its own. Throws the exception of one that failed.
 void run_ranks(int ranks, const Arguments& arguments,
                const std::function<void(int rank, RankGroup& group)>& body) {
   const auto store = make_local_store();
@@ -141,7 +140,7 @@ void run_ranks(int ranks, const Arguments& arguments,
 
 struct Found {
   P2pRow row;
-  int pins = 0;        // while it was measured, of rank 0
+  int pins = 0;        // of rank 0, while it was measured
   int pins_after = 0;  // at the end
 };
 
@@ -163,7 +162,7 @@ Found play(Knows knows, P2pKind kind, bool lies = false) {
   return found;
 }
 
-// kolo's calls on streams and the same as replays, each beside the other.
+// kolo's calls on streams, and the same calls as replays.
 struct Beside {
   std::vector<Row> rows;
   std::string objection;
@@ -172,7 +171,8 @@ struct Beside {
 Beside play_captured(const Arguments& arguments, std::size_t bytes, test::FakeMachine& machine) {
   const auto store = make_local_store();
   Beside found;
-  std::vector<std::shared_ptr<MachineMemory>> memories;  // which peers may have open
+  // outlive the ranks, because peers may have mapped them
+  std::vector<std::shared_ptr<MachineMemory>> memories;
   for (int rank = 0; rank < arguments.ranks; ++rank)
     memories.push_back(std::make_shared<MachineMemory>(machine));
   run_ranks(arguments.ranks, arguments, [&](int rank, RankGroup& group) {
@@ -195,12 +195,13 @@ Beside play_captured(const Arguments& arguments, std::size_t bytes, test::FakeMa
   return found;
 }
 
-// kolo's messages, by the communicator's own calls on the streams of a played machine.
+// kolo's messages, as calls of the communicator on the streams of a fake machine.
 std::vector<P2pRow> play_messages(const Arguments& arguments, std::size_t bytes,
                                   test::FakeMachine& machine) {
   const auto store = make_local_store();
   std::vector<P2pRow> rows;
-  std::vector<std::shared_ptr<MachineMemory>> memories;  // which peers may have open
+  // outlive the ranks, because peers may have mapped them
+  std::vector<std::shared_ptr<MachineMemory>> memories;
   for (int rank = 0; rank < 2; ++rank) memories.push_back(std::make_shared<MachineMemory>(machine));
   run_ranks(2, arguments, [&](int rank, RankGroup& group) {
     const auto pipes = make_pipes(rank, arguments, store, memories[static_cast<std::size_t>(rank)]);
@@ -215,8 +216,7 @@ std::vector<P2pRow> play_messages(const Arguments& arguments, std::size_t bytes,
 
 }  // namespace
 
-TEST_CASE(
-    "a pipe that enqueues is timed to its stream's end, and what came is fetched and checked") {
+TEST_CASE("a pipe that enqueues is timed to its stream's end, and its data are checked") {
   for (const P2pKind kind : kP2pKinds) {
     INFO(to_string(kind));
     const Found found = play(Knows::kDevice, kind);
@@ -234,20 +234,20 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a pipe that knows the host's memory copies down and up, through pages that are pinned") {
+TEST_CASE("a pipe for host memory copies down and up through pinned pages") {
   for (const P2pKind kind : kP2pKinds) {
     INFO(to_string(kind));
     const Found found = play(Knows::kHost, kind);
     CHECK(found.row.wrong == 0U);
     CHECK_FALSE(found.row.enqueue_us);
-    CHECK(found.pins == 3);  // what is given, what is taken, and the last word
+    CHECK(found.pins == 3);  // sent data, received data, and the final acknowledgement
     CHECK(found.pins_after == 0);
     CHECK(play(Knows::kHost, kind, true).row.wrong.value() >= 4);
   }
 }
 
 TEST_CASE(
-    "who works in other processes is left out of a device's table, and the heading names it") {
+    "a library in other processes is left out of a device's table, and the heading names it") {
   Arguments arguments = small_run(P2pKind::kBandwidth);
   arguments.against = {"openmpi"};
   arguments.sizes = {8, 64};
@@ -272,7 +272,7 @@ TEST_CASE(
   CHECK_THAT(text, !ContainsSubstring("in turn with"));
 }
 
-TEST_CASE("kolo's messages on streams are right in every kind of play, straight and staged") {
+TEST_CASE("kolo's messages on streams are right for every kind, zero copy and staged") {
   for (const char* transport : {"cuda_ipc", "inproc"}) {
     for (const P2pKind kind : kP2pKinds) {
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{2'000'003}}) {
@@ -293,7 +293,7 @@ TEST_CASE("kolo's messages on streams are right in every kind of play, straight 
   }
 }
 
-TEST_CASE("a parameter server's calls on streams are right, with dedicated servers and without") {
+TEST_CASE("a parameter server's calls on streams are right, with and without dedicated servers") {
   constexpr int kRanks = 3;
   const std::pair<const char*, Collective> calls[] = {{"push", Collective::kPush},
                                                       {"pull", Collective::kPull},
@@ -367,7 +367,7 @@ TEST_CASE("replays of a graph are measured beside the calls, of any size, and ar
   }
 }
 
-TEST_CASE("where hosts carry the segments replays are left out, in words") {
+TEST_CASE("replays are left out with a reason if hosts carry the segments") {
   Arguments arguments = small_run(P2pKind::kLatency);
   arguments.command = "allreduce";
   arguments.transport = "inproc";

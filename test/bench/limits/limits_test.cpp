@@ -1,4 +1,5 @@
-// The floors: which are known, and that what they move arrives. Their times are nobody's promise.
+// Floors of the limits: for which calls they are known, and that their data arrive. Their times are
+// not tested.
 #include "bench/limits/limits.h"
 
 #include <atomic>
@@ -36,10 +37,10 @@ void expect_right(const FloorRequest& request, const Row& row, const char* trans
 
 }  // namespace
 
-TEST_CASE("how many rounds fit is told by the quickest of a trial") {
+TEST_CASE("the fastest round of a trial decides how many rounds fit") {
   std::atomic<int> calls{0};
   const Round round{{}, [&calls](int) {
-                      if (++calls != 4) return;  // the last of the trial is interrupted
+                      if (++calls != 4) return;  // the last round of the trial is interrupted
                       const auto until =
                           std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
                       while (std::chrono::steady_clock::now() < until) {
@@ -48,7 +49,7 @@ TEST_CASE("how many rounds fit is told by the quickest of a trial") {
   REQUIRE(time_for(1, 0.05, round).size() == 1000);
 }
 
-TEST_CASE("rounds that take longer than those of the trial end soon all the same") {
+TEST_CASE("the measurement ends soon even if rounds become slower than in the trial") {
   std::atomic<int> calls{0};
   const Round round{{}, [&calls](int) {
                       if (++calls <= 5) return;
@@ -62,7 +63,7 @@ TEST_CASE("rounds that take longer than those of the trial end soon all the same
   REQUIRE(rounds <= 31);
 }
 
-TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
+TEST_CASE("a floor is known for data that move once, and for a barrier of two") {
   for (const Collective collective : kCollectives) {
     const bool has_data = collective != Collective::kBarrier;
     REQUIRE(has_floor({collective, 2, 8}));
@@ -76,8 +77,8 @@ TEST_CASE("floors are known of what is moved once, and of a barrier of two") {
   REQUIRE_FALSE(has_floor({Collective::kPushPull, 2, 1024}));
 }
 
-TEST_CASE("what a floor moves arrives, by every way") {
-  // One line holds 56 bytes and a slot 64 KiB: sizes around both, of halves and of wholes.
+TEST_CASE("the data of a floor arrive by every path") {
+  // One line holds 56 bytes and a slot 64 KiB: sizes around both, for halves and for wholes.
   for (const Collective collective : kCollectives) {
     for (const std::size_t bytes : std::initializer_list<std::size_t>{
              8, 56, 64, 112, 120, 4096, 65536, 65544, 131080, 400000}) {
@@ -89,14 +90,14 @@ TEST_CASE("what a floor moves arrives, by every way") {
   }
 }
 
-TEST_CASE("where both ranks reach both buffers, their floor does, in whatever pages") {
+TEST_CASE("a floor where both ranks access both buffers is right with any pages") {
   for (const Pages pages : {Pages::kOwn, Pages::kShared}) {
     const FloorRequest request{Collective::kAllReduce, 2, 400000, true, pages};
     expect_right(request, shared_memory_floor(request, kSeconds), "shm");
   }
 }
 
-TEST_CASE("bounds of more ranks read and write every byte") {
+TEST_CASE("bounds for more ranks read and write every byte") {
   for (const Collective collective : kCollectives) {
     for (const int ranks : {3, 4, 5}) {
       for (const std::size_t bytes : std::initializer_list<std::size_t>{20, 4096, 65544, 400000}) {
@@ -127,7 +128,7 @@ TEST_CASE("floors over loopback are measured for every collective") {
   }
 }
 
-TEST_CASE("what is added over loopback is added right, whatever is left over of a piece") {
+TEST_CASE("sums over loopback are right, whatever remains after the last piece") {
   for (const std::size_t bytes : std::initializer_list<std::size_t>{4, 8, 65548, 1 << 20}) {
     const Row row = tcp_adding(bytes, "", kSeconds);
     expect_right({Collective::kAllReduce, 2, bytes}, row, "tcp");
@@ -136,7 +137,7 @@ TEST_CASE("what is added over loopback is added right, whatever is left over of 
   }
 }
 
-TEST_CASE("messages of a floor arrive, by every way") {
+TEST_CASE("messages of a floor arrive by every path") {
   for (const P2pKind kind : kP2pKinds) {
     for (const std::size_t bytes :
          std::initializer_list<std::size_t>{1, 8, 56, 57, 4096, 65536, 65537, 200001}) {
@@ -155,11 +156,12 @@ TEST_CASE("messages of a floor arrive, by every way") {
   }
 }
 
-TEST_CASE("rank 0 is named by who waited for its limit as long as --timeout says") {
+TEST_CASE("a rank that waits for the limit of rank 0 for --timeout names rank 0") {
   if (available_cores().size() < 2) return;  // no limit is measured there
   Arguments arguments;
   arguments.timeout = std::chrono::milliseconds(80);
-  RunLimit limit(arguments, 1, "shm", make_local_store());  // and no rank 0, as if it were stopped
+  // there is no rank 0, as if it were stopped
+  RunLimit limit(arguments, 1, "shm", make_local_store());
   try {
     limit.measure(4096);
     FAIL("it waited for nobody");
@@ -171,7 +173,7 @@ TEST_CASE("rank 0 is named by who waited for its limit as long as --timeout says
   }
 }
 
-TEST_CASE("a limit that rank 0 measures is waited for") {
+TEST_CASE("the other ranks wait for a limit that rank 0 measures") {
   if (available_cores().size() < 2) return;
   Arguments arguments;
   arguments.timeout = std::chrono::seconds(60);
@@ -180,7 +182,7 @@ TEST_CASE("a limit that rank 0 measures is waited for") {
   CHECK(RunLimit(arguments, 0, "shm", store).measure(4096).value_or(0) > 0);
 }
 
-TEST_CASE("windows that are too long for it have no limit") {
+TEST_CASE("windows that are too long have no limit") {
   const std::size_t most = std::size_t{256} << 20;
   for (const P2pKind kind : kP2pKinds) {
     CHECK(has_floor(MessagesRequest{kind, most / 4, 4}));
@@ -188,7 +190,7 @@ TEST_CASE("windows that are too long for it have no limit") {
   }
 }
 
-TEST_CASE("messages have a limit within a host, over transports whose floors are known") {
+TEST_CASE("messages have a limit within a host, over transports with known floors") {
   if (available_cores().size() < 2) return;
   const auto limit_over = [](const char* transport, const char* device) {
     Arguments arguments;
@@ -205,7 +207,7 @@ TEST_CASE("messages have a limit within a host, over transports whose floors are
     CHECK_FALSE(limit_over(transport, ""));
 }
 
-TEST_CASE("a parameter server has the limits of what it moves") {
+TEST_CASE("a parameter server has the limits of the data it moves") {
   if (available_cores().size() < 2) return;
   const auto has_limit = [](Collective collective, int ranks, int servers) {
     Arguments arguments;

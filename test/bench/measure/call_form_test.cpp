@@ -1,4 +1,4 @@
-// Every collective in every form, from the same call of the benchmark.
+// Call forms: every collective in every form, from the same call of the benchmark.
 #include "bench/measure/call_form.h"
 
 #include <functional>
@@ -42,7 +42,8 @@ std::vector<Row> measure_in(CallForm form, const std::string& command, Collectiv
       request.form = form;
       const auto kolo = make_kolo(request);
       Bench bench(group, arguments);
-      auto small = bench.measure({kolo.get()}, 4096);  // a persistent one is planned anew after it
+      // a persistent plan is made anew for the next size
+      auto small = bench.measure({kolo.get()}, 4096);
       auto large = bench.measure({kolo.get()}, 64 * 1024);
       group.wait();
       if (rank == 0) rows = {small.front(), large.front()};
@@ -66,7 +67,7 @@ TEST_CASE("every collective is right in every form, at two sizes with one librar
   }
 }
 
-TEST_CASE("a persistent caller starts the same plan again and again") {
+TEST_CASE("a persistent form starts the same plan each time") {
   Communicator alone(0, 1, make_local_store());
   AsyncCaller caller(std::make_shared<Communicator>(std::move(alone)), CallForm::kPersistent, {});
   std::vector<float> data(16, 3.0F);

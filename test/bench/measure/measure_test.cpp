@@ -1,5 +1,5 @@
-// The harness itself: does it see what a library does wrong? Ranks are threads; the libraries here
-// compute through the test's own memory, and some of them lie.
+// Measurement harness: it must detect the mistakes of a library. Ranks are threads. The libraries
+// here compute through the test's own memory, and some are faulty on purpose.
 #include "bench/measure/measure.h"
 
 #include <barrier>
@@ -21,7 +21,7 @@ namespace {
 
 enum class Lie { kNone, kOneElement, kDoesNothing, kDoesNotWait, kTires };
 
-// All ranks' inputs, and a place for them to meet.
+// All ranks' inputs, and a barrier.
 struct Table {
   explicit Table(int ranks) : inputs(static_cast<std::size_t>(ranks)), barrier(ranks) {}
   std::vector<std::vector<float>> inputs;
@@ -102,7 +102,7 @@ std::vector<Row> run_with(const Arguments& arguments, Lie lie, std::size_t bytes
 
 }  // namespace
 
-TEST_CASE("a limit above twice the quickest time is none") {
+TEST_CASE("a limit above twice the fastest time is discarded") {
   std::vector<Row> rows(2);
   rows[0].time_us.p10 = 20;
   rows[1].time_us.p10 = 10;
@@ -113,7 +113,7 @@ TEST_CASE("a limit above twice the quickest time is none") {
   REQUIRE_FALSE(credible_limit({1.0}, {}));
 }
 
-TEST_CASE("an honest library has nothing wrong, and its times are in order") {
+TEST_CASE("a correct library has no wrong elements, and its times are in order") {
   const auto rows = run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kNone, 4096);
   REQUIRE(rows.size() == 1);
   REQUIRE(rows[0].wrong == 0U);
@@ -125,7 +125,7 @@ TEST_CASE("an honest library has nothing wrong, and its times are in order") {
   REQUIRE(rows[0].pass_us.size() == 2);
 }
 
-TEST_CASE("a pass whose iterations take longer than its first ones ends soon all the same") {
+TEST_CASE("a pass ends soon even if its iterations become slower than the first ones") {
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
   arguments.iterations = 0;
   arguments.seconds = 0.02;
@@ -136,10 +136,10 @@ TEST_CASE("a pass whose iterations take longer than its first ones ends soon all
   CHECK(rows[0].wrong == 0U);
   CHECK(rows[0].iterations >= 2);
   CHECK(rows[0].iterations + rows[0].left_out <=
-        128);  // 60 ms and the next look; where a core was taken, twice
+        128);  // 60 ms and one more check; twice that if a core was taken
 }
 
-TEST_CASE("cores that move between two probes belong to no regime") {
+TEST_CASE("cores that moved between two probes belong to no regime") {
   const auto regime_of = [](std::initializer_list<double> probes) {
     CoreDistance distance;
     for (const double us : probes) distance.add(us);
@@ -149,7 +149,8 @@ TEST_CASE("cores that move between two probes belong to no regime") {
   CHECK(regime_of({0}) == "unknown");
   CHECK(regime_of({0.12, 0.13, 0.12}) == "near");
   CHECK(regime_of({0.49, 0.5}) == "far");
-  CHECK(regime_of({0.34, 0.36, 0.37}) == "far");  // on either side of the line, and not apart
+  // on both sides of the boundary, but close together
+  CHECK(regime_of({0.34, 0.36, 0.37}) == "far");
   CHECK(regime_of({0.12, 0.12, 0.49}) == "moved");
   CHECK(regime_of({0.49, 0.12}) == "moved");
   CHECK(regime_of({0.12, 0.28}) == "near");
@@ -157,7 +158,7 @@ TEST_CASE("cores that move between two probes belong to no regime") {
   CHECK(regime_of({0.12, 40, 0.12}) == "disturbed");
 }
 
-TEST_CASE("what says by itself that it was disturbed is so, wherever its cores were") {
+TEST_CASE("a distance marked as disturbed stays so, wherever its cores were") {
   CoreDistance near;
   near.add(0.1);
   REQUIRE(std::string_view(near.regime()) == "near");
@@ -168,13 +169,13 @@ TEST_CASE("what says by itself that it was disturbed is so, wherever its cores w
   REQUIRE(std::string_view(near.regime()) == "disturbed");
 }
 
-TEST_CASE("a heading has no figure of a probe that another program disturbed") {
+TEST_CASE("a heading prints no figure of a disturbed probe") {
   CHECK(round_trip_text(0.12) == "a cache line's round trip 0.12 us (near)");
   CHECK(round_trip_text(312.5) ==
         "a cache line's round trip is not known: another program had a core (disturbed)");
 }
 
-TEST_CASE("costs come with a warning where the probes around their measurement are not alike") {
+TEST_CASE("costs come with a warning if the probes around them differ") {
   CoreDistance distance;
   distance.add(0.12);
   distance.add(0.13);
@@ -186,7 +187,7 @@ TEST_CASE("costs come with a warning where the probes around their measurement a
   CHECK_THAT(costs_warning(distance), ContainsSubstring("another program had a core while the"));
 }
 
-TEST_CASE("a row whose cores moved says so in the table and in its line") {
+TEST_CASE("a row whose cores moved says so in the table and in its JSON line") {
   Row row;
   row.iterations = 8;
   row.distance.add(0.12);
@@ -198,8 +199,7 @@ TEST_CASE("a row whose cores moved says so in the table and in its line") {
   CHECK(line["cache_line_us"].get<double>() == Approx(0.305));
 }
 
-TEST_CASE(
-    "a row during which a core was taken says so in the table, with what that means below it") {
+TEST_CASE("a row during which a core was taken says so in the table, explained below it") {
   Row row;
   row.iterations = 8;
   for (const double us : {0.12, 40.0, 0.12}) row.distance.add(us);
@@ -216,7 +216,7 @@ TEST_CASE(
   CHECK(table.str().find("line moved:") == std::string::npos);
 }
 
-TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 160 columns") {
+TEST_CASE("rows of three peers are below kolo's, and no line exceeds 160 columns") {
   Row own;
   own.library = "kolo";
   own.transport = "inproc";
@@ -265,7 +265,7 @@ TEST_CASE("rows of three peers stand below kolo's, and no line is longer than 16
   CHECK(texts[3].ends_with("4.00x    ratio"));
 }
 
-TEST_CASE("long names and long ratios leave the columns where they are") {
+TEST_CASE("long names and long ratios keep the columns aligned") {
   std::ostringstream table;
   JsonLines no_lines("");
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
@@ -297,7 +297,7 @@ TEST_CASE("long names and long ratios leave the columns where they are") {
   }
 }
 
-TEST_CASE("a ratio has as many digits as say something") {
+TEST_CASE("a ratio has only significant digits") {
   CHECK(ratio_text(0.5) == "0.50");
   CHECK(ratio_text(99.99) == "99.99");
   CHECK(ratio_text(99.999) == "100.0");
@@ -305,18 +305,18 @@ TEST_CASE("a ratio has as many digits as say something") {
   CHECK(ratio_text(12040.77) == "12041");
 }
 
-TEST_CASE("the column of algorithms is as wide as the longest that may run") {
+TEST_CASE("the algorithm column is as wide as the longest possible name") {
   CHECK(by_width(Collective::kAllReduce, "", 18) == std::string("recursive_multiplying").size());
   CHECK(by_width(Collective::kPushPull, "", 18) == std::string("ordered_parameter_server").size());
   CHECK(by_width(Collective::kAllReduce, "ring", 18) == 18);
 }
 
-TEST_CASE("a peer's transport is told where it is not kolo's") {
+TEST_CASE("a peer's transport is printed if it differs from kolo's") {
   CHECK(peer_over("openmpi", "shm", "ucx") == "openmpi (over shm)");
   CHECK(peer_over("openmpi:ucx", "ucx", "ucx") == "openmpi:ucx");
 }
 
-TEST_CASE("where nothing moves there is no bandwidth, and the table says why") {
+TEST_CASE("a call that moves no data has no bandwidth, and the table says why") {
   Row alone;
   alone.ranks = 1;
   alone.bytes = 4096;
@@ -348,12 +348,12 @@ TEST_CASE("few iterations have no 99th percentile") {
   CHECK(p99_text(12, 100) == "12.00");
 }
 
-TEST_CASE("more ranks than cores have a distance as well, of rank 0's own threads") {
+TEST_CASE("more ranks than cores have a core distance too, of rank 0's own threads") {
   if (available_cores().size() < 2) return;
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
   arguments.ranks = static_cast<int>(available_cores().size()) + 1;
   const auto rows = run_with(arguments, Lie::kNone, 64);
-  CHECK(rows[0].distance.probes_us().size() == 3);  // before both turns, and at the end
+  CHECK(rows[0].distance.probes_us().size() == 3);  // before both passes, and at the end
 }
 
 TEST_CASE("one wrong element of one rank is counted in every iteration") {
@@ -362,20 +362,20 @@ TEST_CASE("one wrong element of one rank is counted in every iteration") {
   REQUIRE(rows[0].wrong.value() >= rows[0].iterations);
 }
 
-TEST_CASE("a library that does nothing is found out") {
+TEST_CASE("the harness detects a library that does nothing") {
   const auto rows =
       run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kDoesNothing, 4096);
   REQUIRE(rows[0].wrong.value() > 4096 / sizeof(float) * rows[0].iterations);
 }
 
-TEST_CASE("a barrier that lets ranks through too early is found out") {
+TEST_CASE("the harness detects a barrier that lets ranks through too early") {
   REQUIRE(run_with(small_run(Collective::kBarrier, "barrier"), Lie::kNone, 0)[0].wrong == 0U);
   REQUIRE(
       run_with(small_run(Collective::kBarrier, "barrier"), Lie::kDoesNotWait, 0)[0].wrong.value() >
       0);
 }
 
-TEST_CASE("unchecked results are not called right") {
+TEST_CASE("unchecked results are not reported as right") {
   Arguments arguments = small_run(Collective::kAllReduce, "allreduce");
   arguments.is_checked = false;
   const auto rows = run_with(arguments, Lie::kDoesNothing, 4096);
@@ -383,7 +383,7 @@ TEST_CASE("unchecked results are not called right") {
   REQUIRE(nlohmann::json::parse(json_line(rows[0]))["wrong"].is_null());
 }
 
-TEST_CASE("a JSON line has the fields that others rely on") {
+TEST_CASE("a JSON line has the fields that other programs read") {
   const auto rows = run_with(small_run(Collective::kAllReduce, "allreduce"), Lie::kNone, 4096);
   const auto line = nlohmann::json::parse(json_line(rows[0]));
   for (const char* field :

@@ -1,4 +1,4 @@
-// Which turns of a measurement belong together (bench/measure/pass_filter.h).
+// Selection of the passes of a measurement that belong together (bench/measure/pass_filter.h).
 #include "bench/measure/pass_filter.h"
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 namespace kolo::bench {
 namespace {
 
-// Two players' turns in turn, between these probes.
+// Alternating passes of two libraries, between these probes.
 PassFilter of_two(std::initializer_list<double> probes_us, bool keeps_all = false) {
   PassFilter regimes(2, keeps_all);
   std::size_t at = 0;
@@ -25,7 +25,7 @@ using Counts = std::vector<bool>;
 
 }  // namespace
 
-TEST_CASE("where cores stood still every turn counts, and there is no pass more than asked for") {
+TEST_CASE("all passes count if the cores stayed, and no pass is added") {
   for (const double us : {0.1, 0.5, 0.0}) {
     const PassFilter regimes = of_two({us, us, us, us, us});
     CHECK(regimes.counting(0) == Counts{true, true});
@@ -35,7 +35,7 @@ TEST_CASE("where cores stood still every turn counts, and there is no pass more 
   }
 }
 
-TEST_CASE("turns between unlike probes, and those of the rarer distance, do not count") {
+TEST_CASE("passes between different probes, or with the rarer core distance, do not count") {
   //                         player:    0    1    0    1    0    1
   const PassFilter regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.12, 0.1});
   CHECK(regimes.counting(0) == Counts{false, true, true});
@@ -44,31 +44,30 @@ TEST_CASE("turns between unlike probes, and those of the rarer distance, do not 
   CHECK(std::string_view(regimes.distance().regime()) == "near");
 }
 
-TEST_CASE("what counts is what the player with the fewest turns has most of") {
+TEST_CASE("the distance that counts is the one where the library with the fewest passes has most") {
   PassFilter regimes(2, false);
   regimes.probe(0.1);
   const auto turn = [&](std::size_t player, double probe_after_us) {
     regimes.took(player);
     regimes.probe(probe_after_us);
   };
-  for (int i = 0; i < 3; ++i) turn(0, 0.1);  // near: three of player 0, none of player 1
+  for (int i = 0; i < 3; ++i) turn(0, 0.1);  // near: three passes of library 0, none of library 1
   turn(1, 0.5);
-  turn(0, 0.5);  // far: one each
+  turn(0, 0.5);  // far: one pass each
   turn(1, 0.5);
   CHECK(regimes.counting(0) == Counts{false, false, false, true});
   CHECK(regimes.counting(1) == Counts{false, true});
   CHECK(std::string_view(regimes.distance().regime()) == "far");
 }
 
-TEST_CASE("a turn during which another program had a core does not count") {
+TEST_CASE("a pass during which another program had a core does not count") {
   const PassFilter regimes = of_two({0.1, 0.1, 40, 0.1, 0.1, 0.1, 0.1});
   CHECK(regimes.counting(0) == Counts{true, false, true});
   CHECK(regimes.counting(1) == Counts{false, true, true});
   CHECK(std::string_view(regimes.distance().regime()) == "near");
 }
 
-TEST_CASE(
-    "where no distance has a turn of every player all count, and the row says that cores moved") {
+TEST_CASE("all passes count as moved if no distance has a pass of every library") {
   const PassFilter moved = of_two({0.1, 0.1, 0.5});
   CHECK(moved.counting(0) == Counts{true});
   CHECK(moved.counting(1) == Counts{true});
@@ -78,8 +77,9 @@ TEST_CASE(
   CHECK(std::string_view(disturbed.distance().regime()) == "disturbed");
 }
 
-TEST_CASE("cores that moved get up to as many passes again, until enough turns count") {
-  const PassFilter none = of_two({0.1, 0.1, 0.5, 0.5, 0.1});  // two passes, nothing of both
+TEST_CASE("cores that moved get up to twice the passes, until enough of them count") {
+  // two passes, no distance with both libraries
+  const PassFilter none = of_two({0.1, 0.1, 0.5, 0.5, 0.1});
   CHECK(none.goes_on(2, 2));
   CHECK(none.goes_on(3, 2));
   CHECK_FALSE(none.goes_on(4, 2));
@@ -88,14 +88,14 @@ TEST_CASE("cores that moved get up to as many passes again, until enough turns c
   CHECK(one.goes_on(4, 4));
 }
 
-TEST_CASE("who asked for a number of iterations gets all of them, wherever the cores were") {
+TEST_CASE("a requested number of iterations keeps all passes, wherever the cores were") {
   const PassFilter regimes = of_two({0.1, 0.1, 0.5, 0.5, 0.5}, true);
   CHECK(regimes.counting(0) == Counts{true, true});
   CHECK_FALSE(regimes.goes_on(2, 2));
   CHECK(std::string_view(regimes.distance().regime()) == "moved");
 }
 
-TEST_CASE("of turns that count all iterations do, and of the others their number is kept") {
+TEST_CASE("all iterations of counted passes are used, and the others are counted as left out") {
   const PassFilter regimes = of_two({0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1});
   const SelectedPasses counted = regimes.count(0, {{1, 2, 3}, {4, 6}, {8}});
   CHECK(counted.times_us == std::vector<double>{4, 6, 8});

@@ -1,4 +1,4 @@
-// A turn's journey as text to another process, and back.
+// Text format of passes between processes: written and read back.
 #include "bench/measure/pass.h"
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 using namespace kolo;
 using namespace kolo::bench;
 
-TEST_CASE("an order arrives as it was sent") {
+TEST_CASE("a worker request is read back as it was written") {
   WorkerRequest order;
   order.turn.problem = {
       Collective::kExclusiveScan, ElementType::kInt64, ReduceOp::kBitXor, false, 0,
@@ -43,7 +43,7 @@ TEST_CASE("an order arrives as it was sent") {
   REQUIRE(read.input_bytes == order.input_bytes);
 }
 
-TEST_CASE("a result arrives to the last bit") {
+TEST_CASE("a result is read back bit for bit") {
   const PassResult result{0.1, {1.0 / 3, 2e-9, 12'345'678.9}, 42, 0xffffffff};
   const PassResult read = parse_pass_result(to_text(result));
   REQUIRE(read.first_us == result.first_us);
@@ -52,7 +52,7 @@ TEST_CASE("a result arrives to the last bit") {
   REQUIRE(read.iteration == 0xffffffff);
 }
 
-TEST_CASE("numbers that no turn, game or result can have are refused") {
+TEST_CASE("impossible numbers in a pass or a result are refused") {
   const auto with = [](const std::string& text, const std::string& name, const char* value) {
     const auto begin = text.find("\"" + name + "\":") + name.size() + 3;
     return std::string(text).replace(begin, text.find_first_of(",}", begin) - begin, value);
@@ -82,13 +82,13 @@ TEST_CASE("numbers that no turn, game or result can have are refused") {
   CHECK_THROWS_AS(parse_pass_result(with(result, "wrong", "1.5")), std::invalid_argument);
 }
 
-TEST_CASE("a port is read whole, or refused") {
+TEST_CASE("a port is parsed as a whole, or refused") {
   CHECK(parse_port("40133") == 40133);
   for (const char* const text : {"", "0", "65536", "-1", "40133 ", "port", "99999999999999999999"})
     CHECK_THROWS_AS(parse_port(text), std::invalid_argument);
 }
 
-TEST_CASE("what is no turn is refused") {
+TEST_CASE("text that is no pass is refused") {
   REQUIRE_THROWS_AS(parse_pass_request("{}"), std::invalid_argument);
   REQUIRE_THROWS_AS(parse_pass_request(""), std::invalid_argument);
   REQUIRE_THROWS_AS(parse_pass_result("[1, 2]"), std::invalid_argument);

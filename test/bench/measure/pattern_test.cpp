@@ -1,4 +1,5 @@
-// What the buffers hold: the right result passes in every type, and each way of being wrong shows.
+// Patterns of the buffers: the right result passes in every type, and each kind of error is
+// detected.
 #include "bench/measure/pattern.h"
 
 #include <cstring>
@@ -21,7 +22,7 @@ std::vector<float> filled(int rank, const Pattern& pattern, std::size_t count = 
   return data;
 }
 
-// What a right all-reduce by sum leaves.
+// The result of a right all-reduce by sum.
 std::vector<float> summed(const Pattern& pattern, std::size_t count = kCount) {
   std::vector<float> sum(count);
   for (int rank = 0; rank < pattern.contributions; ++rank) {
@@ -52,21 +53,22 @@ void require_right_result(ReduceOp op, int ranks) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("the right result has nothing wrong, in every type, for every operation", "",
-                   float, double, BFloat16, Float16, Float8E4M3, Float8E5M2, std::int8_t,
-                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-                   std::uint32_t, std::uint64_t) {
+TEMPLATE_TEST_CASE("the right result passes for every type and operation", "", float, double,
+                   BFloat16, Float16, Float8E4M3, Float8E5M2, std::int8_t, std::int16_t,
+                   std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+                   std::uint64_t) {
   for (const ReduceOp op : kReduceOps) {
     for (const int ranks : {2, 3, 4, 7}) {
       if (!is_defined(kElementTypeOf<TestType>, op)) continue;
-      if (op == ReduceOp::kAverage && sizeof(TestType) == 1 && ranks > 2) continue;  // not exact
+      // the average is not exact
+      if (op == ReduceOp::kAverage && sizeof(TestType) == 1 && ranks > 2) continue;
       INFO(to_string(op) << " of " << ranks << " ranks");
       require_right_result<TestType>(op, ranks);
     }
   }
 }
 
-TEST_CASE("one wrong element is found, wherever it is") {
+TEST_CASE("one wrong element is found at any position") {
   const Pattern pattern{ElementType::kFloat32, ReduceOp::kSum, 3, 1};
   const auto place = GENERATE(std::size_t{0}, std::size_t{1023}, std::size_t{1024}, kCount - 1);
   auto data = summed(pattern);
@@ -75,7 +77,7 @@ TEST_CASE("one wrong element is found, wherever it is") {
   REQUIRE(wrong_in(data, pattern) == 1);
 }
 
-TEST_CASE("a segment that landed elsewhere shows, also at powers of two") {
+TEST_CASE("a misplaced segment is found, also at powers of two") {
   const Pattern pattern{ElementType::kFloat32, ReduceOp::kSum, 2, 3};
   const auto distance = GENERATE(1, 16, 256, 1024, 16 * 1024);
   const std::size_t count = 40'000;
@@ -85,7 +87,7 @@ TEST_CASE("a segment that landed elsewhere shows, also at powers of two") {
   REQUIRE(wrong_in(data, pattern) > 900);
 }
 
-TEST_CASE("the result of the iteration before shows, as does a rank that came twice") {
+TEST_CASE("the result of the iteration before is found, and a rank counted twice") {
   const Pattern now{ElementType::kFloat32, ReduceOp::kSum, 2, 11};
   const Pattern before{ElementType::kFloat32, ReduceOp::kSum, 2, 10};
   REQUIRE(wrong_in(summed(before), now) > kCount * 9 / 10);
@@ -94,7 +96,7 @@ TEST_CASE("the result of the iteration before shows, as does a rank that came tw
   REQUIRE(wrong_in(twice, now) > kCount * 9 / 10);
 }
 
-TEST_CASE("copies are held against their owner") {
+TEST_CASE("copies are compared with the owner's data") {
   const Pattern pattern{ElementType::kInt64, ReduceOp::kAverage, 4, 5};
   std::vector<std::int64_t> data(kCount);
   fill(data.data(), 100, kCount, 2, pattern);

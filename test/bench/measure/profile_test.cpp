@@ -1,4 +1,4 @@
-// The table and the JSON of profiles, where calls went to streams and where none did.
+// Table and JSON of profiles, with calls on streams and without.
 #include "bench/measure/profile.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string line_with(const std::vector<std::string>& lines, std::string_view pa
 
 }  // namespace
 
-TEST_CASE("a profile's table tells the time to enqueue from work, and has no bandwidth for it") {
+TEST_CASE("a profile's table separates enqueue time from work, and gives it no bandwidth") {
   const auto lines = profile_lines({on_streams(2)});
   const std::string head = line_with(lines, "of rank");
   const std::string step = line_with(lines, kLongest);
@@ -46,7 +46,7 @@ TEST_CASE("a profile's table tells the time to enqueue from work, and has no ban
   CHECK_FALSE(line_with(lines, " send").ends_with(" -"));
 }
 
-TEST_CASE("below a channel stands what of it was given to streams, if anything was") {
+TEST_CASE("a channel's line is followed by its share on streams, if there is any") {
   const auto lines = profile_lines({on_streams(2)});
   const auto channel = std::ranges::find_if(
       lines, [](const std::string& line) { return line.find("rank 0 to 1") != std::string::npos; });
@@ -59,7 +59,7 @@ TEST_CASE("below a channel stands what of it was given to streams, if anything w
   CHECK(line_with(profile_lines({host}), "on streams").empty());
 }
 
-TEST_CASE("profiles with streams and without come to all ranks whole") {
+TEST_CASE("profiles with and without streams reach all ranks complete") {
   const auto store = make_local_store();
   Profile host = on_streams(2);
   host.peers[1].on_streams = {};
@@ -79,7 +79,7 @@ TEST_CASE("profiles with streams and without come to all ranks whole") {
   CHECK_FALSE(json[1]["channels"][0].contains("bytes_enqueued_to"));
 }
 
-TEST_CASE("of what was given to streams, a row has what came since the row before") {
+TEST_CASE("a row counts the stream work since the row before") {
   Profile after = on_streams(2);
   after.peers[1].on_streams.bytes_sent += 500;
   after.steps[1].segments += 4;

@@ -1,5 +1,4 @@
-// Where the ranks of a benchmark meet, when one of them does not come; and how they say so
-// together.
+// Rank groups of a benchmark: a rank that does not come, and errors that the ranks report together.
 #include "bench/measure/rank_group.h"
 
 #include <functional>
@@ -19,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kSoon{50};
 
-// What each of `size` ranks, as threads, throws in `body`; "" where it throws nothing.
+// The exception text of each of `size` ranks, as threads, from `body`; "" if it throws none.
 std::vector<std::string> failures_of(int size, const std::function<void(int, Store&)>& body) {
   const auto store = make_local_store();
   std::vector<std::string> texts(static_cast<std::size_t>(size));
@@ -39,7 +38,7 @@ std::vector<std::string> failures_of(int size, const std::function<void(int, Sto
 
 }  // namespace
 
-TEST_CASE("who does not come to a group is named by those who wait") {
+TEST_CASE("waiting ranks name the rank that does not come to a group") {
   const auto texts = failures_of(3, [](int rank, Store& store) {
     RankGroup group(rank, 3, store, kSoon);
     if (rank != 2) group.wait();
@@ -50,7 +49,7 @@ TEST_CASE("who does not come to a group is named by those who wait") {
   }
 }
 
-TEST_CASE("who waits at a group hears of a failure that the store knows") {
+TEST_CASE("a rank that waits at a group gets a failure from the store") {
   const auto texts = failures_of(2, [](int rank, Store& store) {
     RankGroup group(rank, 2, store, std::chrono::minutes(10));
     if (rank == 1) store.post_failure("rank 1 has had enough");
@@ -59,10 +58,10 @@ TEST_CASE("who waits at a group hears of a failure that the store knows") {
   CHECK(texts[0] == "rank 1 has had enough");
 }
 
-TEST_CASE("both sides of a game know when there are no more, and leave their lines as they were") {
+TEST_CASE("both sides of a ping-pong know its end, and reset their lines") {
   constexpr int kTimes = 20;
   Line lines[2];
-  // Whoever waits on busy cores is asked for patience; here the second side then takes its time.
+  // The callback of a side that waits on busy cores. Here it makes the second side slow.
   const WaitCallback slow = [] {
     const auto end = Clock::now() + std::chrono::milliseconds(2);
     while (Clock::now() < end) {
@@ -84,7 +83,7 @@ TEST_CASE("both sides of a game know when there are no more, and leave their lin
   CHECK(lines[1].value.load() == 0U);
 }
 
-TEST_CASE("a game whose other side is gone lasts as long as patience does") {
+TEST_CASE("a ping-pong whose other side is gone lasts until the callback throws") {
   Line lines[2];
   int looks = 0;
   const auto patience = [&looks] {
@@ -93,7 +92,7 @@ TEST_CASE("a game whose other side is gone lasts as long as patience does") {
   REQUIRE_THROWS_AS(quickest_ping_pong(lines[0], lines[1], 0, patience), std::runtime_error);
 }
 
-TEST_CASE("of ranks with one audience one says the first cause, without its code") {
+TEST_CASE("ranks with one audience report the first cause once, without its code") {
   const auto store = make_local_store();
   store->post_failure("rank 2 is gone [peer lost]");
   const std::runtime_error own("a connection was closed");
@@ -109,7 +108,7 @@ TEST_CASE("of ranks with one audience one says the first cause, without its code
   CHECK(said(Audience::kOneEachRank) == "rank 2 is gone");
 }
 
-TEST_CASE("a cause that says which rank it is of does not say it twice") {
+TEST_CASE("a cause that names its rank is not prefixed with it again") {
   const auto store = make_local_store();
   const std::runtime_error own("rank 0: a connection was closed");
   CHECK_THROWS_WITH(fail_together(*store, 0, Audience::kOneEachRank, own),

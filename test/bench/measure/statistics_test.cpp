@@ -1,4 +1,4 @@
-// Quantiles against NumPy's, and the factors between algbw and busbw against nccl-tests'.
+// Quantiles compared with NumPy's, and factors between algbw and busbw compared with nccl-tests'.
 #include "bench/measure/statistics.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 using namespace kolo;
 using namespace kolo::bench;
 
-TEST_CASE("quantiles lie between their neighbours, as NumPy's do") {
+TEST_CASE("quantiles are interpolated between neighbors, as in NumPy") {
   REQUIRE(quantile({3, 1, 2}, 0.5) == Approx(2));
   REQUIRE(quantile({4, 1, 2, 3}, 0.5) == Approx(2.5));
   REQUIRE(quantile({10, 20, 30, 40, 50}, 0.1) == Approx(14));
@@ -17,7 +17,7 @@ TEST_CASE("quantiles lie between their neighbours, as NumPy's do") {
   REQUIRE(std::isnan(quantile({}, 0.5)));
 }
 
-TEST_CASE("one slow iteration moves no median") {
+TEST_CASE("one slow iteration does not change the median") {
   const Quantiles found = quantiles({1, 1, 1, 1, 1, 1, 1, 1, 1, 1000});
   REQUIRE(found.median == Approx(1));
   REQUIRE(found.p10 == Approx(1));
@@ -37,11 +37,12 @@ TEST_CASE("a parameter server's bus factor follows its busiest link") {
   REQUIRE(bus_factor(Collective::kPushPull, 4, 1) ==
           Approx(3.0));  // one server answers three workers
   REQUIRE(bus_factor(Collective::kPushPull, 4, 2) ==
-          Approx(1.0));  // two workers, half of each to either server
-  REQUIRE(bus_factor(Collective::kPushPull, 4, 3) == Approx(1.0));  // the only worker pushes all
+          Approx(1.0));  // two workers send half of their data to each server
+  // the only worker pushes everything
+  REQUIRE(bus_factor(Collective::kPushPull, 4, 3) == Approx(1.0));
 }
 
-TEST_CASE("bandwidth is bytes per nanosecond, and nothing where no time passed") {
+TEST_CASE("bandwidth is bytes per nanosecond, and empty if no time passed") {
   REQUIRE(gigabytes_per_second(1'000'000, 1000) == Approx(1));
   REQUIRE(gigabytes_per_second(8, 0) == Approx(0));
 }

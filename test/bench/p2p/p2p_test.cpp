@@ -1,4 +1,4 @@
-// Two ranks: are all bytes checked, and is what is said of them right?
+// Messages between two ranks: all bytes are checked, and the reported values are right.
 #include "bench/p2p/p2p.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 enum class Lie { kNone, kOneByte, kSameAgain };
 
-// A table on which two threads lay messages for one another.
+// A mailbox through which two threads exchange messages.
 struct Table {
   std::mutex mutex;
   std::condition_variable changed;
@@ -67,7 +67,7 @@ class TestPipe final : public Pipe {
   Lie lie_;
 };
 
-// What it gives last leaves at its next call.
+// A pipe that sends the messages of one call at the next call only.
 class LazyPipe final : public Pipe {
  public:
   LazyPipe(Table& table, int rank) : table_(table), rank_(rank) {}
@@ -120,7 +120,7 @@ Arguments small_run(P2pKind kind) {
   return arguments;
 }
 
-// What `rank` plays with: made on its own thread.
+// The pipes of `rank`, made on its own thread.
 using MakePipes = std::function<std::vector<std::unique_ptr<Pipe>>(int rank)>;
 
 std::vector<P2pRow> play(const Arguments& arguments, std::size_t bytes, const MakePipes& make) {
@@ -153,7 +153,7 @@ P2pRow play_with(Lie lie, P2pKind kind, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("whatever two ranks measure, an honest pipe has nothing wrong") {
+TEST_CASE("a correct pipe has no wrong bytes in any kind of measurement") {
   for (const P2pKind kind : kP2pKinds) {
     INFO(to_string(kind));
     const P2pRow row = play_with(Lie::kNone, kind, 1000);
@@ -175,14 +175,14 @@ TEST_CASE("one wrong byte at one rank shows in every sample") {
   }
 }
 
-TEST_CASE("a message that comes twice in the place of another is found out") {
+TEST_CASE("a duplicate message in place of another one is found") {
   for (const P2pKind kind : {P2pKind::kBandwidth, P2pKind::kBidirectional, P2pKind::kMessageRate}) {
     INFO(to_string(kind));
     CHECK(play_with(Lie::kSameAgain, kind, 1000).wrong.value() > 0);
   }
 }
 
-TEST_CASE("channels and messages carry every kind of play, with segments of their own") {
+TEST_CASE("channels and messages work for every kind, with segments of their own") {
   for (const P2pKind kind : kP2pKinds) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{200'003}}) {
       INFO(to_string(kind) << ", " << bytes << " bytes");
@@ -200,7 +200,7 @@ TEST_CASE("channels and messages carry every kind of play, with segments of thei
   }
 }
 
-TEST_CASE("bare libraries carry every kind of play, and say which they are") {
+TEST_CASE("bare libraries work for every kind and report their names") {
   const auto names = transport_names();
   for (const char* transport : {"ucx", "ofi"}) {
     INFO(transport);
@@ -228,7 +228,7 @@ TEST_CASE("bare libraries carry every kind of play, and say which they are") {
   }
 }
 
-TEST_CASE("who waits for the other lets its own pipe get on") {
+TEST_CASE("a rank that waits for its peer makes progress on its own pipe") {
   for (const P2pKind kind : {P2pKind::kLatency, P2pKind::kBandwidth, P2pKind::kMessageRate}) {
     INFO(to_string(kind));
     Table table;
@@ -241,7 +241,7 @@ TEST_CASE("who waits for the other lets its own pipe get on") {
   }
 }
 
-TEST_CASE("unchecked bytes are not called right") {
+TEST_CASE("unchecked bytes are not reported as right") {
   Table table;
   Arguments arguments = small_run(P2pKind::kBandwidth);
   arguments.is_checked = false;
@@ -254,7 +254,7 @@ TEST_CASE("unchecked bytes are not called right") {
   CHECK(nlohmann::json::parse(json_line(rows[0]))["wrong"].is_null());
 }
 
-TEST_CASE("a line has a row's fields, what was played, and its own bandwidths") {
+TEST_CASE("a JSON line has the fields of a row, the kind, and its own bandwidths") {
   P2pRow row;
   row.kind = P2pKind::kBandwidth;
   row.level = "segments";
@@ -279,12 +279,12 @@ TEST_CASE("a line has a row's fields, what was played, and its own bandwidths") 
   CHECK(line["run"].contains("commit"));
 }
 
-TEST_CASE("bandwidth and rate follow from time, window and ways") {
+TEST_CASE("bandwidth and rate follow from time, window and directions") {
   P2pRow row;
   row.bytes = 1000;
   row.window = 10;
   row.time_us.median = 5;
-  row.kind = P2pKind::kLatency;  // its time is of one message
+  row.kind = P2pKind::kLatency;  // its time is that of one message
   CHECK(messages_per_second(row) == Approx(2e5));
   CHECK(bandwidth(row) == Approx(0.2));
   row.kind = P2pKind::kBandwidth;
@@ -294,7 +294,7 @@ TEST_CASE("bandwidth and rate follow from time, window and ways") {
   CHECK(bandwidth(row) == Approx(4));
 }
 
-TEST_CASE("a turn and a result are the same after a journey as text") {
+TEST_CASE("a pass and a result are read back from text as they were written") {
   const P2pPassRequest turn{P2pKind::kBidirectional, 1000, 7, 3, 12, 0.25, false, 99};
   const P2pPassRequest same = parse_p2p_pass_request(to_text(turn));
   CHECK((same.kind == turn.kind && same.bytes == turn.bytes && same.window == turn.window));
@@ -308,7 +308,7 @@ TEST_CASE("a turn and a result are the same after a journey as text") {
   CHECK_THROWS_AS(parse_p2p_pass_result("nonsense"), std::invalid_argument);
 }
 
-TEST_CASE("a window fits its memory, and is what was asked for where it was") {
+TEST_CASE("a window fits its memory, and is the requested one if possible") {
   P2pRequest request;
   request.kind = P2pKind::kBandwidth;
   CHECK(window_of(request, 8) == 64);

@@ -1,5 +1,5 @@
-// An MPI that lies: its all-reduce is the true one's, but for the last element of rank 1, and its
-// barrier is none. By MPI's own profiling interface (MPI-3.1, chapter 14).
+// A faulty MPI library: its all-reduce falsifies the last element of rank 1, and its barrier does
+// not wait. Uses MPI's profiling interface (MPI-3.1, chapter 14).
 #include <mpi.h>
 
 extern "C" int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,

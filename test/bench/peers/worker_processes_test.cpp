@@ -1,5 +1,5 @@
-// Peers in processes of their own: launchers that fail, and one whose process is played by a thread
-// of the test.
+// Peers in processes of their own: launchers that fail, and a peer whose process is a thread of the
+// test.
 #include "bench/peers/worker_processes.h"
 
 #include <fcntl.h>
@@ -48,28 +48,28 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a launcher that fails is quoted") {
+TEST_CASE("the error quotes the output of a launcher that fails") {
   const std::string why = why_it_fails({"sh", "-c", "echo 'no   slots\nleft'; exit 3"});
   REQUIRE(contains(why, "a peer: its processes have ended before their time (exit code 3)"));
   REQUIRE(contains(why, "it said: no slots left"));
 }
 
-TEST_CASE("a launcher that is not there is said not to be there") {
+TEST_CASE("the error says that a launcher is not installed") {
   REQUIRE(contains(why_it_fails({"/no/such/launcher"}), "could not be started"));
 }
 
-TEST_CASE("a launcher that ends well, but too early, is a failure as well") {
+TEST_CASE("a launcher that ends too early without an error is a failure as well") {
   REQUIRE(contains(why_it_fails({"true"}), "exit code 0"));
 }
 
-TEST_CASE("a turn is played by the other process on the same pages") {
+TEST_CASE("a pass runs in the other process on the same pages") {
   const auto folder =
       std::filesystem::temp_directory_path() / ("kolo-elsewhere-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   const std::string pipe = folder / "end";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   const auto local = make_local_store();
-  // The launcher ends when the pipe does.
+  // The launcher ends when the pipe is closed.
   std::thread process([&] {
     const auto port = static_cast<std::uint16_t>(std::stoi(local->get("port", Clock::now() + 60s)));
     const auto store = connect_tcp_store("127.0.0.1", port, Clock::now() + 60s);
