@@ -50,7 +50,7 @@ class Complaint(unittest.TestCase):
 
 
 class Mistakes(Complaint):
-    def test_a_flag_is_named_with_what_it_takes(self):
+    def test_an_error_names_the_flag_and_its_values(self):
         for about, words in {
             "a command is missing; there are": [],
             "--ranks 0: expected 1 to 1024": ["allreduce", "--ranks", "0"],
@@ -82,7 +82,7 @@ class Mistakes(Complaint):
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)
 
-    def test_a_machine_without_a_device_says_so(self):
+    def test_a_machine_without_a_device_is_reported(self):
         for words in (["allreduce"], ["p2p", "latency"], ["ps", "push-pull"]):
             code, output, errors = run(*words, "--device", "cuda", *FEW)
             if code == 0:
@@ -90,7 +90,7 @@ class Mistakes(Complaint):
             self.assertEqual((code, output, len(errors.splitlines())), (1, "", 1), errors)
             self.assertIn("--device cuda: ", errors)
 
-    def test_help_that_nobody_gets_is_a_failure(self):
+    def test_help_that_cannot_be_written_is_a_failure(self):
         for words in ("--help", "--version", "allreduce --help", "transports", f"allreduce {' '.join(FEW)}"):
             for where, about in ((">&-", "standard output is closed"), (">/dev/full", "cannot write: ")):
                 with self.subTest(words=words, where=where):
@@ -99,7 +99,7 @@ class Mistakes(Complaint):
                     self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
                     self.assertIn(about, done.stderr)
 
-    def test_a_reader_that_has_gone_is_a_failure_like_any(self):
+    def test_a_closed_reader_is_a_failure(self):
         for words in (["allreduce", *FEW], ["allreduce", *FEW, "--transport", "inproc"], ["allreduce", *FEW, "--json", "-"],
                       ["p2p", "latency", *FEW], ["explain", "allreduce", *FEW], ["transports"], ["allreduce", "--help"],
                       ["limits", "--quick", "--only", "tcp"]):
@@ -113,20 +113,20 @@ class Mistakes(Complaint):
                 self.assertEqual((done.returncode, len([line for line in said if "kolo-bench: " in line])), (1, 1), done.stderr)
                 self.assertIn("cannot write: Broken pipe", done.stderr)
 
-    def test_help_is_in_words_of_this_program(self):
+    def test_help_uses_the_words_of_this_program(self):
         _, output, errors = run("allreduce", "--help")
         self.assertRegex(output, r"--min-bytes SIZE \[8\] +Smallest", errors)
         self.assertIn("Measured are the whole elements that fit into a size", output)
         for word in ("Excludes", "TEXT=", "INT=", "FLOAT="):
             self.assertNotIn(word, output)
 
-    def test_iterations_that_no_passes_can_share_are_said(self):
+    def test_iterations_that_do_not_divide_into_passes_are_reported(self):
         for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):
             _, output, errors = run(*words, "--transport", "inproc", *FEW, "--iterations", "5", "--passes", "4")
             self.assertIn("# --iterations 5: 1 in each of 4 passes, 4 in all", output, errors)
             self.assertNotIn("--iterations", "".join(run(*words, "--transport", "inproc", *FEW, "--iterations", "8", "--passes", "4")[1:]))
 
-    def test_a_long_transport_leaves_the_columns_below_their_headings(self):
+    def test_a_long_transport_keeps_the_columns_below_their_headings(self):
         for words in (["allreduce"], ["allreduce", "--overlap"], ["p2p", "latency"]):
             with self.subTest(words=words):
                 _, output, errors = run(*words, "--transport", "tcp", "--shape", "1Gbit,1us", *FEW)
@@ -135,12 +135,12 @@ class Mistakes(Complaint):
                 self.assertTrue(any(head.index(" over") + 5 == end for end in ends), output + errors)
                 self.assertEqual(len(head), len(line.rstrip()), output)
 
-    def test_it_knows_its_version(self):
+    def test_version_is_printed(self):
         code, output, _ = run("--version")
         self.assertEqual(code, 0)
         self.assertRegex(output, r"^kolo \d+\.\d+\.\d+, commit \S+$")
 
-    def test_the_last_of_an_option_counts(self):
+    def test_the_last_of_repeated_options_counts(self):
         code, output, errors = run("allreduce", *FEW, "--ranks", "3", "--ranks", "2")
         self.assertEqual(code, 0, errors)
         self.assertIn("# kolo-bench allreduce: 2 ranks", output)
@@ -152,10 +152,10 @@ class Mistakes(Complaint):
                               "gloo:pigeon")
         self.assert_complains(2, "gloo has no algorithm 'bcube' for broadcast; it offers no choice", "broadcast", "--against", "gloo:bcube")
 
-    def test_limits_are_not_measured_by_several_ranks_at_once(self):
+    def test_limits_with_several_ranks_are_refused(self):
         self.assert_complains(2, "limits measures the whole machine", "limits", "--quick", **by_hand(0, 2))
 
-    def test_what_cannot_be_written_is_no_success(self):
+    def test_output_that_cannot_be_written_is_a_failure(self):
         code, _, errors = run("allreduce", *FEW, "--json", "/dev/full")
         self.assertEqual(code, 1, errors)
         self.assertIn("--json /dev/full: cannot write: No space left on device", errors)
@@ -165,7 +165,7 @@ class Mistakes(Complaint):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("the table: cannot write: No space left on device", done.stderr)
 
-    def test_files_that_hold_no_rows_are_named_by_plot(self):
+    def test_plot_names_files_without_rows(self):
         with tempfile.TemporaryDirectory() as folder:
             for text, about in ((b"", "nothing to draw"), (b"\xff\xfe", "is no text"), (b"{", ":1: is no JSON line"),
                                 (b'{"library": "kolo", "bytes": 8}', ":1: lacks 'transport'"),
@@ -184,19 +184,19 @@ class Settings(Complaint):
     # What kolo-run does not know of its program.
     BAD_HERE = {"KOLO_TIMELINE": "/no/such/folder/t.json", "KOLO_TRACE": "/no/such/folder/t", "KOLO_FAULT": "die@rank=99"}
 
-    def test_a_variable_that_is_wrong_is_refused_once_before_ranks_start(self):
+    def test_a_wrong_variable_is_refused_once_before_ranks_start(self):
         for name, value in {**self.BAD, **self.BAD_HERE}.items():
             with self.subTest(name=name):
                 self.assert_complains(2, name, "allreduce", *FEW, **{name: value})
 
-    def test_kolo_run_refuses_it_too(self):
+    def test_kolo_run_refuses_a_wrong_variable_too(self):
         for name, value in self.BAD.items():
             with self.subTest(name=name):
                 code, output, errors = run("-n", "2", "echo", "started", program=[str(Path(BENCH).parent / "kolo-run")], **{name: value})
                 self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
                 self.assertIn(name, errors)
 
-    def test_a_transport_of_threads_is_one_wherever_it_is_named(self):
+    def test_a_transport_of_threads_works_wherever_it_is_named(self):
         code, output, errors = run("allreduce", *FEW, KOLO_TRANSPORT="inproc")
         self.assertEqual(code, 0, errors)
         self.assertIn("inproc", output)
@@ -232,7 +232,7 @@ class Ranks(unittest.TestCase):
         wait_until(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks.values()), "the ranks to go")
         return process.returncode, [line for line in errors.splitlines() if "kolo-bench: " in line]
 
-    def test_a_killed_rank_is_said_once_and_summed_up(self):
+    def test_a_killed_rank_is_reported_once_with_a_summary(self):
         for transport, more in (("shm", []), ("tcp", []), ("shm", ["--ranks", "3"])):
             with self.subTest(transport=transport, more=more):
                 process, ranks = self.start_running("--transport", transport, *more)
@@ -243,7 +243,7 @@ class Ranks(unittest.TestCase):
                 self.assertLessEqual(len(lines), 2, lines)
                 self.assertTrue(all("rank 1" in line for line in lines), lines)
 
-    def test_a_stopped_rank_is_named_by_one_that_waited_for_it(self):
+    def test_a_stopped_rank_is_named_by_a_waiting_rank(self):
         for transport in ("shm", "tcp"):
             with self.subTest(transport=transport):
                 process, ranks = self.start_running("--transport", transport, "--timeout", "20")
@@ -252,13 +252,13 @@ class Ranks(unittest.TestCase):
                 self.assertEqual((code, len(lines)), (1, 1), lines)
                 self.assertRegex(lines[0], r"rank 0.* rank 1.*(alive|stopped)")
 
-    def test_who_interrupts_is_not_told_by_what_signal(self):
+    def test_an_interrupt_is_reported_without_the_signal(self):
         process, ranks = self.start_running("--transport", "shm")
         process.send_signal(signal.SIGINT)
         code, lines = self.end_of(process, ranks)
         self.assertEqual((code, lines), (130, ["kolo-bench: interrupted"]))
 
-    def test_a_rank_0_that_is_stopped_while_it_measures_the_limit_is_named(self):
+    def test_a_rank_0_stopped_while_it_measures_the_limit_is_named(self):
         process = start(["allreduce", "--transport", "shm", "--max-bytes", "64M", "--min-bytes", "64M", "--passes", "1", "--seconds", "60",
                          "--timeout", "2"])
         for line in process.stdout:
@@ -279,7 +279,7 @@ class Ranks(unittest.TestCase):
                     self.assertEqual((done.returncode, done.stderr), (0, ""))
                     self.assertGreater(len(Path(folder, "lines.jsonl").read_text().splitlines()), 0)
 
-    def test_a_killed_guardian_takes_nobody_with_it(self):
+    def test_a_killed_guardian_ends_no_other_process(self):
         with tempfile.TemporaryDirectory() as folder:
             gate = Path(folder) / "gate"
             gate.touch()
@@ -290,13 +290,13 @@ class Ranks(unittest.TestCase):
             _, errors = process.communicate(timeout=PATIENCE_S)
             self.assertEqual((process.returncode, errors), (0, ""))
 
-    def test_threads_say_it_once(self):
+    def test_threads_report_an_error_once(self):
         process = start(["allreduce", *FEW, "--transport", "inproc", "--ranks", "3", "--json", "/dev/full"])
         _, errors = process.communicate(timeout=PATIENCE_S)
         self.assertEqual((process.returncode, len(errors.splitlines())), (1, 1), errors)
         self.assertIn("No space left", errors)
 
-    def test_ranks_of_a_launcher_say_once_what_one_of_them_met(self):
+    def test_ranks_of_a_launcher_report_an_error_of_one_rank_once(self):
         code, _, errors = run("-n", "3", BENCH, "allreduce", *FEW, "--json", "/no/such/folder/file",
                               program=[str(Path(BENCH).parent / "kolo-run")])
         said = [line for line in errors.splitlines() if "kolo-bench: " in line]
@@ -304,7 +304,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(said), 1, errors)
         self.assertIn("/no/such/folder/file: cannot write there: No such file or directory", said[0])
 
-    def test_ranks_of_a_launcher_say_once_that_their_arguments_are_wrong(self):
+    def test_ranks_of_a_launcher_report_wrong_arguments_once(self):
         for words, about in ((["allreduce", "--rank", "3"], "no option '--rank'"), (["allreduce", "--ranks", "2"], "contradicts"),
                              (["allreduce", "--transport", "inproc"], "joins the threads of one process")):
             with self.subTest(words=words):
@@ -328,7 +328,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
         self.assertIn("rank 1 of 2 to join the benchmark", errors)
 
-    def test_a_rank_0_that_never_comes_is_where_the_store_would_be(self):
+    def test_a_rank_0_that_never_comes_is_reported_with_the_stores_address(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])

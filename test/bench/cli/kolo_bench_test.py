@@ -64,12 +64,12 @@ class Collectives(unittest.TestCase):
                 with self.subTest(collective=collective, transport=transport):
                     self.check(collective, transport, 2)
 
-    def test_more_ranks_than_cores_and_chunks_that_differ(self):
+    def test_more_ranks_than_cores_and_uneven_chunks_are_right(self):
         for collective in COLLECTIVES:
             with self.subTest(collective=collective):
                 self.check(collective, "shm", 3, *(["--servers", "1"] if collective in HAVE_SERVERS else []))
 
-    def test_a_parameter_server_s_collectives_stand_together_too(self):
+    def test_ps_commands_equal_the_collectives(self):
         for kind, collective in (("push", "push"), ("pull", "pull"), ("push-pull", "push_pull")):
             with self.subTest(kind=kind):
                 for servers in ("0", "1", "2"):
@@ -80,7 +80,7 @@ class Collectives(unittest.TestCase):
         code, output, errors = run("ps")
         self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
 
-    def test_types_operations_and_buffers_apart(self):
+    def test_types_operations_and_out_of_place_buffers_are_right(self):
         self.check("allreduce", "shm", 2, "--type", "bfloat16", "--op", "max")
         self.check("allreduce", "inproc", 3, "--type", "int64", "--op", "average", "--out-of-place")
         self.check("reduce_scatter", "inproc", 3, "--type", "float64", "--out-of-place")
@@ -89,7 +89,7 @@ class Collectives(unittest.TestCase):
         self.check("gather", "shm", 3, "--algorithm", "direct", "--out-of-place")
         self.check("scatter", "shm", 3, "--algorithm", "direct")
 
-    def test_all_take_the_same_options_and_json_has_standard_output_to_itself(self):
+    def test_all_commands_take_the_same_options_and_json_has_standard_output_alone(self):
         for collective in COLLECTIVES:
             code, output, errors = run(collective, "--min-bytes", "8", "--max-bytes", "8", "--factor", "2", "--type", "int32",
                                        "--op", "max", "--out-of-place", "--algorithm", ALGORITHMS[collective], "--json", "-", *FEW)
@@ -97,7 +97,7 @@ class Collectives(unittest.TestCase):
             self.assertEqual([json.loads(line)["algorithm"] for line in output.splitlines()], [ALGORITHMS[collective]])
             self.assertEqual("has no use for" in errors, collective in HAVE_NO_OPERATION, errors)
 
-    def test_all_algorithms_take_turns(self):
+    def test_all_algorithms_run_in_turn(self):
         lines = self.lines_of("allreduce", "--algorithm", "all", "--ranks", "3", "--max-bytes", "8K", "--factor", "32")
         by_size = {}
         for line in lines:
@@ -111,7 +111,7 @@ class Collectives(unittest.TestCase):
         code, _, errors = run("allreduce", "--algorithm", "all", "--against", "gloo", *FEW)
         self.assertEqual(code, 2)
 
-    def test_the_peer_stands_beside_kolo(self):
+    def test_the_peer_is_measured_beside_kolo(self):
         code, output, errors = run("allreduce", "--ranks", "2", "--max-bytes", "8", "--against", "gloo", *FEW)
         if "not among the peers" in errors:
             self.skipTest("gloo is not in this build")
@@ -139,7 +139,7 @@ class WhatGoesWrong(unittest.TestCase):
         self.assertEqual(len(errors.splitlines()), 1, errors)
         self.assertIn(about, errors)
 
-    def test_bad_arguments_are_one_clear_line(self):
+    def test_bad_arguments_print_one_clear_line(self):
         self.assert_complains(2, "--transport pigeon", "allreduce", "--transport", "pigeon")
         self.assert_complains(2, "--algorithm guess", "allreduce", "--algorithm", "guess")
         self.assert_complains(2, "'many'", "allreduce", "--max-bytes", "many")
@@ -194,7 +194,7 @@ class Planner(unittest.TestCase):
                 self.assertIn("within a host", table)
                 self.assertIn("a pass over memory", table)
 
-    def test_a_table_overrules_the_price(self):
+    def test_a_table_takes_precedence_over_the_price(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "table"
             path.write_text("all_reduce 2 shm 64 double_tree\nall_reduce 2 shm 65536 hierarchical\n")
@@ -203,12 +203,12 @@ class Planner(unittest.TestCase):
         self.assertEqual([(line["algorithm"], line["reason"]) for line in lines if line["is_chosen"]],
                          [("double_tree", "the table says so"), ("hierarchical", "the table says so")])
 
-    def test_what_is_measured_at_the_start_has_no_say_in_ordered_results(self):
+    def test_measured_costs_do_not_influence_ordered_results(self):
         _, table = self.explain("allreduce", "--bytes", "8", "--reproducibility", "ordered")
         self.assertIn("# costs, the transport's own words", table)
         self.assertIn("results that are ordered", table)
 
-    def test_invariant_results_come_from_those_that_keep_the_order(self):
+    def test_invariant_results_use_only_algorithms_that_keep_the_order(self):
         lines, table = self.explain("allreduce", "--bytes", "4K", "--ranks", "3", "--reproducibility", "invariant")
         self.assertIn("# costs, measured as the job began", table)
         self.assertEqual({line["algorithm"] for line in lines}, {"one_shot", "two_shot"})
@@ -225,7 +225,7 @@ class Planner(unittest.TestCase):
         self.assertEqual(run("allreduce", *words, "--algorithm", "ring", "--type", "int32")[0], 0)
         self.assertEqual(run("allreduce", *words, "--algorithm", "ring", "--ranks", "2")[0], 0)
 
-    def test_tune_writes_a_table_that_is_followed(self):
+    def test_tune_writes_a_table_that_the_planner_follows(self):
         table, output, left = self.tune(*self.GRID)
         self.assertEqual(left, ["table"])
         self.assertTrue(table[0].startswith("# kolo-bench tune --collectives allreduce,broadcast --ranks 2,3"), table[0])
@@ -255,7 +255,7 @@ class Planner(unittest.TestCase):
             self.assertTrue(points)
             self.assertEqual((tune.returncode, os.listdir(folder)), (-signal.SIGKILL, []))
 
-    def test_what_cannot_be_tuned_or_explained_is_refused_before_anything_is_measured(self):
+    def test_impossible_tune_and_explain_are_refused_before_any_measurement(self):
         out = ["--out", os.devnull + "/x"]
         for words, about in ((["tune"], "--out FILE says it"), (["tune", "--out", "/no/such/folder/table"], "/no/such/folder/table: cannot"),
                              (["tune", "--out", tempfile.gettempdir()], "Is a directory"),
@@ -275,7 +275,7 @@ class Planner(unittest.TestCase):
             self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
             self.assertIn("KOLO_TUNING: the tuning table '/no/such/table' cannot be read", errors)
 
-    def test_tune_starts_its_ranks_itself(self):
+    def test_tune_under_a_launcher_is_refused(self):
         code, _, errors = run("tune", "--out", "/tmp/x", RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2")
         self.assertEqual(code, 2)
         self.assertIn("without a launcher", errors)
@@ -290,7 +290,7 @@ class Drawing(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["picture.svg"])
             return ElementTree.parse(path).getroot(), output
 
-    def test_every_collective_has_its_picture_and_its_table(self):
+    def test_every_collective_has_a_picture_and_a_table(self):
         for collective in COLLECTIVES:
             with self.subTest(collective=collective):
                 picture, table = self.draw(collective, "--ranks", "5")
@@ -301,11 +301,11 @@ class Drawing(unittest.TestCase):
                     self.assertIn(f"{ALGORITHMS[collective]} ", table)
                     self.assertIn(f": rank {rank} of 5", table)
 
-    def test_every_segment_of_a_ring_has_its_box(self):
+    def test_every_segment_of_a_ring_has_a_box(self):
         picture, _ = self.draw("allreduce", "--algorithm", "ring", "--ranks", "6", "--bytes", "96K", "--segment-bytes", "16K")
         self.assertEqual(len(picture.findall("{*}rect/{*}title")), 6 * 11)
 
-    def test_the_pictures_of_the_readme_are_what_its_commands_draw(self):
+    def test_the_commands_of_the_readme_draw_its_pictures(self):
         folder = Path(__file__).resolve().parents[3] / "collectives"
         lines = [line.split() for line in (folder / "README.md").read_text().splitlines()
                  if line.startswith("    kolo-bench draw") and "--out collectives/" in line]
@@ -318,7 +318,7 @@ class Drawing(unittest.TestCase):
                                 "the picture is another one now: run the command at the root of the repository, look at what "
                                 "it draws, and commit it")
 
-    def test_boxes_say_what_is_done_and_the_legend_what_there_is(self):
+    def test_boxes_name_the_step_and_the_legend_its_parts(self):
         def texts(*words):
             return [text.text for text in self.draw(*words)[0].findall("{*}text")]
         ring = texts("allreduce", "--algorithm", "ring", "--ranks", "4", "--bytes", "64K")
@@ -343,7 +343,7 @@ class Drawing(unittest.TestCase):
         words = [text.text for text in picture.findall("{*}text")]
         self.assertEqual([word for word in words if word.startswith("host ")], ["host 0", "host 1", "host 0"])
 
-    def test_a_file_keeps_its_link_and_its_permissions_and_a_device_stays_one(self):
+    def test_an_output_file_keeps_its_link_and_permissions_and_a_device_stays_a_device(self):
         with tempfile.TemporaryDirectory() as folder:
             real, link = Path(folder) / "real", Path(folder) / "link"
             real.write_text("before")
@@ -357,7 +357,7 @@ class Drawing(unittest.TestCase):
         self.assertEqual(run("draw", "scan", "--ranks", "2", "--out", "/dev/null")[0], 0)
         self.assertTrue(Path("/dev/null").is_char_device())
 
-    def test_what_cannot_be_drawn_is_refused(self):
+    def test_impossible_pictures_are_refused(self):
         for words, about in ((["scan", "--servers", "1"], "for push_pull"), (["push_pull", "--servers", "6"], "--servers 6"),
                              (["pigeon"], "draw pigeon: there are allgather,"), (["scan", "--bytes", "1G"], "boxes"),
                              (["allreduce", "--bytes", "1G", "--segment-bytes", "64"], "boxes"),
@@ -390,14 +390,14 @@ class Others(unittest.TestCase):
         for line in lines:
             self.assertGreater(line["median_us"], 0)
 
-    def test_only_the_limits_that_are_named_are_measured(self):
+    def test_only_the_named_limits_are_measured(self):
         code, output, errors = run("limits", "--quick", "--only", "tcp")
         self.assertEqual(code, 0, errors)
         self.assertIn("tcp round trip", output)
         self.assertNotIn("memory L2", output)
         self.assertNotIn("allreduce", output)
 
-    def test_the_interpreter_is_held_against_loops_by_hand_and_each_line_against_its_limit(self):
+    def test_the_interpreter_is_compared_with_manual_loops_and_each_line_with_its_limit(self):
         code, output, errors = run("interpreter", "--quick", "--ranks", "3")
         self.assertEqual(code, 0, output + errors)  # its sums were right
         for what, lines in (("ring of 3 in threads", 2), ("ring of 2 in one thread", 2), ("8 bytes ", 2), ("cached plan", 8)):
@@ -421,7 +421,7 @@ class Others(unittest.TestCase):
             self.assertIn("allreduce_2_ranks_time.png", names)
             self.assertIn("allreduce_2_ranks_bandwidth.svg", names)
 
-    def test_a_file_that_is_no_json_is_named(self):
+    def test_an_error_names_a_file_that_is_not_json(self):
         code, _, errors = run("plot", __file__, "--out", "/tmp")
         self.assertNotEqual(code, 0)
         self.assertIn(Path(__file__).name, errors)

@@ -44,13 +44,13 @@ def living_groups():
 
 
 class Output(unittest.TestCase):
-    def test_every_line_carries_its_rank_and_streams_stay_apart(self):
+    def test_every_line_has_its_rank_and_streams_stay_separate(self):
         code, output, errors = run("-n", "3", "sh", "-c", "echo out of $RANK; echo err of $RANK >&2")
         self.assertEqual(code, 0)
         self.assertEqual(sorted(output.splitlines()), [f"[{r}] out of {r}" for r in range(3)])
         self.assertEqual(sorted(errors.splitlines()), [f"[{r}] err of {r}" for r in range(3)])
 
-    def test_lines_are_whole_whatever_the_ranks_write_at_once(self):
+    def test_lines_stay_whole_while_all_ranks_write(self):
         program = "import sys\nfor i in range(2000): sys.stdout.write('x' * (i % 97) + '|\\n')"
         code, output, _ = run("-n", "4", "python3", "-c", program)
         self.assertEqual(code, 0)
@@ -61,14 +61,14 @@ class Output(unittest.TestCase):
             mine = [line[len(prefix):] for line in lines if line.startswith(prefix)]
             self.assertEqual(mine, ["x" * (i % 97) + "|" for i in range(2000)])
 
-    def test_output_that_cannot_be_written_is_said_and_fails(self):
+    def test_output_that_cannot_be_written_is_reported_and_fails(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([KOLO_RUN, "-n", "2", "sh", "-c", "echo said"], stdout=full, stderr=subprocess.PIPE, text=True,
                                   timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
         self.assertIn("No space left on device", done.stderr)
 
-    def test_output_that_is_closed_or_full_fails_whatever_would_have_been_said(self):
+    def test_closed_or_full_output_fails_whatever_is_written(self):
         for words in ("--help", "--version", "-n 2 echo said"):
             for output in (">&-", ">/dev/full"):
                 with self.subTest(words=words, output=output):
@@ -84,7 +84,7 @@ class Output(unittest.TestCase):
                               timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0] said\n", ""))
 
-    def test_it_knows_its_version(self):
+    def test_version_is_printed(self):
         code, output, _ = run("--version")
         self.assertEqual(code, 0)
         self.assertRegex(output, r"^kolo \d+\.\d+\.\d+$")
@@ -97,7 +97,7 @@ class Output(unittest.TestCase):
         _, output, _ = run("-n", "2", "--plain", "sh", "-c", "echo $RANK")
         self.assertEqual(sorted(output.splitlines()), ["0", "[1] 1"])
 
-    def test_a_rank_knows_who_it_is(self):
+    def test_a_rank_gets_its_number_in_the_environment(self):
         _, output, _ = run("-n", "2", "env")
         for rank in range(2):
             found = dict(line[4:].split("=", 1) for line in output.splitlines() if line.startswith(f"[{rank}] ") and "=" in line)
@@ -117,7 +117,7 @@ class Output(unittest.TestCase):
 
 
 class Endings(unittest.TestCase):
-    def test_the_code_of_the_rank_that_failed_is_the_jobs(self):
+    def test_the_exit_code_of_the_failed_rank_is_the_jobs(self):
         code, _, errors = run("-n", "3", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 1000")
         self.assertEqual(code, 7)
         self.assertIn("rank 1 exited with code 7; the other 2 ranks were ended", errors)
@@ -141,7 +141,7 @@ class Endings(unittest.TestCase):
                 exec sleep 1000""")
         return code, errors
 
-    def test_a_killed_rank_is_named_though_a_peer_that_saw_it_ended_first(self):
+    def test_a_killed_rank_is_named_even_if_a_peer_ended_first(self):
         for first in ("exit 1", "kill -ABRT $$"):
             code, errors = self.run_where_rank_0_ends_after_rank_1(first, "kill -9 $$")
             self.assertIn("rank 0 was killed by signal 9 (Killed); the other 2 ranks were ended", errors)
@@ -152,22 +152,22 @@ class Endings(unittest.TestCase):
         self.assertIn("rank 1 exited with code 3; the other 2 ranks were ended", errors)
         self.assertEqual(code, 3)
 
-    def test_ranks_that_will_not_end_are_killed_after_the_grace(self):
+    def test_ranks_that_do_not_end_are_killed_after_the_grace_time(self):
         code, _, _ = run("-n", "2", "--grace", "0.1", "sh", "-c",
                          "trap '' TERM INT; [ $RANK = 0 ] && exit 3; while :; do sleep 1000; done")
         self.assertEqual(code, 3)
 
-    def test_a_command_that_does_not_exist_is_said_once(self):
+    def test_a_command_that_does_not_exist_is_reported_once(self):
         code, _, errors = run("-n", "4", "no-such-command-here")
         self.assertEqual(code, 127)
         self.assertEqual(errors, "kolo-run: cannot start 'no-such-command-here': No such file or directory\n")
 
-    def test_a_command_that_is_no_program_is_said(self):
+    def test_a_command_that_is_no_program_is_reported(self):
         code, _, errors = run("-n", "1", "/")
         self.assertEqual(code, 126)
         self.assertIn("cannot start '/'", errors)
 
-    def test_ranks_are_bound_to_the_cores_that_were_asked_for(self):
+    def test_ranks_are_bound_to_the_requested_cores(self):
         shown = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
         cores = sorted(os.sched_getaffinity(0))
         self.assertEqual(run("-n", "2", *shown)[1].splitlines().count(f"[0] {cores}"), 1)
@@ -180,13 +180,13 @@ class Endings(unittest.TestCase):
         code, _, errors = run("-n", "2", "--bind", "stars", "true")
         self.assertEqual((code, errors), (2, "kolo-run: --bind: there is no 'stars'; there are cores, nodes, none; see kolo-run --help\n"))
 
-    def test_bad_arguments_are_one_line(self):
+    def test_bad_arguments_print_one_line(self):
         for words in (["-n", "0", "true"], ["-n", "two", "true"], ["true"], ["-n", "2"], ["-n"], ["--what", "true"], []):
             code, _, errors = run(*words)
             self.assertEqual(code, 2, words)
             self.assertEqual(len(errors.splitlines()), 1, errors)
 
-    def test_a_mistake_is_named_with_what_is_expected(self):
+    def test_an_error_names_what_is_expected(self):
         for words, about in ((["-n", "two", "true"], "-n: 'two' is no number from 1 to 4096"),
                              (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is no number from 0 to 3600"),
                              (["true"], "-n N says it"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
@@ -196,13 +196,13 @@ class Endings(unittest.TestCase):
             _, _, errors = run(*words)
             self.assertIn(about, errors)
 
-    def test_a_transport_that_joins_no_processes_is_refused_once_before_anything_starts(self):
+    def test_a_transport_for_threads_is_refused_once_before_ranks_start(self):
         code, output, errors = run("-n", "2", "echo", "started", env=dict(os.environ, KOLO_TRANSPORT="inproc"))
         self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
         self.assertIn("KOLO_TRANSPORT: inproc joins threads of one process", errors)
         self.assertEqual(run("-n", "1", "echo", "alone", env=dict(os.environ, KOLO_TRANSPORT="inproc"))[1], "[0] alone\n")
 
-    def test_a_transport_that_cannot_be_used_is_said_once_before_anything_starts(self):
+    def test_an_unusable_transport_is_reported_once_before_ranks_start(self):
         for name, about in (("smh", "unknown transport 'smh'"), ("./no/such.so", "./no/such.so: it cannot be loaded"),
                             ("cuda_ipc", "KOLO_TRANSPORT: cuda_ipc cannot be used here: ")):
             with self.subTest(name=name):
@@ -212,7 +212,7 @@ class Endings(unittest.TestCase):
                 self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
                 self.assertIn(about, errors)
 
-    def test_what_ranks_of_kolo_train_refuse_alike_is_said_by_one(self):
+    def test_one_rank_of_kolo_train_reports_an_error_of_all(self):
         train = Path(KOLO_RUN).with_name("kolo-train")
         if not train.exists():
             self.skipTest("kolo-train is not in this build")
@@ -226,7 +226,7 @@ class Endings(unittest.TestCase):
                 self.assertIn(about, said[0])
                 self.assertEqual(len(errors.splitlines()), 2, errors)  # and the launcher's word
 
-    def test_options_behind_the_command_are_the_commands(self):
+    def test_options_after_the_command_belong_to_the_command(self):
         self.assertEqual(run("-n", "1", "echo", "-n", "3", "--help")[1], "[0] 3 --help\n")
         self.assertEqual(run("-n", "1", "--", "echo", "--", "x")[1], "[0] -- x\n")
 
@@ -252,7 +252,7 @@ class Signals(unittest.TestCase):
         process.terminate()
         self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
 
-    def test_requests_to_end_reach_what_the_ranks_started(self):
+    def test_requests_to_end_reach_the_processes_that_ranks_started(self):
         for request in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             process, groups = self.start_waiting("--grace", "1")
             process.send_signal(request)
@@ -260,7 +260,7 @@ class Signals(unittest.TestCase):
             self.assertIn("was passed on", process.stderr.read())
             self.assert_nothing_left(groups)
 
-    def test_a_signal_passed_on_decides_though_a_rank_that_saw_another_end_was_first(self):
+    def test_a_forwarded_signal_decides_even_if_another_rank_ended_first(self):
         with tempfile.TemporaryDirectory() as folder:
             follower = "echo $$ > $0/pid; trap 'exit 1' TERM; echo ready; while :; do sleep 0.01; done"
             # Ends by the signal once the follower has ended and been seen.
@@ -288,7 +288,7 @@ class Signals(unittest.TestCase):
         process.wait(PATIENCE_S)
         self.assert_nothing_left(groups)
 
-    def test_a_guardian_that_was_stopped_is_killed_and_named(self):
+    def test_a_stopped_guardian_is_killed_and_named(self):
         process, groups = self.start_waiting()
         guardian = wait_until(lambda: guardian_of(process), "the guardian to be there")
         os.kill(guardian, signal.SIGSTOP)

@@ -44,21 +44,21 @@ class Pairs(unittest.TestCase):
                 self.assertIsNone(line["limit_us"])
         return lines
 
-    def test_every_kind_over_every_transport(self):
+    def test_every_kind_works_over_every_transport(self):
         for transport in ("inproc", "shm", "tcp"):
             for kind in ("latency", "bandwidth", "bidirectional", "message-rate"):
                 with self.subTest(transport=transport, kind=kind):
                     lines = self.check(kind, transport)
                     self.assertEqual([line["bytes"] for line in lines], [1, 300, 71680])
 
-    def test_segments_and_messages_take_turns(self):
+    def test_segments_and_messages_run_in_turn(self):
         lines = self.check("latency", "shm", "--level", "both", "--window", "3")
         self.assertEqual([line["algorithm"] for line in lines], 3 * ["segments", "messages"])
         self.assertEqual({line["window"] for line in lines}, {3})
         lines = self.check("bidirectional", "tcp", "--level", "both")
         self.assertEqual([line["algorithm"] for line in lines], 3 * ["segments", "messages"])
 
-    def test_what_cannot_be_is_one_message(self):
+    def test_impossible_arguments_print_one_message(self):
         for words, said in ((["p2p"], "needs latency, bandwidth"), (["p2p", "speed"], "there are latency, bandwidth"),
                             (["p2p", "latency", "--level", "bytes"], "there are segments, messages, both"),
                             (["p2p", "latency", "--min-bytes", "0"], "at least 1 byte"),
@@ -69,13 +69,13 @@ class Pairs(unittest.TestCase):
 
 
 class Forms(unittest.TestCase):
-    def test_every_form_is_right_and_says_so(self):
+    def test_every_form_is_right_and_named(self):
         for form in ("blocking", "async", "persistent"):
             lines, output = lines_of(self, "allreduce", "--transport", "shm", "--max-bytes", "4K", "--form", form)
             self.assertEqual({(line["form"], line["wrong"]) for line in lines}, {(form, 0)})
             self.assertEqual(form in output, form != "blocking")
 
-    def test_an_operation_runs_beside_a_computation(self):
+    def test_an_operation_overlaps_with_a_computation(self):
         for transport in ("shm", "tcp"):
             lines, _ = lines_of(self, "allreduce", "--transport", transport, "--min-bytes", "64K", "--max-bytes", "64K",
                                 "--overlap")
@@ -86,7 +86,7 @@ class Forms(unittest.TestCase):
                 both = line["alone_us"] + line["compute_us"]
                 self.assertAlmostEqual(line["hidden"], (both - line["median_us"]) / min(line["alone_us"], line["compute_us"]), places=6)
 
-    def test_overlap_compares_with_itself_alone(self):
+    def test_overlap_compares_kolo_with_itself_only(self):
         for more in (["--against", "gloo"], ["--algorithm", "all"]):
             code, _, errors = run("allreduce", "--overlap", *more)
             self.assertEqual((code, len(errors.splitlines())), (2, 1))
@@ -101,7 +101,7 @@ class Profiles(unittest.TestCase):
         (line,) = lines
         return [row.split()[1:] for row in output.splitlines() if row.startswith("# ")], line["profile"]
 
-    def test_every_rank_has_its_steps_and_channels_in_the_json_line(self):
+    def test_the_json_line_has_steps_and_channels_of_every_rank(self):
         for transport in ("inproc", "shm", "tcp"):
             _, profile = self.profile_of(transport, 3)
             self.assertEqual([rank["rank"] for rank in profile], [0, 1, 2])
@@ -140,12 +140,12 @@ class Profiles(unittest.TestCase):
                 self.assertEqual((len(of_steps), of_channels), (min(ranks, 3), of_steps))
                 self.assertLessEqual(of_steps, set(told))
 
-    def test_a_profile_of_all_algorithms_together_is_in_no_json_line(self):
+    def test_no_json_line_has_a_profile_of_several_algorithms(self):
         lines, output = lines_of(self, "allreduce", "--transport", "inproc", "--algorithm", "all", "--max-bytes", "8", "--profile")
         self.assertIn("work us", output)
         self.assertFalse([line for line in lines if "profile" in line])
 
-    def test_timelines_of_ranks_become_one(self):
+    def test_timelines_of_ranks_are_merged(self):
         with tempfile.TemporaryDirectory() as folder:
             name = str(Path(folder) / "t.json")
             code, _, errors = run("allreduce", "--transport", "shm", "--min-bytes", "1M", "--max-bytes", "1M", *FEW,
@@ -162,7 +162,7 @@ class Profiles(unittest.TestCase):
                 calls = [event for event in events if event["pid"] == rank and event["name"] == "all_reduce"]
                 self.assertGreaterEqual(len(calls), 4)
 
-    def test_a_timeline_is_not_written_over_what_it_is_made_of(self):
+    def test_a_timeline_does_not_overwrite_its_inputs(self):
         with tempfile.TemporaryDirectory() as folder:
             part = Path(folder) / "t.json"
             part.write_text('{"traceEvents": []}')
@@ -171,7 +171,7 @@ class Profiles(unittest.TestCase):
             self.assertIn("it is one of the files to be read; name another", errors)
             self.assertEqual(part.read_text(), '{"traceEvents": []}')
 
-    def test_what_is_no_timeline_is_named(self):
+    def test_an_error_names_a_file_that_is_no_timeline(self):
         for words in (["/no/such/file"], [__file__], ["/tmp"]):
             code, output, errors = run("timeline", *words, "--out", "/dev/null")
             self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1))
@@ -182,7 +182,7 @@ class Profiles(unittest.TestCase):
             self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
             self.assertIn(f"timeline {again}: it is given twice", errors)
 
-    def test_a_timeline_that_cannot_be_written_is_said_at_the_start(self):
+    def test_a_timeline_that_cannot_be_written_is_reported_at_the_start(self):
         code, _, errors = run("allreduce", "--transport", "inproc", "--max-bytes", "1K", *FEW,
                               KOLO_TIMELINE="/no/such/folder/t.json")
         self.assertEqual(code, 2, errors)

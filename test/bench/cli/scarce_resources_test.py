@@ -98,12 +98,12 @@ class Memory(Surroundings):
             with self.subTest(transport=transport):
                 self.lines_of("--ranks", "3", "--transport", transport, "--max-bytes", "16M", before=mounted(small))
 
-    def test_without_dev_shm_nothing_is_missing(self):
+    def test_without_dev_shm_everything_works(self):
         none = "mount -t tmpfs -o size=4k,nr_inodes=1,ro none /dev/shm"
         self.skip_unless_mounting(none)
         self.lines_of("--transport", "shm", "--max-bytes", "64K", before=mounted(none))
 
-    def test_without_the_kernels_copies_between_processes_nothing_is_missing(self):
+    def test_without_copies_between_processes_everything_works(self):
         self.skip_unless_filtering()
         for error in ("ENOSYS", "EPERM"):
             for collective in ("allgather", "alltoall"):
@@ -113,7 +113,7 @@ class Memory(Surroundings):
                     self.assertEqual(code, 0, errors)
                     self.assertEqual({json.loads(line)["wrong"] for line in output.splitlines()}, {0})
 
-    def test_without_memfd_shm_says_so_and_what_else_there_is(self):
+    def test_without_memfd_shm_is_refused_with_an_alternative(self):
         self.skip_unless_filtering()
         for error, text in (("ENOSYS", "Function not implemented"), ("EPERM", "Operation not permitted")):
             with self.subTest(error=error):
@@ -121,12 +121,12 @@ class Memory(Surroundings):
                 self.assertEqual(len(said), 1, said)
                 self.assertEqual(said[0], f"kolo-bench: --transport shm: cannot be used here: memfd_create: {text}; auto takes one that can")
 
-    def test_without_memfd_auto_goes_by_another_way(self):
+    def test_without_memfd_auto_chooses_another_transport(self):
         self.skip_unless_filtering()
         lines = self.lines_of("--transport", "auto", "--max-bytes", "64K", before=[program("without"), "memfd_create=EPERM"])
         self.assertEqual({line["transport"] for line in lines}, {"tcp"})
 
-    def test_one_rank_without_memfd_takes_all_with_it(self):
+    def test_one_rank_without_memfd_affects_all_ranks(self):
         self.skip_unless_filtering()
         for rank in range(3):
             with self.subTest(rank=rank):
@@ -140,7 +140,7 @@ class Memory(Surroundings):
                 self.assertRegex(said[0], rf"rank {rank} .*cannot share memory")
 
 
-    def test_where_no_memory_is_left_the_size_of_what_was_asked_for_is_said_and_the_way_out(self):
+    def test_out_of_memory_is_reported_with_the_size_and_a_remedy(self):
         if any(name in Path(BENCH).read_bytes() for name in (b"libasan", b"libtsan")):
             self.skipTest("skipped: a sanitizer's own memory is more than ulimit -v allows")
         for words in (["--transport", "inproc"], ["--transport", "tcp"]):
@@ -153,7 +153,7 @@ class Memory(Surroundings):
         files = {"memory.max": limit, "memory.current": used, "memory/memory.limit_in_bytes": limit, "memory/memory.usage_in_bytes": used}
         return f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/memory" + "".join(f" && echo {text} > {GROUPS}/{file}" for file, text in files.items())
 
-    def test_a_limit_of_the_control_group_is_seen_before_the_kernel_kills(self):
+    def test_the_limit_of_the_control_group_is_checked_before_the_kernel_kills(self):
         little = self.limited(64 << 20, 63 << 20)  # a mebibyte left
         self.skip_unless_mounting(little)
         for words in (["--transport", "inproc"], ["--transport", "shm", "--allocated"]):
@@ -175,7 +175,7 @@ class Libraries(Surroundings):
         command = [*before, BENCH, "allreduce", *FEW, "--transport", transport, *words]
         return " ".join(self.complaints_of(*command, env={**os.environ, **variables}))
 
-    def test_without_a_common_provider_ofi_says_where_they_are_chosen(self):
+    def test_without_a_common_provider_ofi_names_the_variables(self):
         self.skip_without("ofi")
         for variables in ({"FI_PROVIDER": "nothing_of_the_kind"}, {"KOLO_OFI_PROVIDER": "nothing_of_the_kind"}):
             with self.subTest(variables=variables):
@@ -183,7 +183,7 @@ class Libraries(Surroundings):
                 self.assertRegex(said, r"rank \d does not have libfabric's provider .*: (it|libfabric) has none .*FI_PROVIDER leaves")
                 self.assertIn("KOLO_OFI_PROVIDER chooses", said)
 
-    def test_ranks_whose_providers_differ_are_told_what_each_has(self):
+    def test_ranks_with_different_providers_report_them_all(self):
         self.skip_without("ofi", "tcp")
         self.skip_without("ofi", "sockets")
         choose = 'if [ "$RANK" = 0 ]; then FI_PROVIDER=tcp; else FI_PROVIDER=sockets; fi; export FI_PROVIDER; exec "$@"'
@@ -191,7 +191,7 @@ class Libraries(Surroundings):
                                         env={name: value for name, value in os.environ.items() if name != "KOLO_OFI_PROVIDER"})
         self.assertRegex(" ".join(complaints), r"none of libfabric's providers works on all ranks \(ofi\); rank 0: tcp\S* , rank 1: sockets ; install the same")
 
-    def test_ways_of_ucx_that_are_not_there_are_named_by_their_variables(self):
+    def test_missing_ucx_transports_are_reported_with_their_variables(self):
         self.skip_without("ucx")
         for variables, text in (({"UCX_TLS": "nothing"}, "UCX has no usable transport (No such device): check UCX_TLS and"),
                                 ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "check UCX_TLS and UCX_NET_DEVICES; there is"),
@@ -200,7 +200,7 @@ class Libraries(Surroundings):
             with self.subTest(variables=variables):
                 self.assertIn(text, self.said_of("ucx", variables))
 
-    def test_what_ucx_says_is_not_among_the_rows(self):
+    def test_warnings_of_ucx_are_not_among_the_rows(self):
         self.skip_without("ucx")
         warned = {**os.environ, "UCX_TLS": "tcp,self,no_such"}
         self.lines_of("--transport", "ucx", "--max-bytes", "8", env=warned)
@@ -210,7 +210,7 @@ class Libraries(Surroundings):
         self.assertEqual({json.loads(line)["library"] for line in output.splitlines()}, {"kolo", "ucx"})
         self.assertIn("UCX  WARN", errors)
 
-    def test_a_dev_shm_of_1_mb_is_named_with_the_way_out_which_helps(self):
+    def test_a_dev_shm_of_1_mb_is_reported_with_a_remedy_that_helps(self):
         small = "mount -t tmpfs -o size=1m none /dev/shm"
         self.skip_unless_mounting(small)
         for transport, short, text, enough in (
@@ -222,14 +222,14 @@ class Libraries(Surroundings):
                 self.assertRegex(self.said_of(transport, short, before=mounted(small)), text)
                 self.lines_of("--transport", transport, "--max-bytes", "16M", before=mounted(small), env={**os.environ, **enough})
 
-    def test_without_locked_memory_nothing_is_missing(self):
+    def test_without_locked_memory_everything_works(self):
         for transport, variables in (("ucx", {}), ("ofi", {"KOLO_OFI_PROVIDER": "tcp"}), ("ofi", {"KOLO_OFI_PROVIDER": "shm"})):
             with self.subTest(transport=transport, variables=variables):
                 self.skip_without(transport, variables.get("KOLO_OFI_PROVIDER", ""))
                 self.lines_of("--transport", transport, "--max-bytes", "1M", before=["sh", "-c", 'ulimit -l 0 && exec "$@"', "sh"],
                               env={**os.environ, **variables})
 
-    def test_where_the_kernel_copies_nothing_between_processes_the_way_out_is_named_and_helps(self):
+    def test_missing_copies_between_processes_are_reported_with_a_remedy_that_helps(self):
         self.skip_unless_filtering()
         refusing = [program("without"), "process_vm_readv=EPERM"]  # what the libraries do not notice at their start
         for transport, short, text, enough in (
@@ -242,7 +242,7 @@ class Libraries(Surroundings):
                 self.assertIn(text, self.said_of(transport, short, *size, before=refusing))
                 self.lines_of("--transport", transport, *size, before=refusing, env={**os.environ, **enough})
 
-    def test_the_ways_of_ucx_that_are_named_in_its_readme_sum_right(self):
+    def test_the_ucx_transports_of_its_readme_sum_right(self):
         self.skip_without("ucx")
         for ways, carriers in (("tcp", {"tcp"}), ("posix,sysv,self", {"posix", "sysv"}), ("tcp,cma,posix", {"tcp", "cma", "posix"})):
             with self.subTest(ways=ways):
@@ -284,7 +284,7 @@ class Cores(Surroundings):
             raise
         return group
 
-    def test_half_a_core_is_slow_and_nothing_else(self):
+    def test_half_a_core_works_without_spinning(self):
         try:
             group = self.group_of_half_a_core()
         except OSError as error:
@@ -306,7 +306,7 @@ class Descriptors(Surroundings):
         if b"libubsan" in Path(BENCH).read_bytes():
             self.skipTest("skipped: the undefined behaviour sanitizer itself needs descriptors")
 
-    def test_with_too_few_descriptors_shm_says_so_and_how_to_have_more(self):
+    def test_with_too_few_descriptors_shm_reports_how_to_raise_the_limit(self):
         failed = succeeded = 0
         for limit in range(6, 26):
             with self.subTest(limit=limit):
@@ -324,7 +324,7 @@ class Descriptors(Surroundings):
         self.assertGreater(failed, 0)
         self.assertGreater(succeeded, 0)
 
-    def test_where_no_file_may_be_written_it_says_so(self):
+    def test_a_file_size_limit_is_reported(self):
         if b"libtsan" in Path(BENCH).read_bytes():
             self.skipTest("skipped: the thread sanitizer itself writes more than ulimit -f allows")
         for limit in (0, 64):
@@ -335,7 +335,7 @@ class Descriptors(Surroundings):
     def with_descriptors(self, limit, *words):
         return run("sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", *words)
 
-    def test_the_launcher_says_so_too_and_how_many_it_needs(self):
+    def test_the_launcher_reports_how_many_descriptors_it_needs(self):
         for ranks in (2, 4, 6):
             command = [BENCH, "allreduce", *FEW, "--max-bytes", "8", "--ranks", str(ranks), "--transport", "tcp"]
             for limit in (6, 8, 12):
@@ -351,7 +351,7 @@ class Descriptors(Surroundings):
             self.assertEqual((code, len(errors.splitlines())), (1, 1), errors)
             self.assertIn(f"to launch {ranks} ranks it needs {needed}", errors)
 
-    def test_a_program_that_needs_fewer_is_launched_with_fewer(self):
+    def test_a_program_that_needs_fewer_descriptors_runs_with_fewer(self):
         code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "true")
         self.assertEqual((code, errors), (0, ""))
         code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "false")
@@ -386,22 +386,22 @@ class Stopped(Surroundings):
             self.assertEqual([json.loads(line)["wrong"] for line in file.read_text().splitlines()], [0])
         return True
 
-    def test_a_rank_that_is_stopped_for_seconds_is_waited_for(self):
+    def test_other_ranks_wait_for_a_rank_stopped_for_seconds(self):
         for transport, rank in (("shm", 1), ("tcp", 0)):
             with self.subTest(transport=transport, rank=rank):
                 self.assertTrue(any(self.is_waited_for(transport, rank, iterations) for iterations in (4000, 8000, 16000)))
 
-    def test_it_is_waited_for_over_ucx(self):
+    def test_other_ranks_wait_for_a_stopped_rank_over_ucx(self):
         self.skip_without("ucx")
         self.assertTrue(any(self.is_waited_for("ucx", 0, iterations) for iterations in (4000, 8000, 16000)))
 
-    def test_it_is_waited_for_over_ofi(self):
+    def test_other_ranks_wait_for_a_stopped_rank_over_ofi(self):
         self.skip_without("ofi")
         self.assertTrue(any(self.is_waited_for("ofi", 1, iterations) for iterations in (4000, 8000, 16000)))
 
 
 class Crowded(Surroundings):
-    def test_many_ranks_on_few_cores_are_right(self):
+    def test_many_ranks_on_few_cores_give_right_results(self):
         two = set(sorted(os.sched_getaffinity(0))[:2])
         for transport in ("shm", "tcp", "inproc"):
             for ranks in ("4", "8", "16"):

@@ -41,7 +41,7 @@ class Comparison(unittest.TestCase):
 
 
 class Diff(Comparison):
-    def test_noise_is_told_from_regressions(self):
+    def test_regressions_are_distinguished_from_noise(self):
         for now, code, verdict in ((row(10), 0, "noise"), (row(10.9), 0, "noise"), (row(13), 1, "SLOWER"), (row(7), 0, "faster"),
                                    (row(13, p10=9.5), 0, "noise"), (row(7, p90=10.5), 0, "noise")):
             with self.subTest(now=now["median_us"], p10=now["p10_us"]):
@@ -49,7 +49,7 @@ class Diff(Comparison):
                 self.assertEqual((found, errors), (code, ""), output)
                 self.assertIn(verdict, output)
 
-    def test_passes_that_do_not_overlap_are_no_noise_whatever_single_iterations_did(self):
+    def test_passes_that_do_not_overlap_are_a_change_whatever_the_iterations(self):
         before = row(0.59, 0.49, 113, pass_us=[0.58, 0.59, 0.6])
         for now, code, verdict in ((row(112, 0.5, 120, pass_us=[111, 112, 113]), 1, "SLOWER"),
                                    (row(0.3, 0.29, 90, pass_us=[0.29, 0.3, 0.31]), 0, "faster"),
@@ -61,7 +61,7 @@ class Diff(Comparison):
                 self.assertEqual((found, errors), (code, ""), output)
                 self.assertIn(verdict, output)
 
-    def test_what_was_asked_for_is_part_of_what_was_measured(self):
+    def test_the_requested_settings_are_part_of_the_compared_point(self):
         for setting, said in (({"form": "persistent"}, "persistent"), ({"memory": "allocated"}, "allocated"),
                               ({"reproducibility": "ordered"}, "ordered"), ({"progress": "thread"}, "progress by thread"),
                               ({"in_place": False}, "out of place"), ({"servers": 1}, "servers 1"), ({"window": 8}, "window 8"),
@@ -74,7 +74,7 @@ class Diff(Comparison):
                 self.assertIn(said, output)
                 self.assertIn("no row in common", self.diff([row(10)], [row(100, **setting)])[2])
 
-    def test_rows_from_before_a_field_was_written_have_what_it_stood_for(self):
+    def test_old_rows_without_a_field_have_its_default(self):
         usual = {"form": "blocking", "reproducibility": "fast", "servers": 0, "segment_bytes": 0}
         for collective, in_place in (("allreduce", True), ("alltoall", False), ("p2p_latency", False)):
             code, output, errors = self.diff([row(10, collective=collective)], [row(10, collective=collective, in_place=in_place, **usual)])
@@ -82,14 +82,14 @@ class Diff(Comparison):
             self.assertIn("1 noise", output)
             self.assertNotIn("(out of place)", output)
 
-    def test_peers_of_one_library_are_told_apart(self):
+    def test_peers_of_one_library_are_compared_separately(self):
         rows = [row(10, library="openmpi", peer="openmpi", algorithm="default"), row(99, library="openmpi", peer="openmpi:ring")]
         code, output, _ = self.diff(rows, list(reversed(rows)))
         self.assertEqual(code, 0)
         self.assertIn("2 noise", output)
         self.assertIn("openmpi:ring", output)
 
-    def test_what_differs_by_less_than_the_least_is_noise(self):
+    def test_a_difference_below_the_least_is_noise(self):
         old, new = row(10, 9.99, 10.01), row(10.4, 10.39, 10.41)
         self.assertEqual(self.diff([old], [new])[0], 0)
         self.assertEqual(self.diff([old], [new], "--least", "3")[0], 1)
@@ -106,7 +106,7 @@ class Diff(Comparison):
             self.assertEqual(code, 4)
             self.assertIn("the cores moved during one of them, not comparable", output)
 
-    def test_where_nothing_could_be_compared_it_does_not_say_that_all_is_well(self):
+    def test_without_a_comparison_the_result_is_not_good(self):
         far, peer = {"regime": "far"}, {"library": "gloo", "bytes": 8}
         for old, new, code, said in (
                 ([row(10)], [row(10, **far)], 4, "# nothing could be compared"),
@@ -119,7 +119,7 @@ class Diff(Comparison):
                 self.assertEqual((found, errors), (code, ""), output)
                 self.assertIn(said, output.splitlines()[-1])
 
-    def test_a_peers_slowness_is_told_and_does_not_count(self):
+    def test_a_slower_peer_is_reported_and_does_not_count(self):
         code, output, _ = self.diff([row(10, library="gloo")], [row(20, library="gloo")])
         self.assertEqual(code, 0)
         self.assertIn("slower (does not count: not kolo's)", output)
@@ -129,7 +129,7 @@ class Diff(Comparison):
         self.assertEqual(code, 1)
         self.assertIn("WRONG: 3 elements", output)
 
-    def test_rows_are_matched_by_what_was_measured(self):
+    def test_rows_are_matched_by_their_settings(self):
         sizes = [row(10, bytes=8), row(20, bytes=64), row(30, bytes=64, op="max"), row(40, bytes=64, ranks=4)]
         code, output, _ = self.diff(sizes, [{**line} for line in reversed(sizes)])
         self.assertEqual(code, 0)
@@ -137,7 +137,7 @@ class Diff(Comparison):
         code, output, _ = self.diff(sizes, [row(10, bytes=8), row(1, bytes=16)])
         self.assertIn("only in the old file 3, only in the new one 1", output)
 
-    def test_of_several_rows_for_a_point_the_last_counts(self):
+    def test_the_last_of_several_rows_for_a_point_counts(self):
         self.assertEqual(self.diff([row(10)], [row(90), row(10)])[0], 0)
         self.assertEqual(self.diff([row(90), row(10)], [row(90)])[0], 1)
 
@@ -150,7 +150,7 @@ class Diff(Comparison):
         self.assertEqual(code, 0)
         self.assertNotIn("->", output)
 
-    def test_lines_that_are_limits_and_other_machines_are_no_trouble(self):
+    def test_limit_rows_and_other_machines_are_ignored(self):
         limit = {"limit": "cache line", "median_us": 1}
         code, output, _ = self.diff([limit, row(10, run={"machine": "A"})], [row(10, run={"machine": "B"}), limit])
         self.assertEqual(code, 0)
@@ -163,7 +163,7 @@ class Wrong(Comparison):
         self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
         self.assertIn(about, errors)
 
-    def test_files_that_hold_no_rows_are_named(self):
+    def test_errors_name_files_without_rows(self):
         good = [row(10)]
         self.assert_refused("new: nothing in it", good, "")
         self.assert_refused("old:1: is no JSON: expected lines as", "no JSON\n", good)
@@ -180,7 +180,7 @@ class Wrong(Comparison):
         self.assertIn("no row in common", errors)
         self.assert_refused("--least -1", good, good, "--least", "-1")
 
-    def test_a_file_that_is_not_there_is_named(self):
+    def test_an_error_names_a_missing_file(self):
         for words in (["/no/such/file", self.file("new", [row(1)])], [self.file("old", [row(1)]), "/no/such/file"],
                       [str(self.folder), self.file("new", [row(1)])]):
             done = subprocess.run([BENCH, "diff", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -32,7 +32,7 @@ class Decorators(unittest.TestCase):
         self.assertEqual({line["wrong"] for line in lines}, {0})
         return lines
 
-    def test_results_say_which_network_they_are_of(self):
+    def test_results_name_their_network(self):
         for transport in ("inproc", "shm", "tcp"):
             with self.subTest(transport=transport):
                 lines = self.lines_of("broadcast", "--transport", transport, "--shape", "1Gbit,1ms")
@@ -40,19 +40,19 @@ class Decorators(unittest.TestCase):
         lines = self.lines_of("allreduce", "--transport", "tcp", "--ranks", "3", KOLO_SHAPE="10Gbit,50us+0-1:off")
         self.assertEqual({line["transport"] for line in lines}, {"tcp,10Gbit,50us+0-1:off"})
 
-    def test_two_ranks_may_be_further_apart(self):
+    def test_two_ranks_may_have_a_longer_delay(self):
         lines = self.lines_of("p2p", "latency", "--transport", "shm", "--shape", "2ms")
         self.assertEqual({line["transport"] for line in lines}, {"shm,2ms"})
         self.assertGreaterEqual(min(line["p10_us"] for line in lines), 2000)
 
-    def test_every_algorithm_stands_a_storm(self):
+    def test_every_algorithm_survives_a_fault_storm(self):
         for collective in ("allreduce", "broadcast", "alltoall", "reduce_scatter"):
             with self.subTest(collective=collective):
                 lines = self.lines_of(collective, "--transport", "inproc", "--ranks", "3", "--algorithm", "all",
                                       "--fault", "storm@times=3,seed=11")
                 self.assertGreater(len({line["algorithm"] for line in lines}), 1)
 
-    def test_a_rank_that_is_to_die_dies_and_the_others_say_so(self):
+    def test_an_injected_death_is_reported_by_the_others(self):
         code, _, errors = run("allreduce", "--transport", "tcp", "--ranks", "3", "--fault", "die@rank=1,segment=20", *FEW)
         self.assertNotEqual(code, 0)
         self.assertIn("rank 1", errors)
@@ -67,7 +67,7 @@ class Decorators(unittest.TestCase):
                 events = json.loads(file.read_text())
                 self.assertTrue([event for event in events if event["ph"] == "X"])
 
-    def test_nonsense_is_refused_once(self):
+    def test_invalid_decorators_are_refused_once(self):
         for flag, wrong, why in (("--shape", "1Gbps", "'1Gbps' is neither a rate"), ("--fault", "explode", "is none of die")):
             code, _, errors = run("allreduce", flag, wrong, *FEW)
             self.assertEqual((code, errors.count("\n")), (2, 1), errors)

@@ -42,14 +42,14 @@ class Arithmetic(unittest.TestCase):
     def way(self, rate, delay_ms, queue):
         return link.Way(-1, -1, rate, delay_ms * MILLISECOND, queue)
 
-    def test_bundles_follow_one_another_at_the_rate_and_arrive_after_the_delay(self):
+    def test_bundles_leave_at_the_rate_and_arrive_after_the_delay(self):
         way = self.way(1_000_000, 10, 10_000)  # 1000 bytes take 1 ms
         for _ in range(3):
             way.admit(bundle(1000), 0)
         way.admit(bundle(500), 20 * MILLISECOND)
         self.assertEqual([due / MILLISECOND for due, _ in way.under_way], [11, 12, 13, 30.5])
 
-    def test_what_the_queue_cannot_hold_is_dropped(self):
+    def test_packets_beyond_the_queue_are_dropped(self):
         way = self.way(1_000_000, 0, 2000)
         for _ in range(5):
             way.admit(bundle(1000), 0)
@@ -57,19 +57,19 @@ class Arithmetic(unittest.TestCase):
         way.admit(bundle(1000), 1 * MILLISECOND)
         self.assertEqual((len(way.under_way), way.dropped), (4, 2))
 
-    def test_every_packet_of_a_bundle_has_its_headers(self):
+    def test_every_packet_of_a_bundle_counts_its_headers(self):
         self.assertEqual(link.wire_bytes(bundle(60)), 60)
         self.assertEqual(link.wire_bytes(bundle(52 + 3 * 1448, kind=1, headers=52, payload=1448)), 3 * 1500)
         self.assertEqual(link.wire_bytes(bundle(52 + 2 * 1448 + 1, kind=1, headers=52, payload=1448)), 2 * 1500 + 53)
 
-    def test_without_a_rate_nothing_waits_or_is_dropped(self):
+    def test_without_a_rate_no_packet_waits_or_is_dropped(self):
         way = self.way(0, 5, 0)
         for _ in range(100):
             way.admit(bundle(65000), 7)
         self.assertEqual({due for due, _ in way.under_way}, {5 * MILLISECOND + 7})
         self.assertEqual(way.dropped, 0)
 
-    def test_a_network_has_one_name_however_it_was_asked_for(self):
+    def test_a_network_has_one_name_for_all_spellings(self):
         for rate, delay, more, name in (("1Gbit", "10ms", {}, "1Gbit,10ms"), ("1000Mbit", "10000us", {}, "1Gbit,10ms"),
                                         ("1.5Mbit", "1500us", {"bottleneck": "host"}, "1.5Mbit,1.5ms,bottleneck host"),
                                         ("100Mbit", "0ms", {"queue_bytes": 512 << 10}, "100Mbit,0ms,queue 512K")):
@@ -104,7 +104,7 @@ class Network(unittest.TestCase):
         self.assertEqual({row["wrong"] for row in rows}, {0})
         return rows
 
-    def test_no_byte_comes_before_its_time(self):
+    def test_no_byte_arrives_too_early(self):
         for bottleneck in ("router", "host"):
             with self.subTest(bottleneck=bottleneck):
                 rows = self.rows_over("p2p", "latency", "--min-bytes", "8", "--max-bytes", "8", delay="20ms", bottleneck=bottleneck)
@@ -113,11 +113,11 @@ class Network(unittest.TestCase):
         rows = self.rows_over("p2p", "bandwidth", "--window", "1", "--min-bytes", size, "--max-bytes", size, delay="1ms", rate="50Mbit")
         self.assertGreaterEqual(min(row["p10_us"] for row in rows), 2000 + size * 8 / 50)
 
-    def test_rows_say_over_which_network_and_have_no_limit_of_loopback(self):
+    def test_rows_name_their_network_and_have_no_loopback_limit(self):
         rows = self.rows_over("allreduce", "--min-bytes", "4K", "--max-bytes", "4K", delay="10ms")
         self.assertEqual({(row["network"], row["limit_us"]) for row in rows}, {("1Gbit,10ms", None)})
 
-    def test_ofi_joins_two_hosts(self):  # UCX looks for its devices in /sys, which is the machine's
+    def test_ofi_connects_two_hosts(self):  # UCX looks for its devices in /sys, which is the machine's
         _, there, _ = run(BENCH, "transports")
         about = next((line for line in there.splitlines() if line.startswith("ofi:")), "cannot be used here")
         if "cannot be used here" in about:
@@ -126,16 +126,16 @@ class Network(unittest.TestCase):
             rows = self.rows_over("allreduce", "--min-bytes", "8", "--max-bytes", "4M", "--factor", "256", delay="1ms", transport="ofi")
         self.assertEqual({row["transport"] for row in rows}, {"ofi"})
 
-    def test_lanes_and_a_full_queue_lose_nothing(self):
+    def test_lanes_and_a_full_queue_lose_no_data(self):
         os.environ["KOLO_TCP_LANES"] = "3"
         self.addCleanup(os.environ.pop, "KOLO_TCP_LANES")
         self.rows_over("allreduce", "--min-bytes", "1M", "--max-bytes", "4M", "--factor", "4", delay="2ms", rate="200Mbit")
 
-    def test_its_exit_code_is_the_worse_of_the_ranks(self):
+    def test_the_exit_code_is_the_worse_of_the_ranks(self):
         self.assertEqual(run(LINK, "--", "sh", "-c", "exit $((RANK * 5))")[0], 5)
         self.assertEqual(run(LINK, "--", "sh", "-c", "kill -KILL $$")[0], 137)
 
-    def test_nothing_is_left_of_it_however_it_ends(self):
+    def test_no_process_is_left_however_it_ends(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
             with self.subTest(signal=number.name):
                 job = subprocess.Popen([LINK, "--", "sh", "-c", "echo $$; exec sleep 1000"], stdout=subprocess.PIPE,
@@ -150,13 +150,13 @@ class Network(unittest.TestCase):
                     self.assertLess(time.monotonic(), deadline)
                     os.sched_yield()
 
-    def test_nonsense_is_refused(self):
+    def test_invalid_arguments_are_refused(self):
         for words, why in ((["--rate", "fast"], "'fast' is no rate"), ([], "no command"), (["--", "no-such-program"], "no-such-program")):
             code, _, errors = run(LINK, *words)
             self.assertEqual(code, 2)
             self.assertIn(why, errors.splitlines()[-1])
 
-    def test_a_sweep_is_a_table_of_shares(self):
+    def test_a_sweep_prints_a_table_of_shares(self):
         with tempfile.TemporaryDirectory() as folder:
             for way, words in (("link", ["--games", "raw,message,stream,both,allreduce"]),
                                ("link", ["--bottleneck", "host", "--lanes", "2", "--games", "message,allreduce"]), ("shape", [])):

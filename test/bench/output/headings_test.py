@@ -26,7 +26,7 @@ def run(*words):
 
 
 class Headings(unittest.TestCase):
-    def test_every_table_says_of_which_kolo_it_is(self):
+    def test_every_table_names_the_version_of_kolo(self):
         version = run("--version").strip()
         self.assertRegex(version, r"^kolo \S+, commit \S+$")
         with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ class Headings(unittest.TestCase):
                     self.assertEqual(run(*words).splitlines().count(f"# {version}"), 1)
             self.assertTrue(table.read_text().splitlines()[2].endswith(f" UTC, {version}"), table.read_text())
 
-    def test_a_parameter_server_s_says_who_serves(self):
+    def test_a_parameter_servers_table_names_its_servers(self):
         for words, about in ((["ps", "push", "--servers", "1"], "push: 3 ranks over shm, 1 server among them, in place"),
                              (["ps", "push-pull", "--servers", "2"], "push_pull: 3 ranks over shm, 2 servers among them, in place"),
                              (["pull"], "pull: 3 ranks over shm, each of them a server, in place"),
@@ -47,7 +47,7 @@ class Headings(unittest.TestCase):
             heading = run(*words, "--ranks", "3", "--transport", "shm", "--max-bytes", "8", *FEW).splitlines()[0]
             self.assertEqual(heading, f"# kolo-bench {about}")
 
-    def test_a_size_that_is_no_multiple_of_the_element_is_measured_as_one_and_a_line_says_so(self):
+    def test_a_size_is_rounded_to_whole_elements_and_a_line_says_so(self):
         about = "# sizes are multiples of 4 bytes (float32): 7 is measured as 4"
         with tempfile.TemporaryDirectory() as folder:
             table = str(Path(folder) / "table")
@@ -59,18 +59,18 @@ class Headings(unittest.TestCase):
                     self.assertTrue(any(re.match(r" .*\b4\b", line) for line in lines), lines)
         self.assertNotIn("sizes are multiples", run("p2p", "latency", "--bytes", "7", *FEW))
 
-    def test_a_trial_of_the_limits_says_that_it_is_one(self):
+    def test_a_quick_run_of_limits_is_marked_as_a_trial(self):
         self.assertEqual(run("limits", "--quick", "--only", "line").splitlines()[0],
                          "# kolo-bench limits --quick: a trial, of fewer sizes and repeats")
 
-    def test_peers_that_go_over_something_else_say_so(self):
+    def test_peers_over_another_transport_are_marked(self):
         if "gloo" not in run("peers").splitlines():
             self.skipTest("gloo is not in this build")
         for words in (["allreduce"], ["p2p", "latency"]):
             heading = run(*words, "--transport", "shm", "--against", "gloo", "--max-bytes", "8", *FEW).splitlines()[0]
             self.assertRegex(heading, r", in turn with gloo \(over tcp\)$")
 
-    def test_what_carries_a_transport_is_in_the_heading_and_in_every_row(self):
+    def test_the_carrier_of_a_transport_is_in_the_heading_and_in_every_row(self):
         there = {line.split(":")[0]: line for line in run("transports").splitlines()}
         for transport in ("shm", "tcp", "ucx", "ofi"):
             if "cannot be used here" in there.get(transport, "cannot be used here"):
@@ -101,7 +101,7 @@ class Files(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
-    def test_rows_that_come_behind_others_are_announced(self):
+    def test_appended_rows_are_announced(self):
         for words in (["allreduce", "--transport", "shm"], ["allreduce", "--transport", "inproc"], ["explain", "scan"],
                       ["p2p", "latency"]):
             with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ class Files(unittest.TestCase):
                 self.assertTrue(path.read_text().startswith(rows))
         self.assertEqual(self.errors_of("allreduce", "--max-bytes", "8", *FEW, "--json", "/dev/null"), "")
 
-    def test_a_table_that_is_replaced_and_rows_of_several_jobs_are_announced_once(self):
+    def test_a_replaced_table_and_rows_of_several_jobs_are_announced_once(self):
         with tempfile.TemporaryDirectory() as folder:
             table, path = Path(folder) / "table", Path(folder) / "rows"
             words = ["tune", "--collectives", "broadcast", "--ranks", "2", "--transport", "inproc,shm", "--max-bytes", "8", *FEW,

@@ -16,7 +16,7 @@ from plot_test import row
 
 
 class PlotRows(plot_test.Drawing):
-    def test_what_is_wrong_is_left_out_and_said(self):
+    def test_wrong_results_are_left_out_with_a_message(self):
         rows = [row("kolo", "shm", 8, 5), row("kolo", "shm", 64, 6, wrong=3), row("gloo", "tcp", 8, 7, wrong=1)]
         picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
         self.assertEqual(self.errors, "kolo-bench plot: left out: 2 rows with wrong results, whose times say nothing\n")
@@ -24,12 +24,12 @@ class PlotRows(plot_test.Drawing):
         self.assertNotIn("<!-- 64 B -->", picture)
         self.assertNotIn("gloo", picture)
 
-    def test_a_size_of_nothing_is_beside_others_none(self):
+    def test_a_size_of_zero_beside_others_is_left_out(self):
         rows = [row("kolo", "shm", size, 5, busbw_GBps=None if size == 0 else 1) for size in (0, 8, 64)]
         self.assertTrue(self.files(rows, "--overview"))
         self.assertTrue(self.files(rows[:1], "--overview"))
 
-    def test_rows_may_come_through_a_pipe_whatever_backend_the_user_has(self):
+    def test_rows_may_come_through_a_pipe_with_any_backend_of_the_user(self):
         line = json.dumps(row("kolo", "shm", 8, 5)) + "\n"
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([plot_test.BENCH, "plot", "/dev/stdin", "--out", folder + "/plots"], input=line, capture_output=True, text=True,
@@ -39,7 +39,7 @@ class PlotRows(plot_test.Drawing):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertEqual(len(os.listdir(folder + "/plots")), 6)
 
-    def test_disturbed_floors_that_are_left_out_are_said(self):
+    def test_disturbed_floors_are_left_out_with_a_message(self):
         floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]
         self.plot(floors)
         self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)

@@ -92,7 +92,7 @@ class Drawing(unittest.TestCase):
 
 
 class Plot(Drawing):
-    def test_pictures_are_in_the_formats_that_are_asked_for(self):
+    def test_pictures_have_the_requested_formats(self):
         rows = [row("kolo", "shm", 8, 5)]
         for asked, suffixes in (([], {".png", ".svg"}), (["--format=pdf,png,pdf"], {".pdf", ".png"})):
             files = self.files(rows, *asked)
@@ -112,7 +112,7 @@ class Plot(Drawing):
             for name in ("kolo over shm", "openmpi over shm", "mpich over shm", "gloo over tcp", "limit over shm"):
                 self.assertIn(f"<!-- {name}", text)
 
-    def test_a_choice_that_changes_with_the_size_is_one_line(self):
+    def test_a_choice_of_algorithm_that_changes_with_the_size_is_one_line(self):
         rows = [row("kolo", "shm", size, size, algorithm=name) for size, name in ((8, "one_shot"), (64, "ring"), (512, "ring"))]
         picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
         self.assertIn("<!-- kolo over shm -->", picture)
@@ -121,7 +121,7 @@ class Plot(Drawing):
         self.assertIn("<!-- kolo over shm, ring -->", picture)
         self.assertIn("<!-- kolo over shm, one_shot -->", picture)
 
-    def test_peers_of_one_library_and_other_settings_are_lines_of_their_own(self):
+    def test_peers_of_one_library_and_other_settings_have_separate_lines(self):
         sizes = (8, 4096)
         rows = [row("openmpi", "shm", size, 2 * size, **more) for size in sizes for more in ({"peer": "openmpi"}, {"peer": "openmpi:ring"})]
         rows += [row("kolo", "shm", size, size, limit_us=1, **more) for size in sizes
@@ -134,7 +134,7 @@ class Plot(Drawing):
             self.assertIn(f"<!-- {name} -->", picture)
         self.assertNotIn("limit over shm, persistent", picture)
 
-    def test_no_two_lines_have_one_colour(self):
+    def test_no_two_lines_have_the_same_color(self):
         rows = [row(library, transport, 8, 5, limit_us=1, form=form) for library in ("kolo", "gloo", *(f"peer{i}" for i in range(6)))
                 for transport in ("shm", "tcp") for form in ("blocking", "async", "persistent")]
         rows += [row("floor", transport, 8 << i, 1, memory=f"kind {i}") for transport in ("shm", "tcp") for i in range(4)]
@@ -142,7 +142,7 @@ class Plot(Drawing):
         self.assertEqual(len(looks), 58)
         self.assertEqual(len({look.color for look in looks.values()}), 58)
 
-    def test_lines_of_one_library_differ_in_their_markers_too(self):
+    def test_lines_of_one_library_have_different_markers(self):
         rows = [row("kolo", "tcp", 8, 5, algorithm=f"algorithm {i}") for i in range(9)]
         rows += [row("kolo", "tcp", 8, 5, form="async", progress=progress, hidden=0.5, alone_us=9, compute_us=9)
                  for progress in ("nobody", "polling", "thread")]
@@ -151,7 +151,7 @@ class Plot(Drawing):
             self.assertEqual(len(set(markers_of)), len(markers_of))
             self.assertGreaterEqual(len(markers_of), 3)
 
-    def test_a_name_looks_the_same_in_every_picture_and_in_the_legends(self):
+    def test_a_name_has_the_same_style_in_every_picture_and_legend(self):
         ways = {"allreduce": ("both ways, bbr", "both ways, reno"), "broadcast": ("one way, reno", "one way, bbr")}
         rows = [row("floor", "tcp", size, 5, collective=collective, algorithm=algorithm)
                 for collective, algorithms in ways.items() for size, algorithm in zip((8, 64), algorithms)]
@@ -161,7 +161,7 @@ class Plot(Drawing):
         self.assertEqual(len(drawn), 4)  # a line and its legend each
         self.assertEqual(len({re.search('style="([^"]*)"', path).group(1).replace("; stroke-linecap: butt", "") for path in drawn}), 1)
 
-    def test_more_than_five_lines_have_strokes_side_by_side_in_the_place_of_bands(self):
+    def test_more_than_five_lines_have_strokes_in_place_of_bands(self):
         for count in (5, 6):
             rows = [row("kolo", "shm", size, 50 + i, p10_us=9, p90_us=99, algorithm=f"algorithm {i}") for size in (8, 64) for i in range(count)]
             pictures = self.plot(rows)
@@ -175,7 +175,7 @@ class Plot(Drawing):
             shown = "band" if count == 5 else "strokes"
             self.assertIn(f"<!-- time, us (median; {shown}: 10th to 90th percentile) -->", pictures["allreduce_2_ranks_time.svg"])
 
-    def test_a_computation_is_over_no_transport_and_says_what_for_where_there_are_several(self):
+    def test_a_computation_has_no_transport_and_is_named_if_there_are_several(self):
         both = [row("kolo", transport, 8, 5, form="async", progress="nobody", hidden=0.5, alone_us=9, compute_us=compute)
                 for transport, compute in (("shm", 4), ("tcp", 6))]
         one, two = (list(plot.series_of(rows)["allreduce_overlap", 2]) for rows in (both[:1], both))
@@ -224,7 +224,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             plots = Path(folder) / "plots"
             return done.stderr, {entry.name: entry.read_bytes() for entry in plots.iterdir()} if plots.exists() else None
 
-    def test_who_closes_standard_output_is_told_so_and_finds_whole_pictures(self):
+    def test_closed_standard_output_is_reported_and_leaves_whole_pictures(self):
         reader, writer = os.pipe()
         os.close(reader)
         said, left = self.ended_early(stdout=writer)
@@ -233,19 +233,19 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertEqual(list(left), ["allreduce_2_ranks_time.png"])
         self.assertTrue(left["allreduce_2_ranks_time.png"].endswith(PNG_END))
 
-    def test_a_disk_that_is_full_leaves_no_half_of_a_picture(self):
+    def test_a_full_disk_leaves_no_partial_picture(self):
         most = max(map(len, self.files([row("kolo", "shm", 8, 5)]).values())) - 1
         said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
         self.assertRegex(said, "^kolo-bench plot: cannot write to .*/plots: File too large\n$")
         for name, content in left.items():
             self.assertTrue(content.endswith((PNG_END, b"</svg>\n")), name)
 
-    def test_who_draws_nothing_leaves_no_folder(self):
+    def test_a_plot_without_pictures_leaves_no_folder(self):
         said, left = self.ended_early(stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)))
         self.assertIn("File too large", said)
         self.assertIsNone(left)
 
-    def test_an_operation_beside_a_computation_has_pictures_of_its_own(self):
+    def test_overlapped_operations_have_pictures_of_their_own(self):
         sizes = (8, 4096)
         rows = [row("kolo", "tcp", size, size + 5, form="async", progress=progress, hidden=hidden, alone_us=size + 1, compute_us=size)
                 for size in sizes for progress, hidden in (("nobody", -0.02), ("thread", 0.8))]
@@ -263,14 +263,14 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertIn("<!-- allreduce beside a computation, 2 ranks -->", hidden)
         self.assertNotIn("progress", pictures["allreduce_2_ranks_time.svg"])
 
-    def test_floors_have_no_pictures_of_their_own_beside_libraries_and_a_page_where_they_are_alone(self):
+    def test_floors_have_no_picture_beside_libraries_and_a_page_if_alone(self):
         floors = [row("floor", "shm", size, 5, collective=collective, ranks=ranks, algorithm="through slots")
                   for size in (8, 64) for collective in ("allreduce", "broadcast") for ranks in (2, 4)]
         names = self.files(floors + [row("kolo", "shm", size, 5) for size in (8, 64)])
         self.assertEqual({name.split("_ranks_")[0] for name in names}, {"allreduce_2"})
         self.assertEqual(set(self.files(floors)), {f"floors_{ranks}_ranks_{what}.png" for ranks in (2, 4) for what in ("time", "bandwidth")})
 
-    def test_sizes_and_counts_are_words(self):
+    def test_sizes_and_counts_are_printed_as_words(self):
         self.assertEqual([size_text(size) for size in (0, 1023, 32768, 32772, 3 << 19, 1023 << 10, (1 << 20) - 4, (3 << 40) + 1)],
                          ["0 B", "1023 B", "32 KiB", "32.0 KiB", "1.5 MiB", "1023 KiB", "1.0 MiB", "3072.0 GiB"])
         rows = [row("kolo", "shm", size, size, ranks=1, collective="push", servers=1, run={"machine": "M", "cores": 1, "kernel": "K", "commit": "c"})
@@ -298,19 +298,19 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         for picture in nowhere.values():
             self.assertNotIn("limit", picture)
 
-    def test_a_form_whose_limit_is_not_known_takes_none_away(self):
+    def test_a_form_without_a_known_limit_removes_no_other_limit(self):
         rows = [row("kolo", "shm", size, 5, limit_us=limit, form=form)
                 for size in (8, 64, 512) for form, limit in (("blocking", 2), ("persistent", None))]
         self.assertEqual(dashed(self.plot(rows)["allreduce_2_ranks_time.svg"], LIMIT), [3])
 
-    def test_one_size_is_seen(self):
+    def test_a_single_size_is_visible(self):
         pictures = self.plot([row("kolo", "shm", 4096, 20, p10_us=10, p90_us=40, limit_us=9)])
         for what in ("time", "bandwidth"):
             picture = pictures[f"allreduce_2_ranks_{what}.svg"]
             self.assertEqual((markers(picture, LIMIT), markers(picture, KOLO)), (1, 1))
             self.assertEqual(len(styled(picture, "path", f"stroke: {KOLO}", "stroke-opacity: 0.3")), 1)
 
-    def test_what_was_measured_while_cores_moved_is_hollow(self):
+    def test_points_measured_while_cores_moved_are_hollow(self):
         sizes = (8, 64, 512, 4096)
         rows = [row("kolo", "shm", size, 5, regime=regime) for size, regime in zip(sizes, ("near", "moved", "far", "disturbed"))]
         pictures = self.plot(rows)
@@ -323,14 +323,14 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             self.assertNotIn(HOLLOW, picture)
             self.assertEqual(markers(picture, KOLO, WHITE), 0)
 
-    def test_an_overview_shows_where_cores_moved(self):
+    def test_an_overview_marks_points_where_cores_moved(self):
         for size, collective in ((8, "allreduce"), (0, "barrier")):
             still, moved = (self.files([row("kolo", "shm", size, 5, collective=collective, regime=regime)], "--overview")
                             for regime in ("near", "moved"))
             self.assertEqual(set(still), set(moved))
             self.assertNotEqual(still["shm_2_ranks_time.png"], moved["shm_2_ranks_time.png"])
 
-    def test_a_disturbed_floor_is_none(self):
+    def test_a_disturbed_floor_is_discarded(self):
         regimes = ("near", "near", "disturbed", "near", "moved", "near")
         rows = [row("floor", "shm", 8 << 2 * i, 5.25 + i, algorithm="in one line", regime=regime)
                 for i, regime in enumerate(regimes)]
@@ -371,7 +371,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             self.assertFalse((Path(folder) / "plots").exists())
             return done.stderr
 
-    def test_a_field_of_an_odd_type_is_named_with_its_file_and_line(self):
+    def test_an_error_names_a_field_of_a_wrong_type_with_its_file_and_line(self):
         right = row("kolo", "shm", 8, 5)
         for name, value, about in (("median_us", "fast", "'median_us' is \"fast\", where a time from 1e-6 to 1e15 belongs"),
                                    ("median_us", 1e-308, "'median_us' is 1e-308, where a time from 1e-6 to 1e15 belongs"),
@@ -383,7 +383,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertIn("is no JSON line", self.complaint([right, "[" * 100000]))
         self.assertIn("'median_us' is Infinity", self.complaint([json.dumps(right).replace('"median_us": 5', '"median_us": 1e999')]))
 
-    def test_no_field_of_a_row_leads_out_of_the_folder(self):
+    def test_no_field_of_a_row_writes_outside_the_folder(self):
         right = row("kolo", "shm", 8, 5)
         for name in ("../../x", "..", "a/b", "/x", "", "x" * 65):
             self.assertIn("'collective' is ", self.complaint([right, {**right, "collective": name}]))
@@ -394,7 +394,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertEqual(len(names), 12)
         self.assertLessEqual({f"tcp,0.5ms_2_ranks_{what}.png" for what in ("time", "bandwidth")}, set(names))
 
-    def test_a_dollar_is_no_formula(self):
+    def test_a_dollar_sign_starts_no_formula(self):
         odd = r"$\frac{$_^"
         for name in ("transport", "library", "peer", "algorithm", "form", "network", "type"):
             with self.subTest(name=name):
@@ -403,7 +403,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         run = {"machine": "M$a$" * 300, "cores": 2, "kernel": "K\n", "commit": "$c$"}
         self.assertTrue(self.files([row("kolo", "$x$", 0, 5, collective="barrier", busbw_GBps=None, run=run)], "--overview"))
 
-    def test_what_is_hidden_beyond_the_axis_is_marked_and_said(self):
+    def test_hidden_values_beyond_the_axis_are_marked_and_reported(self):
         rows = [row("kolo", "tcp", 8 << i, 9, form="async", progress="thread", hidden=hidden, alone_us=9, compute_us=9)
                 for i, hidden in enumerate((0.5, 6.72, -459.1))]
         self.assertIn("<!-- beyond the axis -->", self.plot(rows)["allreduce_overlap_2_ranks_hidden.svg"])
@@ -411,12 +411,12 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertNotIn("<!-- beyond", self.plot(rows[:1])["allreduce_overlap_2_ranks_hidden.svg"])
         self.assertEqual(self.errors, "")
 
-    def test_the_last_size_has_its_number(self):
+    def test_the_last_size_has_a_label(self):
         sizes = [8 << 2 * i for i in range(13)] + [256 << 20]
         for what in ("time", "bandwidth"):
             self.assertIn("<!-- 256 MiB -->", self.plot([row("kolo", "shm", size, 5 + size) for size in sizes])[f"allreduce_2_ranks_{what}.svg"])
 
-    def test_a_legend_of_bars_has_what_is_drawn_as_it_is_drawn(self):
+    def test_a_legend_of_bars_shows_what_is_drawn(self):
         sizes = [8 << i for i in range(8)]
         rows = [row("kolo", "shm", size, 5, limit_us=1 if size == 32 else None, regime="moved") for size in sizes]  # 32 B has no bar
         picture = self.plot(rows)["allreduce_2_ranks_bars.svg"]
@@ -429,7 +429,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         edges = [float(edge) for edge in re.findall(rf'<path d="M ([\d.]+) [^"]*"[^>]*style="fill: {KOLO}"', picture)]
         return edges, re.findall(r"<!-- (\d+ (?:B|KiB|MiB)) -->", picture)
 
-    def test_bars_are_at_sizes_that_libraries_have_and_leave_no_gaps(self):
+    def test_bars_are_drawn_only_at_measured_sizes_without_gaps(self):
         rows = [row(library, transport, size, 5 + size / 1e3) for library, transport, sizes in
                 (("kolo", "shm", (8, 4096, 1 << 18, 1 << 22)), ("gloo", "tcp", (8, 4096, 1 << 18, 1 << 22)), ("mpich", "shm", (8, 1 << 22)))
                 for size in sizes]
@@ -439,14 +439,14 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertGreater(edges[2] - edges[1], edges[1] - edges[0] + 1)  # without a floor the group is narrower, and begins later
         self.assertEqual(self.bars_at(rows)[1], ["8 B", "4 MiB"])  # where all of them are
 
-    def test_messages_of_two_ranks_say_who_sends(self):
+    def test_messages_of_two_ranks_name_the_direction(self):
         rows = [row("kolo", "shm", size, 20000 + size, collective="p2p_bandwidth", algorithm="segments", window=64, messages_per_s=1e6)
                 for size in (8, 64)]
         pictures = self.plot(rows)
         self.assertIn("<!-- kolo over shm, segments -->", pictures["p2p_bandwidth_2_ranks_bars.svg"])
         self.assertIn("<!-- 10,000 -->", pictures["p2p_bandwidth_2_ranks_bars.svg"])
 
-    def test_no_field_of_a_row_takes_what_is_not_its_own(self):
+    def test_each_field_of_a_row_accepts_only_its_own_type(self):
         right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
                     reproducibility="fast", progress="nobody", network="", segment_bytes=0, servers=0, window=1, messages_per_s=1, in_place=True,
                     run={"machine": "M", "cores": 2, "kernel": "K", "commit": "c"})
@@ -463,7 +463,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         for name in (*NEEDED, *BANDWIDTHS):
             self.assertIn(f"lacks '{name}'", what_is_wrong({key: value for key, value in right.items() if key != name}))
 
-    def test_a_window_of_messages_has_the_rows_own_bandwidth_and_its_rate(self):
+    def test_a_window_of_messages_uses_the_rows_own_bandwidth_and_rate(self):
         fast = row("kolo", "shm", 1024, 64.0, collective="p2p_message-rate", window=64, algbw_GBps=1.024, busbw_GBps=1.024,
                    messages_per_s=1e6)
         pictures = self.plot([fast])
@@ -477,7 +477,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertAlmostEqual(2.048, bandwidth({**fast, "p10_us": 32.0}, "p10_us"))
         self.assertAlmostEqual(1.0, message_rate(fast, "median_us"))
 
-    def test_an_overview_of_floors_alone_says_so(self):
+    def test_an_overview_of_floors_only_is_marked(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows"
             path.write_text(json.dumps(row("floor", "shm", 8, 1.0)) + "\n")
@@ -486,7 +486,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertIn("an overview takes rows of kolo's or of peers", done.stderr)
 
-    def test_what_moves_nothing_has_no_bandwidth(self):
+    def test_rows_that_move_no_data_have_no_bandwidth(self):
         alone = [row("kolo", "inproc", size, 5, ranks=1, algbw_GBps=None, busbw_GBps=None) for size in (8, 64)]
         self.assertEqual(set(self.plot(alone)), {"allreduce_1_ranks_time.svg", "allreduce_1_ranks_bars.svg"})
         self.assertEqual(set(self.files(alone, "--overview")), {"inproc_1_ranks_time.png"})

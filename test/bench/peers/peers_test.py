@@ -103,29 +103,29 @@ class MpiPeer:
                 self.assertEqual(len(mine), 1 if collective == "barrier" else 4)
                 self.assertEqual({line["transport"] for line in mine}, {"shm"})
 
-    def test_buffers_apart_and_more_ranks_than_cores(self):
+    def test_out_of_place_buffers_and_more_ranks_than_cores_are_right(self):
         for collective in ("reduce_scatter", "allgather", "gather", "scatter", "exclusive_scan"):
             with self.subTest(collective=collective):
                 self.check(collective, "shm", 3, "--out-of-place")
 
-    def test_types_and_operations(self):
+    def test_types_and_operations_are_right(self):
         self.check("allreduce", "shm", 2, "--type=int8", "--op=bit_or")
         self.check("allreduce", "shm", 2, "--type=float64", "--op=min")
         self.check("broadcast", "shm", 2, "--type=bfloat16")
         _, output = self.check("allreduce", "shm", 2, "--type=bfloat16", lacks=("allreduce",))
         self.assertEqual(output.count(f"{self.name} left out: no sum of bfloat16"), 1)
 
-    def test_beside_tcp_it_runs_over_tcp_and_beside_threads_over_shared_memory(self):
+    def test_mpi_runs_over_tcp_beside_tcp_and_over_shared_memory_beside_threads(self):
         lines, _ = self.check("allreduce", "tcp", 2)
         self.assertEqual({line["transport"] for line in lines}, {"tcp"})
         lines, _ = self.check("allreduce", "inproc", 2)
         self.assertEqual({line["transport"] for line in lines}, {"inproc", "shm"})
 
-    def test_messages_of_two_ranks_go_by_it_as_well(self):
+    def test_messages_of_two_ranks_work_too(self):
         self.check_messages("shm", "shm")
         self.check_messages("tcp", "tcp")
 
-    def test_a_lie_is_noticed(self):
+    def test_wrong_results_of_a_faulty_mpi_are_detected(self):
         liar = Path(BENCH).resolve().parent / f"../test/lying/lying_{self.name}.so"
         if not liar.exists():
             self.skipTest(f"{liar.name} was not built")
@@ -138,7 +138,7 @@ class MpiPeer:
             self.assertGreater(wrong[self.name], 0)
             self.assertIn(f"# {self.name}: {wrong[self.name]} elements are wrong", output)
 
-    def test_a_process_of_it_that_dies_ends_the_job_with_one_line(self):
+    def test_a_dead_worker_process_ends_the_job_with_one_line(self):
         program = f"kolo-bench-{self.name}"
         before = set(processes_of(program))
         bench = subprocess.Popen([BENCH, "allreduce", "--transport", "shm", "--max-bytes", "8", "--against", self.name,
@@ -164,7 +164,7 @@ class MpiPeer:
 class Openmpi(MpiPeer, Peer):
     name = "openmpi"
 
-    def test_it_runs_over_ucx_and_by_a_ring_too(self):
+    def test_openmpi_runs_over_ucx_and_by_a_ring_too(self):
         lines, output = self.lines_of("allreduce", "--transport", "tcp", "--max-bytes", "8", "--against",
                                       "openmpi,openmpi:ucx,openmpi:ring")
         self.assertEqual([(line["peer"], line["library"], line["algorithm"], line["wrong"]) for line in lines[1:]],
@@ -177,7 +177,7 @@ class Openmpi(MpiPeer, Peer):
 class Mpich(MpiPeer, Peer):
     name = "mpich"
 
-    def test_the_table_says_what_more_ranks_than_cores_are_to_it(self):
+    def test_the_table_warns_about_more_ranks_than_cores(self):
         cores = len(os.sched_getaffinity(0))
         for ranks in (cores, cores + 1):
             _, output = self.lines_of("allreduce", "--ranks", str(ranks), "--transport", "shm", "--max-bytes", "8", "--against", "mpich")
@@ -195,11 +195,11 @@ class Gloo(Peer):
             with self.subTest(collective=collective):
                 self.check(collective, "shm", 3, "--out-of-place")
 
-    def test_messages_of_two_ranks_go_by_it_as_well(self):
+    def test_messages_of_two_ranks_work_too(self):
         self.check_messages("tcp", "tcp")
         self.check_messages("shm", "tcp")
 
-    def test_the_peers_stand_side_by_side_with_the_limit(self):
+    def test_the_peers_share_a_table_with_the_limit(self):
         others = [name for name in ("openmpi", "mpich")
                   if "not among" not in run("allreduce", "--max-bytes", "8", "--against", name + ":no such thing")[2]]
         if not others:
@@ -215,7 +215,7 @@ class Gloo(Peer):
 
 
 class Absent(unittest.TestCase):
-    def test_who_is_not_known_is_refused_before_ranks_start(self):
+    def test_an_unknown_peer_is_refused_before_ranks_start(self):
         code, output, errors = run("allreduce", "--against", "nobody")
         self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
         self.assertIn("nobody is not among the peers", errors)
@@ -238,7 +238,7 @@ class Absent(unittest.TestCase):
         self.assertEqual(environment, {"KOLO_SPIN_US": "1234"})
         self.assertIsNone(row["limit_us"])
 
-    def test_all_transports_in_turn(self):
+    def test_all_transports_run_in_turn(self):
         code, output, errors = run("barrier", "--transport", "all", *FEW, "--json", "-")
         self.assertEqual(code, 0, errors)
         self.assertLessEqual({"inproc", "shm", "tcp"}, {json.loads(line)["transport"] for line in output.splitlines()})

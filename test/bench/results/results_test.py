@@ -80,7 +80,7 @@ class Results(unittest.TestCase):
             self.assertIn("is there already", errors)
             self.assertEqual((out / "README.md").read_text(), tables)
 
-    def test_a_measurement_that_fails_is_told_and_the_others_are_made(self):
+    def test_a_failed_measurement_is_reported_and_the_others_are_made(self):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out"
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
@@ -101,7 +101,7 @@ class Results(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("--quick", output)
 
-    def test_tables_show_who_is_slower_and_who_is_wrong(self):
+    def test_tables_mark_slower_libraries_and_wrong_results(self):
         rows = [row("kolo", 1024, 10), row("openmpi", 1024, 5), row("gloo", 1024, 2, wrong=7),
                 row("kolo", 2048, 10), row("openmpi", 2048, 25), row("gloo", 2048, 400)]
         with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +126,7 @@ class Results(unittest.TestCase):
         self.assertIn("Time of a window of messages.", output)
         self.assertIn("| 1 KiB | messages | 64 (64 - 64) | 1.02 | 1 | 1 | 0.02 | 96, 1.50 | near |", output)
 
-    def test_what_is_hidden_is_shown_of_what_runs_beside_a_computation(self):
+    def test_overlapped_operations_show_the_hidden_share(self):
         beside = {"form": "async", "progress": "thread", "alone_us": 6, "compute_us": 5.5, "hidden": 0.75}
         code, output, errors = self.tables([row("kolo", 1024, 7, **beside)])
         self.assertEqual((code, errors), (0, ""))
@@ -155,7 +155,7 @@ class Results(unittest.TestCase):
         self.assertIn("In 1 of 2 rows the cores moved so often", output)
         self.assertIn("| moved |", output)
 
-    def test_rows_of_a_version_that_did_not_write_their_run_yet_have_tables_too(self):
+    def test_old_rows_without_their_run_have_tables_too(self):
         rows = [{name: value for name, value in line.items() if name not in ("run", "version")}
                 for line in (row("kolo", 1024, 10), row("gloo", 1024, 20))]
         code, output, errors = self.tables(rows)
@@ -207,7 +207,7 @@ class Fabrics(unittest.TestCase):
                               env={**os.environ, "PATH": folder})  # no ucx_perftest
         return done.returncode, (Path(folder) / "out/README.md").read_text(), done.stderr
 
-    def test_every_network_stands_beside_its_library_and_its_peer(self):
+    def test_every_network_is_compared_with_its_library_and_its_peer(self):
         with tempfile.TemporaryDirectory() as folder:
             code, page, errors = self.measure(folder)
             self.assertEqual(code, 0, errors)
@@ -224,7 +224,7 @@ class Fabrics(unittest.TestCase):
             self.assertEqual(code, 2)
             self.assertIn("is there already", errors)
 
-    def test_what_fails_is_named_and_the_rest_is_made(self):
+    def test_failures_are_named_and_the_rest_is_made(self):
         with tempfile.TemporaryDirectory() as folder:
             code, page, errors = self.measure(folder, "if transport == 'ofi': sys.exit('no provider')")
             self.assertEqual(code, 1)
@@ -232,14 +232,14 @@ class Fabrics(unittest.TestCase):
                 self.assertIn("all-reduce over ofi-tcp, 4 ranks: exit code 1: no provider", text)
             self.assertEqual(page.count(PLAYED_ROW), 4)
 
-    def test_another_libfabric_must_be_one(self):
+    def test_another_libfabric_is_checked(self):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "libfabric.so.1").write_text("no library")
             code, _, errors = run(sys.executable, FABRICS, "--bench", BENCH, "--out", Path(folder) / "out", "--libfabric", folder)
             self.assertEqual(code, 2)
             self.assertIn(f"--libfabric {folder}: no libfabric.so.1 that can be loaded", errors)
 
-    def test_wrong_results_are_told(self):
+    def test_wrong_results_are_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.measure(folder, "import atexit; atexit.register(lambda: (sys.stdout.flush(), os._exit(3)))")[0], 3)
 
@@ -271,7 +271,7 @@ class SettingsPage(unittest.TestCase):
         bench.chmod(0o755)
         return run(SETTINGS, "--bench", bench, "--rounds", 2, "--out", Path(folder) / "page.md")
 
-    def test_every_setting_is_held_against_the_default(self):
+    def test_every_setting_is_compared_with_the_default(self):
         with tempfile.TemporaryDirectory() as folder:
             code, _, errors = self.measure(folder)
             self.assertEqual(code, 0, errors)

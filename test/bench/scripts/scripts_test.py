@@ -23,7 +23,7 @@ def table_of(*words):
 
 
 class Beside(unittest.TestCase):
-    def test_a_job_goes_on_while_strangers_of_every_kind_are_at_its_doors(self):
+    def test_a_job_goes_on_while_unwanted_connections_of_every_kind_arrive(self):
         rows = table_of(FOLDER / "unwanted_connections.py", "--bin", BENCH.parent, "--rounds", "1", "--seconds", "0.1", "--kinds", "garbage,crowd")
         self.assertEqual([row[:2] for row in rows], [[kind, size] for kind in ("garbage", "crowd")
                                                      for size in ("4096", "1048576")])
