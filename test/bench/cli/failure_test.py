@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What kolo-bench says where something goes wrong: once, clearly, with a code, and leaves nothing behind.
+"""Errors of kolo-bench: each is printed once, clearly, with an exit code, and nothing is left behind.
 
-  bench_failure_test.py KOLO_BENCH [test...]
+  failure_test.py KOLO_BENCH [test...]
 """
 
 import os
@@ -33,7 +33,7 @@ def run(*words, program=None, **environment):
 
 
 def by_hand(rank, size, **more):
-    """The environment of one rank that no launcher of ours started."""
+    """The environment of one rank that was started by hand, without kolo-run."""
     return {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size), **more}
 
 
@@ -109,7 +109,7 @@ class Mistakes(Complaint):
                 with open(writing, "wb") as nobody:
                     done = subprocess.run([BENCH, *words], stdout=nobody, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S,
                                           check=False)
-                said = [line for line in done.stderr.splitlines() if not line.startswith("#")]  # --json -: the table is there
+                said = [line for line in done.stderr.splitlines() if not line.startswith("#")]  # with --json - the table is on standard error
                 self.assertEqual((done.returncode, len([line for line in said if "kolo-bench: " in line])), (1, 1), done.stderr)
                 self.assertIn("cannot write: Broken pipe", done.stderr)
 
@@ -181,7 +181,7 @@ class Settings(Complaint):
     BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64KB",
            "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_CONGESTION": "nonesuch"}
 
-    # What kolo-run does not know of its program.
+    # Variables that kolo-run does not check for its program.
     BAD_HERE = {"KOLO_TIMELINE": "/no/such/folder/t.json", "KOLO_TRACE": "/no/such/folder/t", "KOLO_FAULT": "die@rank=99"}
 
     def test_a_wrong_variable_is_refused_once_before_ranks_start(self):
@@ -211,7 +211,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(shared_memory_files() - self.shared_memory, set())
 
     def start_running(self, *words):
-        """A benchmark under way, and its ranks' process ids."""
+        """Starts a benchmark; returns the process and its ranks' process ids."""
         process = start(["allreduce", *FOREVER, *words])
         for line in process.stdout:
             if "bytes" in line:
@@ -227,7 +227,7 @@ class Ranks(unittest.TestCase):
         return process, ranks_of(process)
 
     def end_of(self, process, ranks):
-        """Its code and the lines of the program itself, after all its ranks have gone."""
+        """The exit code and kolo-bench's own error lines, after all ranks have gone."""
         _, errors = process.communicate(timeout=PATIENCE_S)
         wait_until(lambda: not any(Path(f"/proc/{rank}").exists() for rank in ranks.values()), "the ranks to go")
         return process.returncode, [line for line in errors.splitlines() if "kolo-bench: " in line]
@@ -271,7 +271,7 @@ class Ranks(unittest.TestCase):
         self.assertRegex(lines[0], "rank 1: .*rank 0")
 
     def test_closed_standard_descriptors_are_not_given_to_sockets(self):
-        for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):  # the rows of --json are there in each case
+        for closed in ("<&-", ">&-", "<&- >&-", "2>&-"):  # the rows of --json are complete in each case
             for transport in ("inproc", "shm", "tcp"):
                 with self.subTest(closed=closed, transport=transport), tempfile.TemporaryDirectory() as folder:
                     words = f'"{BENCH}" allreduce {" ".join(FEW)} --transport {transport} --json {folder}/lines.jsonl {closed}'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""kolo-bench as it is used: every collective over every transport, its JSON lines, its complaints.
+"""Command line of kolo-bench: every collective over every transport, the JSON lines, and the errors.
 
-  bench_test.py KOLO_BENCH [test...]
+  kolo_bench_test.py KOLO_BENCH [test...]
 """
 
 import json
@@ -54,7 +54,7 @@ class Collectives(unittest.TestCase):
                              ("kolo", transport, collective, ranks, 0))
             self.assertGreater(line["median_us"], 0)
         if collective != "barrier":
-            share = 4 * ranks if collective == "alltoall" else 1  # which takes a multiple of it
+            share = 4 * ranks if collective == "alltoall" else 1  # alltoall rounds to a multiple of this
             self.assertEqual([line["bytes"] for line in lines],
                              [max(share, size // share * share) for size in (8, 128, 2048, 32768, 65536)])
 
@@ -156,7 +156,7 @@ class WhatGoesWrong(unittest.TestCase):
 
 
 class Planner(unittest.TestCase):
-    """explain and tune, and tables that overrule the planner."""
+    """The commands explain and tune, and tables that overrule the planner."""
 
     GRID = ["--collectives", "allreduce,broadcast", "--ranks", "2,3", "--transport", "inproc,shm", "--max-bytes", "2K"]
 
@@ -166,7 +166,7 @@ class Planner(unittest.TestCase):
         return [json.loads(line) for line in output.splitlines()], errors
 
     def tune(self, *words, code=0):
-        """The lines of the table, those that it printed, and what it left in the folder."""
+        """Runs tune; returns the lines of the table, the printed lines, and the names of the files left in the folder."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "table"
             found, output, errors = run("tune", *words, *FEW, "--out", str(path))
@@ -338,7 +338,7 @@ class Drawing(unittest.TestCase):
         self.assertEqual([word for word in words if word.startswith("host ")], ["host 0", "host 1"])
         self.assertIn("receive-reduce-copy-send chunk 0   stage 1 from 1 to 3", table)
         crossing = [line for line in picture.findall("{*}line") if line.get("stroke-width") == "2.2"]
-        self.assertEqual(len(crossing), 6)  # every rank gives its host's sum of one chunk to the other host
+        self.assertEqual(len(crossing), 6)  # every rank sends its host's sum of one chunk to the other host
         picture, _ = self.draw("allreduce", "--algorithm", "hierarchical", "--ranks", "5", "--hosts", "7,7,3,3,7")
         words = [text.text for text in picture.findall("{*}text")]
         self.assertEqual([word for word in words if word.startswith("host ")], ["host 0", "host 1", "host 0"])
@@ -385,7 +385,7 @@ class Others(unittest.TestCase):
             for transport in ("shm", "tcp"):
                 for collective in ("allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"):
                     self.assertIn((transport, collective, 2), {(line["transport"], line["collective"], line["ranks"]) for line in floors})
-            self.assertEqual({line["wrong"] for line in floors}, {0, None})  # over tcp most sum nothing
+            self.assertEqual({line["wrong"] for line in floors}, {0, None})  # over tcp most floors reduce nothing
             self.assertTrue(any(line["algorithm"].startswith("both ways and added") for line in floors))
         for line in lines:
             self.assertGreater(line["median_us"], 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What kolo-run promises: output, exit codes, signals, and that nothing is left behind.
+"""Contract of kolo-run: output, exit codes, signals, and no leftovers.
 
-  launch_test.py KOLO_RUN [test...]
+  kolo_run_test.py KOLO_RUN [test...]
 """
 
 import json
@@ -31,7 +31,7 @@ def run(*words, **options):
 
 
 def living_groups():
-    """Process groups with a member that is no zombie."""
+    """The process groups that have a member other than a zombie."""
     groups = set()
     for entry in Path("/proc").iterdir():
         try:
@@ -128,8 +128,8 @@ class Endings(unittest.TestCase):
         self.assertIn("rank 2 was killed by signal 9 (Killed); the other 3 ranks were ended", errors)
 
     def run_where_rank_0_ends_after_rank_1(self, first, then):
-        # Rank 0 waits until rank 1 is a zombie or reaped, so that the launcher is told of rank 1 first. That its files are
-        # closed would not do: a process closes them before its parent is told.
+        # Rank 0 waits until rank 1 is a zombie or reaped, so that the launcher learns of rank 1 first. Closed files of rank 1
+        # would not be enough: a process closes them before its parent learns of its end.
         with tempfile.TemporaryDirectory() as folder:
             pipe = os.path.join(folder, "pipe")
             os.mkfifo(pipe)
@@ -208,7 +208,7 @@ class Endings(unittest.TestCase):
             with self.subTest(name=name):
                 code, output, errors = run("-n", "3", "echo", "started", env=dict(os.environ, KOLO_TRANSPORT=name))
                 if name == "cuda_ipc" and code == 0:
-                    continue  # there is a device
+                    continue  # this machine has a device
                 self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
                 self.assertIn(about, errors)
 
@@ -224,7 +224,7 @@ class Endings(unittest.TestCase):
                 said = [line for line in errors.splitlines() if line.startswith("[")]
                 self.assertEqual((code, output, len(said)), (2, "", 1), errors)
                 self.assertIn(about, said[0])
-                self.assertEqual(len(errors.splitlines()), 2, errors)  # and the launcher's word
+                self.assertEqual(len(errors.splitlines()), 2, errors)  # the error, and the launcher's line
 
     def test_options_after_the_command_belong_to_the_command(self):
         self.assertEqual(run("-n", "1", "echo", "-n", "3", "--help")[1], "[0] 3 --help\n")
@@ -232,7 +232,7 @@ class Endings(unittest.TestCase):
 
 
 class Signals(unittest.TestCase):
-    # Each rank says that it is ready, and starts a process of its own.
+    # Each rank prints that it is ready, and starts a process of its own.
     WAITING = "trap 'echo got USR1' USR1; sleep 1000 & echo ready $$; while :; do wait; done"
 
     def start_waiting(self, *options):
@@ -263,7 +263,7 @@ class Signals(unittest.TestCase):
     def test_a_forwarded_signal_decides_even_if_another_rank_ended_first(self):
         with tempfile.TemporaryDirectory() as folder:
             follower = "echo $$ > $0/pid; trap 'exit 1' TERM; echo ready; while :; do sleep 0.01; done"
-            # Ends by the signal once the follower has ended and been seen.
+            # Ends by the signal after the follower has ended.
             leader = ("trap 'while grep -q \"^State:.[^Z]\" /proc/$(cat $0/pid)/status; do sleep 0.01; done; trap - TERM; "
                       "kill -TERM $$' TERM; while [ ! -s $0/pid ]; do sleep 0.01; done; echo ready; while :; do sleep 0.01; done")
             process = start("-n", "2", "--grace", "60", "sh", "-c",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""kolo-bench p2p, --form, --overlap, --profile and timeline, run as their users run them.
+"""Modes of kolo-bench: p2p, --form, --overlap, --profile and timeline.
 
-  pairs_test.py KOLO_BENCH [test...]
+  modes_test.py KOLO_BENCH [test...]
 """
 import json
 import os
@@ -95,7 +95,7 @@ class Forms(unittest.TestCase):
 
 class Profiles(unittest.TestCase):
     def profile_of(self, transport, ranks):
-        """The table's lines as words, and the profile in the JSON line of a ring all-reduce."""
+        """The words of the table's lines, and the profile in the JSON line of a ring all-reduce."""
         lines, output = lines_of(self, "allreduce", "--transport", transport, "--algorithm", "ring", "--ranks", str(ranks),
                                  "--min-bytes", "300K", "--max-bytes", "300K", "--profile")
         (line,) = lines
@@ -112,7 +112,7 @@ class Profiles(unittest.TestCase):
                     self.assertGreater(step["segments"], 0)
                 neighbours = [other for other in range(3) if other != rank["rank"]]
                 self.assertEqual([channel["peer"] for channel in rank["channels"]], neighbours)
-            for rank in profile:  # a ring: what one has sent to the next, that one has received
+            for rank in profile:  # in a ring, the next rank receives what this rank sends
                 after = profile[(rank["rank"] + 1) % 3]
                 sent = next(one for one in rank["channels"] if one["peer"] == after["rank"])
                 received = next(one for one in after["channels"] if one["peer"] == rank["rank"])
@@ -189,7 +189,7 @@ class Profiles(unittest.TestCase):
         self.assertEqual(errors, "kolo-bench: KOLO_TIMELINE /no/such/folder/t.json: cannot be written: No such file or directory\n")
 
     def test_a_file_that_cannot_be_written_at_the_end_fails_the_job(self):
-        """A limit on a file's length that the meeting's memory keeps, and what tells of thousands of steps does not."""
+        """The limit on the file length is enough for the ranks' startup, but not for the timeline of thousands of steps."""
         if b"libtsan" in Path(BENCH).read_bytes():
             self.skipTest("skipped: the thread sanitizer itself writes more than ulimit -f allows")
         limit = 1 << 20

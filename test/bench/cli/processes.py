@@ -1,4 +1,4 @@
-"""What the tests of programs ask of the processes they started. Every wait ends: what is waited for comes, or the test fails."""
+"""Helpers for tests of programs: the processes that they start. Every wait ends: its condition comes true, or the test fails."""
 
 import os
 import time
@@ -8,7 +8,7 @@ PATIENCE_S = 180
 
 
 def wait_until(holds, what, patience_s=PATIENCE_S):
-    """What `holds` answers at last, as soon as it is true."""
+    """Waits until `holds` returns something true, and returns that."""
     deadline = time.monotonic() + patience_s
     while not (found := holds()):
         if time.monotonic() > deadline:
@@ -18,7 +18,7 @@ def wait_until(holds, what, patience_s=PATIENCE_S):
 
 
 def children_of(process, file):
-    """Process id and what /proc/ID/`file` holds, of every child alive: one that is just going is none."""
+    """Process id and content of /proc/ID/`file` of every living child. Children that end meanwhile are left out."""
     for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         try:
             yield int(child), Path(f"/proc/{child}/{file}").read_bytes()
@@ -27,12 +27,12 @@ def children_of(process, file):
 
 
 def ranks_of(process):
-    """Process ids of a launcher's ranks, by rank. Only those that run their program already: a child just forked has its
+    """Process ids of a launcher's ranks, by rank. Only those that already run their program: a child just forked still has its
     parent's variables."""
     return {int(variable[5:]): child for child, variables in children_of(process, "environ")
             for variable in variables.split(b"\0") if variable.startswith(b"RANK=")}
 
 
 def guardian_of(process):
-    """The process id of a launcher's guardian; None until it has taken its name, which is a moment after it was forked."""
+    """The process id of a launcher's guardian. None until it has set its name, a moment after the fork."""
     return next((child for child, name in children_of(process, "comm") if name.strip() == b"kolo-guardian"), None)

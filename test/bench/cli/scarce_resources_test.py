@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""kolo-bench where the surroundings are bad: little shared memory, no memfd, one core, half a core, few descriptors, a rank that is
-stopped for a while, more ranks than cores. It goes on where it can, and else ends with one clear error.
+"""kolo-bench with scarce resources: little shared memory, no memfd, one core, half a core, few descriptors, a rank stopped for
+a while, more ranks than cores. It works where possible. Otherwise it ends with one clear error.
 
-  surroundings_test.py KOLO_BENCH [test...]
+  scarce_resources_test.py KOLO_BENCH [test...]
 """
 
 import json
@@ -38,7 +38,7 @@ def run(*words, **options):
 
 
 def mounted(script, *words):
-    """The command as root of a user and mount namespace of its own, after what `script` mounts there."""
+    """The command as root of a user and mount namespace of its own, after the mounts of `script`."""
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', "sh", *words]
 
 
@@ -63,7 +63,7 @@ class Surroundings(unittest.TestCase):
             self.skipTest(f"skipped: {errors.strip()}")
 
     def lines_of(self, *words, before=(), **options):
-        """The JSON lines of an all-reduce in which all was right."""
+        """The JSON lines of an all-reduce with right results."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, *words, "--json", "-", **options)
         self.assertEqual(code, 0, errors)
         lines = [json.loads(line) for line in output.splitlines()]
@@ -72,8 +72,8 @@ class Surroundings(unittest.TestCase):
         return lines
 
     def spins_of(self, *words, before=(), **options):
-        """How often rank 0 spun, as its profile says, which may well have found each message there when it looked: the yields and
-        sleeps that stand beside are not asked for."""
+        """The number of spins of rank 0, from its profile. Yields and sleeps are not checked: rank 0 may find each message at
+        the first look."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
         self.assertEqual(code, 0, errors)
         rows = [line.split() for line in output.splitlines() if re.match(r"# +rank 0 to \d+( +\d+){9}$", line)]
@@ -82,7 +82,7 @@ class Surroundings(unittest.TestCase):
         return sum(int(row[-3]) for row in rows)
 
     def complaints_of(self, *words, **options):
-        """The lines that kolo-bench said in a job that could not be."""
+        """The error lines of kolo-bench in a job that must fail."""
         code, _, errors = run(*words, **options)
         self.assertEqual(code, 1, errors)
         said = [line for line in errors.splitlines() if "kolo-bench: " in line]
@@ -149,12 +149,12 @@ class Memory(Surroundings):
             self.assertRegex(said[0], r"rank \d: there is no memory for 10737\d+ bytes of a buffer: .*ulimit -v.*smaller --max-bytes")
 
     def limited(self, limit, used):
-        """A mount in which the control groups of both hierarchies say so."""
+        """A mount in which the control groups of both hierarchies show these numbers."""
         files = {"memory.max": limit, "memory.current": used, "memory/memory.limit_in_bytes": limit, "memory/memory.usage_in_bytes": used}
         return f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/memory" + "".join(f" && echo {text} > {GROUPS}/{file}" for file, text in files.items())
 
     def test_the_limit_of_the_control_group_is_checked_before_the_kernel_kills(self):
-        little = self.limited(64 << 20, 63 << 20)  # a mebibyte left
+        little = self.limited(64 << 20, 63 << 20)  # one mebibyte left
         self.skip_unless_mounting(little)
         for words in (["--transport", "inproc"], ["--transport", "shm", "--allocated"]):
             said = self.complaints_of(*mounted(little, BENCH, "allreduce", *FEW, *words, "--max-bytes", "4M"))
@@ -168,10 +168,10 @@ class Memory(Surroundings):
 
 
 class Libraries(Surroundings):
-    """ucx and ofi where their libraries lack something: it goes on, or says what to do."""
+    """ucx and ofi with a shortage of their libraries: they go on, or report a remedy."""
 
     def said_of(self, transport, variables, *words, before=()):
-        """The one thing that is wrong, whichever ranks say it."""
+        """All error lines of the job, from whichever ranks."""
         command = [*before, BENCH, "allreduce", *FEW, "--transport", transport, *words]
         return " ".join(self.complaints_of(*command, env={**os.environ, **variables}))
 
@@ -231,7 +231,7 @@ class Libraries(Surroundings):
 
     def test_missing_copies_between_processes_are_reported_with_a_remedy_that_helps(self):
         self.skip_unless_filtering()
-        refusing = [program("without"), "process_vm_readv=EPERM"]  # what the libraries do not notice at their start
+        refusing = [program("without"), "process_vm_readv=EPERM"]  # the libraries do not notice this at their start
         for transport, short, text, enough in (
                 ("ucx", {"UCX_TLS": "tcp,cma", "UCX_RNDV_THRESH": "1K"}, "process_vm_readv, leave cma out of UCX_TLS", {"UCX_TLS": "tcp"}),
                 ("ofi", {"KOLO_OFI_PROVIDER": "shm"}, "process_vm_readv, FI_SHM_DISABLE_CMA=1 does without",
@@ -261,7 +261,7 @@ class Cores(Surroundings):
                     self.assertEqual(spins, 0)
 
     def test_ranks_that_share_half_a_core_of_a_quota_do_not_spin(self):
-        # Both hierarchies, whichever the process is in.
+        # Limits in both hierarchies, whichever one the process uses.
         half = (f"mount -t tmpfs none {GROUPS} && mkdir {GROUPS}/cpu && echo 50000 100000 > {GROUPS}/cpu.max && "
                 f"echo 50000 > {GROUPS}/cpu/cpu.cfs_quota_us && echo 100000 > {GROUPS}/cpu/cpu.cfs_period_us")
         self.skip_unless_mounting(half)
@@ -271,7 +271,7 @@ class Cores(Surroundings):
 
     @staticmethod
     def group_of_half_a_core():
-        """A control group whose processes have half a core together; OSError where none can be made."""
+        """A control group whose processes share half a core. OSError if it cannot be made."""
         if Path(f"{GROUPS}/cpu/cpu.cfs_quota_us").exists() or not Path(f"{GROUPS}/cgroup.controllers").exists():
             group, limit, text = Path(f"{GROUPS}/cpu/kolo-test-{os.getpid()}"), "cpu.cfs_quota_us", "50000"
         else:
@@ -302,7 +302,7 @@ class Cores(Surroundings):
 
 class Descriptors(Surroundings):
     def setUp(self):
-        # UBSan opens a pipe to ask whether an address can be read; without a descriptor for it every object looks wrong to it.
+        # UBSan opens a pipe to check whether an address is readable. Without a descriptor for it, every object looks invalid.
         if b"libubsan" in Path(BENCH).read_bytes():
             self.skipTest("skipped: the undefined behaviour sanitizer itself needs descriptors")
 
@@ -360,16 +360,17 @@ class Descriptors(Surroundings):
 
 
 class Stopped(Surroundings):
-    STOPPED_S = 2  # the fault itself: so long a rank does nothing
+    STOPPED_S = 2  # the injected fault: the rank is stopped for this long
 
     def is_waited_for(self, transport, rank, iterations):
-        """Stops the rank in the middle of a benchmark, which must end well. False where it was over too soon to be stopped."""
+        """Stops the rank in the middle of a benchmark, which must then end well. False if the benchmark ended before the rank
+        was stopped."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "lines.jsonl"
             process = start([BENCH, "allreduce", "--transport", transport, "--min-bytes", "64K", "--max-bytes", "64K", "--passes", "1",
                              "--iterations", str(iterations), "--timeout", "120", "--json", str(file)])
             for line in process.stdout:
-                if "bytes" in line:  # the table's head: it is about to measure
+                if "bytes" in line:  # the table's head: the measurement begins
                     break
             wait_until(lambda: len(ranks_of(process)) == 2 or process.poll() is not None, "both ranks to be there")
             try:

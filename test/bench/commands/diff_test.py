@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo-bench diff: two files of rows, made here, and what it says of them.
+"""kolo-bench diff: two files of rows made by the test, and the comparison.
 
   diff_test.py KOLO_BENCH [test...]
 """
@@ -16,7 +16,7 @@ PATIENCE_S = 120
 
 
 def row(median, p10=None, p90=None, **more):
-    """Noise of a tenth to either side, unless said."""
+    """A row with a noise of a tenth to either side by default."""
     return {"library": "kolo", "transport": "shm", "collective": "allreduce", "algorithm": "ring", "ranks": 2, "bytes": 4096,
             "iterations": 100, "median_us": median, "p10_us": p10 or 0.9 * median, "p90_us": p90 or 1.1 * median,
             "algbw_GBps": 1, "busbw_GBps": 1, "wrong": 0, "type": "float32", "op": "sum", "cache_line_us": 0.1,
@@ -54,7 +54,7 @@ class Diff(Comparison):
         for now, code, verdict in ((row(112, 0.5, 120, pass_us=[111, 112, 113]), 1, "SLOWER"),
                                    (row(0.3, 0.29, 90, pass_us=[0.29, 0.3, 0.31]), 0, "faster"),
                                    (row(0.7, 0.69, 0.71, pass_us=[0.59, 0.7, 0.71]), 0, "noise"),
-                                   (row(0.615, 0.61, 0.62, pass_us=[0.61, 0.615, 0.619]), 0, "noise"),  # no 5 %
+                                   (row(0.615, 0.61, 0.62, pass_us=[0.61, 0.615, 0.619]), 0, "noise"),  # less than 5 %
                                    (row(112, 0.5, 120, pass_us=[111, 112]), 0, "noise")):  # two passes may differ by chance
             with self.subTest(now=now):
                 found, output, errors = self.diff([before], [now])
@@ -145,7 +145,7 @@ class Diff(Comparison):
         code, output, _ = self.diff([row(10)], [row(20, algorithm="one_shot")])
         self.assertEqual(code, 1)
         self.assertIn("ring -> one_shot", output)
-        both = [row(20), row(10, algorithm="one_shot")]  # measured both before: each is compared with itself
+        both = [row(20), row(10, algorithm="one_shot")]  # both files have both algorithms, so each is compared with itself
         code, output, _ = self.diff(both, [row(10, algorithm="one_shot"), row(20)])
         self.assertEqual(code, 0)
         self.assertNotIn("->", output)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo-bench over another network, in storms and with faults; its traces.
+"""kolo-bench with decorators: a simulated network, injected faults, and traces.
 
   decorators_test.py KOLO_BENCH [test...]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/network: two hosts on one machine, and what share of the network between them kolo-bench reaches.
+"""bench/network: two hosts simulated on one machine, and the share of their network that kolo-bench reaches.
 
   network_test.py KOLO_BENCH [test...]
 """
@@ -37,7 +37,7 @@ def bundle(length, kind=0, headers=0, payload=0):
 
 
 class Arithmetic(unittest.TestCase):
-    """Of one way, at times that nobody waits for."""
+    """The arithmetic of one direction of the link, without real time."""
 
     def way(self, rate, delay_ms, queue):
         return link.Way(-1, -1, rate, delay_ms * MILLISECOND, queue)
@@ -53,7 +53,7 @@ class Arithmetic(unittest.TestCase):
         way = self.way(1_000_000, 0, 2000)
         for _ in range(5):
             way.admit(bundle(1000), 0)
-        self.assertEqual((len(way.under_way), way.dropped), (3, 2))  # one on the wire, two behind it
+        self.assertEqual((len(way.under_way), way.dropped), (3, 2))  # one on the wire, two in the queue
         way.admit(bundle(1000), 1 * MILLISECOND)
         self.assertEqual((len(way.under_way), way.dropped), (4, 2))
 
@@ -89,7 +89,7 @@ class Network(unittest.TestCase):
     def setUpClass(cls):
         code, _, errors = run(LINK, "--", "true")
         if code == 2:
-            print(f"skipped: {errors.strip()}")  # for ctest, which counts it
+            print(f"skipped: {errors.strip()}")  # for ctest, which counts skipped tests
             raise unittest.SkipTest(errors.strip())
         assert code == 0, errors
 
@@ -143,7 +143,7 @@ class Network(unittest.TestCase):
                 ranks = [int(job.stdout.readline()) for _ in range(2)]
                 job.send_signal(number)
                 self.assertIn(job.wait(PATIENCE_S), (128 + number, -number))
-                self.assertEqual(job.stdout.read(), "")  # ends when both ranks have
+                self.assertEqual(job.stdout.read(), "")  # read() returns when both ranks have ended
                 job.stdout.close()
                 deadline = time.monotonic() + PATIENCE_S
                 while any(Path(f"/proc/{rank}/ns/net").exists() for rank in ranks):

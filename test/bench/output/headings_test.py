@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What kolo-bench says above its tables, of what kolo they are and of what run; and of files that are there already.
+"""Headings of kolo-bench's tables: the version of kolo and the parameters of the run. Also messages about output files that
+exist already.
 
   headings_test.py KOLO_BENCH [test...]
 """
@@ -18,7 +19,7 @@ FEW = ["--iterations", "4", "--passes", "2", "--warmup", "1"]
 
 
 def run(*words):
-    """What it printed to standard output."""
+    """The text on standard output."""
     done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode != 0:
         raise AssertionError(f"{words} ended with {done.returncode}: {done.stderr}")
@@ -94,7 +95,7 @@ class Headings(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    """A file that holds something already: one line says what becomes of it."""
+    """An output file that has content already: one line says what happens to it."""
 
     def errors_of(self, *words):
         done = subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo-bench plot: which rows are drawn, which are not and said to be, and where they may come from.
+"""Rows of kolo-bench plot: which are drawn, which are left out with a message, and where they come from.
 
   plot_rows_test.py KOLO_BENCH [test...]
 """

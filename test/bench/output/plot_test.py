@@ -25,7 +25,7 @@ from rows import (BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, ban
 
 BENCH = ""
 PATIENCE_S = 240
-# What the pictures show these in.
+# The units of the pictures.
 KOLO, LIMIT, FLOOR, WHITE = "#0b6e4f", "#404040", "#6b6b6b", "#ffffff"
 PNG_END = b"IEND\xaeB`\x82"
 HOLLOW = "hollow: cores moved or were disturbed"
@@ -38,13 +38,13 @@ def row(library, transport, size, median, **more):
 
 
 def styled(picture, tag, *styles):
-    """The elements of an SVG, without its legend's, whose style has all of these."""
+    """The elements of an SVG with this style, without those of the legend."""
     axes = picture.split('<g id="legend_')[0]
     return [element for element in re.findall(rf"<{tag} [^>]*>", axes) if all(style in element for style in styles)]
 
 
 def dashed(picture, color):
-    """How many points each unbroken piece of a dashed line has."""
+    """The number of points in each unbroken piece of a dashed line."""
     lines = styled(picture, "path", "stroke-dasharray", f"stroke: {color}")
     drawn = [re.search(r' d="([^"]*)"', line).group(1) for line in lines]
     return [len(re.findall("[ML]", piece)) for path in drawn for piece in re.findall("M[^M]*", path)]
@@ -55,13 +55,14 @@ def markers(picture, color, fill=None):
 
 
 def height_of(picture, text):
-    """How far below the picture's top the text stands."""
+    """The distance of the text from the picture's top."""
     place = re.search(rf'<!-- {re.escape(text)} -->\s*<g [^>]*translate\(([-\d.]+) ([-\d.]+)\)', picture)
     return float(place.group(2))
 
 
 def draw_here(*words):
-    """Runs plot.py in this process, since a new one takes a second to import matplotlib: exit code and standard error."""
+    """Runs plot.py in this process, because a new process takes a second to import matplotlib. Returns exit code and standard
+    error."""
     said = io.StringIO()
     with mock.patch.object(sys, "argv", ["plot.py", *words]), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         try:
@@ -72,12 +73,12 @@ def draw_here(*words):
 
 
 class Drawing(unittest.TestCase):
-    """Rows to pictures."""
+    """Makes pictures of rows."""
 
-    errors = ""  # of the last plot
+    errors = ""  # standard error of the last plot
 
     def files(self, rows, *more):
-        """{name: bytes}"""
+        """Returns {name: bytes}."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows"
             path.write_text("".join(json.dumps(line) + "\n" for line in rows))
@@ -116,7 +117,7 @@ class Plot(Drawing):
         rows = [row("kolo", "shm", size, size, algorithm=name) for size, name in ((8, "one_shot"), (64, "ring"), (512, "ring"))]
         picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
         self.assertIn("<!-- kolo over shm -->", picture)
-        both = rows + [row("kolo", "shm", 8, 9, algorithm="ring")]  # measured in turn: a line each
+        both = rows + [row("kolo", "shm", 8, 9, algorithm="ring")]  # both algorithms were named, so each has a line
         picture = self.plot(both)["allreduce_2_ranks_time.svg"]
         self.assertIn("<!-- kolo over shm, ring -->", picture)
         self.assertIn("<!-- kolo over shm, one_shot -->", picture)
@@ -158,7 +159,7 @@ class Plot(Drawing):
         rows += [row("kolo", "tcp", size, 9, collective=collective) for collective in ways for size in (8, 64)]
         pictures = self.plot(rows)
         drawn = [path for collective in ways for path in re.findall(r"<path [^>]*dasharray[^>]*>", pictures[f"{collective}_2_ranks_time.svg"])]
-        self.assertEqual(len(drawn), 4)  # a line and its legend each
+        self.assertEqual(len(drawn), 4)  # a line and its legend entry each
         self.assertEqual(len({re.search('style="([^"]*)"', path).group(1).replace("; stroke-linecap: butt", "") for path in drawn}), 1)
 
     def test_more_than_five_lines_have_strokes_in_place_of_bands(self):
@@ -171,7 +172,7 @@ class Plot(Drawing):
                 self.assertEqual(len(styled(picture, "use", "fill-opacity: 0.15")), 5 if count == 5 else 0)
                 self.assertEqual(len(strokes), 0 if count == 5 else 2 * count)
                 places = {re.search(r' d="M ([-\d.]+)', stroke).group(1) for stroke in strokes}
-                self.assertEqual(len(places), len(strokes))  # none on another
+                self.assertEqual(len(places), len(strokes))  # no two at the same place
             shown = "band" if count == 5 else "strokes"
             self.assertIn(f"<!-- time, us (median; {shown}: 10th to 90th percentile) -->", pictures["allreduce_2_ranks_time.svg"])
 
@@ -212,7 +213,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.skipTest("matplotlib is not installed")
 
     def ended_early(self, **more):
-        """What it said, and {name: bytes} of what it left."""
+        """Returns the output, and the remaining files as {name: bytes}."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows"
             path.write_text(json.dumps(row("kolo", "shm", 8, 5)) + "\n")
@@ -288,7 +289,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertEqual(sorted(self.files(rows, "--overview")), names)
 
     def test_a_limit_is_drawn_only_where_it_is_known(self):
-        known = (1, 2, None, 3, 4, 5, None, 6)  # the last one stands alone
+        known = (1, 2, None, 3, 4, 5, None, 6)  # the last one has no neighbor
         rows = [row("kolo", "shm", 8 << 2 * i, 10 + i, limit_us=limit) for i, limit in enumerate(known)]
         for what in ("time", "bandwidth"):
             picture = self.plot(rows)[f"allreduce_2_ranks_{what}.svg"]
@@ -338,7 +339,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertEqual(dashed(picture, FLOOR), [2, 3])
         self.assertEqual((markers(picture, FLOOR), markers(picture, FLOOR, WHITE)), (0, 1))
         self.assertNotIn("<!-- 7.25 -->", self.plot(rows)["allreduce_2_ranks_bars.svg"])
-        rows.append({**rows[2], "regime": "far"})  # measured again
+        rows.append({**rows[2], "regime": "far"})  # the same point measured again
         self.assertEqual(dashed(self.plot(rows)["allreduce_2_ranks_time.svg"], FLOOR), [6])
 
     def test_legends_are_below_the_axes(self):
@@ -354,7 +355,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         pictures = self.plot(far_apart + [row("mpich", "shm", 8, 999.7)])
         self.assertIn("<!-- 0.00001 -->", pictures["allreduce_2_ranks_bandwidth.svg"])
         self.assertIn("<!-- 5,000 -->", pictures["allreduce_2_ranks_bars.svg"])
-        near_each_other = self.plot([row("kolo", "shm", size, 5000 + size) for size in (8, 64)])  # no power of ten between
+        near_each_other = self.plot([row("kolo", "shm", size, 5000 + size) for size in (8, 64)])  # no power of ten between the values
         self.assertRegex(near_each_other["allreduce_2_ranks_time.svg"], r"<!-- \d,\d{3} -->")
         for picture in (*pictures.values(), *near_each_other.values()):
             texts = re.findall("<!-- (.*) -->", picture)
@@ -424,7 +425,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         self.assertNotIn(f"fill: {KOLO}", picture)
 
     def bars_at(self, rows):
-        """The left edges of kolo's, and the labels below the groups."""
+        """The left edges of kolo's bars, and the labels below the groups."""
         picture = self.plot(rows)["allreduce_2_ranks_bars.svg"].split('<g id="legend_')[0]
         edges = [float(edge) for edge in re.findall(rf'<path d="M ([\d.]+) [^"]*"[^>]*style="fill: {KOLO}"', picture)]
         return edges, re.findall(r"<!-- (\d+ (?:B|KiB|MiB)) -->", picture)
@@ -436,8 +437,8 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
         floors = [row("floor", "shm", 8 << i, 1 + i, algorithm="through slots") for i in range(20)]
         edges, sizes = self.bars_at(rows[:8] + [floor for floor in floors if floor["bytes"] != 1 << 18])
         self.assertEqual((len(edges), sizes), (4, ["8 B", "4 KiB", "256 KiB", "4 MiB"]))
-        self.assertGreater(edges[2] - edges[1], edges[1] - edges[0] + 1)  # without a floor the group is narrower, and begins later
-        self.assertEqual(self.bars_at(rows)[1], ["8 B", "4 MiB"])  # where all of them are
+        self.assertGreater(edges[2] - edges[1], edges[1] - edges[0] + 1)  # without a floor the group is narrower and begins later
+        self.assertEqual(self.bars_at(rows)[1], ["8 B", "4 MiB"])  # the sizes that all of them have
 
     def test_messages_of_two_ranks_name_the_direction(self):
         rows = [row("kolo", "shm", size, 20000 + size, collective="p2p_bandwidth", algorithm="segments", window=64, messages_per_s=1e6)
@@ -493,7 +494,7 @@ assert all(one[1] < other[0] for one, other in zip(boxes, boxes[1:])), [label.ge
 
 
 def use_matplotlib():
-    """Starts anew under the system's Python where only that has matplotlib."""
+    """Restarts under the system's Python if only that one has matplotlib."""
     if find_spec("matplotlib") is None and sys.executable != plot.SYSTEM_PYTHON and os.path.exists(plot.SYSTEM_PYTHON):
         os.execv(plot.SYSTEM_PYTHON, [plot.SYSTEM_PYTHON, "-B", *sys.argv])
 

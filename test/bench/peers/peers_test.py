@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo-bench beside its peers: each that is installed, in turn with kolo on the same buffers, and those that lie.
+"""kolo-bench beside its peers: each installed peer runs in turn with kolo on the same buffers. Faulty peers must be detected.
 
   peers_test.py KOLO_BENCH [test...]
 """
@@ -31,14 +31,14 @@ def run(*words, **environment):
 
 
 def processes_of(name):
-    """Those that run this build's program of that name."""
+    """The processes that run this build's program of that name."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and Path(os.readlink(entry / "exe")) == worker(name):
                 found.append(int(entry.name))
         except OSError:
-            continue  # it has ended, or is a thread of the kernel
+            continue  # it has ended, or is a kernel thread
     return found
 
 
@@ -75,7 +75,7 @@ class Peer(unittest.TestCase):
         return lines, output
 
     def check_messages(self, transport, over):
-        """Between two ranks; over what the peer's go."""
+        """Messages between two ranks, over the peer's own transport."""
         for kind in ("latency", "bandwidth", "bidirectional", "message-rate"):
             with self.subTest(kind=kind, transport=transport):
                 lines, output = self.lines_of("p2p", kind, "--transport", transport, "--min-bytes", "1", "--max-bytes", "70K",
@@ -93,7 +93,7 @@ class Peer(unittest.TestCase):
 
 
 class MpiPeer:
-    """What is asked of every MPI."""
+    """Tests of every MPI."""
 
     def test_every_collective_is_right_beside_shm(self):
         for collective in COLLECTIVES:
@@ -210,7 +210,7 @@ class Gloo(Peer):
         for word in [*others, "gloo", "ratio", "of limit", "best peer", "p99", "first"]:
             self.assertIn(word, output)
         if os.cpu_count() > 1:
-            # None where others had the cores: measure_test.cpp has when that is so.
+            # None if other programs had the cores; measure_test.cpp tests when that is so.
             self.assertTrue(all(line["limit_us"] is None or line["limit_us"] > 0 for line in lines))
 
 

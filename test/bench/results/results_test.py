@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/results/make.sh: one command from a kolo-bench to tables and plots; fabrics.py: from another to tables of ucx and ofi;
-settings.py: what settings are worth.
+"""Scripts of bench/results. make.sh makes tables and plots from a kolo-bench, fabrics.py compares ucx and ofi with their
+libraries, and settings.py measures the effect of settings.
 
   results_test.py KOLO_BENCH [test...]
 """
@@ -75,7 +75,7 @@ class Results(unittest.TestCase):
                     self.assertIn(f"## {transport}, 2 ranks, {form}\n", tables)
             self.assertEqual(tables.count("| bytes | by |"), 2 * len(COLLECTIVES) + 10 + 2 * len(MESSAGES) + 2 * len(FORMS))
             self.assertTrue((out / "limits.jsonl").read_text())
-            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # what is there stays
+            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # existing rows are kept
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
             self.assertIn("is there already", errors)
             self.assertEqual((out / "README.md").read_text(), tables)
@@ -86,7 +86,7 @@ class Results(unittest.TestCase):
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
             self.assertEqual(code, 1, errors)
             self.assertIn("nobody is not among the peers", errors)
-            tables = (out / "README.md").read_text()  # beside no peer: the buffers that peers can reach, and other forms of calls
+            tables = (out / "README.md").read_text()  # measurements without a peer: shared buffers and other forms of calls
             self.assertEqual([line for line in tables.splitlines() if line.startswith("## ")],
                              ["## shm, 2 ranks, allocated", *(f"## {transport}, 2 ranks, {form}" for transport in ("shm", "tcp") for form in FORMS)])
 
@@ -148,7 +148,7 @@ class Results(unittest.TestCase):
                          ["## shm, 2 ranks", "## shm, 2 ranks, allocated", "## tcp, 2 ranks"])
         self.assertIn("| openmpi, over kolo | openmpi:ring, over kolo |", output)
         self.assertIn("| 20, 2.00 | 5, **0.50** | near |", output)
-        self.assertIn("| 1 KiB | ring | 6 (6 - 6) | - | 1 | 0.17 | 12, 2.00 | near |", output)  # of two rows the last
+        self.assertIn("| 1 KiB | ring | 6 (6 - 6) | - | 1 | 0.17 | 12, 2.00 | near |", output)  # the last of two rows
         self.assertNotIn("moved |", output)
         code, output, errors = self.tables([row("kolo", 1024, 7, regime="moved"), row("kolo", 2048, 7)])
         self.assertEqual(code, 0, errors)
@@ -171,7 +171,7 @@ class Results(unittest.TestCase):
             return run(sys.executable, TABLES, path)
 
 
-# A kolo-bench of a few lines: openmpi:ucx takes twice as long, a bare library 9 tenths; what goes wrong is to be added.
+# A fake kolo-bench of a few lines. openmpi:ucx takes twice as long, a bare library 9 tenths; {more} adds faults.
 PLAYED_BENCH = """#!{python}
 import json, os, sys
 words = sys.argv[1:]
@@ -220,7 +220,7 @@ class Fabrics(unittest.TestCase):
             self.assertEqual(page.count("mpich_ofi is not in this build"), 4)
             self.assertIn("ucx_perftest was not there", page)
             self.assertEqual(len(list((Path(folder) / "out").glob("*.jsonl"))), 13)
-            code, _, errors = run(*self.words)  # what is there stays
+            code, _, errors = run(*self.words)  # existing rows are kept
             self.assertEqual(code, 2)
             self.assertIn("is there already", errors)
 
@@ -244,8 +244,8 @@ class Fabrics(unittest.TestCase):
             self.assertEqual(self.measure(folder, "import atexit; atexit.register(lambda: (sys.stdout.flush(), os._exit(3)))")[0], 3)
 
 
-# A kolo-bench that takes 10 us, and 8 with two lanes; whose cores move with segments of 64 KiB, and which is wrong where told so.
-# A kolo-bench that knows its results: the environment's settings say which.
+# A fake kolo-bench whose times depend on the settings in the environment. It takes 10 us, and 8 with two lanes. Its cores move
+# with segments of 64 KiB, and its results are wrong where @wrong@ says so.
 PLAYED_SETTINGS = """#!/bin/sh
 for file; do :; done
 time=10 line=0.1 code=0
@@ -282,13 +282,13 @@ class SettingsPage(unittest.TestCase):
             for title in titles:
                 self.assertIn(f"## {title}\n\n| |2 KiB|\n|---|---|\n| default, us |10|\n", page)
             self.assertEqual(page.count("| KOLO_TCP_LANES=2 |1.25|"), 2)
-            self.assertEqual(page.count("| KOLO_SEGMENT_BYTES=65536 |(1.00)|"), 2)  # of other cores than the default's
+            self.assertEqual(page.count("| KOLO_SEGMENT_BYTES=65536 |(1.00)|"), 2)  # on other cores than the default
             self.assertEqual(page.count("| KOLO_SHM_SINGLE_COPY=65536 |1.00|"), 2)
             self.assertEqual(page.count("| KOLO_WAIT=block |0.50|"), len(titles))
-            # What could not be compared is measured as many times again, the others are not.
+            # A setting that could not be compared is measured as many times again; the others are not.
             self.assertEqual((Path(folder) / "kolo-bench.lanes").read_text().split().count("2"), 2 * 2)
             self.assertEqual((Path(folder) / "kolo-bench.segments").read_text().split().count("65536"), 2 * 2 * 2)
-            code, _, errors = self.measure(folder)  # what is there stays
+            code, _, errors = self.measure(folder)  # existing rows are kept
             self.assertEqual(code, 2)
             self.assertIn("is there already", errors)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench/scripts/unwanted_connections.py: one short round makes its table.
 
-  beside_test.py KOLO_BENCH [test...]
+  scripts_test.py KOLO_BENCH [test...]
 """
 
 import subprocess
