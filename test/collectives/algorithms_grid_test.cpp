@@ -1,6 +1,5 @@
-// Grid test of algorithms: every algorithm of every collective over every transport, named by the
-// caller, with 1 to 9 ranks and 16, awkward counts, and all types in rotation. grid_test.cpp has
-// more counts and operations.
+// Grid test of algorithms: every algorithm of every collective over every transport, with 1 to 9
+// ranks and 16, awkward counts, and all types. grid_test.cpp has more counts and operations.
 #include <atomic>
 #include <cstring>
 #include <iterator>

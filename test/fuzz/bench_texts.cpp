@@ -1,5 +1,5 @@
-// What kolo-bench and the processes of its peers put into their store for one another: a text is
-// read as what it says, with numbers that it can have, or refused.
+// Fuzzer of the texts that kolo-bench and its worker processes exchange through their store. A text
+// is parsed to possible values, or refused.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -25,7 +25,7 @@ void require_times(const std::vector<double>& times) {
   for (const double time : times) require(time >= 0, "no time is negative");
 }
 
-// What is read says the same again.
+// Parses the text. Writing and parsing the result again must not change it.
 template <typename Read>
 auto take(const std::string& text, const Read& read) {
   const auto once = read(text);

@@ -1,5 +1,5 @@
-// What a rank of cuda_ipc publishes: any text, any text with its sum, and cards of which something
-// was lost or changed.
+// Fuzzer of the endpoint address of cuda_ipc: any text, any text with a right checksum, and
+// addresses that were truncated or changed.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -1,8 +1,10 @@
-// What strangers, and peers, say to a rank of cuda_ipc as ranks meet: at its socket, with what
-// memory, and where it calls; over a played device (test/transports/cuda/fake_driver.h).
+// Fuzzer of the bootstrap of cuda_ipc: messages from unknown processes and from peers at the rank's
+// socket, the memory they pass, and the answers where the rank connects. Runs over a fake device
+// (test/transports/cuda/fake_driver.h).
 //
-// The script runs while the rank meets, a step whenever it asks the store for a failure. At its end
-// every peer that has not come comes, and answers: then the rank has met all, with the memory that
+// The script runs during the bootstrap, one step whenever the rank asks the store for a failure. At
+// its end every missing peer connects and answers. Then the rank must have connected to all, with
+// the memory that each passed first, or must report why it cannot use it.
 // each has brought first, or says why it cannot use it.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -47,21 +49,22 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-// A peer: its card, where it listens, who has called there, and how it has come.
+// A peer: its endpoint address, its listener, the connections of the rank there, and the memory
+// that it passed.
 struct Peer {
   cuda::EndpointAddress card;
   posix::UnixListener listener{8};
   std::vector<posix::Descriptor> calls;
   bool has_come = false;
-  std::uint64_t mark = 0;  // in the memory that it has brought; 0: that is no good
+  std::uint64_t mark = 0;  // first word of the memory that it passed; 0: unusable memory
 };
 
 struct Visitor {
   posix::Descriptor socket;
-  bool has_spoken = false;  // what follows is not heard
+  bool has_spoken = false;  // later messages are ignored
 };
 
-// A store of one rank, whose peers are played.
+// A store for one rank. The test plays its peers.
 class Stage final : public Store {
  public:
   Stage(Input& input, int rank, FakeMachine& machine)
@@ -100,12 +103,12 @@ class Stage final : public Store {
   void leave() override {}
   std::string post_failure(std::string_view text) override { return std::string(text); }
 
-  // Asked once a turn of the meeting, which has looked at its socket just before.
+  // Called once per step of the bootstrap, just after the rank has checked its socket.
   std::optional<std::string> failure() override {
     for (Peer& peer : peers_) {
       while (auto call = peer.listener.accept()) peer.calls.push_back(std::move(*call));
     }
-    // One speaks in a turn, so that it is known who is heard first.
+    // At most one visitor sends per step, so the order of arrival is known.
     for (is_heard_next_ = false; !is_heard_next_ && acts_ < kMostActs && !input_.is_empty();
          ++acts_)
       act();
@@ -136,18 +139,18 @@ class Stage final : public Store {
     }
   }
 
-  // --- at the rank's socket ---
+  // --- connections to the rank's socket ---
 
   unsigned number_of_visitors() const { return static_cast<unsigned>(visitors_.size()); }
 
   void visit() {
     auto socket = posix::connect_unix(own_.socket);
-    if (!socket) return;  // many have come in this turn
+    if (!socket) return;  // the backlog is full in this step
     visitors_.push_back({std::move(*socket)});
     if (input_.below(4) != 0) speak(visitors_.back());
   }
 
-  // A hello that is right, or nearly so, or something else.
+  // Sends a hello that is right, nearly right, or something else.
   void speak(Visitor& visitor) {
     cuda::Hello hello{cuda::Hello{}.magic, own_.token, other()};
     const unsigned flaw = input_.below(8);
@@ -165,8 +168,8 @@ class Stage final : public Store {
 
   bool is_peer(std::int64_t rank) const { return rank >= 0 && rank < kSize && rank != rank_; }
 
-  // With memory that is as it should be, or with something else. Who leaves at once is not
-  // welcomed, and so has not come.
+  // Passes right memory, or something else. A visitor that disconnects at once gets no welcome, so
+  // it does not count as connected.
   void say(Visitor& visitor, std::span<const std::byte> said, Peer* peer) {
     const unsigned what = input_.below(8);
     const bool is_leaving = input_.below(8) == 1;
@@ -195,7 +198,7 @@ class Stage final : public Store {
     return {posix::Descriptor(::dup(memory.descriptor())), is_short ? 0 : last_mark_};
   }
 
-  // --- where the rank calls ---
+  // --- connections made by the rank ---
 
   void answer() {
     Peer& peer = peers_[index(other())];
@@ -217,7 +220,7 @@ class Stage final : public Store {
     }
   }
 
-  // Every peer comes that has not, and answers.
+  // Every missing peer connects and answers.
   void finish() {
     require(++last_turns_ < kMostLastTurns, "ranks that come and answer are met");
     for (Peer& peer : peers_) {
@@ -247,7 +250,7 @@ class Stage final : public Store {
   cuda::Device device_;
   std::array<Peer, kSize> peers_;
   std::array<std::byte*, kSize> slots_{};
-  posix::UnixListener listener_{1};  // something that is no memory
+  posix::UnixListener listener_{1};  // a descriptor that is not memory
   cuda::EndpointAddress own_;
   std::vector<Visitor> visitors_;
   std::uint64_t last_mark_ = 0;

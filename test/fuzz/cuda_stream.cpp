@@ -1,6 +1,6 @@
-// A peer that writes anything into the words that its streams and this rank's hosts share, over a
-// played device (test/transports/cuda/fake_driver.h), which calls it a violation where a stream
-// touches what is not there.
+// Fuzzer of stream channels: a peer writes anything into the words that its streams and this rank's
+// hosts share. Runs over a fake device (test/transports/cuda/fake_driver.h), which reports any
+// access of a stream to invalid memory as a violation.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -54,7 +54,7 @@ class Pair {
     memory_ = device_.allocate(kLongest);
   }
 
-  // In the order in which a transport ends.
+  // The order in which a transport shuts down.
   ~Pair() {
     channel_->close(false);
     for (int i = 0; i < 3; ++i) {
@@ -104,7 +104,7 @@ class Pair {
     link_.own->announced.store(++announced_);
   }
 
-  // By a handle that opens nothing, or of what it opens.
+  // Falsifies the handle, or the description of the memory that it opens.
   void lie(Exported& place, Input& input) {
     const unsigned about = input.below(4);
     if (about == 0) place.handle.bytes[input.below(sizeof(IpcHandle))] ^= 1;
@@ -116,7 +116,7 @@ class Pair {
   void write_anything(Input& input) {
     const std::size_t count = sizeof(Block) / sizeof(std::uint64_t);
     const std::size_t at = input.number<std::uint16_t>() % count * sizeof(std::uint64_t);
-    // What names memory is said by announce(), and by offer_slots().
+    // announce() and offer_slots() write the fields that name memory.
     const bool is_place = at >= offsetof(Block, ring) && at < offsetof(Block, captured);
     if (is_place || at >= offsetof(Block, captured_slots)) return;
     const auto value = input.number<std::uint64_t>();
@@ -176,9 +176,9 @@ class Pair {
     } catch (const Error& error) {
       const bool is_named = error.peer() == kPeer ||
                             std::string_view(error.what()).find("rank 1") != std::string::npos;
-      // What was closed, or is dead since an error that named it, says just that.
+      // A channel that was closed, or failed with an earlier error, reports just that.
       require(is_named || error.code() == ErrorCode::kAborted, "an error names the peer");
-    } catch (const std::invalid_argument&) {  // out of turn
+    } catch (const std::invalid_argument&) {  // a call out of order
     }
   }
 

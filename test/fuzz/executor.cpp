@@ -1,8 +1,8 @@
-// A rank in the middle of collectives, whose peers send any openings and any segments at all: an
-// operation ends, or ends with an error that says which of both it was, and nothing but what has
-// come is read. Channels are played: each segment is as long as it is and lies alone, so that the
-// sanitizer sees who reads or writes beyond; one of another length than is due is a protocol's
-// error, as channels over sockets have it.
+// Fuzzer of the executor: a rank runs collectives while its peers send any headers and any
+// segments. An operation must end, or fail with an error that says whether the peer's call or its
+// data was wrong. Fake channels keep each segment in an allocation of its own length, so a
+// sanitizer finds any access beyond it. A segment of another length than expected is a protocol
+// error, as over sockets.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -108,7 +108,7 @@ class PlayedChannel final : public Channel {
     --answered_;
   }
 
-  // --- the peer's ---
+  // --- calls for the peer ---
 
   void bring(Segment segment) { come_.push_back(std::move(segment)); }
   void take_all() { under_way_ = 0; }
@@ -119,11 +119,11 @@ class PlayedChannel final : public Channel {
   }
   void leave() { is_gone_ = true; }
 
-  // Bytes that were asked for last.
+  // The number of bytes in the latest request.
   std::size_t wanted() const { return wanted_; }
-  // Whether the channel itself has found fault.
+  // Whether the channel itself has reported an error.
   bool has_failed() const { return has_failed_; }
-  // Of the segment that lies first.
+  // The header of the first unread segment.
   CallHeader opening() const {
     CallHeader header;
     header.magic = 0;
@@ -131,7 +131,7 @@ class PlayedChannel final : public Channel {
       std::memcpy(&header, come_.front().data(), sizeof header);
     return header;
   }
-  // What was taken first since this was asked last.
+  // The header of the first segment read since the last call of this.
   std::optional<CallHeader> opened() { return std::exchange(opening_, std::nullopt); }
 
  private:
@@ -145,7 +145,7 @@ class PlayedChannel final : public Channel {
   std::optional<Segment> reserved_;
   std::size_t under_way_ = 0;
   std::deque<Segment> asked_;
-  std::size_t answered_ = 0;  // of those
+  std::size_t answered_ = 0;  // of asked_
   std::deque<Segment> come_;
   std::optional<CallHeader> opening_;
   std::size_t wanted_ = kHeaderSegmentBytes;
@@ -255,7 +255,7 @@ class Game {
     }
   }
 
-  // This rank's own, with some bits of it changed.
+  // Sends this rank's own header, with some bits changed.
   void bring_opening(PlayedChannel& channel, std::uint8_t change) {
     Segment segment(kHeaderSegmentBytes);
     std::memcpy(segment.data(), &header_, sizeof header_);
@@ -305,7 +305,7 @@ class Game {
   const Algorithm& algorithm_;
   const int size_;
   const int rank_;
-  const unsigned kind_;  // of channels: see the constructor
+  const unsigned kind_;  // options of the channels: see the constructor
   std::vector<std::unique_ptr<PlayedChannel>> played_;
   std::vector<Channel*> channels_;
   std::unique_ptr<Executor> executor_;

@@ -1,4 +1,4 @@
-// What somebody has written into the file of a file store while ranks use it.
+// Fuzzer of the file store: other data in the store's file while ranks use it.
 #include <fcntl.h>
 #include <unistd.h>
 #include <cstdint>
@@ -15,7 +15,7 @@ using namespace kolo::fuzz;
 
 namespace {
 
-// Records, whole and in part.
+// Records, complete or partial.
 std::string record_of(Input& input) {
   if (input.below(4) == 0) return input.short_text();
   const std::uint32_t kind = input.below(7);

@@ -1,7 +1,7 @@
-// What all fuzzers share: the entry point, and bytes as answers to a target's questions.
+// Common parts of all fuzzers: the entry point, and input bytes as values and choices.
 //
-// Every string of bytes is an input. Who asks for more than there is gets zeros, so that a target
-// has no case of its own for the end.
+// Every byte string is a valid input. Reading past its end gives zeros, so a target needs no
+// special case for the end.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-// Takes one input. 0; whatever is wrong ends the process.
+// Runs one input and returns 0. A violated requirement aborts the process.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace kolo::fuzz {
@@ -26,7 +26,7 @@ class Input {
 
   bool is_empty() const { return rest_.empty(); }
 
-  // At most so many bytes.
+  // At most `bytes` bytes.
   std::string_view take(std::size_t bytes) {
     const std::string_view taken = rest_.substr(0, bytes);
     rest_.remove_prefix(taken.size());
@@ -43,32 +43,32 @@ class Input {
     return value;
   }
 
-  // From 0 to `end` - 1.
+  // A number from 0 to `end` - 1.
   unsigned below(unsigned end) { return number<std::uint8_t>() % end; }
 
-  // From 0 to `end` + `rare` - 1, the last ones seldom: what has been added to a target's `end`
-  // choices leaves its corpus as it was, nearly.
+  // A number from 0 to `end` + `rare` - 1, the last ones rarely. Choices added to a target this way
+  // keep nearly all of its corpus valid.
   unsigned below_or_rare(unsigned end, unsigned rare) {
     constexpr unsigned kRare = 240;
     const unsigned byte = number<std::uint8_t>();
     return byte < kRare ? byte % end : end + byte % rare;
   }
 
-  // Up to 255 bytes, their number first.
+  // Up to 255 bytes, preceded by their number.
   std::string short_text() { return std::string(take(number<std::uint8_t>())); }
 
  private:
   std::string_view rest_;
 };
 
-// What must hold for every input.
+// Aborts unless the condition holds; it must hold for every input.
 inline void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "the fuzzer found that this does not hold: %s\n", what);
   std::abort();
 }
 
-// The text, cut off at `place`, or with the letter there changed by these bits.
+// The text truncated at `place`, or with the character there XORed with `change`.
 inline std::string torn(std::string text, std::size_t place, char change) {
   place %= text.size();
   if (change == 0) {

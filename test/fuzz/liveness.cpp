@@ -1,8 +1,9 @@
-// What comes over lifelines: at a rank's doors, over TCP and unix sockets, from strangers and from
-// who knows the ticket; and from whoever stands where the rank calls. In pieces, cut anywhere.
+// Fuzzer of liveness connections: at a rank's listeners, over TCP and unix sockets, from unknown
+// processes and from processes that know the ticket; and where the rank connects, from the process
+// that listens there. Messages are sent in pieces and may be truncated.
 //
-// Nobody is taken for gone, nor any word for his last one, unless he has said so himself; and
-// whoever has is believed.
+// No peer counts as gone, and no word as its last one, unless the peer has said so itself. If it
+// has, the rank must believe it.
 #include "transports/base/liveness.h"
 
 #include <sys/socket.h>
@@ -26,8 +27,8 @@ using namespace kolo::fuzz;
 namespace {
 
 constexpr int kSize = 3;
-constexpr int kFar = 1;   // is called over TCP
-constexpr int kNear = 2;  // over a unix socket
+constexpr int kFar = 1;   // reached over TCP
+constexpr int kNear = 2;  // reached over a unix socket
 constexpr std::size_t kWordBytes = 8;
 constexpr std::size_t kHelloBytes = 16;
 constexpr std::size_t kMostVisitors = 8;
@@ -37,21 +38,22 @@ std::string word_of(std::uint64_t number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-// One end of a line, and what the lifeline at the other has been told there. It reads up to the end
-// of a first piece, then a word, then nothing that counts; of a message it takes no more than that.
+// One end of a connection, and the data sent so far to the liveness object at the other end. That
+// one reads a first piece (hello or welcome), then a word, then nothing of meaning. From a unix
+// socket it takes only as much of a message as it expects.
 class Voice {
  public:
   Voice(posix::Descriptor socket, bool is_near, std::size_t first_bytes)
       : socket_(std::move(socket)), is_near_(is_near), first_bytes_(first_bytes) {
     if (is_near) return;
-    posix::set_low_latency(socket_);  // what is said is on its way, even where an end follows
-    const linger reset{1, 0};         // no port is kept after the end: there are not so many
+    posix::set_low_latency(socket_);  // so data leave at once, even before a close
+    const linger reset{1, 0};         // no port stays in TIME_WAIT: there are not enough
     require(::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset) == 0,
             "there are sockets");
   }
 
   void say(std::string_view text) {
-    if (text.empty()) return;  // over a unix socket it would be an end
+    if (text.empty()) return;  // over a unix socket an empty message would mean the end
     posix::send_some(socket_, text.data(), text.size());
     const std::size_t all = first_bytes_ + kWordBytes;
     const std::size_t end = is_near_ && said_.size() < first_bytes_ ? first_bytes_ : all;
@@ -64,7 +66,7 @@ class Voice {
     return heard_;
   }
 
-  // Empty while it has not been said in full.
+  // Empty until it has been sent in full.
   std::string first() const {
     return said_.size() < first_bytes_ ? "" : said_.substr(0, first_bytes_);
   }
@@ -106,7 +108,7 @@ class Street {
     look();
   }
 
-  // Whoever waits at the doors, a peer that comes now is heard.
+  // A peer that connects now must be heard, whatever else is connected.
   void end() {
     for (std::size_t i = visitors_.size(); i-- > 0;) {
       if (name_of(visitors_[i]) != 0) leave(i);
@@ -135,7 +137,7 @@ class Street {
     require(is_so(), what);
   }
 
-  // Whose name the hello is in; 0: nobody's.
+  // The rank named in the hello; 0: none.
   int name_of(const Voice& voice) const {
     for (const int peer : {kFar, kNear}) {
       if (voice.first() == hello(own_.ticket, peer)) return peer;
@@ -184,7 +186,7 @@ class Street {
     }
   }
 
-  // In two pieces, of which the second may be swallowed.
+  // Sends two pieces; the second may be left out.
   void speak(Input& input, Voice& voice) {
     const std::string text = speech(input);
     const std::size_t cut = input.number<std::uint8_t>();
@@ -199,7 +201,7 @@ class Street {
     }
   }
 
-  // What it has said in a peer's name, by a hello or by standing in its place.
+  // Records what the voice has sent in a peer's name, with a hello or from the peer's endpoint.
   void note(const Voice& voice) {
     for (const int peer : {kFar, kNear}) {
       bool is_peer = name_of(voice) == peer;
@@ -216,7 +218,7 @@ class Street {
     return !line.first().empty() && !is_welcome(line);
   }
 
-  // --- at the doors ---
+  // --- connections to the rank's listeners ---
 
   Voice visitor(bool is_near) {
     if (is_near) return {posix::connect_unix(own_.unix_name).value(), true, kHelloBytes};
@@ -236,7 +238,7 @@ class Street {
     speak_at_door(input, visitors_[input.below(static_cast<unsigned>(visitors_.size()))]);
   }
 
-  // The first who says a peer's hello is let in.
+  // The first connection with a peer's hello is accepted.
   void speak_at_door(Input& input, Voice& voice) {
     speak(input, voice);
     const int name = name_of(voice);
@@ -264,7 +266,7 @@ class Street {
     require(word && word_of(*word) == last, "the last word of who was let in is the peer's");
   }
 
-  // --- where the rank calls ---
+  // --- connections made by the rank ---
 
   void place_speaks(Input& input) {
     const int peer = peer_of(input);
@@ -289,7 +291,7 @@ class Street {
   PeerLiveness liveness_{0, kSize, "127.0.0.1", std::chrono::hours(1)};
   LivenessAddress own_;
   std::vector<Voice> visitors_;
-  std::array<std::deque<Voice>, kSize> lines_;  // that the rank has opened
+  std::array<std::deque<Voice>, kSize> lines_;  // opened by the rank
   std::array<bool, kSize> has_come_{};
   std::array<bool, kSize> may_be_gone_{};
   std::array<std::set<std::string>, kSize> words_;

@@ -1,4 +1,4 @@
-// What a rank of ofi publishes, and the numbers that come with every message.
+// Fuzzer of the endpoint address of ofi, and of the numbers that come with every message.
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,6 @@
-// A rank of ofi, and a libfabric that brings it any messages at all, with any words, and whose
-// sends fail or not: what comes is taken in its order or is an error, no more leaves than the peer
-// has room for, and what is lent to libfabric stays as it is until it has left.
+// Fuzzer of the ofi channel over a fake libfabric, which delivers any messages with any immediate
+// data and whose sends may fail. Received data are in order, or an error. The rank sends no more
+// than the peer has room for. Memory given to libfabric does not change until it is sent.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,9 +23,10 @@ using test::fake_fabric;
 
 namespace {
 
-// Longer than what is received into buffers and copied, and than what rxm never announces.
+// Longer than the segments that are received into buffers and copied, and than those that rxm sends
+// without rendezvous.
 constexpr std::size_t kSegmentBytes = 20480;
-constexpr std::uint32_t kToken = 5;  // the peer's
+constexpr std::uint32_t kToken = 5;  // the peer's token
 constexpr std::size_t kNoWindows[] = {0, ofi::kSlots - 1, ofi::kLongestWindow + 1};
 constexpr int kErrors[] = {5, 11, 104, 107, 126};
 constexpr std::size_t kLengths[] = {0, 1, 8, 64, 65, 4096, 4097, 16385, kSegmentBytes};
@@ -45,7 +46,7 @@ class Game {
     const auto store = make_local_store();
     ofi::EndpointAddress card;
     card.provider = fake_fabric().provider;
-    card.name = "a peer";  // as long as the played ones
+    card.name = "a peer";  // as long as the names of the fake library
     card.segment_bytes = kSegmentBytes;
     constexpr unsigned kWindows = ofi::kLongestWindow - ofi::kSlots + 1;
     const unsigned window = input_.below_or_rare(kWindows, std::size(kNoWindows));
@@ -81,7 +82,7 @@ class Game {
   ~Game() {
     fake_fabric().refuses = 0;
     fake_fabric().queue_error = 0;
-    liveness_.close();  // nobody is waited for
+    liveness_.close();  // so that no peer is waited for
     transport_.reset();
     require(fake_fabric().receives.empty(), "no receive outlives the transport");
   }
@@ -135,7 +136,7 @@ class Game {
     }
   }
 
-  // --- what the peer does ---
+  // --- actions of the peer ---
 
   void bring_segment() {
     std::vector<std::byte> data(length(), static_cast<std::byte>(brought_.size()));
@@ -148,7 +149,7 @@ class Game {
     fake_fabric().bring({ofi::control_tag(token_), some_word(kind, false), {}});
   }
 
-  // Segments are known by their tag, whatever their word says.
+  // A segment is recognized by its tag, whatever its immediate data say.
   std::uint64_t some_word(ofi::MessageKind kind, bool is_segment) {
     const unsigned choice = input_.below(16);
     ofi::ImmediateData word{kind, 1, known_taken_ + input_.below(8)};
@@ -161,7 +162,7 @@ class Game {
     return bits;
   }
 
-  // No more can have been taken than were given, by the time that it is heard.
+  // A count above the number of segments sent by then is not believed.
   void believe() {
     for (const std::uint64_t taken : said_taken_) {
       if (taken <= given_.size()) known_taken_ = std::max(known_taken_, taken);
@@ -185,7 +186,7 @@ class Game {
     fake_fabric().queue_error = choice == 11 ? kErrors[0] : 0;
   }
 
-  // With a last word, or none.
+  // Ends with a last word, or without one.
   void end() {
     if (input_.below(4) != 0) return;
     is_at_end_ = true;
@@ -196,7 +197,7 @@ class Game {
     liveness_.close();
   }
 
-  // --- what the rank does ---
+  // --- actions of the rank ---
 
   std::size_t length() { return kLengths[input_.below(std::size(kLengths))]; }
 
@@ -214,7 +215,7 @@ class Game {
     channel_->commit();
   }
 
-  // What leaves, in the order in which it was given.
+  // Checks the sent messages: they leave in the order of the calls.
   void look_at_sent() {
     believe();
     const auto& sent = fake_fabric().sent;
@@ -234,7 +235,7 @@ class Game {
     }
   }
 
-  // As who waits does, where it can sleep.
+  // As a waiting rank does, if it can sleep.
   void turn() {
     if (transport_->descriptor() < 0) return transport_->progress();
     if (transport_->arm()) transport_->disarm();
@@ -262,7 +263,7 @@ class Game {
     if (!expecting_->expect(ahead, into) && is_new) places_.erase(taken_ + ahead);
   }
 
-  // Mostly what comes next.
+  // Mostly the length of the next segment.
   std::size_t wanted() {
     return input_.below(16) != 0 && taken_ < brought_.size() ? brought_[taken_] : length();
   }
@@ -298,16 +299,16 @@ class Game {
   PrepostedReceives* expecting_ = nullptr;
   std::uint32_t token_ = 0;
   std::uint64_t window_ = 0;
-  std::vector<std::size_t> given_;    // lengths; each is full of its own number
-  std::vector<std::size_t> brought_;  // "
+  std::vector<std::size_t> given_;    // lengths; each segment is filled with its own number
+  std::vector<std::size_t> brought_;  // the same
   std::vector<std::vector<std::byte>> data_;
   std::vector<std::vector<std::byte>> memory_;
-  std::map<std::uint64_t, std::size_t> places_;  // of segments, in memory_
+  std::map<std::uint64_t, std::size_t> places_;  // index in memory_, by segment
   std::uint64_t left_ = 0;
   std::uint64_t taken_ = 0;
-  std::uint64_t known_taken_ = 0;  // by the peer, as it has said
+  std::uint64_t known_taken_ = 0;  // the number of segments the peer has taken, as far as known
   std::vector<std::uint64_t> said_taken_;
-  std::size_t looked_at_ = 0;  // of what was sent
+  std::size_t looked_at_ = 0;  // number of sent messages that were checked
   bool is_at_end_ = false;
 };
 

@@ -1,7 +1,7 @@
-// Gives a fuzzer's target files instead of a fuzzer: each argument is one, or a folder of them.
+// Replay of fuzzer inputs without a fuzzer: each argument is an input file, or a folder of them.
 //
-// So every build runs the committed corpus through the same entry points, by any compiler and under
-// any sanitizer; and an input that was found can be run alone, in a debugger.
+// Every build runs the committed corpus through the same entry points, with any compiler and any
+// sanitizer. A single input can also run in a debugger.
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     for (const char* place : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
       for (const fs::path& file : files_in(place)) {
         now = file.string();
-        std::cout << now << std::endl;  // flushed: where it ends here, this was the one
+        std::cout << now << std::endl;  // flushed, so that the input is known if it aborts here
         replay(file);
         ++count;
       }

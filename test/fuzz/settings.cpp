@@ -1,5 +1,5 @@
-// What the environment says: lines of NAME=VALUE, as read_settings() takes them; and where the
-// store is.
+// Fuzzer of the settings: environment variables as lines of NAME=VALUE, parsed by read_settings(),
+// and the store's URL.
 #include "transports/settings.h"
 
 #include <cstdint>
@@ -30,7 +30,7 @@ std::map<std::string, std::string> variables_of(std::string_view text) {
   return variables;
 }
 
-// What was read can be said again, and means the same.
+// The text of a parsed shape must parse to the same shape.
 void check_shape_text(const std::string& text) {
   const Shape shape = parse_shape(text);
   require(parse_shape(shape.text).text == shape.text, "a shape's text says the shape");

@@ -1,5 +1,5 @@
-// What a peer sends where a network is played: headers with times and lengths, or segments of a
-// peer that plays none.
+// Fuzzer of the shaped channel: a peer sends headers with any times and lengths, or segments
+// without headers.
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kSegment = 1024;
 constexpr int kPeer = 1;
 
-// As in decorators/shaped_channel.h.
+// The same header as in decorators/shaped_channel.h.
 struct Header {
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
@@ -29,7 +29,7 @@ struct Header {
   std::uint64_t bytes = 0;
 };
 
-// The channel below: takes everything, and gives what the input says.
+// The underlying channel: it accepts all data and returns what the input says.
 class Below final : public Channel {
  public:
   Below() { capabilities_.segment_bytes = capabilities_.preferred_segment_bytes = kSegment; }
@@ -59,7 +59,7 @@ class Below final : public Channel {
   std::string there_;
 };
 
-// A clock of the input's, and what has come, in order.
+// A clock set by the input, and the segments in transit, in order.
 class ShapingEvents final : public decorators::ShapingEvents {
  public:
   Clock::time_point now() override { return now_; }
@@ -81,7 +81,7 @@ class ShapingEvents final : public decorators::ShapingEvents {
   std::deque<std::pair<TransitTimes, ShapedChannel*>> coming_;
 };
 
-// Times near now, or anywhere.
+// Times near now, or any time.
 std::int64_t time_of(Input& input, ShapingEvents& agenda) {
   if (input.below(4) == 0) return input.number<std::int64_t>();
   const std::chrono::nanoseconds now = agenda.now().time_since_epoch();
@@ -135,7 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       use(channel, input, input.number<std::uint8_t>());
     } catch (const Error& error) {
       require(error.peer() == kPeer, "an error names the peer");
-    } catch (const std::invalid_argument&) {  // nothing is in view, and the like
+    } catch (const std::invalid_argument&) {  // for example a release without a view
     }
   }
   return 0;

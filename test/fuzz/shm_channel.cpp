@@ -1,5 +1,5 @@
-// A peer that writes anything into the memory that both share, and says anything over the socket
-// beside it.
+// Fuzzer of the shm channel: a peer writes anything into the shared memory and sends anything over
+// the socket.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ constexpr std::size_t kSegment = 16 * 1024;
 constexpr int kRank = 0;
 constexpr int kPeer = 1;
 
-// The two have met already.
+// The two ranks are connected already.
 class NoDoor final : public shm::Connector {
  public:
   void connect(shm::ShmChannel&, bool) override {}
@@ -85,7 +85,7 @@ class Pair {
     return *reinterpret_cast<shm::Control*>(bytes_.data() + shm::Layout::control_offset());
   }
 
-  // The next frame, of any content.
+  // The next frame, with any content.
   void announce(Input& input) {
     const auto flags = input.number<std::uint8_t>();
     shm::Announcement a;
@@ -104,10 +104,10 @@ class Pair {
       std::memcpy(next.tiny + a.tiny_words * 8, &offer, sizeof offer);
     }
     next.word.store(shm::pack(a, announced_));
-    if ((flags & 32) == 0) ++announced_;  // else it is written again
+    if ((flags & 32) == 0) ++announced_;  // otherwise it will be overwritten
   }
 
-  // In a region, or of something that this process has, or of nothing.
+  // An address in a region, in this process, or anywhere.
   std::uint64_t address_of(Input& input) {
     switch (input.below(3)) {
       case 0:
@@ -119,7 +119,7 @@ class Pair {
     }
   }
 
-  // Into its own region, or into the rank's.
+  // Writes into its own region, or into the rank's.
   void write_anything(Input& input) {
     const std::size_t words = layout_.slot_offset(0) / 8;
     const std::size_t word = input.number<std::uint16_t>() % (2 * words);
@@ -179,7 +179,7 @@ class Pair {
       input.below(2) == 0 ? take(input) : give(input);
     } catch (const Error& error) {
       require(error.peer() == kPeer, "an error names the peer");
-    } catch (const std::invalid_argument&) {  // a slot is reserved already, and the like
+    } catch (const std::invalid_argument&) {  // for example a reserved slot
     }
   }
 
@@ -260,14 +260,14 @@ class Pair {
     }
   }
 
-  // Reads it all: where it cannot be read, this ends here.
+  // Reads all bytes: an invalid address crashes here.
   void touch(const std::byte* view, std::size_t bytes) {
     if (view != nullptr) std::memmove(into_.data(), view, std::min(bytes, kSegment));
   }
 
   Ends ends_{SOCK_SEQPACKET};
   const shm::Layout layout_{kSegment};
-  const posix::SharedMemory memory_{layout_.bytes()};  // the peer's
+  const posix::SharedMemory memory_{layout_.bytes()};  // the peer's region
   const std::span<std::byte> bytes_ = memory_.bytes();
   posix::SharedMemory own_;
   NoDoor listener_;

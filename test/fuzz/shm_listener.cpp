@@ -1,6 +1,5 @@
-// What strangers, and a peer, say to a rank that shares memory before anybody knows who they are:
-// the hellos of shm, as the rank that is called and as the rank that calls, while it sends and
-// receives.
+// Fuzzer of the shm handshake: hellos from unknown processes and from a peer, to the rank as
+// listener and as connecting side, while it sends and receives.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <array>
@@ -26,7 +25,7 @@ namespace {
 constexpr int kSize = 3;
 const shm::Layout kLayout(4096);
 
-// A store of one rank, whose peers are played: they all listen at the same place.
+// A store for one rank. The test plays its peers, with one listener for all.
 class Stage final : public Store {
  public:
   explicit Stage(int rank) : rank_(rank) {
@@ -46,7 +45,7 @@ class Stage final : public Store {
   std::string post_failure(std::string_view text) override { return std::string(text); }
   std::optional<std::string> failure() override { return std::nullopt; }
 
-  // Calls the rank, and says something.
+  // Connects to the rank and sends a message.
   void visit(Input& input) {
     auto socket = posix::connect_unix(own_.socket);
     if (!socket) return;
@@ -54,7 +53,7 @@ class Stage final : public Store {
     speak(input, said_to_.back().get(), own_);
   }
 
-  // Says something to whom the rank has called, or once more to whom it was said before.
+  // Sends a message on a connection made by the rank, or on an earlier one.
   void answer(Input& input) {
     while (auto called = listener_.accept()) said_to_.push_back(std::move(*called));
     if (said_to_.empty()) return;
@@ -62,7 +61,7 @@ class Stage final : public Store {
   }
 
  private:
-  // A hello that is right, or nearly so, or something else.
+  // Sends a hello that is right, nearly right, or something else.
   void speak(Input& input, int socket, const shm::EndpointAddress& listener) {
     shm::Hello hello;
     hello.rank = static_cast<std::int32_t>(input.below(4));
@@ -81,7 +80,7 @@ class Stage final : public Store {
     if (input.below(4) == 0) ::shutdown(socket, SHUT_RDWR);
   }
 
-  // With a region that is laid out well, or badly, or is none.
+  // Passes a region that is laid out well or badly, or no region.
   void pass(Input& input, int socket, std::span<const std::byte> bytes, int peer) {
     const unsigned what = input.below(5);
     if (what == 0) return static_cast<void>(posix::send_message(socket, bytes));

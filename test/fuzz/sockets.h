@@ -1,4 +1,4 @@
-// Two ends of a connection in one process, non-blocking, which a fuzzer plays both of.
+// Both ends of a non-blocking connection within one process.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
-// What a server of a TCP store says, or what listens in its place: the client's side of it.
+// Fuzzer of the TCP store's client: its socket receives what the input says.
 //
-// The client calls, and finds on its socket what the input says. Where that holds no answer to the
-// call, the server is made to have hung up, as nobody wants to wait. What is noted or asked waits
-// for no answer, and may have it in any later call.
+// If that contains no answer to a call, the fake server closes the connection, so that the test
+// need not wait for a timeout. note() and ask() wait for no answer; their answers may arrive with
+// any later call.
 #include <sys/socket.h>
 #include <memory>
 #include <string>
@@ -24,14 +24,14 @@ class Server {
  public:
   posix::Descriptor client_end() { return std::move(ends_.theirs); }
 
-  // What is there when the client makes its next call.
+  // The data on the socket when the client makes its next call.
   void speak(Input& input, bool needs_no_failure) {
-    if (!is_failed_ || !needs_no_failure) ++id_;  // else it is not asked
+    if (!is_failed_ || !needs_no_failure) ++id_;  // otherwise the client sends no request
     chat(input);
     if (!is_answered_) ::shutdown(ends_.mine.get(), SHUT_WR);
   }
 
-  // The same for a call that waits for nothing.
+  // The same for a call that does not wait.
   void chat_once_more(Input& input) {
     ++id_;
     chat(input);
@@ -41,7 +41,7 @@ class Server {
     say(store_wire::encode({store_wire::Kind::kValue, ++id_, store_wire::kVersion, {}, {}}));
   }
 
-  // The client knows of one, be it its own.
+  // The client knows of a failure, perhaps its own.
   void note_failure() { is_failed_ = true; }
 
  private:
@@ -51,7 +51,7 @@ class Server {
     for (unsigned speeches = input.below(4); speeches > 0; --speeches) say(speech_of(input, id_));
   }
 
-  // And notes what the client will make of it.
+  // Sends the text, and records how the client will understand it.
   void say(const std::string& speech) {
     posix::send_some(ends_.mine, speech.data(), speech.size());
     said_ += speech;
@@ -72,10 +72,10 @@ class Server {
   }
 
   Ends ends_;
-  std::uint64_t id_ = 0;      // of the client's latest call
-  std::string said_;          // that is no whole message yet
-  bool is_failed_ = false;    // the job, as the client knows
-  bool is_answered_ = false;  // that call
+  std::uint64_t id_ = 0;      // id of the client's latest call
+  std::string said_;          // data that are no complete message yet
+  bool is_failed_ = false;    // the client knows that the job has failed
+  bool is_answered_ = false;  // the latest call has an answer
 };
 
 using Answers = std::vector<std::shared_ptr<const Store::Answer>>;
@@ -113,7 +113,7 @@ void call(Store& store, Input& input, Server& server, Answers& answers) {
   }
 }
 
-// What a question is told comes once, and has come where the store is over.
+// An answer arrives once. If the store has ended, it has arrived.
 void require_answers(Store& store, const Answers& answers) {
   store.failure();
   bool is_over = false;

@@ -1,5 +1,5 @@
-// What a fuzzer lets one end of a TCP store say: whole messages, so that it gets past the first
-// header, and any bytes at all.
+// Messages of a TCP store made from fuzzer input: complete messages, so that more than the first
+// header is reached, and any bytes.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace kolo::fuzz {
 
-// Numbers that are small, or are not.
+// Small numbers, or any numbers.
 inline std::int64_t number_of(Input& input) {
   const auto small = input.number<std::int8_t>();
   return small == -128 ? input.number<std::int64_t>() : small;
 }
 
-// `id`: what a message's own is counted from.
+// `id`: the number to which the message's own id is relative.
 inline std::string speech_of(Input& input, std::uint64_t id) {
   constexpr unsigned kKinds = static_cast<unsigned>(store_wire::Kind::kLast);
   const unsigned kind = input.below(kKinds + 2);
@@ -27,7 +27,7 @@ inline std::string speech_of(Input& input, std::uint64_t id) {
   message.key = input.short_text();
   message.value = input.short_text();
   if (kind <= kKinds) return store_wire::encode(message);
-  message.kind = store_wire::Kind::kSet;  // a long one
+  message.kind = store_wire::Kind::kSet;  // a long message
   message.value.resize(5000);
   return store_wire::encode(message);
 }

@@ -1,4 +1,4 @@
-// What clients of a TCP store say, in any order and cut anywhere: the server's side of it.
+// Fuzzer of the TCP store's server: messages of clients in any order, cut anywhere.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -12,7 +12,7 @@ using namespace kolo::fuzz;
 
 namespace {
 
-// Clients that come and go, and hear only what is meant for them.
+// Clients that come and go, and receive only their own answers.
 class Room {
  public:
   void act(Input& input) {
@@ -39,7 +39,7 @@ class Room {
  private:
   static constexpr unsigned kClients = 6;
 
-  // In two parts: what is cut must not matter.
+  // In two parts: the cut must not matter.
   void say(unsigned client, std::string_view speech) {
     const auto half = speech.size() / 2;
     if (!hear(client, speech.substr(0, half))) return;

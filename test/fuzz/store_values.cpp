@@ -1,6 +1,6 @@
-// What ranks tell one another through the store, and at the opening of an operation: cards,
-// addresses, places, sizes, costs, what each has called, whom it waits for, why the job has failed;
-// and the table of KOLO_TUNING.
+// Fuzzer of the values that ranks exchange through the store and in headers: endpoint addresses,
+// host placement, sizes, costs, call headers, awaited ranks and causes of failure; and of the table
+// of KOLO_TUNING.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -58,7 +58,7 @@ void take_places(const std::string& text) {
           "a placement is of all ranks");
 }
 
-// Of the first rank, of a job that is of two as this one has it.
+// Parses the job size that rank 0 has published; this rank expects a size of 2.
 void take_size(const std::string& text) {
   const auto store = make_local_store();
   store->add("sizes said", 1);
@@ -104,7 +104,7 @@ void take_awaited(Input& input) {
   require(to_text(wait_edges_from(text, size)) == text, "who is waited for is said the same again");
 }
 
-// Two, of which the first is this rank's: a collective and an algorithm that there are.
+// Two headers. The first is this rank's, with an existing collective and algorithm.
 void take_headers(Input& input) {
   CallHeader mine = input.number<CallHeader>();
   const std::array known = {Collective::kAllReduce, Collective::kBroadcast, Collective::kBarrier};

@@ -1,5 +1,5 @@
-// What a rank's peer sends over its connections, whatever that is: hellos, chunks of lanes, an end
-// at any place.
+// Fuzzer of the tcp channel: any data on the peer's connections, such as hellos, chunks of lanes,
+// and a close at any place.
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
@@ -23,14 +23,14 @@ using namespace kolo::fuzz;
 
 namespace {
 
-// Three chunks, where there are lanes.
+// Three chunks, if there are lanes.
 constexpr std::size_t kSegment = 2 * tcp::kChunkBytes + 192;
 
-// How long segments are, by their numbers: as in a job, both ends know.
+// The length of a segment by its number: as in a job, both ends know it.
 constexpr std::array kLengths = {kSegment, std::size_t{100}, tcp::kChunkBytes + 64, std::size_t{1}};
 std::size_t length_of(std::uint32_t segment) { return kLengths[segment % kLengths.size()]; }
 
-// What lies in which segment, from `offset` on, as an honest peer sends it. Never kUntouched.
+// The content of a segment from `offset` on, as a correct peer sends it. Never kUntouched.
 constexpr std::byte kUntouched{0xff};
 std::span<const std::byte> content_of(std::uint32_t segment, std::size_t offset,
                                       std::size_t bytes) {
@@ -44,7 +44,7 @@ std::span<const std::byte> content_of(std::uint32_t segment, std::size_t offset,
   return std::span(pattern).subspan(segment % kShifts + offset % kSegment, bytes);
 }
 
-// A rank's end of a pair, and the connections that its peer plays.
+// A rank's channel, and connections of a fake peer.
 class Pair {
  public:
   explicit Pair(bool has_lanes) : has_lanes_(has_lanes) {
@@ -110,8 +110,8 @@ class Pair {
     return std::string(as_text(tcp::encode(hello)));
   }
 
-  // Of a segment near the one that is awaited, and as its sender would cut it, as a rule; without
-  // bytes it is a goodbye.
+  // Mostly a chunk of a segment near the awaited one, cut as a sender cuts it. A chunk without
+  // bytes is a goodbye.
   std::string chunk_of(Input& input) const {
     tcp::ChunkHeader header;
     header.segment = received_ + input.below(2);
@@ -133,7 +133,7 @@ class Pair {
       use(input);
     } catch (const Error& error) {
       require(error.peer() == kPeer, "an error names the peer");
-    } catch (const std::invalid_argument&) {  // a view is open already, and the like
+    } catch (const std::invalid_argument&) {  // for example a view that is still open
     }
   }
 
@@ -155,7 +155,7 @@ class Pair {
     }
   }
 
-  // A segment that has not come whole is asked for again as it was, as a rule.
+  // An incomplete segment is mostly requested again in the same way.
   std::size_t length_asked(Input& input, bool is_view) {
     std::size_t length = length_of(received_);
     if (input.below(32) == 1) length = input.number<std::uint32_t>() % (kSegment + 2);
@@ -190,8 +190,8 @@ class Pair {
     std::ranges::fill(into, kUntouched);
   }
 
-  // All of a segment's bytes are the peer's. That holds however it cuts them, for who asks for a
-  // segment as he must; but noise may be anything.
+  // All bytes of a segment must be the peer's, however it cuts the segment, if the rank requests it
+  // correctly. After random bytes the content may be anything.
   void look_at(std::span<const std::byte> segment) const {
     if (!has_lanes_ || is_noise_ || is_cut_ || is_asked_otherwise_) return;
     require(std::ranges::equal(segment, content_of(received_, 0, segment.size())),
@@ -220,7 +220,7 @@ class Pair {
   std::size_t sent_ = 0;
   std::size_t taken_ = 0;
   std::uint32_t received_ = 0;
-  std::optional<Asked> asked_;  // what has not come whole
+  std::optional<Asked> asked_;  // the request of an incomplete segment
   std::size_t viewed_bytes_ = kNone;
   bool is_noise_ = false;
   bool is_cut_ = false;

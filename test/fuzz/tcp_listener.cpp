@@ -1,5 +1,5 @@
-// What strangers, and a peer, say to the port of the tcp transport before anybody knows who they
-// are: over real connections, several at once, cut anywhere.
+// Fuzzer of the tcp listener: data from unknown processes and from a peer before the handshake,
+// over real connections, several at once, cut anywhere.
 #include "test/fuzz/tcp_listener.h"
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ using namespace kolo::fuzz;
 
 namespace {
 
-// Whom the door lets in.
+// The owner of accepted connections.
 class Inside final : public tcp::ConnectionOwner {
  public:
   bool take(posix::Descriptor& socket, const tcp::Hello* theirs, std::uint32_t lane) override {
@@ -40,7 +40,7 @@ class Outside {
   explicit Outside(std::uint16_t port) {
     std::string why;
     socket_ = posix::start_connecting(posix::resolve("127.0.0.1", port, why).at(0));
-    // No port is kept for a while after the end: there are not so many.
+    // No port stays in TIME_WAIT: there are not enough.
     const linger reset{1, 0};
     require(::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset) == 0,
             "there are sockets");
@@ -51,7 +51,7 @@ class Outside {
   posix::Descriptor socket_;
 };
 
-// A hello, near enough to a right one to be mistaken for it.
+// A right or nearly right hello.
 tcp::Hello hello_of(Input& input, const tcp::Token& token) {
   tcp::Hello hello{token, kPeer, kRank, false, 0};
   const unsigned flaw = input.below(6);
@@ -89,7 +89,7 @@ class Street {
         speech.find(std::string(as_text(listener_.token()))) != std::string::npos;
     require(is_peer ? is_in : (!is_in || has_token),
             "who has the token is let in, and nobody else");
-    // Some hang on and say nothing more.
+    // Some connections stay open and send nothing more.
     if (input.below(4) == 0 && waiting_.size() < 8) waiting_.push_back(std::move(who));
   }
 

@@ -1,4 +1,4 @@
-// A door of rank 0 of two, whose peer's card says where nobody listens.
+// Listener of rank 0 of two. Nothing listens at the endpoint address of its peer.
 #pragma once
 
 #include <chrono>

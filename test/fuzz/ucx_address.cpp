@@ -1,4 +1,4 @@
-// What a rank of ucx publishes: any text, and cards of which something was lost or changed.
+// Fuzzer of the endpoint address of ucx: any text, and addresses that were truncated or changed.
 #include <cstdint>
 #include <string>
 

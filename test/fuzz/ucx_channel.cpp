@@ -1,5 +1,5 @@
-// A channel of ucx, and a UCX that brings it any messages at all: whatever comes is taken, ignored
-// or an error, and all that UCX lends goes back to it once.
+// Fuzzer of the ucx channel over a fake UCX, which delivers any messages. A message is accepted,
+// ignored or an error. All memory that UCX lends is returned to it once.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ constexpr std::uint32_t kToken = 5;
 class Game {
  public:
   explicit Game(Input& input) : input_(input) {
-    // Of different hosts: no lifelines.
+    // On different hosts, so without liveness connections.
     shared_.cards = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
     channel_ = std::make_unique<ucx::UcxChannel>(shared_, 1, kSegmentBytes, kSegmentBytes);
   }
@@ -36,7 +36,7 @@ class Game {
     }
     channel_->close();
     channel_->drop();
-    // Offers that are being fetched are UCX's own again.
+    // UCX takes offers back while they are fetched.
     for (const auto& fetch : played().fetches) lent_.erase(fetch.offer);
     for (void* const data : played().released)
       require(lent_.erase(data) == 1, "what goes back to UCX was lent, and goes back once");

@@ -1,5 +1,5 @@
-// What is said on the unix sockets by which ranks of ucx watch one another: by who waits at a
-// rank's door until it parts, and by who stands where a rank is watched.
+// Fuzzer of ucx liveness, by which ranks watch one another on unix sockets: messages at a rank's
+// listener until the rank parts, and messages from the process that a rank watches.
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -29,21 +29,21 @@ Farewell farewell_of(Input& input) {
           input.number<std::uint32_t>(), input.number<std::uint32_t>()};
 }
 
-// Near enough to a farewell to be mistaken for it, some of them.
+// Some are a farewell or nearly one.
 std::string speech_of(Input& input) {
   std::string text = text_of(farewell_of(input));
   const unsigned flaw = input.below(4);
   if (flaw == 1) text.resize(input.below(sizeof(Farewell)));
   if (flaw == 2) text += input.short_text();
   if (flaw == 3) text = input.short_text();
-  return text.empty() ? "x" : text;  // nothing would be an end
+  return text.empty() ? "x" : text;  // an empty message would mean the end
 }
 
 void say(const posix::Descriptor& socket, const std::string& text, bool passes) {
   posix::send_message(socket.get(), std::as_bytes(std::span(text)), passes ? socket.get() : -1);
 }
 
-// What it said first, if that is what a watcher says.
+// The first message, if it is that of a watcher.
 std::optional<Farewell> first_of(const std::string& speech) {
   if (speech.size() != sizeof(Farewell)) return std::nullopt;
   Farewell said;
@@ -51,7 +51,7 @@ std::optional<Farewell> first_of(const std::string& speech) {
   return said;
 }
 
-// Everybody who waits says something, and then the rank parts.
+// All waiting connections send something, then the rank parts.
 void part(Input& input) {
   posix::Epoll epoll;
   HostLiveness watched(2, epoll);
@@ -79,7 +79,7 @@ void part(Input& input) {
   }
 }
 
-// Somebody in a rank's place says this and that, and goes.
+// The watched process sends messages, then closes.
 void watch(Input& input) {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
