@@ -1,10 +1,10 @@
-// Calls that were issued before: what is known of the next one like it.
+// Cache of issued calls, for the fast path of repeated calls.
 //
-// A call with default options is told by collective, type, operation, root and count, a message by
-// its other end and its direction in the place of operation and root. All that follows from these,
-// the communicator and its rank was found when it first ran: that they are valid, the algorithm,
-// the compiled schedule, the header, how far the buffers reach. What is left to ask of a repeat is
-// whether its buffers will do (Extents::fit).
+// A call with default options is identified by collective, type, operation, root and count. A
+// message is identified by its peer and direction instead of operation and root. The first such
+// call computes all that follows from these, the communicator and its rank: validity, algorithm,
+// compiled schedule, header, extents of the buffers. A repeated call only checks its buffers
+// (Extents::fit).
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ namespace kolo {
 
 class Executor;
 
-// A key has no room for a list of servers.
+// A key has no room for a list of servers, so only "a server in every rank" is cacheable.
 inline bool is_cacheable(const ServerPlan& plan) { return plan.everywhere && plan.servers.empty(); }
 
-// Of operations that are no messages.
+// The direction of operations that are not messages.
 inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);
 
-// In two words, as it is compared for every call.
+// Two words, since it is compared for every call.
 class CallKey {
  public:
   CallKey() = default;
@@ -34,7 +34,7 @@ class CallKey {
               static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32),
         count_(count) {}
 
-  // Of a message: from this rank to `other`, or the other way.
+  // Key of a message to `other`, or from it if this rank receives.
   static CallKey of_message(ElementType type, int other, bool receives, std::size_t count) {
     CallKey key(Collective::kMessage, type, ReduceOp::kSum, other, count);
     key.what_ |= static_cast<std::uint64_t>(receives) << 24;
@@ -43,7 +43,7 @@ class CallKey {
 
   friend bool operator==(CallKey, CallKey) = default;
 
-  // 0 to 2^bits - 1, by Fibonacci hashing.
+  // Index from 0 to 2^bits - 1, by Fibonacci hashing.
   std::size_t place(int bits) const {
     return static_cast<std::size_t>(((what_ << 24 ^ count_) * 0x9e3779b97f4a7c15U) >> (64 - bits));
   }
@@ -55,16 +55,16 @@ class CallKey {
 
 struct CachedCall {
   CallKey key;
-  Executor* executor = nullptr;  // null: nothing is known
-  CallHeader header;             // but for its sequence
+  Executor* executor = nullptr;  // null: empty entry
+  CallHeader header;             // without its sequence
   Extents extents;
-  std::size_t direction = kNoDirection;  // of a message
+  std::size_t direction = kNoDirection;  // messages only
 };
 
-// The last ones, each in the place that its key names. Not thread-safe.
+// Direct-mapped cache; a new call replaces the one with the same index. Not thread-safe.
 class CallCache {
  public:
-  // Null where nothing is known of it.
+  // Null: not cached.
   const CachedCall* find(CallKey key) const {
     const CachedCall& known = calls_[key.place(kBits)];
     return known.executor != nullptr && known.key == key ? &known : nullptr;

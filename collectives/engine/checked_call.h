@@ -1,7 +1,7 @@
-// A call of the communicator before it is issued: the arguments, validated.
+// Validated arguments of a communicator's call, before it is issued.
 //
-// Each function takes what the caller gives and returns the Call, or throws std::invalid_argument
-// that names the collective, the argument and what is wrong with it. Nothing is sent.
+// Each function takes the caller's arguments and returns the Call. Invalid arguments throw
+// std::invalid_argument, which names the collective, the argument and the problem. Nothing is sent.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@
 
 namespace kolo {
 
-// In the place of an algorithm's row: the planner says, once the call is issued.
+// Instead of an algorithm's row: the planner chooses when the call is issued.
 inline constexpr std::uint8_t kPlannerChooses = 0xff;
 
-// How far a call's buffers reach, in bytes.
+// Sizes and overlap rules of a call's two buffers, in bytes.
 struct Extents {
   std::size_t in_bytes = 0;
   std::size_t out_bytes = 0;
-  // Byte in_begin of `in` is byte out_begin of `out` where they are one: in place.
+  // In place, byte in_begin of `in` is byte out_begin of `out`.
   std::size_t in_begin = 0;
   std::size_t out_begin = 0;
-  std::size_t alignment = 1;  // of both, a power of 2: an element's, where elements are combined
+  std::size_t alignment = 1;  // of both, a power of 2; an element's if elements are combined
 
   bool are_aligned(const void* in, const void* out) const {
     const auto ins = in_bytes == 0 ? 0 : reinterpret_cast<std::uintptr_t>(in);
@@ -33,7 +33,7 @@ struct Extents {
     return ((ins | outs) & (alignment - 1)) == 0;
   }
 
-  // In place, or apart.
+  // True if the buffers are in place or do not overlap.
   bool keep_apart(const void* in, const void* out) const {
     const auto ins = reinterpret_cast<std::uintptr_t>(in);
     const auto outs = reinterpret_cast<std::uintptr_t>(out);
@@ -41,7 +41,7 @@ struct Extents {
     return ins + in_begin == outs + out_begin || ins + in_bytes <= outs || outs + out_bytes <= ins;
   }
 
-  // Whether these buffers will do, if they are as long.
+  // True if these buffers can be used, given that they are long enough.
   bool fit(const void* in, const void* out) const {
     if ((in == nullptr && in_bytes > 0) || (out == nullptr && out_bytes > 0)) return false;
     return are_aligned(in, out) && keep_apart(in, out);
@@ -54,37 +54,37 @@ struct Call {
   ElementType type = ElementType::kInt32;
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
-  int peer = 0;           // of a message: who receives it; root is who sends it
-  std::size_t count = 0;  // elements that all ranks agree on
+  int peer = 0;           // of a message: the receiver; the sender is `root`
+  std::size_t count = 0;  // the same on all ranks
   const void* in = nullptr;
   void* out = nullptr;
   Extents extents;
   const ServerPlan* servers = nullptr;
-  std::vector<std::size_t> lengths;  // of chunks; empty: count, split evenly
-  bool has_own_lengths = false;      // ranks know different lengths, and no common count
-  std::size_t segment_bytes = 0;     // 0: as the communicator chooses
+  std::vector<std::size_t> lengths;  // of chunks; empty: `count`, split evenly
+  bool has_own_lengths = false;      // each rank knows its own lengths only; no common count
+  std::size_t segment_bytes = 0;     // 0: the communicator's default
   bool is_persistent = false;
-  const UserReduceOp* reducer = nullptr;  // of a user function; borrowed
+  const UserReduceOp* reducer = nullptr;  // user function; borrowed
   std::size_t element_bytes = 4;
-  double scale = 1;                      // of a scaled sum
+  double scale = 1;                      // of kScaledSum
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
-  std::optional<DeviceStream> stream;    // where it is enqueued; none: it runs on the host
-  bool is_captured = false;              // into a graph, as the stream is found to be
+  std::optional<DeviceStream> stream;    // none: it runs on the host
+  bool is_captured = false;              // the stream is being captured into a graph
 };
 
 namespace checked_calls {
 
-// Who calls.
+// The calling rank.
 struct Caller {
   int rank;
   int size;
 };
 
-// What every call ends with.
+// Element type and options: the last arguments of every call.
 struct Elements {
   ElementType type;
   const CallOptions& options;
-  const UserReduceOp* reducer = nullptr;  // instead of a type, with kUser
+  const UserReduceOp* reducer = nullptr;  // replaces the type for kUser
 };
 
 Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op);
@@ -118,7 +118,7 @@ Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts ge
 Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
              int to);
 
-// A message each way, at once; where this rank is both the receiver and the sender, a copy from
+// A message in each direction at once. If this rank is both receiver and sender: a copy from
 // send.in to send.out.
 struct Exchange {
   bool is_copy = false;

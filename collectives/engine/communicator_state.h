@@ -1,4 +1,4 @@
-// What a communicator holds; shared with the files that implement its methods.
+// State of a communicator, shared by the files that implement its methods.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace kolo {
 struct Communicator::State : Engine {
   using Engine::Engine;
   checked_calls::Caller caller() const { return {rank(), size()}; }
-  // And not in a child by fork() of the process that made it.
+  // False in a child made by fork(): the child must not use the communicator.
   bool is_in_creating_process() const { return fork_generation() == made_in_; }
-  // Never ends: a child's goodbyes would go over its parent's sockets.
+  // Leaks the state on purpose: its destructor would send goodbyes over the parent's sockets.
   static void leak_in_child(std::shared_ptr<State> state) { state->itself_ = state; }
 
  private:

@@ -1,20 +1,20 @@
-// The engine of a communicator: its transport, its plans, its queue of operations, and how they
-// end.
+// Engine of a communicator: owns its transport, its plans and its queue of operations.
 //
-// Collectives run one at a time, in the order of issue. Messages that follow each other in the
-// queue run at the same time, one per *direction* (to a peer, or from it), in the order of issue
-// there; a collective waits for all that is before it, and what is behind it waits for it.
+// Order. Collectives run one at a time, in the order of issue. A collective waits for all
+// operations before it, and all operations behind it wait for it. Consecutive messages in the queue
+// run side by side, one per *direction* (to a peer, or from it). In one direction they keep the
+// order of issue.
 //
-// Who needs an operation to be done *drives*: a single thread at a time has that role, and only it
-// touches transport, channels and executors. Others leave their operation in the queue and wait for
-// it, or for the role. A progress thread, if asked for, drives while nobody else wants to.
+// Threading. A thread that waits for an operation takes the *driver role* if it is free. One thread
+// at a time has the role, and only the driver touches transport, channels and executors. Other
+// threads leave their operation in the queue, and wait for it or for the role. The optional
+// progress thread drives while no other thread wants to.
 //
-// Failure. The first cause that reaches the store is the job's; everybody throws its text. Whoever
-// drives and meets an error asks the store for an earlier cause, posts its own where there is none,
-// makes the transport let go of all memory, and ends every operation in the queue with it. From the
-// moment that the cause is settled every call throws it, of this engine and of all that are made
-// from one another (job_failure.h); each of these ends its own queue when it is next called or
-// driven.
+// Failure. The first cause that reaches the store is the job's; all ranks throw its text. A driver
+// that meets an error asks the store for an earlier cause, and posts its own if there is none. Then
+// it makes the transport release all memory, and ends every operation in the queue with the cause.
+// From then on every call throws the cause. So do all engines that were made from one another
+// (job_failure.h): each ends its own queue when it is next called or driven.
 #pragma once
 
 #include <atomic>
@@ -47,14 +47,15 @@
 
 namespace kolo {
 
-// The same, its timeout known and bounded; std::invalid_argument for what makes no sense.
+// `options` with the timeout filled in and bounded. Throws std::invalid_argument for invalid
+// options.
 CommunicatorOptions validated_options(CommunicatorOptions options);
 
 class Engine {
  public:
   Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options);
-  // Of a group of `parent`'s ranks; `members`: the ranks of the job that they are. It plans with
-  // what the parent knows of costs.
+  // For a group of `parent`'s ranks. `members` holds their ranks in the job. The engine plans with
+  // the parent's measured costs.
   Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> members);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -66,67 +67,65 @@ class Engine {
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return transport_->allocate(bytes); }
   std::span<const int> hosts() const { return placement_.hosts; }
   const CommunicatorOptions& options() const { return options_; }
-  // The device of this rank's calls on streams, by its number; null: none.
+  // The device for this rank's calls on streams; null: none.
   std::shared_ptr<const RankDevice> device() const {
     return streams_ ? streams_->device() : nullptr;
   }
-  // What a group of these ranks meets over.
+  // Groups of these ranks meet over this store.
   const std::shared_ptr<Store>& store() const { return store_; }
   int job_rank(int rank) const {
     return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
   }
 
-  // What a call of so many bytes runs that names no algorithm, and what else it could.
+  // The algorithm that a call of `bytes` runs if it names none; predict() lists all candidates.
   std::uint8_t choose(Collective collective, std::size_t bytes, ElementType type, ReduceOp op);
   std::vector<Prediction> predict(Collective collective, std::size_t bytes, ElementType type,
                                   ReduceOp op);
   const Costs& costs() const { return planner_.costs(); }
 
-  // Issues and waits. `operation` may hold an update.
+  // Issues the operation and waits for it. `operation` may hold an update.
   void run(Call& call, Operation& operation);
-  // The same for a call with default options that is like one before: true once it has run. False,
-  // and nothing done, where run() has to see to it, be it to say what is wrong.
-  // engine/fast_path.cpp.
+  // The fast path for a repeated call with default options (engine/fast_path.cpp): true once it has
+  // run. False means that nothing was done: the caller must use run(), which also reports errors.
   bool run_cached(CallKey key, const void* in, void* out);
-  // Issues one, as issue() would, where it is like a call before; else null, and nothing is done.
+  // Issues a repeated call, as issue() does. Null means that nothing was done: use issue().
   static std::shared_ptr<Operation> issue_cached(const std::shared_ptr<Engine>& self, CallKey key,
                                                  const void* in, void* out);
   void issue(Call& call, const std::shared_ptr<Operation>& operation);
-  // Both messages, or the copy, on the stream that they name.
+  // Runs both messages, or the copy, on the stream that they name.
   void exchange_on_stream(const checked_calls::Exchange& both);
 
-  // Readies one that restart() will issue.
+  // Prepares a persistent operation; restart() issues it.
   void plan(const Call& call, Operation& operation);
   void restart(const std::shared_ptr<Operation>& operation);
 
-  // False, and nothing kept, where it has ended.
+  // Registers the callback. False if the operation has ended; the callback is not kept then.
   bool call_when_done(Operation& operation, const WorkCallback& callback);
 
-  // Waits for one that was issued; Error kDeadline where `limit` comes before its end, which ends
-  // nothing.
+  // Waits for an issued operation. Throws kDeadline if `limit` comes first; the operation goes on.
   void wait(Operation& operation, Deadline limit);
 
-  // As far as it goes without blocking; true if anything is still in the queue.
+  // Advances the queue without blocking; true if anything is still in flight.
   bool progress();
 
   void abort(std::string_view reason);
-  // The job's, as far as the store tells at once; from then on this rank knows of it.
+  // The job's failure, if the store knows it at once. From then on this rank knows it too.
   std::optional<Error> failure();
-  // Throws the job's failure where this rank knows of one, with which all in flight here has then
-  // ended; or is about to, where another thread, or the caller of a callback, drives.
+  // Throws the job's failure if this rank knows one. All operations in flight here have ended with
+  // it, or are about to end if another thread or the caller of a callback drives.
   void require_alive() {
     if (failure_->is_known()) [[unlikely]]
       fail_with_job();
   }
 
-  // Ends what is in flight, says goodbye, closes the transport. Never throws, never waits for a
-  // peer.
+  // Ends what is in flight, says goodbye to the peers and closes the transport. Never throws, never
+  // waits for a peer.
   void close() noexcept;
-  // The same for its last holder. Inside a callback, who drives sees to the end once it is back;
-  // the progress thread, which nobody can wait for then, keeps the engine until its own end.
+  // close() for the last holder. Inside a callback the driver finishes closing after the callback
+  // returns. The progress thread cannot be joined there, so it keeps the engine until its own end.
   static void close(std::shared_ptr<Engine> engine) noexcept;
 
-  // Of the one who drives: each waits until it may look. engine/statistics.cpp.
+  // Each waits until no other thread drives (engine/statistics.cpp).
   CommunicatorStatistics statistics();
   PeerStatistics peer_statistics(int peer);
   std::vector<StepProfile> step_profile();
@@ -241,62 +240,62 @@ class Engine {
 
   const int rank_;
   const int size_;
-  CommunicatorOptions options_;  // from the beginning on as they are
+  CommunicatorOptions options_;  // constant after construction
   const std::string host_;
   const std::vector<int> members_;
-  std::string key_prefix_;  // "NAME/USE/": in the store, this communicator's own
+  std::string key_prefix_;  // "NAME/USE/": prefix of this communicator's keys in the store
   std::shared_ptr<Store> store_;
   Topology placement_;
   const std::shared_ptr<JobFailure> failure_;
 
-  // Of the one who drives.
+  // Used by the driver only.
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<WaitPolicy> policy_;
   std::vector<Channel*> channels_;        // by rank, null for this one
-  std::vector<WaitStatistics> waits_;     // by rank, at last those for nobody
+  std::vector<WaitStatistics> waits_;     // by rank; the last one counts waits for no peer
   std::unique_ptr<StreamQueue> streams_;  // null: this rank has no device
-  std::unique_ptr<Recorder> recorder_;    // null: nobody wants to know
+  std::unique_ptr<Recorder> recorder_;    // null: no profile and no timeline
   bool is_timeline_written_ = false;
-  std::size_t next_looked_at_ = 0;  // of channels_, for strays
+  std::size_t next_looked_at_ = 0;  // index into channels_: where to look for stray headers
   CallHeader last_done_;
-  std::atomic<std::thread::id> closer_{};  // who drives, and has closed it from a callback
-  std::vector<AskedCall> asked_calls_;     // of the collective that is blocked
-  Operation* at_hand_ = nullptr;           // that a failure is of
-  bool has_moved_ = false;                 // anything, since the last pause
+  std::atomic<std::thread::id> closer_{};  // a driver that closed the engine in a callback
+  std::vector<AskedCall> asked_calls_;     // for the blocked collective
+  Operation* at_hand_ = nullptr;           // the running operation, named in errors
+  bool has_moved_ = false;                 // since the last pause
   std::uint64_t idle_rounds_ = 0;
-  // The messages of the queue before its first collective, as far as the driver has seen them.
-  std::vector<Operation*> running_;        // the first of each direction; never more than reserved
+  // The messages in the queue before its first collective, as far as the driver has seen them.
+  std::vector<Operation*> running_;        // the first of each direction; within reserved capacity
   std::vector<Operation*> last_messages_;  // by direction; null: none
   Operation* last_seen_ = nullptr;         // in the order of the queue
 
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::unique_ptr<PlanCache> plans_;
   CallCache call_cache_;
-  std::shared_ptr<Operation> spare_;  // for the next one that is issued again
+  std::shared_ptr<Operation> spare_;  // reused by the next repeated asynchronous call
   Planner planner_;
-  std::optional<Planner> stream_planner_;  // none: calls on streams go by the other
-  CommunicatorStatistics probed_;          // what the probe moved
+  std::optional<Planner> stream_planner_;  // none: calls on streams use planner_
+  CommunicatorStatistics probed_;          // bytes moved by the probe
   Operation* head_ = nullptr;
   Operation* tail_ = nullptr;
   bool has_driver_ = false;
-  std::atomic<std::thread::id> driver_{};  // whose thread that is
+  std::atomic<std::thread::id> driver_{};  // the driver's thread
   bool is_closing_ = false;
   bool is_closed_ = false;
   std::atomic<int> waiters_{0};
-  std::uint32_t sequence_ = 0;  // collectives so far
+  std::uint32_t sequence_ = 0;  // collectives issued so far
   std::vector<std::uint32_t>
-      messages_;  // so far, by direction: to rank p at 2 p, from it at 2 p + 1
-  // In the queue: collectives, and messages by direction.
+      messages_;  // issued so far, by direction: to rank p at 2 p, from p at 2 p + 1
+  // In the queue now: collectives, and messages by direction.
   std::uint32_t queued_collectives_ = 0;
   std::vector<std::uint32_t> queued_messages_;
-  std::uint32_t ran_beside_others_ = 0;  // messages, on the short way
+  std::uint32_t ran_beside_others_ = 0;  // messages on the fast path
   std::uint64_t finished_ = 0;
-  bool has_given_ = false;    // operations to streams that are not over
-  bool may_replay_ = false;   // operations that were captured
-  bool is_poisoned_ = false;  // has failed: nothing is in the queue, nor will be
+  bool has_given_ = false;    // operations that are enqueued on streams and unfinished
+  bool may_replay_ = false;   // captured operations that a graph may replay
+  bool is_poisoned_ = false;  // has failed: the queue is and stays empty
   std::thread thread_;
-  std::shared_ptr<Engine> keep_;  // by the progress thread, once nobody else does
+  std::shared_ptr<Engine> keep_;  // keeps this engine alive for the progress thread, see close()
 };
 
 }  // namespace kolo

@@ -14,14 +14,14 @@ constexpr std::array kCodes = {ErrorCode::kPeerLost, ErrorCode::kDeadline,    Er
                                ErrorCode::kAborted,  ErrorCode::kUnavailable, ErrorCode::kProtocol,
                                ErrorCode::kSystem};
 
-// The rank whose number a text begins with.
+// The number at the start of a text, or kNoPeer.
 int leading_number(std::string_view text) {
   int rank = kNoPeer;
   std::from_chars(text.data(), text.data() + text.size(), rank);
   return std::max(rank, kNoPeer);
 }
 
-// The rank that a text begins with: "rank 2 (node1, pid 17) is gone: ...".
+// The rank at the start of a text such as "rank 2 (node1, pid 17) is gone: ...", or kNoPeer.
 int leading_rank(std::string_view text) {
   constexpr std::string_view kRank = "rank ";
   return text.starts_with(kRank) ? leading_number(text.substr(kRank.size())) : kNoPeer;

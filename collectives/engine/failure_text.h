@@ -1,5 +1,5 @@
-// What ranks leave in the store when something goes wrong, as text: the job's first failure, and
-// for whom a rank waits. Whoever reads it takes it from others.
+// Text formats for the store's failure and wait entries. The texts come from other ranks, so
+// parsing accepts any input.
 #pragma once
 
 #include <span>
@@ -11,24 +11,23 @@
 
 namespace kolo {
 
-// The store keeps one text; code and peer travel at its end: "rank 1 called ... [mismatch, rank
-// 1]".
+// Appends code and peer to the message: "rank 1 called ... [mismatch, rank 1]".
 std::string to_text(const Error& failure);
 
-// The same again. Any text is a failure: without a code it is one that the store's server has
-// posted, which sees ranks die, and the peer is the rank that it begins with, or kNoPeer.
+// The inverse. A text without a code comes from the store's server, which sees ranks die. Its peer
+// is then the rank at the start of the text, or kNoPeer.
 Error failure_from(std::string_view text);
 
-// For whom a rank waits: to receive a message from it, or for anything else.
+// A rank that another waits for.
 struct WaitEdge {
   int rank = 0;
   bool is_to_send = false;
 };
 
-// "3 1< 2": for ranks 3 and 2, and for a message from rank 1.
+// "3 1< 2": waits for ranks 3 and 2, and to receive a message from rank 1.
 std::string to_text(std::span<const WaitEdge> awaited);
 
-// The same again, of those that are ranks of a job of `size`.
+// The inverse; ranks outside a job of `size` are dropped.
 std::vector<WaitEdge> wait_edges_from(std::string_view text, int size);
 
 }  // namespace kolo

@@ -13,7 +13,7 @@ void count() { generation.fetch_add(1, std::memory_order_relaxed); }
 }  // namespace
 
 std::uint64_t fork_generation() {
-  // Where there is no memory for it, children are not told apart.
+  // If registration fails for lack of memory, a child is not detected.
   [[maybe_unused]] static const int registered = ::pthread_atfork(nullptr, nullptr, count);
   return generation.load(std::memory_order_relaxed);
 }

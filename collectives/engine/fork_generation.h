@@ -1,13 +1,13 @@
-// Whether this process is a child of the one that made something: what has threads, sockets and
-// shared memory under way is not the child's to use, or to end.
+// Detects that this process is a fork()ed child. A child must neither use nor close its parent's
+// threads, sockets and shared memory.
 #pragma once
 
 #include <cstdint>
 
 namespace kolo {
 
-// The same as long as the process is, another in every child by fork(). After the first call a look
-// at memory.
+// Constant within a process, different in every child made by fork(). After the first call it costs
+// one memory read.
 std::uint64_t fork_generation();
 
 }  // namespace kolo

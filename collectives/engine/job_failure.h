@@ -1,7 +1,7 @@
-// What a rank knows of the failure of its job: one for all communicators that are made from one
-// another, so that no call of any passes on a rank where another has failed.
+// The job's failure, as this rank knows it. All communicators made from one another share one
+// object, so that no call on any of them succeeds after one has failed on this rank.
 //
-// Threading: all of it is safe from several threads.
+// Threading: all methods are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,19 +16,19 @@ class JobFailure {
  public:
   bool is_known() const { return is_known_.load(std::memory_order_relaxed); }
 
-  // Throws it, where it is known.
+  // Throws the failure if it is known.
   void check() const {
     if (is_known()) [[unlikely]]
       throw cause();
   }
 
-  // Where it is known.
+  // Precondition: is_known().
   Error cause() const {
     const std::lock_guard lock(mutex_);
     return *cause_;
   }
 
-  // The cause that was known before, else `cause`, which is known from here on.
+  // Records `cause` unless a cause is known already. Returns the known one.
   Error learn(const Error& cause) {
     const std::lock_guard lock(mutex_);
     if (!cause_) cause_ = cause;
@@ -39,7 +39,7 @@ class JobFailure {
  private:
   mutable std::mutex mutex_;
   std::optional<Error> cause_;
-  std::atomic<bool> is_known_{false};  // who has seen it finds the cause under the lock
+  std::atomic<bool> is_known_{false};  // cause_ is read under the lock
 };
 
 }  // namespace kolo

@@ -17,58 +17,57 @@ namespace kolo {
 class Engine;
 class StreamExecutor;
 
-// A call to be issued again and again, with all that it refers to but the buffers.
+// A persistent call, with all that it refers to except its buffers.
 struct Plan {
   Call call;
   ServerPlan servers;
 };
 
-// Written by whoever issues it, then by whoever drives the engine, until is_done; read-only
-// afterwards. Blocking calls keep it on their stack, asynchronous ones share it with the Work that
-// they return.
+// Written by the issuing thread, then by the driver, until is_done; read-only afterwards. A
+// blocking call keeps it on its stack. An asynchronous call shares it with the returned Work.
 class Operation {
  public:
-  // Not defaulted: make_shared<Operation>() would write zeros to all of it first.
+  // Not defaulted: make_shared<Operation>() would first fill the whole object with zeros.
   Operation() {}
-  // One for a Work to share; memory of those before it serves again.
+  // A new operation for a Work to share, in pooled memory.
   static std::shared_ptr<Operation> make();
-  // What all Works share whose operation had ended before they were there. Nobody writes to it.
+  // Shared by all Works whose operation had ended before they were made. Never written.
   static std::shared_ptr<Operation> done();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  Executor* executor = nullptr;         // null where it is for a device's stream:
-  StreamExecutor* on_stream = nullptr;  // which is given what this says
+  Executor* executor = nullptr;         // null if it runs on a device's stream
+  StreamExecutor* on_stream = nullptr;  // enqueues it on `stream`
   void* stream = nullptr;
-  bool is_captured = false;  // into a graph
+  bool is_captured = false;  // into a CUDA graph
   Binding binding;
   Update update;
   std::unique_ptr<const UserReduceOp>
-      reducer;                          // a user function's, where no caller waits and keeps it
-  std::vector<std::size_t> lengths;     // what the binding's lengths are a view of
-  std::chrono::milliseconds timeout{};  // from its issue on, or from when somebody looks again
-  Deadline deadline{};                  // zero: not yet needed
+      reducer;                          // owned copy of the user function, for asynchronous calls
+  std::vector<std::size_t> lengths;     // storage of the lengths that the binding views
+  std::chrono::milliseconds timeout{};  // from issue, or from the end of an absence (has_been_away)
+  Deadline deadline{};                  // zero: not computed yet
   bool is_started = false;
-  bool is_cached_call = false;  // its binding is header and buffers, and nothing else
-  Deadline next_wait_report{};  // when who waits for long says so in the store; zero: not yet known
-  bool has_published_wait = false;  // there, and has compared what others say they called
+  bool is_cached_call = false;      // the binding has a header and buffers only
+  Deadline next_wait_report{};      // when to publish a long wait in the store; zero: not computed
+  bool has_published_wait = false;  // wait edges are in the store, and calls were compared
 
-  std::unique_ptr<Plan> plan;  // of a persistent one
+  std::unique_ptr<Plan> plan;  // of a persistent operation
 
-  std::vector<WorkCallback> callbacks;  // under the engine's lock
+  std::vector<WorkCallback> callbacks;  // guarded by the engine's lock
   std::atomic<bool> is_done{false};
   std::optional<Error> failure;  // set before is_done
 
-  std::weak_ptr<Engine> engine;  // where a Work makes progress
+  std::weak_ptr<Engine> engine;  // for the progress of a Work
 
-  // The queue of the engine: no allocation to issue. `next` is written under the engine's lock, and
-  // read without it by who drives.
+  // The engine's queue, intrusive so that an issue allocates nothing. `next` is written under the
+  // engine's lock; the driver reads it without.
   std::atomic<Operation*> next{nullptr};
   Operation* previous = nullptr;
-  // Of a message: to whom or from whom (Engine::direction_of), and the next one there.
+  // Messages only: the direction (Engine::direction_of), and the next message in it.
   std::size_t direction = kNoDirection;
   Operation* behind = nullptr;
-  std::shared_ptr<Operation> self;  // an asynchronous one lives at least until it is done
+  std::shared_ptr<Operation> self;  // keeps an asynchronous one alive until it is done
 };
 
 }  // namespace kolo

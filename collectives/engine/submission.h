@@ -1,5 +1,4 @@
-// From a call that was validated, or is like one before, to its operation: what the communicator's
-// methods have in common.
+// From a validated or repeated call to its operation; shared by the communicator's methods.
 #pragma once
 
 #include <memory>
@@ -11,16 +10,16 @@
 
 namespace kolo::submission {
 
-// Blocking. std::invalid_argument for a persistent call.
+// Blocking. Throws std::invalid_argument for a persistent call.
 void run(Engine& engine, Call call, Update update = {});
 
 Work issue(const std::shared_ptr<Engine>& engine, Call call, Update update = {});
 
-// A call with default options that is like one before has run by the short way.
+// Tries the fast path of a repeated call with default options. False: nothing was done.
 bool ran_from_cache(Engine& engine, CallKey key, const void* in, void* out,
                     const CallOptions& call);
 
-// The same of an asynchronous one; none where it is not like one before.
+// The same for an asynchronous call. nullopt: nothing was done.
 std::optional<Work> issued_from_cache(const std::shared_ptr<Engine>& engine, CallKey key,
                                       const void* in, void* out, const CallOptions& call);
 

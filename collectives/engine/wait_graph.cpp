@@ -34,7 +34,7 @@ int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until
     const auto said = fetch_wait_edges(store, asked[i], until);
     if (!said || said->empty()) return asked[i];
     for (const auto& [next, is_to_send] : wait_edges_from(*said, size)) {
-      if (next == rank) continue;  // which waits
+      if (next == rank) continue;  // this rank itself
       if (std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
     }
   }

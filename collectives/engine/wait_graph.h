@@ -1,7 +1,8 @@
-// Who waits for whom, as ranks that have waited for long say it in the store of their communicator.
+// Wait graph of the ranks: each rank that waits long writes the ranks that it waits for to the
+// store.
 //
-// Whose deadline passes names the rank that holds up all others: one that is not there, and says
-// nothing, not one that waits for it as well.
+// On a timeout, a rank follows the chain of waiting ranks and reports the one at its end. That rank
+// has published no wait: it is dead, hangs, or computes.
 #pragma once
 
 #include <chrono>
@@ -14,25 +15,23 @@
 
 namespace kolo {
 
-// A wait this long is worth telling the others for whom.
+// A rank publishes a wait that is longer than this.
 inline constexpr std::chrono::seconds kPublishWaitsAfter{1};
 
-// For whom `rank` waits from now on; nothing: for nobody. Without waiting for the store.
+// Replaces the published ranks that `rank` waits for; empty: none. Does not wait for the store.
 void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited);
 
-// What `peer` has said; nothing where the store does not answer by then.
+// The text that `peer` has published; nullopt if the store does not answer in time.
 std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until);
 
-// How long the store may take to say who waits for whom, once a deadline has passed: one that is
-// known to be silent gets no time.
+// Time limit for the store's answers after a timeout. A store that is known to be silent gets none.
 Deadline wait_graph_deadline(Store& store);
 
-// Whom `peer`, for which `rank` of `size` waits, waits for in the end: the rank that says nothing,
-// the nearest if there are several. `peer` itself where that is nobody else, or where all wait in a
-// circle.
+// The rank at the end of `peer`'s chain of waits, for a wait of `rank` (of `size`) for `peer`: the
+// nearest rank that has published no wait. `peer` itself if all ranks wait in a cycle.
 int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until);
 
-// "rank 1 waits in its turn, in the end for rank 3; ", and nothing where they are the same.
+// "rank 1 waits in its turn, in the end for rank 3; ", or empty if both are the same rank.
 std::string wait_chain_text(int awaited, int last);
 
 }  // namespace kolo
