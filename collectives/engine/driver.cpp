@@ -1,8 +1,7 @@
-// Driving: what a thread does that has the role, from taking the queue's head to giving the role
-// back.
+// The driver's loop, from taking the queue's head to giving the role back.
 //
-// A round lets what runs go as far as it can: the collective at the head of the queue, or, where
-// there are messages, the first of every direction. A round in which nothing moved ends in a pause.
+// A round advances what runs as far as possible: the collective at the head of the queue, or the
+// first message of every direction. A round in which nothing moved ends in a pause.
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -13,13 +12,14 @@
 namespace kolo {
 namespace {
 
-// Blocked rounds after which headers are looked at that have come but are not yet needed.
+// After this many blocked rounds, check headers that have arrived but are not needed yet.
 constexpr std::uint64_t kRoundsBeforeLook = 64;
 
-// Between two looks of the progress thread whether replays wait for a rank that is lost.
+// Interval at which the progress thread checks whether graph replays wait for a lost rank.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
 
-// By no more is a deadline noticed too late where somebody waits.
+// A thread that waits notices a deadline at most this late. A larger delay means it was not
+// waiting.
 constexpr auto kAway = std::chrono::milliseconds(500);
 
 constexpr auto kNever = Deadline::max();
@@ -84,7 +84,7 @@ void Engine::start(const Operation& operation) {
   if (!is_started_again) executor.start(binding);
 }
 
-// As far as it goes; true once it is done.
+// Advances it as far as possible; true once it is done.
 bool Engine::run_at_hand(Operation& operation) {
   at_hand_ = &operation;
   if (streams_ != nullptr) {
@@ -95,16 +95,16 @@ bool Engine::run_at_hand(Operation& operation) {
     start(operation);
     operation.is_started = true;
     idle_rounds_ = 0;
-    policy_->moved();  // no operation's wait is the next one's, even where nothing moved in it
+    policy_->moved();  // each operation's waits start anew, even if the last one moved nothing
   }
   const std::uint64_t moves = operation.executor->moves();
   const bool is_done = operation.executor->advance();
-  failure_->check();  // a function of the caller's may have aborted
+  failure_->check();  // a callback of the caller may have aborted
   if (is_done || operation.executor->moves() != moves) has_moved_ = true;
   return is_done;
 }
 
-// A collective. The head of the queue afterwards, as retire() has it.
+// Advances a collective. Returns the head of the queue afterwards, as retire() does.
 Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   if (!run_at_hand(operation)) return &operation;
   if (operation.has_published_wait) {
@@ -116,7 +116,7 @@ Operation* Engine::advance(Operation& operation, const Operation* awaited) {
   return retire(operation, awaited);
 }
 
-// A round of the messages at the head of the queue. The head afterwards, as retire() has it.
+// One round of the messages at the head of the queue. Returns the head, as retire() does.
 Operation* Engine::advance_messages(Operation& head, const Operation* awaited) {
   Operation* first = &head;
   admit_messages(head);
@@ -134,7 +134,7 @@ Operation* Engine::advance_messages(Operation& head, const Operation* awaited) {
   return first;
 }
 
-// Takes over what was issued since: messages up to the first collective.
+// Adds newly issued messages, up to the first collective.
 void Engine::admit_messages(Operation& head) {
   Operation* next =
       last_seen_ == nullptr ? &head : last_seen_->next.load(std::memory_order_acquire);
@@ -149,7 +149,7 @@ void Engine::admit_messages(Operation& head) {
   }
 }
 
-// running_[index] is done: the next in its direction takes its place.
+// running_[index] is done: the next message of its direction takes its place.
 void Engine::finish_message(std::size_t index) {
   Operation& done = *running_[index];
   if (done.behind != nullptr) {
@@ -175,8 +175,7 @@ void Engine::unlink(Operation& operation) {
   if (last_seen_ == &operation) last_seen_ = previous;
 }
 
-// Needs the lock, and the role. What keeps an asynchronous one alive until it has ended is the
-// caller's then.
+// Needs the lock, and the role. The caller must keep the result until the operation has ended.
 std::shared_ptr<Operation> Engine::take_out(Operation& operation) {
   unlink(operation);
   at_hand_ = nullptr;
@@ -184,8 +183,8 @@ std::shared_ptr<Operation> Engine::take_out(Operation& operation) {
   return std::move(operation.self);
 }
 
-// Ends the operation; the head of the queue, or null where the role was given back as the awaited
-// one is done.
+// Ends the operation. Returns the head of the queue, or null if the operation is the awaited one:
+// the role was then given back.
 Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Operation> keep = take_out(operation);
@@ -198,8 +197,8 @@ Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   return is_awaited ? nullptr : head_;
 }
 
-// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done;
-// one with callbacks is asynchronous, and kept by who calls this.
+// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done.
+// An operation with callbacks is asynchronous, and the caller of end() keeps it alive.
 void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
   const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
   const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
@@ -221,14 +220,15 @@ void Engine::release_role() {
   changed_.notify_all();
 }
 
-// Needs the lock. A driver that sleeps does not know of what another thread has just issued.
+// Needs the lock. A sleeping driver would not notice an operation that another thread has just
+// issued.
 void Engine::wake_for(const Operation& operation) {
   if (has_driver_ && is_message(operation) && !is_driving()) policy_->wake();
 }
 
-// Of a round in which nothing moved: a pause, or, for who only asks, a look at the clock and the
-// store. False once `limit` has passed; throws where the deadline of one of `running` has, or
-// another rank has failed.
+// After a round in which nothing moved: pauses, or only looks at the clock and the store if
+// `pauses` is false. False once `limit` has passed. Throws if the deadline of one of `running` has
+// passed, or if another rank has failed.
 bool Engine::look_after(std::span<Operation* const> running, Deadline limit, bool pauses) {
   const bool looks = ++idle_rounds_ > kRoundsBeforeLook;
   Deadline until = limit;
@@ -252,7 +252,7 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
     policy_->count_into(waits_for(running.empty() ? kNobody : awaited_peer(*running.front())));
     if (policy_->pause(*transport_, *store_, until)) return true;
   } else {
-    // Who asks in a loop must not keep the core from those it waits for.
+    // A caller that polls in a loop must not keep the core from the ranks it waits for.
     if (policy_->kind() != WaitKind::kSpin) std::this_thread::yield();
     if (policy_->is_in_time(*store_, until)) return true;
   }
@@ -273,8 +273,8 @@ bool Engine::look_after(std::span<Operation* const> running, Deadline limit, boo
   return false;
 }
 
-// A deadline that was passed long ago: this rank computed meanwhile, or was stopped, and nobody
-// waited. The peers have their time anew.
+// True if the deadline passed long ago: this rank computed or was stopped meanwhile, so no thread
+// waited. The peers then get the full timeout again.
 bool Engine::has_been_away(Operation& operation) {
   const auto now = Clock::now();
   if (now - operation.deadline < kAway) return false;
@@ -283,12 +283,12 @@ bool Engine::has_been_away(Operation& operation) {
   return true;
 }
 
-// What is counted of this wait.
+// The counters for a wait for rank `awaited`.
 WaitStatistics& Engine::waits_for(int awaited) {
   return awaited == kNobody ? waits_.back() : waits_[static_cast<std::size_t>(awaited)];
 }
 
-// The progress thread. Of replays nobody tells it: it looks now and then, once each time.
+// The progress thread. A graph replay does not notify it, so it polls at an interval.
 void Engine::serve() {
   std::unique_lock lock(mutex_);
   while (!is_closing_) {
@@ -296,7 +296,7 @@ void Engine::serve() {
     const bool looks = has_nothing && may_replay_ && !has_driver_ && waiters_ == 0;
     if (looks) {
       const bool is_quiet = changed_.wait_for(lock, kBetweenLooks) == std::cv_status::timeout;
-      // What has changed meanwhile, be it said or not, is seen to first.
+      // Any change, with or without notification, is handled first.
       if (!is_quiet || is_closing_ || has_driver_ || waiters_ > 0 || !may_replay_) continue;
     } else if (has_nothing || has_driver_ || waiters_ > 0) {
       changed_.wait(lock);

@@ -18,21 +18,21 @@ namespace {
 
 constexpr auto kNever = Deadline::max();
 
-// Keeps a communicator's keys apart from those of others and of earlier ones with its name.
+// Separates a communicator's keys from those of others, and of earlier ones with the same name.
 std::string key_prefix(Store& store, const std::string& name, int rank) {
   const auto use = store.add(fmt::format("{}/uses/{}", name, rank), 1);
   return fmt::format("{}/{}/", name, use);
 }
 
-// The longest chunk, as all ranks know it: what the length of segments follows from. Where they
-// know no common length, chunks are taken to be long.
+// The longest chunk in elements, the same on all ranks: the segment length follows from it. If no
+// length is known to all ranks, the chunk counts as long.
 std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
   if (call.has_own_lengths) return kLongestCount / call.element_bytes;
   if (!call.lengths.empty()) return *std::ranges::max_element(call.lengths);
   return chunk_count(call.count, schedule.chunks / schedule.spans, 0);
 }
 
-// What the header says of a user function: see there. A segment has one element at least.
+// Fills in the fields of a user function (call_header.h). A segment holds at least one element.
 void describe_user(CallHeader& header, const UserReduceOp& reducer, std::uint64_t plan) {
   const std::size_t least = (reducer.element_bytes + kSegmentAlignment - 1) / kSegmentAlignment;
   const std::size_t units = std::max<std::size_t>(header.segment_units, least);
@@ -44,7 +44,7 @@ void describe_user(CallHeader& header, const UserReduceOp& reducer, std::uint64_
   if (!has_root(header.collective)) header.root = static_cast<std::uint16_t>(plan);
 }
 
-// Of which a deadline can be made: "for ever" is a century.
+// At most a century, so that a deadline computed from it does not overflow.
 std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
   constexpr std::chrono::hours kCentury(24 * 36'525);
   return std::min<std::chrono::milliseconds>(timeout, kCentury);
@@ -101,7 +101,7 @@ Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
   });
 }
 
-// Takes all steps to the first operation; where one fails, whatever it throws, the job hears of it.
+// Runs the steps up to the first operation. If one throws anything, the job's failure is posted.
 void Engine::begin(const std::function<void()>& steps) {
   try {
     steps();
@@ -120,7 +120,7 @@ void Engine::begin(const std::function<void()>& steps) {
   }
 }
 
-// What is no Error is this rank's own; the job is told, where memory is left to say it.
+// An exception that is no Error is this rank's own failure. It is posted if memory suffices.
 void Engine::settle_current_exception() noexcept {
   try {
     settle(explain(nullptr, std::current_exception()));
@@ -134,11 +134,11 @@ void Engine::start_progress_thread() {
   if (!options_.progress_thread && !streams_need_progress) return;
   thread_ = std::thread([this] {
     serve();
-    keep_.reset();  // the last of it, where a callback closed it
+    keep_.reset();  // the last reference, if a callback closed the engine
   });
 }
 
-// Joins the job under keys of its own, and connects.
+// Joins the job under keys of this communicator's own, and connects.
 void Engine::meet(Store& store) {
   key_prefix_ = key_prefix(store, options_.name, rank_);
   store_ = prefixed(store_, key_prefix_);
@@ -147,7 +147,7 @@ void Engine::meet(Store& store) {
 }
 
 void Engine::connect(Deadline deadline) {
-  // One rank alone meets nobody: who else is there in the store is no other rank of its job.
+  // A communicator of one rank joins no job: other users of the store are not its ranks.
   store_->join(rank_, size_ > 1 ? options_.name : "");
   if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
@@ -166,7 +166,7 @@ void Engine::connect(Deadline deadline) {
   transport_ = make_transport(options_.transport, request);
   try {
     policy_ = std::make_unique<WaitPolicy>(placement_.local_ranks, placement_.local_cores);
-  } catch (const Error& error) {  // no descriptor is left
+  } catch (const Error& error) {  // out of file descriptors
     throw Error(
         error.code(), rank_,
         fmt::format("rank {} ({}): cannot wait for others: {}", rank_, host_, error.what()));
@@ -193,7 +193,7 @@ std::size_t Engine::direction_of(const Call& call) const {
   return 2 * static_cast<std::size_t>(sends ? call.peer : call.root) + (sends ? 0 : 1);
 }
 
-// Needs the lock. Messages have numbers of their own: who has no part in one does not count it.
+// Needs the lock. Messages are counted per direction: a rank without part in one does not count it.
 CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   CallHeader header;
   header.collective = call.collective;
@@ -232,7 +232,7 @@ void Engine::find_executor(const Call& call, Operation& operation) {
   }
 }
 
-// Needs the lock, as link() does, which comes next.
+// Needs the lock until link(), which follows.
 void Engine::prepare(Call& call, Operation& operation) {
   failure_->check();
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
@@ -250,8 +250,7 @@ void Engine::prepare(Call& call, Operation& operation) {
                        call.reducer,      call.scale,        recorder_.get()};
 }
 
-// From here on the driver may run it, where it is a message: whoever drives reads `next` without
-// the lock.
+// From here on the driver may run it if it is a message: the driver reads `next` without the lock.
 void Engine::link(Operation& operation) {
   ++(operation.direction == kNoDirection ? queued_collectives_
                                          : queued_messages_[operation.direction]);
@@ -357,7 +356,7 @@ void Engine::wait(Operation& operation, Deadline limit) {
       ++waiters_;
       changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
       --waiters_;
-      changed_.notify_all();  // the progress thread steps aside for waiters only
+      changed_.notify_all();  // the progress thread yields to waiters only
     }
     if (!operation.is_done && Clock::now() >= limit) {
       throw Error(ErrorCode::kDeadline, kNoPeer,
@@ -412,7 +411,7 @@ void Engine::close() noexcept {
   }
 }
 
-// What is in flight is not moved any more: an exception may have taken its memory already.
+// Operations in flight are not advanced: an exception may have freed their memory already.
 void Engine::say_goodbye() noexcept {
   try {
     if (!is_in_flight()) progress();
@@ -423,16 +422,16 @@ void Engine::say_goodbye() noexcept {
     }
     abort_what_is_left();
   } catch (const Error& error) {
-    settle(error);  // the others shall hear of it
+    settle(error);  // so that the other ranks learn of it
   } catch (...) {
-    // Whatever is wrong now has nobody left to hear it.
+    // There is no caller left to report it to.
   }
 }
 
 void Engine::finish_closing() noexcept {
   try {
     write_timeline();
-  } catch (const std::exception& error) {  // nobody is left to catch: it is said where people look
+  } catch (const std::exception& error) {  // a destructor cannot throw
     std::fprintf(stderr, "kolo: %s\n", error.what());
   }
   leave();

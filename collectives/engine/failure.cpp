@@ -1,5 +1,5 @@
-// How an engine fails: what went wrong here, what the job says went wrong first, and the end of all
-// that is in flight.
+// Failures of an engine: explains this rank's error, settles the job's first cause, and ends all
+// operations in flight.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,11 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long an earlier cause may take to reach us before we post our own, which may be no more than
-// its consequence.
+// How long to wait for an earlier cause before posting our own, which may be only its consequence.
 constexpr auto kGrace = 200ms;
 
-// Directions are numbered so: Engine::direction_of.
+// Odd directions receive, see Engine::direction_of.
 bool receives_message(const Operation& operation) {
   return operation.direction != kNoDirection && operation.direction % 2 == 1;
 }
@@ -37,8 +36,8 @@ std::string_view as_text(const CallHeader& header) {
 
 }  // namespace
 
-// `peer` and those after it, of which each waits to receive a message from the next, and the last
-// one from this rank; none where there is no such circle.
+// A cycle of receives: `peer` and the ranks after it, each of which waits to receive a message from
+// the next, and the last one from this rank. Empty if there is no such cycle.
 std::vector<int> Engine::receive_cycle(int peer, Deadline until) const {
   std::vector<std::vector<int>> ways = {{peer}};
   std::vector<int> asked = {peer};
@@ -56,9 +55,9 @@ std::vector<int> Engine::receive_cycle(int peer, Deadline until) const {
   return {};
 }
 
-// What to look at when `operation` has timed out, as `last` holds it up, as far as is known: a
-// store that is silent does not say who waits for whom, and its own process may be what holds up
-// all. Receives that face each other are no error before that: a thread may still issue the send.
+// Advice for a timeout of `operation`, which rank `last` holds up. If the store is silent, the wait
+// graph is unknown, and the store's own process may be the cause. Receives that face each other are
+// an error only after the timeout: a thread may still issue the send.
 std::string Engine::diagnose_timeout(const Operation& operation, int last, Deadline until) const {
   const auto circle = receives_message(operation) ? receive_cycle(last, until) : std::vector<int>();
   if (circle.empty()) {
@@ -91,7 +90,7 @@ Error Engine::timed_out(const Operation& operation) const {
                       channel.empty() ? "" : "; ", diagnose_timeout(operation, last, until))};
 }
 
-// What was thrown while `operation` ran, in the words of this rank.
+// Makes this rank's error of an exception that was thrown while `operation` ran.
 Error Engine::explain(const Operation* operation, const std::exception_ptr& exception) const {
   const auto where = [&] {
     return operation == nullptr
@@ -115,8 +114,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
       case ErrorCode::kProtocol:
         return {error.code(), error.peer(), error.what() + where()};
       case ErrorCode::kSystem:
-      case ErrorCode::kUnavailable:  // the other ranks read it, too, and have devices of that
-                                     // number
+      case ErrorCode::kUnavailable:  // other ranks read the text, and have such devices too
         return {error.code(), error.peer(), by_rank(rank_, error.what()) + where()};
       case ErrorCode::kDeadline:
       case ErrorCode::kMismatch:
@@ -127,14 +125,14 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
   } catch (const std::exception& error) {
     return {ErrorCode::kAborted, rank_,
             fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};
-  } catch (...) {  // an update's
+  } catch (...) {  // thrown by an update
     return {
         ErrorCode::kAborted, rank_,
         fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where())};
   }
 }
 
-// A group's ranks have numbers of their own, but its failure is the whole job's.
+// Translates a group's rank to the job's, since the failure concerns the whole job.
 Error Engine::with_group_ranks(const Error& error) const {
   if (members_.empty()) return error;
   const bool is_member = error.peer() >= 0 && error.peer() < size_;
@@ -143,7 +141,7 @@ Error Engine::with_group_ranks(const Error& error) const {
                       size_ - 1, fmt::join(members_, ", "))};
 }
 
-// The job's first cause, which is `own` where there is no earlier one.
+// Returns the job's first cause: an earlier one, or `own`.
 Error Engine::settle(Error own) {
   if (failure_->is_known()) return failure_->cause();
   own = with_group_ranks(own);
@@ -154,7 +152,7 @@ Error Engine::settle(Error own) {
       }
     }
     const auto earlier = store_->failure();
-    if (own.code() == ErrorCode::kPeerLost && !earlier) {  // why was to be heard there
+    if (own.code() == ErrorCode::kPeerLost && !earlier) {  // the store would have known the reason
       if (const std::string silence = store_->silence(); !silence.empty())
         own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
     }
@@ -166,7 +164,7 @@ Error Engine::settle(Error own) {
   }
 }
 
-// Ends everything with the job's first cause. Needs the role, and gives it back.
+// Ends all operations with the job's first cause. Needs the role, and gives it back.
 void Engine::fail(const Error& own) {
   const Error cause = settle(own);
   transport_->quiesce();
@@ -188,9 +186,10 @@ void Engine::fail(const Error& own) {
   changed_.notify_all();
 }
 
-// A rank that only sends, as the root of a broadcast does, learns from no opening that a peer has
-// called something else. So one channel is looked at after each operation: what is unread there
-// must belong to a later one; as it surely does where the operation itself has read an opening.
+// Detects a stray call header. A rank that only sends, such as the root of a broadcast, reads no
+// header, so it would not notice that a peer called something else. After each operation one
+// channel is checked: unread data there must belong to a later operation. A channel that the
+// operation received on needs no check.
 void Engine::look_for_stray(const Executor& executor, const CallHeader& done) {
   if (done.collective == Collective::kMessage) return;
   last_done_ = done;
@@ -199,8 +198,8 @@ void Engine::look_for_stray(const Executor& executor, const CallHeader& done) {
   if (channel != nullptr && !executor.receives_on(*channel)) check_stray(*channel, done);
 }
 
-// The same while an operation is blocked, on the channels that it does not receive on: nothing of
-// it, and of no operation before it, may lie there.
+// The same for a blocked operation, on all channels that it does not receive on: no data of this or
+// an earlier operation may be unread there.
 void Engine::look_for_strays_before(const Operation& blocked) {
   const CallHeader& mine = blocked.binding.header;
   if (mine.collective == Collective::kMessage) return;
@@ -212,28 +211,28 @@ void Engine::look_for_strays_before(const Operation& blocked) {
 }
 
 void Engine::check_stray(Channel& channel, const CallHeader& done) const {
-  if (!channel.is_connected()) return;  // nothing can lie there, and a look would connect
-  // What lies there may be an earlier operation's on a stream, or for the stream to take.
+  if (!channel.is_connected()) return;  // it has no data, and view() would connect it
+  // Unread data may belong to an earlier operation on a stream, or to the stream itself.
   if (streams_ && (streams_->is_one_with_host() || streams_->is_expecting(channel))) return;
   const std::byte* opening = nullptr;
   try {
     opening = channel.view(kHeaderSegmentBytes);
   } catch (const Error&) {
-    return;  // a peer that has ended has done so after all that this rank needed of it
+    return;  // a peer ends only after it has sent all that this rank needs
   }
   if (opening == nullptr) return;
   CallHeader theirs;
   std::memcpy(&theirs, opening, sizeof(theirs));
   const bool is_known = theirs.magic == done.magic;
-  if (!is_known || theirs.collective == Collective::kMessage) return;  // for who reads it to say
-  // Numbers wrap, after days of small operations.
+  if (!is_known || theirs.collective == Collective::kMessage) return;  // its reader reports it
+  // Sequence numbers wrap, after days of small operations.
   const auto later = static_cast<std::int32_t>(theirs.sequence - done.sequence);
   if (later > 0) return;
   throw Error(ErrorCode::kMismatch, channel.peer(),
               describe_mismatch(channel.peer(), theirs, rank_, done));
 }
 
-// Inside a ServerUpdate or a callback, who waits would wait for itself.
+// A thread that waits inside an update or a callback would wait for itself.
 void Engine::require_not_driving(std::string_view what) const {
   if (!is_driving()) return;
   throw std::invalid_argument(
@@ -246,10 +245,10 @@ void Engine::abort(std::string_view reason) {
   const Error own(ErrorCode::kAborted, rank_,
                   fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
   const Error cause = settle(own);
-  if (is_driving()) return;  // from an update or a callback: who called that ends everything
+  if (is_driving()) return;  // in an update or a callback: its caller ends everything
   std::unique_lock lock(mutex_);
   if (is_poisoned_) return;
-  // Whoever drives is woken by the store, and fails.
+  // The store wakes the driver, which then fails.
   ++waiters_;
   changed_.wait(lock, [this] { return !has_driver_ || is_poisoned_; });
   --waiters_;
@@ -265,7 +264,7 @@ std::optional<Error> Engine::failure() {
   return said ? std::optional(failure_->learn(failure_from(*said))) : std::nullopt;
 }
 
-// Who drives sees to the end of what is in flight; nobody waits for that here.
+// The driver ends all that is in flight; this call does not wait for it.
 void Engine::fail_with_job() {
   std::unique_lock lock(mutex_);
   if (!has_driver_ && !is_poisoned_ && !is_closing_) {
@@ -294,7 +293,7 @@ void Engine::abort_what_is_left() {
   if (!what.empty()) abort(fmt::format("its communicator was destroyed with {} in flight", what));
 }
 
-// For whom those of `running` wait that have lost their patience.
+// Publishes the ranks that the long waits of `running` wait for.
 void Engine::publish_awaited_peers(std::span<Operation* const> running) {
   std::vector<WaitEdge> awaited;
   for (const Operation* operation : running) {
@@ -304,13 +303,13 @@ void Engine::publish_awaited_peers(std::span<Operation* const> running) {
   publish_wait_edges(*store_, rank_, awaited);
 }
 
-// Two ranks can wait for each other without a header on the way between them: both expect to
-// receive. So who has waited for long writes into the store what it called, now and just before,
-// and reads what others wrote, as the answers come: a store that hangs holds up nobody.
+// Two ranks that both expect to receive wait for each other without exchanging a header. So a rank
+// that has waited long writes its current and its previous call to the store, and reads those of
+// its peers. The answers are read when they arrive: a store that hangs blocks no rank.
 void Engine::compare_calls(const Operation& operation) {
   const CallHeader& mine = operation.binding.header;
   if (mine.collective == Collective::kMessage)
-    return;  // numbered by pairs: there is no order to hold
+    return;  // numbered per pair of ranks: no common order to compare
   std::string calls(as_text(mine));
   if (last_done_.sequence + 1 == mine.sequence) calls += as_text(last_done_);
   store_->note(fmt::format("call/{}", rank_), calls);
@@ -320,7 +319,7 @@ void Engine::compare_calls(const Operation& operation) {
   }
 }
 
-// The answers that have come since.
+// Compares the answers that have arrived since.
 void Engine::read_peer_calls(const CallHeader& mine) {
   if (mine.collective == Collective::kMessage) return asked_calls_.clear();
   if (const auto failure = store_->failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
@@ -333,7 +332,7 @@ void Engine::read_peer_calls(const CallHeader& mine) {
   });
 }
 
-// With what a peer called under the same number.
+// Compares `mine` with the call of the same number at a peer.
 void Engine::compare(const CallHeader& mine, int peer, std::string_view said) const {
   for (; said.size() >= sizeof(CallHeader); said.remove_prefix(sizeof(CallHeader))) {
     CallHeader theirs;

@@ -1,14 +1,15 @@
-// The short way of a call that is like one before (engine/call_cache.h): small operations spend
-// their time on the way, not on their bytes.
+// Fast path of a repeated call (engine/call_cache.h): a small operation costs more time in the
+// queue than for its bytes.
 //
-// Where nothing in the queue comes before it and nobody drives, the caller's thread runs the
-// operation under the engine's lock, without an entry in the queue, and without the role that this
-// would need: as others see it, the operation was issued and had ended before they came. An
-// asynchronous one has gone as far as it could when it comes into the queue. That lasts for as long
-// as its peers are no later than some tens of looks (WaitPolicy::spin: a microsecond or two in
-// shared memory). An operation that takes longer goes into the queue as it stands, and its caller
-// drives it from there on: whatever takes a clock, a deadline or other threads is there. So is
-// every failure.
+// If no earlier operation is in the queue and there is no driver, the caller's thread runs the
+// operation under the engine's lock, without a queue entry and without the driver role. To other
+// threads the operation looks issued and finished before they came. An asynchronous operation is
+// advanced as far as possible before it enters the queue.
+//
+// The fast path ends when peers are late by some tens of polls (WaitPolicy::spin: 1 or 2
+// microseconds in shared memory). Then the operation enters the queue as it is, and its caller
+// drives it from there. The queue handles everything that needs a clock, a deadline, other threads
+// or a failure.
 #include <algorithm>
 #include <utility>
 
@@ -17,18 +18,18 @@
 namespace kolo {
 namespace {
 
-// Others may have to wait for the lock while so much is moved, some 10 us.
+// Largest message in bytes. Other threads may wait for the lock while it is moved, some 10 us.
 constexpr std::size_t kLongestUnderLock = 64 * 1024;
 
-// Of a collective whose caller waits for it, which others would run behind anyhow: some 40 us, over
-// tcp 200. From there on the way is nothing beside the bytes.
+// Largest blocking collective: some 40 us, over tcp 200 us. Others would queue behind it anyway.
+// For longer ones the cost of the queue is negligible.
 constexpr std::size_t kLongestCollectiveUnderLock = 512 * 1024;
 
-// Messages that end on the short way do nothing for what waits in the queue in other directions: of
-// so many, one takes the long way, where all are driven.
+// A message that ends on the fast path does not advance messages of other directions in the queue.
+// So one of this many takes the normal path, which advances all.
 constexpr std::uint32_t kBesideOthers = 16;
 
-// Messages that one who waits ends under the lock.
+// Messages that one wait finishes under the lock.
 constexpr int kMostInRow = 16;
 
 Binding binding_of(const CallHeader& header, const void* in, void* out) {
@@ -93,8 +94,8 @@ bool Engine::run_cached(CallKey key, const void* in, void* out) {
   return true;
 }
 
-// A repeat that was begun, and has failed or has to be waited for in earnest. Apart from it, whose
-// frame is short then.
+// Continues a repeated call that has started, and has failed or must wait for long. A function of
+// its own, so that the stack frame of run_cached() stays small.
 [[gnu::noinline]] void Engine::continue_in_queue(const CachedCall& known, std::uint32_t sequence,
                                                  const void* in, void* out,
                                                  const std::exception_ptr& failure,
@@ -108,8 +109,8 @@ bool Engine::run_cached(CallKey key, const void* in, void* out) {
   finish_in_queue(operation, failure, lock);
 }
 
-// What it sends leaves here, where nothing before it is still to be done; who waits for all of many
-// messages finds most of them done. Those need no operation of their own.
+// If no earlier operation is pending, the data is sent here. So a caller that waits for all of many
+// messages finds most of them done; those need no operation object.
 std::shared_ptr<Operation> Engine::issue_cached(const std::shared_ptr<Engine>& self, CallKey key,
                                                 const void* in, void* out) {
   Engine& engine = *self;
@@ -120,7 +121,7 @@ std::shared_ptr<Operation> Engine::issue_cached(const std::shared_ptr<Engine>& s
     return nullptr;
   }
   Executor& executor = *known->executor;
-  // Before anything is done that a lack of memory would leave half done.
+  // Allocates before anything has started, so that a lack of memory leaves no half-done operation.
   if (engine.spare_ == nullptr) engine.spare_ = Operation::make();
   const bool is_first = bytes_of(known->header) <= kLongestUnderLock && !engine.has_driver_ &&
                         engine.is_next(known->direction);
@@ -154,19 +155,19 @@ std::shared_ptr<Operation> Engine::issue_cached(const std::shared_ptr<Engine>& s
   return operation;
 }
 
-// Needs the lock. What was given to streams has to be looked after, openings among it that come
-// before this call's; and where a device's driver knows of the memory, what it is has to be seen
-// to: neither is for the short way.
+// Needs the lock. True if neither streams nor device memory need care, which the fast path cannot
+// give. Enqueued operations must be watched, since their headers may come before this call's.
+// Memory that the device's driver knows must be classified.
 bool Engine::is_apart_from_streams(const void* in, const void* out) const {
   if (streams_ == nullptr) [[likely]]
     return true;
   return !has_given_ && streams_->is_plain(in) && (out == in || streams_->is_plain(out));
 }
 
-// Needs the lock; nobody drives. Small messages at the head of the queue that have come end here,
-// as far as the one that is waited for and a few beyond it: who waits for many of them, one by one,
-// takes the role for none, and finds most of them done. True once that one has ended; not well,
-// where it says so, and the lock is given back.
+// Needs the lock; there must be no driver. Finishes small messages at the head of the queue that
+// have arrived, up to `operation` and a few beyond. So a caller that waits for many messages, one
+// by one, rarely takes the role. True once `operation` has ended. It may have failed: the lock is
+// then given back.
 bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
   for (int ended = 0; ended < kMostInRow; ++ended) {
     if (head_ == nullptr || failure_->is_known() || !may_end_under_lock(*head_)) break;
@@ -186,19 +187,20 @@ bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& 
   return operation.is_done;
 }
 
-// Whom nobody hears of, and that moves little.
+// Small messages without callbacks or a published wait.
 bool Engine::may_end_under_lock(const Operation& operation) {
   return operation.direction != kNoDirection && !operation.has_published_wait &&
          operation.callbacks.empty() && bytes_of(operation.binding.header) <= kLongestUnderLock;
 }
 
-// Nothing in the queue is to run before an operation of that direction.
+// True if no queued operation must run before one of this direction.
 bool Engine::is_next(std::size_t direction) const {
   if (head_ == nullptr) return true;
   return direction != kNoDirection && queued_collectives_ == 0 && queued_messages_[direction] == 0;
 }
 
-// `header` but for its sequence. True once it is done; else it has gone as far as it can now.
+// `header` without its sequence. True once the operation is done; otherwise it has advanced as far
+// as possible.
 bool Engine::start_at_once(Executor& executor, const CallHeader& header, std::uint32_t sequence,
                            const void* in, void* out) {
   if (!executor.start_again(header, sequence, in, out))
@@ -212,7 +214,7 @@ std::uint32_t Engine::next_sequence(std::size_t direction) {
   return direction == kNoDirection ? sequence_++ : messages_[direction]++;
 }
 
-// False where it has to be waited for in earnest.
+// Spins for a short time. False if the operation must wait longer.
 bool Engine::advance_soon(Executor& executor) {
   std::uint64_t moves = 0;
   do {
@@ -225,7 +227,7 @@ bool Engine::advance_soon(Executor& executor) {
   return true;
 }
 
-// Needs the lock, and gives it back. `failure`: what has been thrown already, or null.
+// Needs the lock, and gives it back. `failure`: the exception thrown so far, or null.
 void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                              std::unique_lock<std::mutex>& lock) {
   link(operation);
@@ -239,7 +241,7 @@ void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& fai
   if (operation.failure) throw Error(*operation.failure);
 }
 
-// Needs the lock, and gives it back. The operation is in the queue, and nobody drives.
+// Needs the lock, and gives it back. The operation is in the queue, and there is no driver.
 void Engine::fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                            std::unique_lock<std::mutex>& lock) {
   has_driver_ = true;

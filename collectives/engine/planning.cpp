@@ -1,5 +1,4 @@
-// What an engine plans with: costs and a table of measured choices that all ranks share, as rank 0
-// says.
+// Planner inputs of an engine: the costs and the tuning table, which rank 0 sends to all ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +19,7 @@ namespace {
 constexpr std::string_view kFar = "far";
 constexpr std::string_view kNear = "near";
 
-// What a transport says of itself, for those who must not measure.
+// Costs from the transport's stated capabilities, for modes that must not measure.
 Costs estimated_costs(std::span<Channel* const> channels) {
   Costs costs;
   for (const Channel* channel : channels) {
@@ -36,8 +35,8 @@ Costs estimated_costs(std::span<Channel* const> channels) {
   return costs;
 }
 
-// What a rank knows of its own channels: there is a network in between. Where not, a latency that
-// was long to measure was that of a busy machine.
+// True if a network lies between ranks, by the channels' stated latency. On one host without a slow
+// transport a long measured latency only means a busy machine.
 bool is_far(const Topology& placement, std::span<Channel* const> channels) {
   constexpr double kFarUs = 200;
   return !placement.is_one_host || std::ranges::any_of(channels, [](const Channel* channel) {
@@ -45,7 +44,7 @@ bool is_far(const Topology& placement, std::span<Channel* const> channels) {
   });
 }
 
-// Costs that were measured before, by a communicator of this job over the same transport.
+// Store key of the costs measured by an earlier communicator of this job over the same transport.
 std::string costs_key(std::string_view transport, int size) {
   return fmt::format("costs of {} ranks over {}", size, transport);
 }
@@ -60,7 +59,7 @@ std::vector<std::string_view> names_in_rank_order(Collective collective) {
   return names;
 }
 
-// The text before the first line's end, and what is after it.
+// Removes the first line from `text` and returns it.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -68,7 +67,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// It goes to the other ranks as one value of the store's, with costs beside it.
+// The table and the costs travel to the other ranks as one value of the store.
 void require_short(const TuningTable& table, const std::string& path, std::string_view named_by) {
   constexpr std::size_t kLongest = Store::kLongestValue - (64 << 10);
   const std::size_t bytes = table.format().size();
@@ -103,8 +102,8 @@ PlannerInputs Engine::situation() const {
           options_.segment_bytes};
 }
 
-// Where hosts carry the data, their costs are what counts, and a rank without a device chooses,
-// too.
+// Makes a planner for calls on streams. If hosts carry the data, the hosts' costs apply. A rank
+// without a device uses the same planner then.
 void Engine::plan_streams(const Costs& costs) {
   if (streams_ == nullptr || size_ == 1 || streams_->is_one_with_host()) return;
   PlannerInputs on_streams = situation();
@@ -114,8 +113,8 @@ void Engine::plan_streams(const Costs& costs) {
   stream_planner_.emplace(std::move(on_streams), own, TuningTable());
 }
 
-// Rank 0's words: the mode, how far it is, the costs (nothing: to be measured), those of its device
-// (nothing: it has none), the table.
+// Rank 0's plan, in lines: the mode, far or near, the costs (empty: to be measured), the costs of
+// its device (empty: no device), the table.
 std::string Engine::publish_plan(Store& job) {
   const std::string path = options_.tuning.empty() ? read_settings().tuning : options_.tuning;
   TuningTable table;
@@ -190,7 +189,7 @@ Costs Engine::probe(Deadline deadline) {
 
 // --- per call; these need the lock ---
 
-// What results would otherwise depend on: algorithm, segments, transport.
+// The order of combination that results need, whatever algorithm, segments and transport are used.
 RankOrder Engine::order_of(const Call& call) const {
   if (!is_reduction(call.collective)) return RankOrder::kAny;
   if (call.reducer == nullptr) return order_of(call.collective, call.type, call.op);
@@ -212,12 +211,12 @@ void Engine::choose(Call& call) {
   }
 }
 
-// --- for who asks ---
+// --- queries ---
 
 RankOrder Engine::order_of(Collective collective, ElementType type, ReduceOp op) const {
   const bool is_invariant = options_.reproducibility == Reproducibility::kInvariant &&
                             is_reduction(collective) && depends_on_order(type, op);
-  // Two operands have but one order: IEEE's operations commute.
+  // Two operands have only one order: IEEE operations commute.
   return is_invariant && size_ > 2 ? RankOrder::kFold : RankOrder::kAny;
 }
 

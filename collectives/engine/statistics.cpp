@@ -1,4 +1,4 @@
-// What an engine has counted, and its timeline.
+// Statistics and timeline of an engine.
 #include <fmt/format.h>
 
 #include <exception>
@@ -11,7 +11,7 @@
 
 namespace kolo {
 
-// What the channels have moved, whatever for.
+// Sums all bytes that the channels have moved, including headers and probes.
 void Engine::count_bytes(CommunicatorStatistics& sum) const {
   const auto host = [this](int rank) { return hosts()[static_cast<std::size_t>(rank)]; };
   for (const Channel* channel : channels_) {
@@ -23,7 +23,7 @@ void Engine::count_bytes(CommunicatorStatistics& sum) const {
   }
 }
 
-// Calls `at` while nobody drives.
+// Calls `at` under the lock while no other thread drives.
 void Engine::look(const std::function<void()>& at) {
   std::unique_lock lock(mutex_);
   ++waiters_;
@@ -79,7 +79,7 @@ void Engine::make_recorder() {
     recorder_ = std::make_unique<Recorder>(job_rank(rank_), file);
 }
 
-// Once: who was told that it cannot be written is not told again.
+// Writes at most once: after a failed attempt the caller has had its error.
 void Engine::write_timeline() {
   if (!recorder_ || std::exchange(is_timeline_written_, true)) return;
   try {

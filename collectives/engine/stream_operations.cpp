@@ -1,6 +1,6 @@
-// What an engine does of operations on its device's streams: they pass through its queue like all
-// others, until they are given; what is given is followed beside the queue, so that nothing behind
-// it waits for the device.
+// Operations on the device's streams. They pass through the engine's queue until they are enqueued.
+// After that they are watched beside the queue, so that later operations do not wait for the
+// device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace kolo {
 namespace {
 
-// No bell rings when a device is done: whoever waits for that looks again and again, at first
-// without a pause, then every so often.
+// A device does not notify the host when it is done, so a waiting thread polls: first without a
+// pause, then at an interval.
 constexpr std::uint64_t kRoundsWithoutPause = 2000;
 constexpr auto kPause = std::chrono::microseconds(20);
 
 }  // namespace
 
-// Before ranks meet, as they tell each other.
+// Before ranks exchange their topology, which includes the devices.
 void Engine::make_streams() {
   if (options_.device == nullptr) return;
   try {
@@ -31,7 +31,7 @@ void Engine::make_streams() {
   }
 }
 
-// Ranks without a device, too, run schedules that streams can.
+// If any rank has a device, ranks without one must run the same schedules.
 void Engine::join_devices() {
   const bool has_devices = std::ranges::any_of(
       placement_.devices, [](const std::string& device) { return !device.empty(); });
@@ -56,7 +56,7 @@ void Engine::require_places(Call& call) {
   streams_->require_places(call);
 }
 
-// What is sent goes first: a stream that waited to receive would send nothing meanwhile.
+// The send goes first: a stream that waits to receive could not send meanwhile.
 void Engine::exchange_on_stream(const checked_calls::Exchange& both) {
   Call send = both.send;
   Call receive = both.receive;
@@ -81,7 +81,7 @@ void Engine::exchange_on_stream(const checked_calls::Exchange& both) {
   run(receive, second);
 }
 
-// As far as it goes; true once all of it is in the stream.
+// Enqueues as much as possible; true once the whole operation is in the stream.
 bool Engine::give(Operation& operation) {
   const auto entered = streams_->enter();
   const std::uint64_t moves = streams_->moves();
@@ -97,8 +97,8 @@ bool Engine::give(Operation& operation) {
   return is_given;
 }
 
-// It is given: who called the blocking form goes on, who has a Work waits for the device. The head
-// of the queue afterwards, as retire() has it.
+// The operation is enqueued: a blocking call returns, a Work waits for the device. Returns the head
+// of the queue, as retire() does.
 Operation* Engine::hand_over(Operation& operation, const Operation* awaited) {
   last_done_ = operation.binding.header;
   {
@@ -115,14 +115,15 @@ Operation* Engine::hand_over(Operation& operation, const Operation* awaited) {
   return retire(operation, awaited);
 }
 
-// Beyond the queue's end: for the awaited operation, or for who drives for all.
+// True if driving goes on with an empty queue: for the awaited operation, or for all on streams.
 bool Engine::is_following(const Operation* awaited, Until until) const {
   if (streams_ == nullptr) return false;
   if (awaited != nullptr) return is_driving();
   return streams_->has_unfinished() || (until == Until::kBlocked && streams_->has_captured());
 }
 
-// Ends what is over. True where that was the awaited one, and the role was given back.
+// Ends operations that the device has finished. True if the awaited one ended; the role was given
+// back.
 bool Engine::follow_streams(const Operation* awaited) {
   if (!streams_->has_unfinished()) return false;
   const std::uint64_t moves = streams_->moves();
@@ -148,7 +149,7 @@ bool Engine::follow_streams(const Operation* awaited) {
   return false;
 }
 
-// False once the time has come.
+// False once `until` has passed.
 bool Engine::wait_beside_streams(Deadline until) {
   if (idle_rounds_ > kRoundsWithoutPause) {
     std::this_thread::sleep_for(kPause);
