@@ -8,12 +8,12 @@
 namespace kolo {
 namespace {
 
-// The hash of the server plan or of counts.
+// Hash of the server plan or of the counts.
 unsigned plan_of(const CallHeader& header) {
   return header.is_user() ? header.root : static_cast<unsigned>(header.count_and_plan & 0xffff);
 }
 
-// What describe() does not say, as it matters only where it differs.
+// Details that describe() omits, which matter only in a mismatch.
 std::string detail(const CallHeader& mine, const CallHeader& theirs) {
   std::string text;
   if (mine.algorithm != theirs.algorithm) {

@@ -1,5 +1,5 @@
-// From a schedule to the executor's table of lines: once per schedule, and again in part when the
-// lengths change.
+// Compiles a schedule into the executor's table of lines. The first part runs once per schedule,
+// the second again when the lengths change.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -19,8 +19,8 @@ bool is_same_data(const Step& one, const Step& other) {
   return one.chunk == other.chunk && one.slice == other.slice;
 }
 
-// True where a slice of a chunk that is sent for an answer is touched by nothing but that and the
-// reading of the answer, in its place: then the peer may leave it there.
+// True if a slice of a chunk is touched only by this kSendForAnswer, its kReceiveAnswer, and copies
+// from input to output. The peer may then write its answer into the sent memory.
 bool may_lend(const Schedule& schedule, const Step& asking) {
   if (asking.kind != StepKind::kSendForAnswer || asking.in.place == Place::kScratch) return false;
   if (schedule.spans > 1 || schedule.input.first != schedule.output.first) return false;
@@ -32,8 +32,8 @@ bool may_lend(const Schedule& schedule, const Step& asking) {
   });
 }
 
-// The step whose segments `answered` (a kReceiveAnswer) reads back; it comes before. `likely` is
-// looked at first, so that a chunk's only question need not be searched for among all steps.
+// Index of the earlier kSendForAnswer whose segments `answered` (a kReceiveAnswer) reads back.
+// `likely` is tried first, which avoids the search if a chunk has only one.
 std::size_t question_of(const Schedule& schedule, const Step& answered, std::size_t likely) {
   const auto asks = [&](const Step& step) {
     return step.kind == StepKind::kSendForAnswer && step.to == answered.to &&
@@ -47,7 +47,7 @@ std::size_t question_of(const Schedule& schedule, const Step& answered, std::siz
                               describe(schedule));
 }
 
-// Where `directions` has the channel to `peer`; added if absent. `known`: by rank.
+// Index of the channel to `peer` in `directions`; added if absent. `known`: indices by rank.
 template <typename Directions>
 std::size_t index_of(Directions& directions, std::vector<std::size_t>& known, int peer,
                      Channel* channel) {
@@ -94,7 +94,7 @@ void Executor::compile(std::span<Channel* const> channels) {
   std::vector<std::size_t> outs(channels.size(), kNoDirection);
   std::vector<std::size_t> ins(channels.size(), kNoDirection);
   const std::vector<bool> copies = sends_needing_copies(schedule_);
-  // The last step that asked, by slice of a chunk.
+  // The last kSendForAnswer, by slice of a chunk.
   std::vector<std::size_t> asked(parts_.size() * static_cast<std::size_t>(schedule_.slices), 0);
   for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
     const Step& step = schedule_.steps[i];
@@ -128,7 +128,7 @@ void Executor::compile(std::span<Channel* const> channels) {
   }
 }
 
-// All of a line that follows from its step alone.
+// Fills in what follows from the step alone.
 Executor::Line Executor::compile(const Step& step, std::span<Channel* const> channels) {
   Line line;
   line.kind = step.kind;
@@ -188,7 +188,7 @@ void Executor::start(const Binding& binding) {
   }
 }
 
-// With the segment that may open the channel.
+// True if all segments fit into slots, with one left for the header.
 bool Executor::fits_into_slots() const {
   return std::all_of(lines_.begin(), lines_.end(), [](const Line& line) {
     if (line.kind != StepKind::kSend) return true;
@@ -235,13 +235,13 @@ void Executor::measure_lines() {
     line.out_stride = line.out_operand.place == Place::kScratch ? 0 : segment_bytes_;
     if (part.segments == 0) continue;
     turns_ = std::max(turns_, line.stage + (part.segments + slices - 1) / slices);
-    // Own lengths go with one slice: a line streams its whole chunk.
+    // With own lengths there is one slice, so a line streams its whole chunk.
     if (line.out_index != kNoDirection) out_[line.out_index].elements += layout_.length(line.chunk);
     if (line.in_index != kNoDirection) in_[line.in_index].elements += layout_.length(line.chunk);
   }
 }
 
-// Which line opens each channel: the first in time that has a segment at all.
+// Finds the line that opens each channel: the first in time that has a segment.
 void Executor::find_opening(std::vector<Direction>& directions, std::size_t Line::*index,
                             bool Line::*opens) {
   for (Direction& direction : directions) {
@@ -272,7 +272,7 @@ std::size_t Executor::bytes_of(const ChunkRange& held) const {
   return begin_of({held.first + held.count, 0}) - begin_of(held);
 }
 
-// Where an operand's segment 0 lies, from the beginning of its place.
+// Offset of the operand's segment 0 in its place.
 std::size_t Executor::begin_of(const Line& line, const Operand& operand) const {
   switch (operand.place) {
     case Place::kNone:

@@ -1,24 +1,24 @@
 // The executor: runs one rank's schedule over channels.
 //
-// A schedule is compiled once into a flat table of lines (channel pointers, places, stages); an
-// operation binds the table to its buffers and then calls advance() until it says so. advance()
-// goes as far as the channels let it and returns: turn, step and what is open on each channel are
-// all the state there is. No allocation, lock or clock, and no work that is proportional to
-// anything but segments.
+// A schedule is compiled once into a flat table of lines (channel pointers, places, stages). An
+// operation binds the table to its buffers and calls advance() until it returns true. advance()
+// runs until a channel cannot continue, and returns. Its whole state is the turn, the step, and
+// which channels are open. It uses no allocation, lock or clock. Its cost is proportional to the
+// segments.
 //
-// Zero copy and buffers in use. send() may leave the caller's memory in use until the channel is
-// drained, so a schedule that later overwrites what it sent needs care (schedule/buffer_reuse.h):
-// such a step sends a copy from a slot. So does every send of an all_to_all in place. A sum that is
-// kept leaves from where it is kept, by the same rule.
+// Zero copy. send() may leave the caller's memory in use until the channel is drained. If the
+// schedule later overwrites memory that it has sent, the step sends a copy from a slot instead
+// (schedule/buffer_reuse.h). So does every send of an all_to_all in place. A partial sum that is
+// stored in memory is sent from there, by the same rule.
 //
-// A segment that is sent for an answer is *lent* instead, where input and output are one and
-// nothing else of the schedule touches it: the peer, where it can reach the memory
-// (Communicator::allocate), writes the answer there, and nothing is copied at all.
+// Lending. A segment that is sent for an answer is *lent* if input and output are the same memory
+// and no other step touches it. A peer that can reach the memory (Communicator::allocate) writes
+// the answer there, and nothing is copied.
 //
-// A scaled sum scales what it reads of the caller's input, and nothing else: each contribution
-// once, where it enters, as the checker proves. A send from there is then a copy from a slot.
+// A scaled sum scales the caller's input where it is read, and nothing else. The checker proves
+// that each contribution is read once. A send of input is then a scaled copy in a slot.
 //
-// Threading: one thread at a time, the one that drives the transport.
+// Threading: only the engine's driver calls it.
 #pragma once
 
 #include <algorithm>
@@ -44,60 +44,60 @@ namespace kolo {
 class PrepostedReceives;
 class Recorder;
 
-// What step kUpdate calls: the index of the first element, and the elements.
+// Called by step kUpdate with the index of the first element, and the elements.
 using Update = std::function<void(std::size_t first, std::span<std::byte> sums)>;
 
-// What an operation runs a schedule on.
+// Arguments of one run of a schedule.
 struct Binding {
   const void* in = nullptr;
   void* out = nullptr;
-  CallHeader header;               // count, type, op and segment length are taken from it
-  const Update* update = nullptr;  // null or empty: nothing to call
+  CallHeader header;               // gives count, type, op and segment length
+  const Update* update = nullptr;  // null or empty: no update
   // Elements of every chunk; empty: the header's count, split evenly.
   std::span<const std::size_t> lengths = {};
-  // The lengths are this rank's alone (each knows what it sends to whom), so that the headers'
-  // count is that of their channel.
+  // The lengths belong to this rank alone: each rank knows only what it exchanges with each peer.
+  // The count in a header is then that of its channel.
   bool has_own_lengths = false;
   const UserReduceOp* reducer = nullptr;  // of a user function
-  double scale = 1;                       // of a scaled sum: this rank's factor
-  Recorder* recorder = nullptr;           // leaves word of every step there; null: of none
+  double scale = 1;                       // of kScaledSum: this rank's factor
+  Recorder* recorder = nullptr;           // records every step; null: off
 };
 
-// Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less, down to `shortest`, so that
-// a chunk has several turns to overlap. A multiple of kSegmentAlignment; the same on all ranks, as
-// it follows from what they agree on.
+// Bytes per segment for chunks of `chunk_bytes`: `preferred`, or less (at least `shortest`), so
+// that a chunk has several turns to overlap. A multiple of kSegmentAlignment. All ranks compute the
+// same length, since all arguments are the same.
 std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
                                  std::size_t shortest);
 
 class Executor {
  public:
-  // `channels`: by rank, null for this rank itself. Borrowed. `cache_bytes`: what the last-level
-  // cache holds for this rank; memory of operations beyond it is written past the caches
-  // (executor/non_temporal_stores.cpp). `sends_header_alone`: no payload travels with the header
-  // that opens a channel, as a peer may take one by its host and the other by its device's stream.
+  // `channels`: by rank, null for this rank; borrowed. `cache_bytes`: this rank's share of the
+  // last-level cache. Operations on more memory use non-temporal stores
+  // (executor/non_temporal_stores.cpp). `sends_header_alone`: a header carries no payload, because
+  // the peer's host may read the header while its device's stream reads the payload.
   Executor(Schedule schedule, std::span<Channel* const> channels,
            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max(),
            bool sends_header_alone = false);
 
   const Schedule& schedule() const { return schedule_; }
 
-  // Begins an operation; the one before must be done, or is forgotten.
+  // Begins an operation. The previous one must be done; otherwise it is dropped.
   void start(const Binding& binding);
 
-  // The same for one like that before, of which `header` and buffers say all. False, and to be
-  // started by start(), where the one before was another, be it in more than its sequence.
+  // Begins an operation that differs from the previous one only in its buffers and its sequence.
+  // False if it differs in more: nothing was done, and the caller must use start().
   bool start_again(const CallHeader& header, std::uint32_t sequence, const void* in, void* out);
 
-  // Goes as far as it can; true once the operation is done: results in place, and none of the
-  // caller's memory in use. kolo::Error: from the channels, or kMismatch where a peer opens with
-  // another header.
+  // Advances as far as possible. True once the operation is done: the results are in place, and no
+  // memory of the caller is in use. Throws kolo::Error from the channels, and kMismatch if a peer
+  // sends another header.
   bool advance() { return is_single_segment_ ? advance_single_segment() : advance_in_turns(); }
 
-  // Compares the headers that have arrived but are not yet needed: to be called now and then by who
-  // is blocked.
+  // Compares headers that have arrived but are not needed yet. The driver calls it now and then
+  // while this operation is blocked.
   void check_arrivals();
 
-  // Whether the schedule receives on `channel`.
+  // True if the schedule receives on `channel`.
   bool receives_on(const Channel& channel) const {
     for (const Direction& in : in_) {
       if (in.channel == &channel) return true;
@@ -105,14 +105,14 @@ class Executor {
     return false;
   }
 
-  // Grows with every segment handled: tells whether an advance() moved anything.
+  // Incremented for every segment handled, so that the caller sees if advance() moved anything.
   std::uint64_t moves() const { return moves_; }
 
-  // Header bytes sent so far in all operations; the channels count them as bytes sent.
+  // Header bytes in all operations so far. The channels count them as bytes sent and received too.
   std::uint64_t header_bytes_sent() const { return header_bytes_sent_; }
   std::uint64_t header_bytes_received() const { return header_bytes_received_; }
 
-  // What advance() waits for: whom, and in words, "receive of 4.0 MiB from rank 2".
+  // The peer that advance() waits for, and a text such as "receive of 4.0 MiB from rank 2".
   int awaited_peer() const { return awaited_peer_; }
   std::string describe_wait() const;
   // "ring step 5 of 14".
@@ -126,30 +126,29 @@ class Executor {
   // A channel in one direction, during one operation.
   struct Direction {
     Channel* channel = nullptr;
-    std::uint64_t opened = 0;  // the operation whose header went out, or came in and was right
-    std::size_t payload = 0;   // bytes of payload that travel in the opening segment
+    std::uint64_t opened = 0;  // last operation whose header was sent, or received and matched
+    std::size_t payload = 0;   // payload that travels in the header's segment
     std::size_t elements = 0;  // of the operation, on this channel
-    Line* first = nullptr;     // whose segment opens it; null: no segment at all
-    PrepostedReceives* expecting =
-        nullptr;                   // the same channel, where it wants to know what is to come
-    std::size_t ahead = 0;         // segments that post_expected_receives() has found to come on it
-    bool is_posting_done = false;  // no more of them can be told
+    Line* first = nullptr;     // its segment comes first; null: no segment
+    PrepostedReceives* expecting = nullptr;  // the channel, if it supports this
+    std::size_t ahead = 0;         // segments that post_expected_receives() has found so far
+    bool is_posting_done = false;  // no more can be posted
   };
 
-  // A chunk of this operation.
+  // Position and length of a chunk in this operation.
   struct Part {
     std::size_t begin = 0;
     std::size_t bytes = 0;
     std::size_t segments = 0;
   };
 
-  // A segment that is kept open for an answer.
+  // A received segment that is kept open for an answer.
   struct Held {
     std::byte* bytes = nullptr;
-    std::size_t header_bytes = 0;  // that go back with it
+    std::size_t header_bytes = 0;  // travel back with the answer
   };
 
-  // A step, ready to run: what is known of the schedule, then what is known of the operation.
+  // A step, ready to run: first what the schedule defines, then what the operation defines.
   struct Line {
     StepKind kind = StepKind::kSend;
     std::uint8_t stage = 0;
@@ -157,20 +156,20 @@ class Executor {
     bool is_final = false;
     bool is_held = false;
     bool is_in_last = false;
-    bool reads_input = false;  // which a scaled sum scales on the way
-    bool must_copy = false;    // a send that may not leave the memory in use
-    bool is_direct = false;    // one that also sends, from memory, as the channels copy nothing
-    bool may_lend = false;     // a send for an answer that may be written where it is wanted
-    // It writes to the caller's memory, which nothing else of the schedule touches:
-    bool is_uncached_out_of_place = false;  // where input and output are apart
-    bool is_uncached_in_place = false;      // where they are one
-    bool opens_out = false;  // this operation's first segment on `out_index`, or `in_index`
+    bool reads_input = false;  // scaled in a scaled sum
+    bool must_copy = false;    // a send that must not leave the memory in use
+    bool is_direct = false;    // receives into memory and sends from there; channels copy nothing
+    bool may_lend = false;     // kSendForAnswer: the answer may be written into the sent memory
+    // It overwrites memory of the caller that no other step touches:
+    bool is_uncached_out_of_place = false;  // if input and output are different memory
+    bool is_uncached_in_place = false;      // if they are the same memory
+    bool opens_out = false;                 // its segment comes first on `out_index`, or `in_index`
     bool opens_in = false;
     std::uint16_t chunk = 0;
-    std::size_t question = 0;  // of a kReceiveAnswer: the line that sent what is answered
+    std::size_t question = 0;  // kReceiveAnswer: the line that sent the answered segment
     Operand in_operand;
     Operand out_operand;
-    std::size_t out_index = 0;  // into out_ and in_
+    std::size_t out_index = 0;  // into out_; in_index into in_
     std::size_t in_index = 0;
     Channel* to = nullptr;
     Channel* from = nullptr;
@@ -178,9 +177,9 @@ class Executor {
 
     std::size_t segments = 0;  // of the chunk
     std::size_t bytes = 0;     // of the chunk
-    std::size_t in_begin = 0;  // where segment 0 lies, from the beginning of its place
+    std::size_t in_begin = 0;  // offset of segment 0 in its place
     std::size_t out_begin = 0;
-    std::size_t in_stride = 0;  // from segment to segment
+    std::size_t in_stride = 0;  // from a segment to the next
     std::size_t out_stride = 0;
   };
 
@@ -189,15 +188,15 @@ class Executor {
     std::size_t bytes = 0;
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
-    bool is_uncached = false;  // `out` is in no cache
+    bool is_uncached = false;  // use non-temporal stores for `out`
     bool opens_out = false;
     bool opens_in = false;
-    unsigned flags = kPlain;  // of the commit or send of a plain kSend
+    unsigned flags = kPlain;  // for the commit or send of a kSend
   };
 
-  // All of a line's work in a brief operation, where no line has more than one segment: what is
-  // computed for every segment otherwise is known beforehand. The first three forms are those of a
-  // segment that travels with the header, the next three of one that follows it at once.
+  // A line of a single-segment operation, in which no line has more than one segment. All that is
+  // otherwise computed per segment is computed beforehand. In the first three forms the segment
+  // travels with the header; in the next three it follows the header at once.
   enum class Form : std::uint8_t {
     kSend,
     kReceive,
@@ -211,18 +210,18 @@ class Executor {
     Form form = Form::kOther;
     std::uint8_t in_place = 0;
     std::uint8_t out_place = 0;
-    unsigned flags = kPlain;  // of its commit or send
+    unsigned flags = kPlain;  // for its commit or send
     std::size_t in_begin = 0;
     std::size_t out_begin = 0;
     std::size_t bytes = 0;
     std::size_t elements = 0;
-    std::size_t step = 0;  // the line's index
+    std::size_t step = 0;  // index of the line
     Line* line = nullptr;
-    Channel* channel = nullptr;      // of all forms but the last
-    Direction* direction = nullptr;  // "
+    Channel* channel = nullptr;  // for all forms except kOther
+    Direction* direction = nullptr;
   };
 
-  // Making the table: executor/compile.cpp.
+  // Compiling the table: executor/compile.cpp.
   void compile(std::span<Channel* const> channels);
   Line compile(const Step& step, std::span<Channel* const> channels);
   void begin(const void* in, void* out);
@@ -235,20 +234,20 @@ class Executor {
   std::size_t bytes_of(const ChunkRange& held) const;
   std::size_t begin_of(const Line& line, const Operand& operand) const;
 
-  // Memory in no cache: executor/non_temporal_stores.cpp.
+  // Non-temporal stores: executor/non_temporal_stores.cpp.
   void find_uncached();
   void choose_stores();
   static void store(const Piece& piece, const std::byte* from);
   void reduce_non_temporal(const Line& line, const Piece& piece, std::byte* slot,
                            const std::byte* left, const std::byte* right) const;
 
-  // What is to come: executor/preposted_receives.cpp.
+  // Preposted receives: executor/preposted_receives.cpp.
   void post_expected_receives();
   bool expect(const Line& line, const Piece& piece);
   bool is_received(const Line& line, const Piece& piece) const;
   bool is_touched(std::span<const std::byte> memory) const;
 
-  // Brief operations: executor/single_segment.cpp.
+  // Single-segment operations: executor/single_segment.cpp.
   void find_actions();
   Action action_of(Line& line, std::size_t step);
   bool advance_single_segment();
@@ -261,7 +260,7 @@ class Executor {
   void take_in(const Action& action, const std::byte* payload);
   void require_mine(const Action& action, const std::byte* opening);
 
-  // Running it: executor.cpp.
+  // Running the table: executor.cpp.
   bool advance_in_turns();
   bool run(Line& line, std::size_t turn);
   bool find_piece(const Line& line, std::size_t turn, Piece& piece, std::size_t& segment) const;
@@ -314,7 +313,7 @@ class Executor {
   std::vector<Direction> out_;
   std::vector<Direction> in_;
   std::vector<Line> lines_;
-  std::vector<std::size_t> coalesced_order_;  // of lines_, where the operation is brief
+  std::vector<std::size_t> coalesced_order_;  // of lines_, for single-segment operations
   Layout layout_;
   std::vector<Part> parts_;
   std::vector<Held> held_;  // by rank
@@ -322,57 +321,57 @@ class Executor {
     std::byte bytes[kSegmentAlignment];
   };
   std::vector<Block> scratch_;
-  std::size_t scratches_ = 0;  // segments that scratch_ holds
-  std::vector<std::size_t>
-      scratch_index_;  // by chunk: 1 + that of its first slice, the others follow
+  std::size_t scratches_ = 0;               // capacity of scratch_ in segments
+  std::vector<std::size_t> scratch_index_;  // by chunk: 1 + index of its first slice; 0: none
 
   CallHeader header_;
-  bool is_measured_ = false;         // lines hold the lengths of header_, split evenly
-  bool is_plain_ = false;            // the operation is header and buffers, and nothing else
-  bool is_single_segment_ = false;   // and runs as actions_
-  bool is_opened_by_lines_ = false;  // every channel: no header goes alone at the end
-  std::vector<Action> actions_;      // in the order in which they run; empty: not brief
+  bool is_measured_ = false;         // lines match header_, with evenly split lengths
+  bool is_plain_ = false;            // the operation has a header and buffers only
+  bool is_single_segment_ = false;   // it also runs as actions_
+  bool is_opened_by_lines_ = false;  // every channel has a segment: finish() sends no header
+  std::vector<Action> actions_;      // in order; empty: not a single-segment operation
   bool has_own_lengths_ = false;
   const Update* update_ = nullptr;
   ReduceKernel kernel_ = nullptr;
-  const UserReduceOp* reducer_ = nullptr;  // instead of kernel_
-  MultiplyKernel multiply_ = nullptr;      // of a scaled sum whose factor is not 1
+  const UserReduceOp* reducer_ = nullptr;  // replaces kernel_
+  MultiplyKernel multiply_ = nullptr;      // of a scaled sum with a factor other than 1
   double scale_ = 1;
   int divisor_ = 1;
   bool sends_copies_ = false;
-  // A message that fits into the slots of a channel that may leave others with the sender: it goes
-  // into them, so that ranks that all send before they receive do not wait for each other.
+  // A message that fits into the slots of a channel whose send() may leave long messages with the
+  // sender. It is copied into slots, so that ranks which all send before they receive do not wait
+  // for each other.
   bool is_short_message_ = false;
   bool is_in_place_ = false;
-  unsigned send_flags_ = kPlain;  // of plain sends
+  unsigned send_flags_ = kPlain;  // for kSend
   std::size_t element_bytes_ = 4;
   std::size_t segment_bytes_ = kSegmentAlignment;
   std::size_t turns_ = 0;
   std::size_t in_bytes_ = 0;  // of the caller's buffers
   std::size_t out_bytes_ = 0;
 
-  bool Line::*uncached_ = nullptr;  // says which lines write to memory in no cache; null: none does
-  std::byte* places_[4] = {};       // of this operation, by Place; null: there is none
-  std::uint64_t operation_ = 0;     // counts them
+  bool Line::*uncached_ = nullptr;  // flag of the lines with non-temporal stores; null: none
+  std::byte* places_[4] = {};       // buffers of this operation, by Place; null: none
+  std::uint64_t operation_ = 0;     // number of this operation
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
-  std::size_t action_ = 0;  // of a brief operation, instead of turn_
+  std::size_t action_ = 0;  // replaces turn_ in a single-segment operation
   Recorder* recorder_ = nullptr;
-  std::size_t recorded_ = 0;         // the operation's number there
-  Clock::time_point first_tried_{};  // the step at hand, where steps are recorded; zero: not yet
-  bool is_half_done_ = false;        // the step at hand has received, and is yet to send
+  std::size_t recorded_ = 0;         // number of the operation in the recorder
+  Clock::time_point first_tried_{};  // first try of the current step, if recorded; zero: none
+  bool is_half_done_ = false;        // the current step has received, but not sent yet
   bool waits_to_send_ = false;
   int awaited_peer_ = kNobody;
   std::size_t awaited_bytes_ = 0;
   std::uint64_t moves_ = 0;
-  bool has_posting_channels_ = false;  // channels that want to be told what is to come
-  std::uint64_t posted_at_ = 0;        // moves_ when it was looked ahead last
-  std::vector<std::span<const std::byte>> touched_;  // by pieces that are yet to run
+  bool has_posting_channels_ = false;                // some channels accept preposted receives
+  std::uint64_t posted_at_ = 0;                      // moves_ at the last post_expected_receives()
+  std::vector<std::span<const std::byte>> touched_;  // memory of pieces that have not run
   std::uint64_t header_bytes_sent_ = 0;
   std::uint64_t header_bytes_received_ = 0;
 };
 
-// The language reads from const memory and writes to the other; one pointer serves.
+// Schedules read the input and write the output only; one pointer type serves both.
 inline void Executor::begin(const void* in, void* out) {
   is_in_place_ = in == out;
   sends_copies_ = is_short_message_ || kolo::sends_copies(schedule_, is_in_place_);
@@ -394,7 +393,7 @@ inline bool Executor::start_again(const CallHeader& header, std::uint32_t sequen
   return true;
 }
 
-// What `line` has to do in this turn; false where that is nothing.
+// The segment of `line` in this turn; false if it has none.
 inline bool Executor::find_piece(const Line& line, std::size_t turn, Piece& piece,
                                  std::size_t& segment) const {
   if (turn < line.stage) return false;

@@ -28,21 +28,21 @@ std::uint64_t hash(std::uint64_t sum, const Numbers& numbers) {
 
 constexpr std::uint64_t kHashBasis = 14695981039346656037U;
 
-// What is shorter is no long network, but a machine that was busy while it was measured.
+// A shorter latency is not a long network, but a machine that was busy during the measurement.
 constexpr double kLongLatencyUs = 200;
 
-// Of what fits on the way, a segment's length: two under way then bridge a latency, with room for
-// what is not as regular as that.
+// Segment length relative to the data in flight. Two segments in flight then cover a latency, with
+// a reserve for jitter.
 constexpr double kShareOfWay = 1.25;
 
-// Bytes that leave while the first of them is under way.
+// Bytes in flight during one latency: the bandwidth-delay product.
 double bytes_on_way(const Link& link) {
   const double us_per_byte = std::max(link.send_us_per_byte, link.receive_us_per_byte);
   if (link.latency_us < kLongLatencyUs || us_per_byte <= 0) return 0;
   return link.latency_us / us_per_byte;
 }
 
-// All that it moves lies in the callers' memories, leaves from there and arrives there.
+// True if all data is sent from and received into the callers' memory.
 bool goes_straight(const Schedule& schedule) {
   return !is_reduction(schedule.collective) && schedule.leaves_from_memory;
 }
@@ -122,7 +122,7 @@ void PlanCache::suit_devices(bool is_one_with_host) {
   can_answer_ = false;
   sends_header_alone_ = is_one_with_host;
   if (!is_one_with_host) return;
-  // What streams take over any transport that serves them through the host's memory.
+  // The longest segment of streams over a transport that stages them in host memory.
   segments_.longest = std::min(segments_.longest, StagedSettings().longest_segment_bytes);
   segments_.preferred = std::min(segments_.preferred, segments_.longest);
   segments_.shortest = std::min(segments_.shortest, segments_.longest);
@@ -136,9 +136,9 @@ SegmentRule SegmentRule::of(const Capabilities& channel) {
           straight == 0 ? preferred : straight};
 }
 
-// What channels do not want to be cut is cut only where the next hop can begin with a part of it.
-// Where sums arrive in a view and no slot is filled, a view twice as long is less memory than slots
-// are.
+// Channels with shortest >= preferred should not get shorter segments. Their segments are cut only
+// if the next rank can start with a part. If sums arrive in views and no slot is filled, views of
+// twice the length still use less memory than slots.
 std::size_t SegmentRule::bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked,
                                bool is_scaled) const {
   if (asked == 0) {

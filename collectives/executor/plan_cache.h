@@ -1,4 +1,4 @@
-// Schedules that were written and compiled before: looked up by what makes them differ.
+// Cache of written and compiled schedules.
 #pragma once
 
 #include <cstddef>
@@ -16,69 +16,68 @@
 
 namespace kolo {
 
-// 16 bits that tell server plans apart, and lists of lengths.
+// 16-bit hashes that distinguish server plans, and lists of lengths.
 std::uint64_t hash(const ServerPlan& plan);
 std::uint64_t hash(std::span<const std::size_t> lengths);
 
-// Up to here a segment travels with its header, in a cache line; an answer in place would need a
-// slot beside it.
+// Up to this size there is no answer in place: the segment travels with its header in one cache
+// line, and an answer would need a slot of its own.
 inline constexpr std::size_t kLeastAnswered = 2 * kInlinePayloadBytes;
 
-// How long segments are, as the channels have it.
+// Segment lengths, derived from all channels.
 struct SegmentRule {
-  std::size_t preferred = 64 * 1024;  // the least of all channels
+  std::size_t preferred = 64 * 1024;  // minimum over all channels
   std::size_t longest = 64 * 1024;
-  std::size_t shortest = 8 * 1024;   // the most of all channels
-  std::size_t straight = 64 * 1024;  // the least; of what needs no slot or view, and is preferred
+  std::size_t shortest = 8 * 1024;   // maximum over all channels
+  std::size_t straight = 64 * 1024;  // minimum; for data that needs no slot or view
 
   static SegmentRule of(const Capabilities& channel);
 
-  // Of the schedule's chunks, of so many bytes; `asked` 0 leaves it to the channels' preference.
-  // `is_scaled`: by a scaled sum, whose input is scaled into slots.
+  // Segment length for the schedule's chunks of `chunk_bytes`. `asked` is the caller's wish; 0: the
+  // channels' preference. `is_scaled`: a scaled sum, whose input is scaled into slots.
   std::size_t bytes(const Schedule& schedule, std::size_t chunk_bytes, std::size_t asked,
                     bool is_scaled = false) const;
 
-  // For these costs: a schedule has two segments or so under way on a channel, so on a long fat
-  // network (whose latency is longer than a segment takes to pass) the wire would be idle while it
-  // waits. There a segment is as long as what fits on the way, as far as the channels carry it.
+  // The rule for these costs. A schedule has about two segments in flight per channel. On a long
+  // fat network (latency longer than a segment takes to send) the wire would be idle. There a
+  // segment is as long as the data in flight, up to the channels' limit.
   SegmentRule suited_to(const Costs& costs) const;
 };
 
 class PlanCache {
  public:
-  // `channels`: by rank, null for `rank` itself; `hosts`: by rank, as in ScheduleRequest. Both
-  // borrowed. `cache_bytes`: of the executors.
+  // `channels`: by rank, null for `rank`. `hosts`: by rank, as in ScheduleRequest. Both are
+  // borrowed. `cache_bytes`: for the executors.
   PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts,
             std::size_t cache_bytes = std::numeric_limits<std::size_t>::max());
 
-  // What tells one schedule from another, `data_bytes` apart: small data is not worth an answer in
-  // place.
+  // Identifies a schedule. `data_bytes` only decides whether answers in place are worth it.
   struct Key {
     std::uint8_t algorithm = 0;
     int root = 0;
     int peer = 0;
     bool has_update = false;
-    const ServerPlan* servers = nullptr;  // of push_pull
+    const ServerPlan* servers = nullptr;  // push_pull only
     std::size_t data_bytes = 0;           // the same on all ranks
   };
 
-  // The executor of a schedule, made at first use. std::invalid_argument for a plan that no
-  // schedule can serve.
+  // The executor of a schedule, made at first use. Throws std::invalid_argument for an impossible
+  // server plan.
   Executor& find(const Key& key);
-  // The schedule itself.
+  // The schedule alone, not cached.
   Schedule write(const Key& key) const;
 
-  // There are ranks with devices: nothing is answered. With `is_one_with_host`, where streams'
-  // segments are those of these channels, openings go alone, and segments are as long as streams
-  // take them.
+  // Some ranks have devices: no schedule answers in place. With `is_one_with_host` streams use the
+  // same segments as these channels: then headers carry no payload, and segments are at most as
+  // long as streams accept.
   void suit_devices(bool is_one_with_host);
 
   const SegmentRule& segments() const { return segments_; }
   void suit(const Costs& costs) { segments_ = segments_.suited_to(costs); }
-  bool can_answer() const { return can_answer_; }  // every channel
-  int credit() const { return credit_; }           // the least of all channels
+  bool can_answer() const { return can_answer_; }  // all channels can
+  int credit() const { return credit_; }           // minimum over all channels
 
-  // std::invalid_argument where no segment of these channels holds an element of so many bytes.
+  // Throws std::invalid_argument if an element does not fit into one segment.
   void require_carried(std::size_t element_bytes) const;
 
   std::uint64_t header_bytes_sent() const;

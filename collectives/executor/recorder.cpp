@@ -16,7 +16,7 @@
 namespace kolo {
 namespace {
 
-// Of a track: the threads that viewers show.
+// Viewers show a track as two threads: operations and steps.
 int operation_thread(std::uint16_t track) { return 1 + 2 * track; }
 int step_thread(std::uint16_t track) { return 2 + 2 * track; }
 
@@ -31,7 +31,7 @@ std::string_view kind_name(std::uint8_t kind) {
   return kind == StepRecord::kDrain ? "drain" : to_string(static_cast<StepKind>(kind));
 }
 
-// What is no step has the last places in sums.
+// Kinds that are not steps have the last places in Sums.
 std::size_t place_of(std::uint8_t kind, std::size_t kinds) {
   if (kind == StepRecord::kOpening) return kinds;
   return kind == StepRecord::kDrain ? kinds + 1 : kind;
@@ -41,11 +41,11 @@ std::uint8_t kind_at(std::size_t place, std::size_t kinds) {
   return place > kinds ? StepRecord::kDrain : static_cast<std::uint8_t>(place);
 }
 
-// "enqueue send": what is told of calls on streams says so in each name, too, as a row of a table
-// and a slice stand by themselves.
+// "enqueue send". Every name of a call on streams has the prefix, since table rows and slices are
+// read on their own.
 std::string enqueue_name(std::string_view name) { return fmt::format("enqueue {}", name); }
 
-// The same, for as long as the process runs.
+// The same as a view that stays valid as long as the process runs.
 std::string_view enqueue_kind_name(std::uint8_t kind) {
   static const std::array<std::string, 256> names = [] {
     std::array<std::string, 256> all;
@@ -56,7 +56,7 @@ std::string_view enqueue_kind_name(std::uint8_t kind) {
   return names[kind];
 }
 
-// A complete event ("X"). `args`: the members of an object, without braces.
+// A complete event ("X"). `args`: members of a JSON object, without braces.
 void append_event(std::string& text, std::string_view name, int rank, int thread,
                   Clock::time_point begin, Clock::time_point end, std::string_view args) {
   fmt::format_to(std::back_inserter(text),
