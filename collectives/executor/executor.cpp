@@ -97,7 +97,7 @@ bool Executor::run(Line& line, const Piece& piece, std::size_t segment) {
   return is_done;
 }
 
-// --- steps: each takes all that it needs before it does anything, so that it can be tried again
+// --- steps: each takes its segment and its slot before it does anything, so it can be tried again
 // ---
 
 bool Executor::send(Line& line, const Piece& piece, unsigned flags) {
@@ -134,7 +134,7 @@ bool Executor::receive(Line& line, const Piece& piece) {
   return true;
 }
 
-// Whether a receive-send's segment travels with the header, one way or the other.
+// True if the segment of a receive-send travels with the header, in or out.
 bool Executor::is_inline(const Line& line, const Piece& piece) const {
   return (piece.opens_in && in_[line.in_index].payload > 0) ||
          (piece.opens_out && out_[line.out_index].payload > 0);
@@ -152,8 +152,8 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
   if (to == nullptr) return false;
   std::memcpy(to, from, piece.bytes);
   if (piece.out != nullptr) store(piece, from);
-  line.from
-      ->release();  // which also says whether what was read can be believed: then it is passed on
+  // Before commit(): release() throws if the read data is invalid, so that it is not passed on.
+  line.from->release();
   commit(line, piece, kPlain);
   return true;
 }
@@ -172,14 +172,14 @@ bool Executor::receive_reduce_send(Line& line, const Piece& piece, std::byte* ke
   std::byte* to = slot(line, piece);
   if (to == nullptr) return false;
   reduce(line, piece, to, kept, from);
-  line.from->release();  // as above
+  line.from->release();  // before commit(), as in receive_send()
   commit(line, piece, kPlain);
   return true;
 }
 
-// The sum leaves from where it is kept: no slot is filled beside it.
+// The sum is sent from where it is stored; no slot is filled.
 bool Executor::receive_reduce_then_send(Line& line, Piece piece) {
-  piece.is_uncached = false;  // it is read again at once
+  piece.is_uncached = false;  // send() reads it again at once
   if (!is_half_done_) {
     if (!receive_reduce(line, piece)) return false;
     is_half_done_ = true;
@@ -187,7 +187,7 @@ bool Executor::receive_reduce_then_send(Line& line, Piece piece) {
   return send_kept(line, piece);
 }
 
-// The second half of what a line has received into memory.
+// Second half of a line that receives into memory and sends from there.
 bool Executor::send_kept(Line& line, const Piece& piece) {
   if (piece.opens_out && !open_out(out_[line.out_index])) return false;
   if (!line.to->send({piece.out, piece.bytes}, send_flags_))
@@ -245,7 +245,7 @@ void Executor::update(const Line& line, const Piece& piece, std::size_t segment)
   (*update_)(begin / element_bytes_, {piece.out, piece.bytes});
 }
 
-// out = in, scaled where that is to be done.
+// out = in, scaled if this line scales its input.
 void Executor::take(const Line& line, const Piece& piece, std::byte* out) const {
   if (scales(line)) return multiply_(out, piece.in, piece.bytes / element_bytes_, scale_);
   if (out == piece.in) return;
@@ -266,8 +266,8 @@ void Executor::reduce(const Line& line, const Piece& piece, void* out, void* kep
   kernel_(out, kept, left, right, piece.bytes / element_bytes_, line.is_final ? divisor_ : 1);
 }
 
-// Block by block: a scaled block of the input is rounded to the type, and stays in the first level
-// of cache until it is added.
+// Block by block: a scaled block of the input is rounded to the type, and stays in the L1 cache
+// until it is added.
 void Executor::reduce_scaled(const Line& line, const Piece& piece, void* out, void* kept,
                              const std::byte* incoming) const {
   alignas(kSegmentAlignment) std::byte scaled[4096];
@@ -282,7 +282,7 @@ void Executor::reduce_scaled(const Line& line, const Piece& piece, void* out, vo
   }
 }
 
-// By the caller's function. Whatever it throws is told apart from what this library throws.
+// Calls the caller's function. Its exceptions are marked, to distinguish them from this library's.
 void Executor::combine(const Piece& piece, void* out, void* kept, const std::byte* left,
                        const std::byte* right) const {
   try {
@@ -295,9 +295,9 @@ void Executor::combine(const Piece& piece, void* out, void* kept, const std::byt
   if (kept != nullptr && kept != out) std::memcpy(kept, out, piece.bytes);
 }
 
-// --- segments, of which the first on a channel has the header before it or in it ---
+// --- segments; the first one on a channel has the header before it or in it ---
 
-// The place for a segment's bytes; null, and blocked, where there is no credit.
+// Memory for a segment's bytes; null, and blocked, if there is no credit.
 std::byte* Executor::slot(Line& line, const Piece& piece) {
   if (piece.opens_out) {
     Direction& out = out_[line.out_index];
@@ -322,7 +322,7 @@ void Executor::commit(Line& line, const Piece& piece, unsigned flags) {
   out.opened = operation_;
 }
 
-// Sends the header on its own, ahead of a segment that follows at once.
+// Sends the header alone, ahead of a segment that follows at once.
 bool Executor::open_out(Direction& out, unsigned flags) {
   if (is_open(out)) return true;
   std::byte* opening = out.channel->reserve(kHeaderSegmentBytes);
@@ -335,7 +335,7 @@ bool Executor::open_out(Direction& out, unsigned flags) {
   return true;
 }
 
-// The segment's bytes where they have arrived; null, and blocked, while they have not.
+// The bytes of a received segment; null, and blocked, if it has not arrived.
 const std::byte* Executor::view(Line& line, const Piece& piece) {
   if (piece.opens_in) {
     Direction& in = in_[line.in_index];
@@ -359,8 +359,7 @@ std::byte* Executor::view_to_answer(Line& line, const Piece& piece) {
   return line.held->bytes;
 }
 
-// True once the header has come and is right; where it has no payload with it, its segment is then
-// released.
+// True once the header has arrived and matches. If it carries no payload, its segment is released.
 bool Executor::open_in(Direction& in) {
   if (is_open(in)) return true;
   const std::byte* opening = in.channel->view(kHeaderSegmentBytes);
@@ -373,8 +372,7 @@ bool Executor::open_in(Direction& in) {
   return true;
 }
 
-// What opens a channel: the operation's header, with the channel's own count where ranks know no
-// other.
+// The header for one channel. If ranks know no common count, it has the channel's own count.
 CallHeader Executor::header_of(const Direction& direction) const {
   CallHeader header = header_;
   if (has_own_lengths_)
@@ -404,8 +402,8 @@ void Executor::check_arrivals() {
   waits_to_send_ = to_send;
 }
 
-// Headers of channels that had no segment to carry, and then the memory that is still on its way
-// out.
+// Sends and receives headers of channels without a segment, then waits until the channels are
+// drained.
 bool Executor::finish() {
   for (Direction& out : out_) {
     if (!is_open(out) && !open_out(out, kPlain)) return false;

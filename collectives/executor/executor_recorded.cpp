@@ -1,5 +1,5 @@
-// The executor's loop once more, with a word left of every step: what runs where somebody wants to
-// know, so that what runs elsewhere asks nothing.
+// The executor's loop with recording of every step. A copy of its own, so that the normal loop has
+// no cost for it.
 #include <algorithm>
 
 #include "collectives/executor/executor.h"
@@ -21,7 +21,7 @@ std::uint16_t Executor::track() const {
   return static_cast<std::uint16_t>((line.to != nullptr ? 1 : 2) + 2 * peer);
 }
 
-// Of the segment that `line` has in this turn; 0 where it has none.
+// Bytes of the segment that `line` has in this turn; 0 if it has none.
 std::size_t Executor::bytes_in(const Line& line, std::size_t turn) const {
   if (turn < line.stage) return 0;
   const std::size_t segment =

@@ -1,13 +1,15 @@
-// What is to come, for channels that ask their peer for it (transports/base/preposted_receives.h).
+// Preposted receives, for channels that request segments from their peer
+// (transports/base/preposted_receives.h).
 //
-// Where a long segment costs a question and an answer, its receiver had better ask for several at
-// once. What the lines will take next, and where to, follows from the table: whoever is blocked
-// walks on through the turns from where it stands and says so, channel by channel, in the order in
-// which segments come there. What is expected may arrive at any time from then on; so a walk is
-// over for a channel where a piece before, still to be run, touches the same memory. What has run
-// already may be overwritten: the table lets only such memory leave without a copy to which what
-// is received descends from (schedule/buffer_reuse.h). Nothing is expected on a channel whose
-// header has not come yet: another operation's segments may have any length.
+// If a long segment costs a request and an answer, the receiver should request several at once. The
+// table says which segments come next and where they go. So a blocked executor walks ahead through
+// the turns, and posts the receives of every channel in the order of arrival.
+//
+// A posted segment may arrive at any time. So the walk ends for a channel if an earlier piece that
+// has not run touches the same memory. Pieces that have run do not matter: the received data
+// depends on what was sent from that memory, or a copy was sent (schedule/buffer_reuse.h). Nothing
+// is posted on a channel before its header has arrived, since another operation's segments may have
+// other lengths.
 #include <algorithm>
 
 #include "collectives/executor/executor.h"
@@ -16,7 +18,7 @@
 namespace kolo {
 namespace {
 
-// Pieces that are looked at: each is compared with all before it.
+// Most pieces looked at: each is compared with all before it.
 constexpr std::size_t kFarthest = 48;
 
 }  // namespace
@@ -24,7 +26,7 @@ constexpr std::size_t kFarthest = 48;
 void Executor::post_expected_receives() {
   posted_at_ = moves_;
   touched_.clear();
-  std::size_t left = 0;  // channels of which more can be told
+  std::size_t left = 0;  // channels that may take more
   for (Direction& in : in_) {
     in.ahead = 0;
     in.is_posting_done = in.expecting == nullptr || !is_open(in);
@@ -52,7 +54,7 @@ void Executor::post_expected_receives() {
   }
 }
 
-// False where no more can be told of the channel.
+// False if no more can be posted on the channel.
 bool Executor::expect(const Line& line, const Piece& piece) {
   Direction& in = in_[line.in_index];
   if (line.is_held || in.ahead > in.expecting->expected_segments()) return false;
@@ -62,9 +64,9 @@ bool Executor::expect(const Line& line, const Piece& piece) {
   return !is_touched(into) && in.expecting->expect(ahead, into);
 }
 
-// Whether the line takes its segment by receive(), and not by view().
+// True if the line takes its segment by receive(), not by view().
 bool Executor::is_received(const Line& line, const Piece& piece) const {
-  if (piece.opens_in && in_[line.in_index].payload > 0) return false;  // it is in the opening
+  if (piece.opens_in && in_[line.in_index].payload > 0) return false;  // it travels with the header
   if (line.kind == StepKind::kReceive) return true;
   return line.kind == StepKind::kReceiveSend && line.is_direct && !is_inline(line, piece);
 }

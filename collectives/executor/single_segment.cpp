@@ -1,12 +1,13 @@
-// Brief operations: those of a few bytes, in which no line of the table has more than one segment.
+// Single-segment operations: no line of the table has more than one segment.
 //
-// There the loop over turns and segments has nothing left to compute. Which lines run, in which
-// order and on which bytes follows from the lengths alone, so it is written down once, as a list of
-// actions: the same steps on the same segments, in an order that lets chunks for one peer go
-// together (schedule/coalesced_order.h) and is proved as the program's own is. A step whose segment
-// travels with the header (a cache line, in shared memory) runs here, without a call in between,
-// and so does one whose segment follows the header at once, where the channel has a way for that;
-// any other runs as ever.
+// Which lines run, in which order and on which bytes then follows from the lengths alone. So this
+// is computed once, as a list of actions, and no loop over turns and segments runs. The actions are
+// the same steps on the same segments. Their order lets chunks for one peer travel together
+// (schedule/coalesced_order.h); the checker proves it like any program.
+//
+// A segment that travels with the header (a cache line in shm) is handled here, without calls in
+// between. So is a segment that follows the header at once, if the channel supports that. All other
+// steps run as in the loop.
 #include <algorithm>
 
 #include "collectives/executor/executor.h"
@@ -62,7 +63,7 @@ Executor::Action Executor::action_of(Line& line, std::size_t step) {
   return action;
 }
 
-// As send() with the payload in the opening.
+// Like send() with the payload in the header's segment.
 inline bool Executor::send_single_segment(const Action& action) {
   const std::byte* const payload = places_[action.in_place] + action.in_begin;
   if (!action.channel->send_gathered(std::as_bytes(std::span(&header_, 1)), {payload, action.bytes},
@@ -89,7 +90,7 @@ inline void Executor::take_in(const Action& action, const std::byte* payload) {
           action.line->is_final ? divisor_ : 1);
 }
 
-// As receive() and receive_reduce() with the payload in the opening.
+// Like receive() and receive_reduce() with the payload in the header's segment.
 inline bool Executor::receive_single_segment(const Action& action) {
   const std::byte* opening = action.channel->view_unaligned(kHeaderSegmentBytes);
   if (opening == nullptr) return blocked_in(*action.channel, 0);
@@ -104,7 +105,7 @@ inline bool Executor::receive_single_segment(const Action& action) {
   return true;
 }
 
-// As open_out() and send(), where the channel takes both at once.
+// Like open_out() and send(), in one call of the channel.
 inline bool Executor::send_behind(const Action& action) {
   const std::byte* const payload = places_[action.in_place] + action.in_begin;
   if (is_open(*action.direction) ||
@@ -118,7 +119,7 @@ inline bool Executor::send_behind(const Action& action) {
   return true;
 }
 
-// As open_in() and receive() or receive_reduce(), where both have come at once.
+// Like open_in() and receive() or receive_reduce(), if both segments have arrived.
 inline bool Executor::receive_behind(const Action& action) {
   const Both both = is_open(*action.direction)
                         ? Both{}
