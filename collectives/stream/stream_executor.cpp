@@ -73,7 +73,7 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
   }
 }
 
-// All ranks must come to the same.
+// All ranks must compute the same length.
 std::size_t StreamExecutor::choose_segment_bytes() const {
   if (binding_.segment_bytes != 0) return binding_.segment_bytes;
   const bool is_scaled = binding_.op == ReduceOp::kScaledSum;
@@ -127,8 +127,9 @@ void StreamExecutor::measure() {
   }
 }
 
-// As long as segments are here. To free what the operation before used would wait for the device;
-// each is twice as long as the one before at least.
+// Scratch is as long as this rank's segments. Freeing the previous scratch would wait for the
+// device, so it is kept. The length at least doubles each time, which bounds the number of
+// allocations.
 void StreamExecutor::have_scratch() {
   const std::size_t needed = scratches_ * aligned(longest_segment());
   if (needed <= scratch_bytes_) return;
@@ -184,7 +185,7 @@ bool StreamExecutor::advance() {
   return finish();
 }
 
-// True once what comes before the segments from this peer has been seen to.
+// True once `before_receiving` has succeeded for this peer.
 bool StreamExecutor::may_receive(int peer) {
   const auto at = std::ranges::find(headerless_peers_, peer);
   if (at == headerless_peers_.end()) return true;
@@ -193,8 +194,8 @@ bool StreamExecutor::may_receive(int peer) {
   return true;
 }
 
-// Memory that was lent is the caller's again for what the stream does next. All are drained before
-// any ends, which captured work needs.
+// Makes the rest of the stream wait until sent memory is free again. All channels are drained
+// before the first is ended, as captured work needs.
 bool StreamExecutor::finish() {
   while (!headerless_peers_.empty()) {
     if (!may_receive(headerless_peers_.back())) return false;
@@ -205,7 +206,7 @@ bool StreamExecutor::finish() {
   return true;
 }
 
-// What `line` has in this turn; false where that is nothing.
+// The segment of `line` in this turn; false if it has none.
 bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece) const {
   const Step& step = line.step;
   if (turn < step.stage) return false;
@@ -269,7 +270,7 @@ bool StreamExecutor::run(const Line& line, const Piece& piece) {
     case StepKind::kAnswer:
     case StepKind::kReceiveAnswer:
     case StepKind::kUpdate:
-      break;  // refused when the table was made
+      break;  // rejected by compile()
   }
   return true;
 }
@@ -333,7 +334,7 @@ bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
   return true;
 }
 
-// The second half of what a line has received into memory.
+// Second half of a line that receives into memory and sends from there.
 bool StreamExecutor::send_kept(const Line& line, const Piece& piece) {
   is_half_done_ = true;
   if (!line.to->send(binding_.stream, {piece.out, piece.bytes}, kPlain))
@@ -356,7 +357,7 @@ std::byte* StreamExecutor::reserve(const Line& line, const Piece& piece) {
   return slot;
 }
 
-// A segment where its sum can be made of it; null while its host has not given it.
+// A received segment, readable by a reduction; null if the peer's host has not enqueued it.
 const std::byte* StreamExecutor::view(const Line& line, const Piece& piece) {
   const std::byte* const from = piece.is_straight
                                     ? line.from->view_sent(binding_.stream, piece.bytes)
@@ -365,7 +366,7 @@ const std::byte* StreamExecutor::view(const Line& line, const Piece& piece) {
   return from;
 }
 
-// out = in, scaled where that is to be done.
+// out = in, scaled if this line scales its input.
 void StreamExecutor::take(const Line& line, const Piece& piece, std::byte* out) {
   if (scales(line)) {
     DeviceMath::Pass pass;
@@ -377,7 +378,7 @@ void StreamExecutor::take(const Line& line, const Piece& piece, std::byte* out) 
   if (out != piece.in) math_.copy(out, piece.in, piece.bytes, binding_.stream);
 }
 
-// A sum does not depend on the order of its two operands: the one that is scaled comes first.
+// The scaled operand must come first. A sum does not depend on the order of its two operands.
 void StreamExecutor::reduce(const Line& line, const Piece& piece, void* out, void* copy,
                             const std::byte* incoming) {
   DeviceMath::Scaling scaling;

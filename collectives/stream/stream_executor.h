@@ -1,24 +1,24 @@
-// The stream executor: gives one rank's schedule to a device stream.
+// Stream executor: enqueues one rank's schedule on a device stream.
 //
-// The same text that executor.h runs on the host becomes work on a stream, step by step: where the
-// host's executor waits for credit or a segment, the stream does, and the host goes on. A segment
-// that fits into a slot goes through one: then the host waits for nobody. A longer one goes
-// straight from memory to memory, and its receiver must know where it lies: advance() says "not
-// now" until the peer has given its send to its stream, not until that has happened.
+// It runs the same schedules as executor.h, step by step, as work on a stream. Where the host's
+// executor waits for credit or a segment, the stream waits, and the host continues. A segment that
+// fits into a slot goes through a slot, and the host waits for no peer. A longer segment goes from
+// memory to memory, and its receiver must know its address. Then advance() returns false until the
+// peer's host has enqueued the send; it does not wait until the send has run.
 //
-// A schedule makes no more of the channels' credit than on the host, and a stream does its work in
-// order; so what the checker proves of a program, deadlock among it, holds here as well.
+// A schedule uses no more credit than on the host, and a stream works in order. So the checker's
+// proofs, including freedom from deadlock, hold here too.
 //
-// Long segments are for schedules whose sends all leave from memory (Schedule::leaves_from_memory):
-// the others copy into slots, and are cut so that they fit.
+// Long segments need schedules whose sends all leave from memory (Schedule::leaves_from_memory).
+// Other schedules copy into slots, so their segments are cut to fit.
 //
-// No kernel waits for another rank: waits are the stream's own (cuStreamWaitValue), so ranks that
+// No kernel waits for another rank: the stream itself waits (cuStreamWaitValue). So ranks that
 // share one device by time slices do not starve each other.
 //
-// Source: NCCL enqueues one kernel per operation, which spins; this is nearer to MSCCL's and
-// GPUDirect Async's lowering of a schedule to memory operations of the stream.
+// Compare: NCCL enqueues one kernel per operation, which spins. This is closer to MSCCL and to
+// GPUDirect Async, which lower a schedule to memory operations of the stream.
 //
-// Threading: one thread at a time, the one that drives the transport.
+// Threading: only the engine's driver calls it.
 #pragma once
 
 #include <cstddef>
@@ -38,68 +38,69 @@ namespace kolo {
 
 class Recorder;
 
-// What an operation on a stream runs a schedule on.
+// Arguments of one run of a schedule on a stream.
 struct StreamBinding {
   void* stream = nullptr;
-  const void* in = nullptr;  // device memory, as `out`
+  const void* in = nullptr;  // `in` and `out`: device memory
   void* out = nullptr;
-  std::size_t count = 0;  // elements, split evenly, where there are no lengths
+  std::size_t count = 0;  // elements, split evenly unless there are lengths
   ElementType type = ElementType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   std::span<const std::size_t> lengths = {};  // elements of every chunk
-  double scale = 1;                           // of a scaled sum: this rank's factor
-  // Of segments, a multiple of kSegmentAlignment; 0: as long as the channels' streams like them.
-  // The same on all ranks.
+  double scale = 1;                           // of kScaledSum: this rank's factor
+  // Segment length, a multiple of kSegmentAlignment, the same on all ranks. 0: the channels'
+  // preference.
   std::size_t segment_bytes = 0;
-  // Called once for each peer that is received from: before its first segment is, or at the end
-  // where it sends none. False: not now. Empty: nothing comes before the segments.
+  // Called once for each peer that sends to this rank: before its first segment, or at the end if
+  // it sends none. False: try again later. Empty: nothing comes before the segments.
   std::function<bool(int peer)> before_receiving = {};
-  // By rank: what goes to it and comes from it, counted as it is given. Empty: nobody counts.
+  // By rank: payload to and from it, counted when enqueued. Empty: not counted.
   std::span<ChannelStatistics> counts = {};
-  Recorder* recorder = nullptr;  // leaves word of every step that is given; null: of none
+  Recorder* recorder = nullptr;  // records every enqueued step; null: off
 };
 
 class StreamExecutor {
  public:
-  // `channels`: by rank, null for this rank itself; all with the same length of slots. `math` and
-  // they are borrowed. std::invalid_argument: a schedule with answers, which streams have not, or
-  // with a caller's update, which runs on the host.
+  // `channels`: by rank, null for this rank; all with slots of one length. `channels` and `math`
+  // are borrowed. Throws std::invalid_argument for a schedule with answers, which streams do not
+  // support, or with a caller's update, which runs on the host.
   StreamExecutor(Schedule schedule, std::span<StreamChannel* const> channels, DeviceMath& math);
-  // Waits for the device where the schedule has scratch.
+  // Waits for the device if the schedule has scratch.
   ~StreamExecutor();
   StreamExecutor(const StreamExecutor&) = delete;
   StreamExecutor& operator=(const StreamExecutor&) = delete;
 
   const Schedule& schedule() const { return schedule_; }
 
-  // Begins an operation; the one before must have been given to its stream whole. Error kSystem
-  // where the device has no memory for scratch. Never waits for the device: scratch that is
-  // outgrown may still be read, and stays until the end.
+  // Begins an operation; the previous one must be enqueued completely. Throws Error kSystem if the
+  // device has no memory for scratch. Never waits for the device: outgrown scratch may still be in
+  // use, so it is kept until the end.
   void start(const StreamBinding& binding);
 
-  // Gives the stream as much as can be given; true once that is all. What is given later to the
-  // same stream finds the results in place and the caller's memory its own. kolo::Error: from the
-  // channels; the operation is then given in part, and the channels are dead.
+  // Enqueues as much as possible; true once all is enqueued. Work enqueued later on the same stream
+  // finds the results in place, and may use the caller's memory. Throws kolo::Error from the
+  // channels; the operation is then enqueued in part, and the channels are dead.
   bool advance();
 
-  // Grows with every segment given.
+  // Incremented for every segment enqueued.
   std::uint64_t moves() const { return moves_; }
 
-  // Whom advance() waits for, and in words: "rank 2 to give its part of ring step 3 to its stream".
+  // The peer that advance() waits for, and a text such as "rank 2 to enqueue its part of ring step
+  // 3".
   int awaited_peer() const { return awaited_peer_; }
   std::string describe_wait() const;
 
   // "ring step 3 of 10".
   std::string describe_location() const;
 
-  // Whom its schedule sends to, and receives from; each once.
+  // Peers that the schedule sends to, and receives from; each once.
   std::span<const int> sends_to() const { return sends_to_; }
   std::span<const int> receives_from() const { return receives_from_; }
-  // Elements of the operation begun last that go to a peer, or come from it.
+  // Elements of the current operation that go to `peer`, or come from it.
   std::size_t elements_to(int peer) const;
   std::size_t elements_from(int peer) const;
 
-  // Of the operation that was begun last.
+  // Of the current operation.
   std::size_t segment_bytes() const { return segment_bytes_; }
 
  private:
@@ -114,7 +115,7 @@ class StreamExecutor {
     Step step;
     StreamChannel* to = nullptr;
     StreamChannel* from = nullptr;
-    std::size_t in_begin = 0;  // where segment 0 lies, from the beginning of its place
+    std::size_t in_begin = 0;  // offset of segment 0 in its place
     std::size_t out_begin = 0;
   };
 
@@ -124,7 +125,7 @@ class StreamExecutor {
     std::size_t count = 0;
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
-    bool is_straight = false;  // longer than a slot
+    bool is_straight = false;  // longer than a slot: from memory to memory
   };
 
   void compile(std::span<StreamChannel* const> channels);
@@ -163,13 +164,13 @@ class StreamExecutor {
 
   Schedule schedule_;
   DeviceMath& math_;
-  std::vector<StreamChannel*> used_;  // each once
+  std::vector<StreamChannel*> used_;  // each channel once
   std::vector<int> sends_to_;
   std::vector<int> receives_from_;
   std::vector<Line> lines_;
   std::vector<Part> parts_;
   Layout layout_;
-  std::vector<std::size_t> scratch_index_;  // by chunk: 1 + that of its first slice
+  std::vector<std::size_t> scratch_index_;  // by chunk: 1 + index of its first slice; 0: none
   std::size_t scratches_ = 0;
   std::size_t slot_bytes_ = 0;
   std::size_t straight_bytes_ = 0;
@@ -179,16 +180,16 @@ class StreamExecutor {
   std::size_t segment_bytes_ = 0;
   std::size_t turns_ = 0;
   std::byte* places_[4] = {};
-  std::vector<std::byte*> scratches_made_;  // of the device; the last one is in use
+  std::vector<std::byte*> scratches_made_;  // device memory; the last one is in use
   std::size_t scratch_bytes_ = 0;
   bool is_begun_ = false;
-  std::vector<int> headerless_peers_;  // peers that before_receiving has not been called for
-  bool is_half_done_ = false;          // the step at hand has received, and is yet to send
+  std::vector<int> headerless_peers_;  // before_receiving has not succeeded for them
+  bool is_half_done_ = false;          // the current step has received, but not sent yet
   std::size_t turn_ = 0;
   std::size_t step_ = 0;
   std::uint64_t moves_ = 0;
   int awaited_peer_ = kNobody;
-  Clock::time_point first_tried_{};  // the step at hand, where somebody wants to know
+  Clock::time_point first_tried_{};  // first try of the current step, if recorded
 };
 
 }  // namespace kolo

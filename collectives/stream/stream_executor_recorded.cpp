@@ -1,5 +1,5 @@
-// The stream executor's loop once more, with a word left of every step: how long the host took to
-// give it to the stream, and how long it waited for a peer's host before it could.
+// The stream executor's loop with recording of every step: how long the host took to enqueue it,
+// and how long it waited for a peer's host before.
 #include <cstdint>
 
 #include "collectives/executor/recorder.h"

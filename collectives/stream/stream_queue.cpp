@@ -22,11 +22,11 @@ namespace {
 
 using Kind = cuda::Pointer::Kind;
 
-// How long the end waits for streams.
+// How long the destructor waits for streams.
 constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::chrono::microseconds kLookEvery{50};
 
-// Allocations on the device that are known to be there; more are asked for anew.
+// Device allocations whose place was checked; older ones are checked again.
 constexpr std::size_t kKnownBuffers = 16;
 
 bool is_same(const ServerPlan& one, const ServerPlan& other) {
@@ -36,7 +36,7 @@ bool is_same(const ServerPlan& one, const ServerPlan& other) {
 }  // namespace
 
 StreamQueue::Own::~Own() {
-  plans.clear();  // their scratch is freed by the mathematics
+  plans.clear();  // frees their scratch, which needs math
   math.reset();
   for (std::byte* const memory : pinned) at->free_host(memory);
 }
@@ -57,8 +57,8 @@ StreamQueue::StreamQueue(const RankDevice& wanted, int rank)
   own_->device = std::move(device);
 }
 
-// The transport has let go of all streams: what is in them ends soon, if nothing else is in its
-// way.
+// The transport has released all streams, so the enqueued work ends soon unless other work blocks
+// it.
 StreamQueue::~StreamQueue() {
   const auto until = Clock::now() + kPatience;
   for (auto at = given_.begin(); at != given_.end();) {
@@ -75,21 +75,21 @@ StreamQueue::~StreamQueue() {
   if (!given_.empty()) keep(std::move(own_));
 }
 
-// Whether its stream has done what it was given, be it all of the operation or not.
+// True if the stream has done all that was enqueued of this operation, complete or not.
 bool StreamQueue::has_left(Given& given) noexcept {
   try {
-    if (given.is_captured) return true;  // nothing of it is in any stream
+    if (given.is_captured) return true;  // it is in no stream
     if (given.event == nullptr) {
       given.event = own_->at->make_event();
       own_->at->record(given.event, given.stream);
     }
     return own_->at->is_done(given.event);
   } catch (const std::exception&) {
-    return false;  // a stream that is no more: nobody knows
+    return false;  // the stream may no longer exist
   }
 }
 
-// In a list, so that it is known where it is.
+// In a static list, so that leak checkers see a reference.
 void StreamQueue::keep(std::unique_ptr<Own> stuck) noexcept {
   static std::atomic<Own*> kept{nullptr};
   Own* const first = stuck.release();
@@ -162,7 +162,7 @@ void StreamQueue::require_places(Call& call) {
     require_place(call, "out", call.out, call.extents.out_bytes);
 }
 
-// A graph is launched again without any host's knowing.
+// A graph may be launched again without any host's knowledge.
 void StreamQueue::require_replays(const Call& call) const {
   const auto refuse = [&call](const std::string& why) {
     throw std::invalid_argument(
@@ -184,7 +184,7 @@ void StreamQueue::require_place(const Call& call, const char* name, const void* 
   if (data == nullptr || bytes == 0) return;
   const cuda::Device& device = *own_->at;
   const std::uint64_t buffer = call.stream ? device.number_at(data) : device.buffer_at(data);
-  if (buffer == 0 && !call.stream) return;  // no memory that the driver knows
+  if (buffer == 0 && !call.stream) return;  // the driver does not know this memory
   const bool is_known =
       buffer != 0 && std::ranges::find(known_buffers_, buffer) != known_buffers_.end();
   if (call.stream && is_known) return;
@@ -260,8 +260,8 @@ void StreamQueue::start(const Operation& operation) {
     binding.segment_bytes = said.header.segment_bytes();
     binding.before_receiving = [this](int peer) { return receive_header_on_stream(peer); };
   } else if (operation.is_captured || said.header.collective == Collective::kMessage) {
-    // Through slots, so that ranks that all send before they receive do not wait for each other,
-    // and that no replay reads memory of a peer's that is gone.
+    // Through slots: ranks that all send before they receive then do not wait for each other, and
+    // no replay reads memory of a peer that was freed.
     binding.segment_bytes = slot_bytes_;
   }
   executor.start(binding);

@@ -1,23 +1,23 @@
-// What an engine has for operations on its device's streams: the device, its mathematics, schedules
-// compiled for them, and all that is yet to come of what was given: openings from other ranks, and
-// the device's end of it.
+// Queue of an engine's operations on its device's streams. It owns the device, its kernels and the
+// compiled schedules. It watches enqueued operations: expected call headers, and the device's
+// progress.
 //
-// An operation is *given* when all of it is in the stream, and *over* when the device has done it
-// and every opening of it has come and was right. One is given at a time, in the order of issue;
-// many are given and not over.
+// States. An operation is *given* when all of it is enqueued on the stream. It is *over* when the
+// device has done it and every call header of it has arrived and matched. Operations are given one
+// at a time, in the order of issue. Many may be given and not over.
 //
-// Openings. Every channel direction of an operation begins with one (call_header.h). Where the
-// streams' segments are those of the host's channel (StreamChannel::is_one_with_host), the opening
-// is such a segment: copied by the stream from pinned memory or to it, and looked at when the
-// operation is over. Elsewhere it goes over the host's channel, at once, and is looked at when it
-// comes; it says that the data are on a stream, so that a host call that meets it is told.
+// Call headers (call_header.h) open every channel direction of an operation. If the streams use the
+// host channel's segments (StreamChannel::is_one_with_host), a header is such a segment. The stream
+// copies it from or to pinned memory, and the host checks it when the operation is over. Otherwise
+// the header travels over the host's channel at once, and is checked when it arrives. It states
+// that the data is on a stream, so that a host call that receives it reports the mismatch.
 //
-// Captured work. A call on a stream that is being captured into a graph is given like all others,
-// through slots and by executors of its own, whose scratch no live call shares. Its openings go
-// once, with the capture: ranks are known then to have captured the same, and no host has a part in
-// the replays. So it is over when they have come; of replays nothing is followed here.
+// Captured work. A call on a stream that is being captured into a graph is given like others. But
+// it uses slots and executors of its own, whose scratch no live call shares. Its headers travel
+// once, at capture: all ranks then have captured the same call, and no host takes part in replays.
+// So it is over when its headers have arrived. Replays are not watched.
 //
-// Threading: require_places() and is_plain() under the engine's lock, the rest by who drives.
+// Threading: require_places() and is_plain() need the engine's lock; the driver calls the rest.
 #pragma once
 
 #include <cstdint>
@@ -43,97 +43,97 @@ namespace kolo {
 
 class StreamQueue {
  public:
-  // Operations by which this rank's host may be ahead of a peer's that has yet to say what it
-  // calls; less where the channel's credit is less.
+  // Most operations that this rank's host enqueues ahead of a peer that has sent no header for
+  // them. The limit is lower if the channel's credit is lower.
   static constexpr std::size_t kMaxOperationsAhead = 16;
 
-  // Error kUnavailable where there is no such device, in words.
+  // Throws Error kUnavailable, with the reason, if there is no such device.
   StreamQueue(const RankDevice& wanted, int rank);
-  // Waits for the device, if nothing is at work there any more; else what it uses stays until the
+  // Waits a limited time for the device. If it still works, all that it uses is kept until the
   // process ends.
   ~StreamQueue();
   StreamQueue(const StreamQueue&) = delete;
   StreamQueue& operator=(const StreamQueue&) = delete;
 
-  // The device with the number that it came to.
+  // The device, with the number that was chosen.
   std::shared_ptr<const RankDevice> device() const { return own_->device; }
   DeviceRequest request() const;
   std::string describe_peer_access() const;
 
-  // With the channels of the transport that was made; borrowed. Error kUnavailable where one has no
-  // stream.
+  // Connects to the transport's channels; borrowed. Throws Error kUnavailable if one does not
+  // support streams.
   void meet(std::span<Channel* const> channels);
-  // The streams' segments are the host channels': streams move while hosts make progress.
+  // Streams use the host channels' segments, so streams advance only while hosts make progress.
   bool is_one_with_host() const { return is_one_with_host_; }
-  // What the planner of calls on streams goes by, where no host carries their data. `devices`: of
-  // all ranks, as describe_peer_access() says them.
+  // Planner costs for calls on streams, if no host carries their data. `devices`: of all ranks, as
+  // describe_peer_access() formats them.
   Costs costs(std::span<const std::string> devices) const;
   void suit(PlannerInputs& situation) const;
 
-  // Finds out whether the call is captured. std::invalid_argument for buffers that are not where
-  // the call says, or a capture of what cannot be replayed; Error kSystem for a stream that is
-  // none. Nothing is sent.
+  // Sets call.is_captured. Throws std::invalid_argument for buffers that are in the wrong memory,
+  // or for a captured call that cannot be replayed, and Error kSystem for an invalid stream. Sends
+  // nothing.
   void require_places(Call& call);
-  // Memory that the driver does not know: the host's, and neither pinned nor managed.
+  // Memory that the driver does not know: host memory that is neither pinned nor managed.
   bool is_plain(const void* memory) const {
     return memory == nullptr || !own_->at->is_known(memory);
   }
 
-  // What a stream may send before the peer's has received any of it.
+  // Bytes that a stream may send before the peer's stream has received any.
   std::size_t held_bytes() const;
   void copy(const Call& call);
 
-  // The executor of a schedule, made where there is none yet.
+  // The executor of a schedule, made at first use.
   StreamExecutor& find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans);
 
-  // While the result lives this thread's calls find the device's context (cuda::Device::Entered).
+  // While the result lives, the device's context is current in this thread (cuda::Device::Entered).
   cuda::Device::Entered enter() const { return cuda::Device::Entered(*own_->at); }
 
-  // Begins to give one; the one before has been given. Entered, as advance() is: the driver is then
-  // asked for the context once, and scratch may be allocated beside a capture.
+  // Begins to enqueue an operation; the previous one must be given. The caller must hold enter(),
+  // also for advance(). So the context is set once, and scratch may be allocated during a capture.
   void start(const Operation& operation);
-  // Gives as much as can be given; true once that is all.
+  // Enqueues as much as possible; true once all is enqueued.
   bool advance(const Operation& operation);
   std::uint64_t moves() const { return moves_; }
-  // What advance(), or a host's operation that is_expecting() holds up, waits for.
+  // The peer and text of a wait in advance(), or in a host operation that holds_up() delays.
   int awaited_peer() const { return awaited_peer_; }
   std::string describe_wait() const { return awaited_; }
 
-  // Of the one given last: keeps it until it is over, for who waits for it; null: nobody does.
+  // Hands over the operation given last. `waited_for`: kept until it is over; null: no Work waits.
   void hand_over(const Operation& operation, std::shared_ptr<Operation> waited_for);
 
-  // Looks at the openings that have come. Error kMismatch, kProtocol.
+  // Reads call headers that have arrived. Throws Error kMismatch, kProtocol.
   void read_headers();
-  // The opening of an earlier operation is yet to come on this channel.
+  // True if a header of an earlier operation is still expected on this channel.
   bool is_expecting(const Channel& channel) const;
-  // The same, for a host's operation that must not take it for its own.
+  // The same for the channels of a host operation, which must not read that header as its own.
   bool holds_up(const Executor& executor);
 
-  // The next operation that is over, of those that somebody waits for; null where there is none
-  // now. Error kMismatch, kProtocol, kSystem.
+  // The next operation with a waiting Work that is over; null if there is none now. Throws Error
+  // kMismatch, kProtocol, kSystem.
   std::shared_ptr<Operation> take_over();
-  // All of them, over or not: for the end.
+  // All operations with a waiting Work, over or not; for the engine's failure.
   std::vector<std::shared_ptr<Operation>> take_all();
 
   struct Pending {
     const CallHeader* header = nullptr;
-    int peer = kNobody;  // who has not opened; kNobody: the device is at it
+    int peer = kNobody;  // has not sent its header; kNobody: the device is not done
     Deadline deadline{};
     std::chrono::milliseconds timeout{};
   };
-  // What ends first if nothing comes: an opening, or an operation that somebody waits for.
+  // The earliest deadline of an expected header, or of an operation with a waiting Work.
   std::optional<Pending> next_due() const;
-  // Who has not opened an operation that is given; kNobody: all have.
+  // A rank that has not sent its header for a given operation; kNobody: all have.
   int peer_without_header(const CallHeader& header) const;
-  // Given, and not over; or over, and what was sent has yet to leave, which a host does that
-  // carries it.
+  // True if an operation is given and not over. Also true if all are over, but a host that carries
+  // the data has not sent all of it yet.
   bool has_unfinished() const { return !given_.empty() || is_leaving_; }
-  // Something was captured: a replay may be at work, of which nobody knows.
+  // True if any call was captured: a replay may be running, unknown to the host.
   bool has_captured() const { return has_captured_; }
-  // The first that the device is yet to do; null where there is none.
+  // Header of the first operation that the device has not done; null if there is none.
   const CallHeader* first_at_work() const;
 
-  // What calls on streams have given for this peer and from it: payload, counted as it is given.
+  // Payload of calls on streams to and from this peer, counted when enqueued.
   const ChannelStatistics& given_to(int peer) const {
     return counts_[static_cast<std::size_t>(peer)];
   }
@@ -148,36 +148,36 @@ class StreamQueue {
     std::unique_ptr<StreamExecutor> executor;
   };
 
-  // An opening in pinned memory, on its way through a stream.
+  // A call header in pinned memory, on its way through a stream.
   struct Cell {
     std::byte* bytes = nullptr;
-    std::byte* seen = nullptr;  // where the device sees them
-    int from = kNobody;         // kNobody: it goes out
+    std::byte* seen = nullptr;  // the device's address of `bytes`
+    int from = kNobody;         // kNobody: it is sent
     CallHeader expected{};
   };
 
   struct Given {
     CallHeader header;
     bool has_own_lengths = false;
-    std::size_t recorded = 0;  // its number there, where somebody wants to know
+    std::size_t recorded = 0;  // its number in the recorder
     const StreamExecutor* executor = nullptr;
     Deadline deadline{};
     std::chrono::milliseconds timeout{};
     void* stream = nullptr;
     bool is_given = false;
-    bool is_captured = false;  // then there is no event
+    bool is_captured = false;  // no event then
     cuda::Event event = nullptr;
-    std::size_t unread = 0;  // openings that have not come
+    std::size_t unread = 0;  // headers that have not arrived
     std::vector<Cell> cells;
     std::shared_ptr<Operation> waited_for;
   };
 
   struct Expected {
-    std::uint64_t number = 0;  // of given_
+    std::uint64_t number = 0;  // key in given_
     CallHeader header;
   };
 
-  // What streams use: stays where they may be at it for ever.
+  // All that streams use. It is leaked if the device may use it forever.
   struct Own {
     std::shared_ptr<cuda::Driver> driver;
     std::shared_ptr<const RankDevice> device;
@@ -216,18 +216,18 @@ class StreamQueue {
   bool is_one_with_host_ = false;
   std::size_t slot_bytes_ = 0;
 
-  std::vector<std::uint64_t> known_buffers_;  // on the device, by number, the last ones
+  std::vector<std::uint64_t> known_buffers_;  // recently seen device allocations, by number
   std::size_t next_known_ = 0;
 
   std::map<std::uint64_t, Given> given_;  // by number, in the order of issue
-  std::uint64_t number_ = 0;              // of the one that is being given, or was last
+  std::uint64_t number_ = 0;              // of the current operation, given last or being given
   bool has_captured_ = false;
-  bool is_leaving_ = false;                     // as far as is known
-  std::size_t waited_for_ = 0;                  // of them, those with somebody who waits
-  std::vector<int> to_open_;                    // peers that the current one is yet to open
-  Recorder* recorder_ = nullptr;                // of all operations; null: nobody wants to know
-  Clock::time_point header_tried_{};            // first, of the opening that is to be given next
-  Clock::time_point header_worked_{};           // last
+  bool is_leaving_ = false;                     // data may still leave through a host
+  std::size_t waited_for_ = 0;                  // operations in given_ with a waiting Work
+  std::vector<int> to_open_;                    // peers that need the current operation's header
+  Recorder* recorder_ = nullptr;                // null: off
+  Clock::time_point header_tried_{};            // first try to send the next header
+  Clock::time_point header_worked_{};           // last try
   std::vector<std::deque<Expected>> expected_;  // by rank
   std::vector<cuda::Event> idle_events_;
   std::vector<Cell> idle_cells_;

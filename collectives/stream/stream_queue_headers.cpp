@@ -1,5 +1,5 @@
-// What is yet to come of operations that were given to streams: the openings of other ranks, and
-// the device's end of them.
+// Watches operations that were given to streams: call headers of other ranks, and the device's
+// progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ CallHeader StreamQueue::header_for(const Given& given, std::size_t elements) con
   return header;
 }
 
-// An opening was tried: from now on its time counts, or its wait.
+// Records the time of a try to send or receive a header: the first try, and the last.
 void StreamQueue::note_header_attempt() {
   if (recorder_ == nullptr) [[likely]]
     return;
@@ -38,7 +38,7 @@ void StreamQueue::note_header_attempt() {
   if (header_tried_ == Clock::time_point{}) header_tried_ = header_worked_;
 }
 
-// It was given, or heard.
+// Records a header that was sent or received.
 void StreamQueue::record_header(int to, int from) {
   if (recorder_ == nullptr) [[likely]]
     return;
@@ -55,10 +55,10 @@ void StreamQueue::record_header(int to, int from) {
   header_tried_ = {};
 }
 
-// --- openings over the host's channels ---
+// --- call headers over the host's channels ---
 
-// As many as the peer can say without this rank's reading, which may call nothing more, and wait
-// for its stream alone.
+// As many headers as the peer can send while this rank reads none: its host may wait for its stream
+// without calling kolo.
 std::size_t StreamQueue::max_pending_headers(int peer) const {
   const Capabilities& can = channels_[static_cast<std::size_t>(peer)]->capabilities();
   return std::min(kMaxOperationsAhead, static_cast<std::size_t>(can.credit_segments));
@@ -87,7 +87,7 @@ bool StreamQueue::send_header_on_host() {
   return true;
 }
 
-// From its start on: what comes is no stray.
+// From the start of the operation, so that arriving headers are not taken for strays.
 void StreamQueue::expect_headers() {
   Given& given = current();
   for (const int peer : given.executor->receives_from()) {
@@ -104,7 +104,7 @@ void StreamQueue::read_headers() {
       Channel& channel = *channels_[peer];
       const std::byte* const opening = channel.view(kHeaderSegmentBytes);
       if (opening == nullptr) break;
-      const auto tried = std::exchange(header_tried_, {});  // of one to be given, maybe
+      const auto tried = std::exchange(header_tried_, {});  // may belong to a header being sent
       note_header_attempt();
       compare(static_cast<int>(peer), opening, expected.front().header);
       channel.release();
@@ -145,9 +145,9 @@ bool StreamQueue::holds_up(const Executor& executor) {
   return false;
 }
 
-// --- openings through streams ---
+// --- call headers through streams ---
 
-// For an opening of `given`; nothing is in it.
+// A cleared cell for a header of `given`.
 StreamQueue::Cell& StreamQueue::make_cell(Given& given) {
   if (idle_cells_.empty()) {
     std::byte* const memory = own_->at->allocate_host(kCellsAtOnce * kCellBytes);
@@ -181,7 +181,7 @@ bool StreamQueue::send_header_on_stream(void* stream) {
   return true;
 }
 
-// Before the first segment from this peer, who may send it late.
+// Before the first segment from this peer. False if the peer has not sent its header yet.
 bool StreamQueue::receive_header_on_stream(int peer) {
   Given& given = current();
   StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
@@ -234,7 +234,7 @@ std::shared_ptr<Operation> StreamQueue::take_over() {
   for (auto at = given_.begin(); at != given_.end();) {
     Given& given = at->second;
     if (!is_over(given)) {
-      if (waited_for_ == 0) break;  // what is behind it is not asked for
+      if (waited_for_ == 0) break;  // no Work waits for a later one
       ++at;
       continue;
     }
