@@ -29,7 +29,7 @@ std::string to_text(const Costs& costs) {
 
 Costs costs_from(std::string_view text) {
   std::istringstream words{std::string(text)};
-  words.exceptions(std::ios::badbit);  // want of memory is thrown: it is not the text's end
+  words.exceptions(std::ios::badbit);  // throws if memory runs out; that is not the end of the text
   Costs costs;
   words >> costs.local >> costs.remote >> costs.overhead_us >> costs.copy_us_per_byte >>
       costs.reduce_us_per_byte >> costs.switch_us >> costs.cores;

@@ -1,4 +1,4 @@
-// Costs as a line of text: what ranks tell one another through the store.
+// Text format of measured costs, to share them through the store.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace kolo {
 
-// Digits enough to come back the same to the bit.
+// With enough digits to read back the same bits.
 std::string to_text(const Costs& costs);
 
-// kolo::Error kProtocol where the text is of another version.
+// Throws kolo::Error kProtocol for the text of another version.
 Costs costs_from(std::string_view text);
 
 }  // namespace kolo

@@ -9,18 +9,18 @@ constexpr double kLaunchUs = 2;
 constexpr double kWordUs = 1;
 constexpr double kSeenUs = 1.5;
 constexpr double kUnknownGBps = 1000;
-constexpr double kReached = 0.9;  // of what memory does at best
+constexpr double kReached = 0.9;  // achieved fraction of the peak bandwidth
 
 }  // namespace
 
-// To send is to write a word; to receive, to wait for one and to write another. On streams no
-// segment goes with the next.
+// A send writes one word. A receive waits for one and writes another. Streams do not batch
+// segments.
 Costs device_costs(const DeviceSpeed& speed) {
   const double memory = kReached * (speed.memory_GBps > 0 ? speed.memory_GBps : kUnknownGBps);
   Costs costs;
   costs.overhead_us = kLaunchUs;
-  costs.copy_us_per_byte = 2e-3 / memory;    // read and written
-  costs.reduce_us_per_byte = 3e-3 / memory;  // two are read
+  costs.copy_us_per_byte = 2e-3 / memory;    // one read, one write
+  costs.reduce_us_per_byte = 3e-3 / memory;  // two reads, one write
   costs.local.latency_us = kSeenUs;
   costs.local.send_us = kWordUs;
   costs.local.receive_us = 2 * kWordUs;

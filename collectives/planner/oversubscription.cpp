@@ -28,7 +28,7 @@ Step receive_from(int peer) {
   return step;
 }
 
-// The schedules of all ranks.
+// Schedules of all ranks for `round`.
 std::vector<Schedule> program_of(const RingRound& round, int size) {
   std::vector<Schedule> program;
   for (int rank = 0; rank < size; ++rank) {
@@ -59,7 +59,8 @@ double takes(std::span<const Schedule> program, const Costs& costs, std::span<co
   return simulate(program, costs, options).total_us / kRingRounds;
 }
 
-// Where between the two `takes`, which grows, gives `us`; the nearer end, where it nowhere does.
+// Solves takes(x) = us for x between `low` and `high` by bisection. takes() increases. Without a
+// solution, the nearer end.
 template <typename Takes>
 double solved(double low, double high, double us, const Takes& takes) {
   constexpr int kHalvings = 10;

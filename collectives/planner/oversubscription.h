@@ -1,9 +1,10 @@
-// What messages cost ranks that share cores.
+// Costs of messages if ranks share cores (oversubscription).
 //
-// A pair that has the machine to itself does not say it: in a crowd a rank finds its messages late
-// and its caches cold, and who has to wait gives its core away. So all ranks exchange messages with
-// their neighbours in a ring, in two ways, and the two times tell two unknowns apart. (With
-// neighbours only, as every connection that is made to measure is one that may never be needed.)
+// A pair of ranks alone on the machine does not show these costs. With more ranks than cores, a
+// rank sees its messages late and with cold caches, and a waiting rank gives its core away. So all
+// ranks exchange messages with their neighbours in a ring, in two orders. The two times determine
+// two unknowns. Only neighbours take part, since each connection made here might never be needed
+// again.
 #pragma once
 
 #include <array>
@@ -16,25 +17,25 @@ namespace kolo {
 enum class RingStep { kSendRight, kReceiveLeft, kSendLeft, kReceiveRight };
 using RingRound = std::array<RingStep, 4>;
 
-// The two ways: every rank goes through such a round kRingRounds times.
+// The two orders. Every rank runs such a round kRingRounds times.
 inline constexpr RingRound kAlternatingRound{RingStep::kSendRight, RingStep::kReceiveLeft,
                                              RingStep::kSendLeft, RingStep::kReceiveRight};
 inline constexpr RingRound kSendsFirstRound{RingStep::kSendRight, RingStep::kSendLeft,
                                             RingStep::kReceiveLeft, RingStep::kReceiveRight};
 inline constexpr int kRingRounds = 8;
 
-// Microseconds for a round of each.
+// Microseconds for a round in each order.
 struct RingTimes {
   double alternating_us = 0;
   double sends_first_us = 0;
 };
 
-// What the simulator makes of the two, for ranks on these hosts (by rank; one element each).
+// Simulated times for ranks on these hosts (by rank, one element each).
 RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts);
 
-// The costs with which it makes of them what was measured: how long a message keeps ranks busy (up
-// to four times as long as a pair's; its latency is less by that) and what a change of ranks on a
-// core costs.
+// Costs for which the simulator gives the measured times. Fits two values: how long a message keeps
+// ranks busy (at most four times as long as in a pair; its latency decreases by the difference),
+// and the cost of switching ranks on a core.
 Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& measured,
                             std::span<const int> hosts);
 

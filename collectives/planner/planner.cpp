@@ -17,21 +17,21 @@
 namespace kolo {
 namespace {
 
-// What is played; beyond it prices are extrapolated from those of 1, 4 and 16 ranks. (Of 8, and by
-// doublings, what takes its rounds by fours would go up in steps that tell nothing.)
+// Most ranks that are simulated. Beyond, prices are extrapolated from those of 1, 4 and 16 ranks.
+// With steps of 2, algorithms with rounds of four would grow in misleading steps.
 constexpr std::size_t kMostRanks = 16;
 constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kElementBytes = sizeof(float);
 
-// From one doubling of the ranks to the next, what a doubling adds grows so much: not at all per
-// round of a tree, twice in a ring, more where ranks share cores.
+// Limits of the growth, per doubling of the ranks, of the time that a doubling adds. It is constant
+// for a tree's rounds, doubles in a ring, and grows faster if ranks share cores.
 constexpr double kLeastGrowth = 0.5;
 constexpr double kMostGrowth = 4;
 constexpr double kMostGrowthOfBytes = 2;
-constexpr std::size_t kSizes = 3;  // of ranks that are played to see the growth, each 4 times
-constexpr std::size_t kApart = 4;  // the one before
+constexpr std::size_t kSizes = 3;  // numbers of ranks that are simulated
+constexpr std::size_t kApart = 4;  // factor from each to the next
 
-constexpr double kDoubtPerHop = 0.02;  // where ranks share cores
+constexpr double kDoubtPerHop = 0.02;  // if ranks share cores
 constexpr std::size_t kRankOrders = 3;
 
 std::size_t ceil_divide(std::size_t of, std::size_t by) { return (of + by - 1) / by; }
@@ -52,12 +52,12 @@ std::vector<std::uint8_t> candidates(Collective collective, RankOrder order) {
   return rows;
 }
 
-// Those that ask for more than a rank and a size cannot be played; they have no rivals either.
+// Collectives with more parameters than rank and size are not simulated; they have one candidate.
 bool has_price(Collective collective) {
   return !has_servers(collective) && collective != Collective::kMessage;
 }
 
-// The value after some more doublings, where these were two doublings apart.
+// Extrapolates by `doublings`, from three values that are two doublings apart.
 double extrapolated(const std::array<double, kSizes>& values, double doublings,
                     double most_growth) {
   double value = values[2];
@@ -66,7 +66,7 @@ double extrapolated(const std::array<double, kSizes>& values, double doublings,
   const double growth = before > 0 && added > 0
                             ? std::clamp(std::sqrt(added / before), kLeastGrowth, most_growth)
                             : 1;
-  added *= growth / (1 + growth);  // by the second of them
+  added *= growth / (1 + growth);  // the part of the second doubling
   for (; doublings > 0; --doublings) {
     added *= growth;
     value += added * std::min(doublings, 1.0);
@@ -74,7 +74,7 @@ double extrapolated(const std::array<double, kSizes>& values, double doublings,
   return std::max(value, 0.0);
 }
 
-// The hosts of so many ranks, spread evenly, and numbered anew.
+// Hosts of `ranks` ranks, sampled evenly and renumbered.
 std::vector<int> thinned(const std::vector<int>& hosts, std::size_t ranks) {
   std::vector<int> kept;
   std::vector<int> numbers;
@@ -108,7 +108,7 @@ std::uint8_t Planner::choose(Collective collective, std::size_t bytes, RankOrder
         fmt::format("{} is the number of no collective", static_cast<int>(collective)));
   }
   Choices& choices = choices_[table];
-  if (has_points_) {  // which may lie between two powers of two
+  if (has_points_) {  // a point may lie between two powers of two
     if (choices.measured_row == kUndecided || choices.measured_bytes != bytes) {
       choices.measured_bytes = bytes;
       choices.measured_row = measured(collective, bytes, order).value_or(kUndecided);
@@ -135,10 +135,10 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
       rows, {}, [&](std::uint8_t row) { return price(row, bytes) * (1 + doubt_of(row, bytes)); });
 }
 
-// Where ranks share cores, whom a rank waits for may not have one, and the clock, which gives cores
-// to all in turn, knows too little of that: rings of 4 ranks on 2 cores, whose price is the same as
-// others', took up to twice as long. So every message that waits for another counts a little; more
-// than that would wrong the rings of 8 ranks, which are kind to caches.
+// Penalty for waits if ranks share cores: the awaited rank may have no core, which the simulator's
+// round-robin scheduling underestimates. Rings of 4 ranks on 2 cores, with the same price as
+// others, took up to twice as long. So every message that waits for another adds a little. A larger
+// penalty would be wrong for rings of 8 ranks, which use caches well.
 double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
   if (costs_.cores == 0 || inputs_.is_on_streams) return 0;
   const auto size = static_cast<std::size_t>(inputs_.size);
@@ -155,7 +155,7 @@ double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
   return kDoubtPerHop * simulate(program, hops, options).total_us;
 }
 
-// What the table says, where that is a candidate.
+// The table's algorithm, if it is a candidate.
 std::optional<std::uint8_t> Planner::measured(Collective collective, std::size_t bytes,
                                               RankOrder order) const {
   const auto name = table_.find(collective, inputs_.size, inputs_.transport, bytes);
@@ -168,7 +168,7 @@ double Planner::price(std::uint8_t row, std::size_t bytes) const {
   if (!has_price(algorithms()[row].collective)) return 0;
   const auto size = static_cast<std::size_t>(inputs_.size);
   if (size <= kMostRanks) return price_of(row, bytes, size);
-  // What messages cost grows otherwise than what bytes do: rounds in a ring double where the bytes
+  // The costs of messages and of bytes grow differently: in a ring the rounds double, but the bytes
   // hardly grow.
   std::array<double, kSizes> of_messages{};
   std::array<double, kSizes> of_bytes{};
@@ -183,7 +183,7 @@ double Planner::price(std::uint8_t row, std::size_t bytes) const {
          extrapolated(of_bytes, doublings, kMostGrowthOfBytes);
 }
 
-// The schedules of ranks on these hosts.
+// Schedules of all ranks on these hosts.
 std::vector<Schedule> Planner::program_of(std::uint8_t row, std::size_t bytes,
                                           const std::vector<int>& hosts) const {
   const auto size = static_cast<int>(hosts.size());
@@ -202,7 +202,7 @@ std::size_t Planner::segment_of(const Schedule& schedule, std::size_t chunk_byte
   return schedule.leaves_from_memory ? std::max(rule.longest, rule.straight) : rule.longest;
 }
 
-// Among so many of the ranks.
+// The price with `ranks` of the ranks.
 double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const {
   const std::vector<int> hosts = thinned(inputs_.hosts, ranks);
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
@@ -217,15 +217,15 @@ double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks)
   options.keeps_events = false;
   options.hosts = hosts;
   const auto takes = [&](std::size_t played) {
-    // A chunk without elements costs a message as well: its channel is opened all the same.
+    // An empty chunk costs a message too: its channel is opened anyway.
     options.count = std::max(ceil_divide(played, kElementBytes), chunks);
     return simulate(program, costs_, options).total_us;
   };
   if (turns <= kMostTurns) return takes(bytes);
   const double half = takes(chunks * segment * kMostTurns / 2);
   const double whole = takes(chunks * segment * kMostTurns);
-  // Where ranks that share cores happen to find them at better moments, twice the turns can take
-  // less time: then all turns count alike.
+  // If ranks share cores, twice the turns can take less time by luck. Then all turns count the
+  // same.
   const double per_turn = whole > half
                               ? (whole - half) / static_cast<double>(kMostTurns - kMostTurns / 2)
                               : whole / static_cast<double>(kMostTurns);

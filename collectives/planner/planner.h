@@ -1,18 +1,19 @@
-// The planner: which algorithm a call runs that names none.
+// Planner: chooses the algorithm of a call that names none.
 //
-// Every candidate's schedule, of all ranks, is played by the simulator with the costs that were
-// measured when the job began (probe.h); the cheapest is taken, once per collective and power of
-// two of bytes, and remembered. Long messages are priced by a short one and the slope from there,
-// more than 16 ranks by the growth from 1, 4 and 16: so a choice takes about a millisecond among 8
-// ranks, and no more than some milliseconds, whatever the job.
-// Where a measured table (tuning.h) has a point, its choice stands instead. Calls on streams whose
-// data no host carries have a planner of their own, with the costs of devices (device_costs.h).
+// The simulator predicts the time of every candidate's schedules, of all ranks, with the costs
+// measured at the start of the job (probe.h). The cheapest is chosen once per collective and power
+// of two of bytes, and cached. Long messages are priced by a short one and the slope from there.
+// More than 16 ranks are priced by extrapolation from 1, 4 and 16. So a choice takes about a
+// millisecond with 8 ranks, and at most some milliseconds in any job.
 //
-// All ranks must choose alike. So they have the same costs and the same table (rank 0's), and the
-// arithmetic is IEEE's to the bit, without contraction.
+// A point of a measured table (tuning.h) overrides the prediction. Calls on streams whose data no
+// host carries have a planner of their own, with the costs of devices (device_costs.h).
 //
-// Compare NCCL's tuning of algorithm and protocol by latency and bandwidth tables, and Open MPI's
-// tuned component; here the price comes from the schedule itself, so a new algorithm has one.
+// All ranks must choose the same algorithm. So they use the same costs and the same table (rank
+// 0's), and bit-exact IEEE arithmetic without contraction.
+//
+// Compare NCCL's latency and bandwidth tables per algorithm and protocol, and Open MPI's tuned
+// component. Here the price follows from the schedule, so a new algorithm needs no table.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@
 
 namespace kolo {
 
-// What the planner plans for.
+// Inputs of the planner, the same on all ranks.
 struct PlannerInputs {
   int size = 1;
   std::vector<int> hosts;  // by rank, as in ScheduleRequest
@@ -39,16 +40,16 @@ struct PlannerInputs {
   int credit = 4;  // segments in flight per channel and direction
   SegmentRule segments;
   std::size_t asked_segment_bytes = 0;  // CommunicatorOptions::segment_bytes
-  // Of calls on streams whose data no host carries, with device_costs.h's costs: segments are as
-  // long as slots (segments.longest), or, where all sends leave from memory, as segments.straight.
+  // For calls on streams whose data no host carries, with costs of device_costs.h. Segments are as
+  // long as slots (segments.longest), or segments.straight if all sends leave from memory.
   bool is_on_streams = false;
 };
 
-// What a reduction asks of the order of its operands.
+// Order of combination that a reduction needs.
 enum class RankOrder : std::uint8_t {
   kAny,
-  kOperands,  // x0 op x1 op x2 ..., bracketed in some way: what does not commute
-  kFold,      // ((x0 op x1) op x2) ...: the same bits whoever does it
+  kOperands,  // x0 op x1 op x2 ..., with any brackets: op does not commute
+  kFold,      // ((x0 op x1) op x2) ...: the same bits with any algorithm
 };
 
 class Planner {
@@ -56,14 +57,14 @@ class Planner {
   Planner() = default;
   Planner(PlannerInputs situation, const Costs& costs, TuningTable table);
 
-  // The row of algorithms() for an operation of so many bytes in all. std::invalid_argument where
-  // none keeps that order.
+  // The row of algorithms() for an operation of `bytes` in total. Throws std::invalid_argument if
+  // no algorithm keeps the order.
   std::uint8_t choose(Collective collective, std::size_t bytes, RankOrder order = RankOrder::kAny);
 
-  // Microseconds that a row would take.
+  // Predicted microseconds of a row.
   double price(std::uint8_t row, std::size_t bytes) const;
 
-  // All candidates, in the table's order, with what choose() takes among them marked.
+  // All candidates in the table's order; the choice of choose() is marked.
   std::vector<Prediction> predict(Collective collective, std::size_t bytes,
                                   RankOrder order = RankOrder::kAny);
 
@@ -71,11 +72,11 @@ class Planner {
   const TuningTable& table() const { return table_; }
 
  private:
-  static constexpr std::size_t kBuckets = 65;  // a size's number of binary digits
+  static constexpr std::size_t kBuckets = 65;  // by the number of binary digits of the size
   static constexpr std::uint8_t kUndecided = 0xff;
   struct Choices {
     std::array<std::uint8_t, kBuckets> row;
-    std::size_t measured_bytes = 0;  // what the table was last asked, and said
+    std::size_t measured_bytes = 0;  // the table's last query; measured_row is its result
     std::uint8_t measured_row = kUndecided;
   };
 
@@ -91,7 +92,7 @@ class Planner {
   PlannerInputs inputs_;
   Costs costs_;
   TuningTable table_;
-  bool has_points_ = false;       // the table has some for this situation
+  bool has_points_ = false;       // the table has points for these inputs
   std::vector<Choices> choices_;  // by collective and order
 };
 

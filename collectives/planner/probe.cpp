@@ -17,26 +17,28 @@
 namespace kolo {
 namespace {
 
-constexpr int kBatches = 3;         // of which the shortest counts: what disturbs only adds
+constexpr int kBatches = 3;         // the shortest counts: disturbances only add time
 constexpr int kRoundsPerBatch = 8;  // of ping-pong
 constexpr int kSegmentsPerBatch = 12;
-constexpr int kTogether = 3;  // segments that go with one another, and fit into any credit
+constexpr int kTogether = 3;  // segments sent together; they fit into any credit
 static_assert(kTogether <= kMinimumCredit);
-constexpr double kMostBusy = 0.4;  // of a message's way, its sender; as much its receiver
+constexpr double kMostBusy = 0.4;  // largest share of a message's time that is its sender's
 constexpr std::size_t kShortSegment = 4 * 1024;
 constexpr std::size_t kLongSegment = 64 * 1024;
 
-// A transport's buffers may go round, and the first message through each costs page faults, which
-// are more than the message. UCX has 256 of 16 KiB between two ranks in shared memory.
+// A transport may use its buffers in turn, and the first message through each costs page faults,
+// which cost more than the message. UCX has 256 buffers of 16 KiB between two ranks in shared
+// memory.
 constexpr std::size_t kBuffered = 288 * 16 * 1024;
-constexpr int kWarmingRound = 4;  // segments, before the second is told whether there are more
-constexpr auto kWarmingTime = std::chrono::milliseconds(3);  // on slow networks it is no matter
+constexpr int kWarmingRound = 4;  // segments until the first rank says if more follow
+constexpr auto kWarmingTime =
+    std::chrono::milliseconds(3);  // page faults do not matter on slow networks
 
 double microseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-// The shortest of some runs of `work`, after one that warms up.
+// The shortest of kBatches runs of `work`, after a warm-up run.
 template <typename Work>
 double shortest(const Work& work) {
   work();
@@ -49,7 +51,7 @@ double shortest(const Work& work) {
   return best;
 }
 
-// A request, and what this rank has said of its waits.
+// A request, and the waits that this rank has published.
 struct Probing : ProbeRequest {
   explicit Probing(const ProbeRequest& request) : ProbeRequest(request) {}
 
@@ -69,7 +71,7 @@ class Pair {
     const std::size_t longest =
         std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
     const std::size_t shorter = std::min(kShortSegment, longest / 2);
-    ping_pong(1);  // so that both meet, and who has no means to says so
+    ping_pong(1);  // connects, and reports a failure to connect
     warm_up(longest);
     const double way_us = shortest([&] { ping_pong(1); }) / kRoundsPerBatch / 2;
     const double together_us = shortest([&] { ping_pong(kTogether); }) / kRoundsPerBatch / 2;
@@ -78,8 +80,8 @@ class Pair {
     Link link;
     link.send_us_per_byte = link.receive_us_per_byte =
         std::max(0.0, (long_us - short_us) / static_cast<double>(longest - shorter));
-    // What keeps a sender busy keeps a receiver as long, and a message cannot keep both for longer
-    // than it takes.
+    // A message keeps its sender and its receiver busy for the same time. Together that cannot
+    // exceed the message's time.
     const double busy_us = std::min(send_one(), kMostBusy * way_us);
     link.send_us = link.receive_us = busy_us;
     link.latency_us = way_us - 2 * busy_us;
@@ -88,7 +90,7 @@ class Pair {
   }
 
  private:
-  // Each time so many segments there, as one, and as many back.
+  // In each round `together` segments are sent as one, and as many are returned.
   void ping_pong(int together) {
     for (int i = 0; i < kRoundsPerBatch; ++i) {
       for (int k = together; is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
@@ -97,8 +99,8 @@ class Pair {
     }
   }
 
-  // Through all buffers, as far as the time allows: the first says after each round whether there
-  // is another.
+  // Uses all buffers, as far as time allows. After each round the first rank tells the second
+  // whether another round follows.
   void warm_up(std::size_t bytes) {
     const auto end = Clock::now() + kWarmingTime;
     memory_.resize(bytes);
@@ -110,7 +112,7 @@ class Pair {
     until([&] { return channel_.is_drained(); });
   }
 
-  // What the first says to the second.
+  // The first rank's decision, sent to the second.
   bool agreed(bool what) {
     if (is_first_) say(kPlain, what ? 1 : 0);
     return is_first_ ? what : hear() != 0;
@@ -124,8 +126,8 @@ class Pair {
     }
   }
 
-  // What one message takes of its sender, who has nothing else to do. (A stream of many would not
-  // say it: it waits for credit, and a system call may take several of its segments.)
+  // Time that one message takes of an otherwise idle sender. A stream of messages would not show
+  // it: it waits for credit, and one system call may take several segments.
   double send_one() {
     double least = 1e300;
     for (int i = 0; i < 2 * kRoundsPerBatch; ++i) {
@@ -138,7 +140,7 @@ class Pair {
     return least;
   }
 
-  // Microseconds per segment, of a stream to the second that ends with a word back.
+  // Microseconds per segment of a stream to the second rank, which answers at the end.
   double streamed(std::size_t bytes) {
     memory_.resize(std::max(memory_.size(), bytes));
     return shortest([&] {
@@ -161,7 +163,7 @@ class Pair {
   std::vector<std::byte> memory_;
 };
 
-// For whom this rank waits, once that has taken long; or that it waits for nobody any more.
+// Publishes the rank that this rank has waited long for; empty: no wait.
 void publish_probe_wait(Probing& request, std::span<const WaitEdge> awaited) {
   publish_wait_edges(*request.store, request.rank, awaited);
   request.has_published_wait = !awaited.empty();
@@ -180,7 +182,7 @@ Error timed_out(Probing& request, int peer) {
                   wait_chain_text(peer, last), last)};
 }
 
-// Tries until it works, letting the transport make progress.
+// Retries until `attempt` succeeds; the transport makes progress meanwhile.
 template <typename Attempt>
 void wait_until(Probing& request, int peer, const Attempt& attempt) {
   while (!attempt()) {
@@ -197,7 +199,7 @@ void wait_until(Probing& request, int peer, const Attempt& attempt) {
   request.policy->moved();
 }
 
-// One small segment, as long as what opens an operation.
+// Sends one small segment, as long as a call header's.
 void say_to(Probing& request, int peer, unsigned flags = kPlain, int first_byte = 0) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   wait_until(request, peer, [&] {
@@ -210,7 +212,7 @@ void say_to(Probing& request, int peer, unsigned flags = kPlain, int first_byte 
   });
 }
 
-// Its first byte.
+// Receives a small segment and returns its first byte.
 int hear_from(Probing& request, int peer) {
   Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
   int first_byte = 0;
@@ -233,7 +235,7 @@ void Pair::until(const Attempt& attempt) {
   wait_until(request_, channel_.peer(), attempt);
 }
 
-// The first two ranks of which `is_pair` holds.
+// The first two ranks for which `is_pair` holds.
 struct Two {
   int first = kNoPeer;
   int second = kNoPeer;
@@ -249,7 +251,7 @@ Two find_pair(std::span<const int> hosts, const IsPair& is_pair) {
   return {};
 }
 
-// Those two measure; the first tells the others.
+// The two ranks measure; the first publishes the result.
 void measure_pair(Probing& request, Two pair, std::string_view key) {
   if (request.rank != pair.first && request.rank != pair.second) return;
   const int peer = request.rank == pair.first ? pair.second : pair.first;
@@ -258,7 +260,7 @@ void measure_pair(Probing& request, Two pair, std::string_view key) {
   if (request.rank == pair.first) request.store->set(key, to_text(costs));
 }
 
-// Passes over memory that a cache holds, per byte.
+// Measures passes over cached memory, per byte.
 void measure_passes(Costs& costs) {
   std::vector<float> one(kLongSegment / sizeof(float), 1.0F);
   std::vector<float> other(one.size(), 2.0F);
@@ -270,7 +272,7 @@ void measure_passes(Costs& costs) {
       shortest([&] { sum(one.data(), nullptr, one.data(), other.data(), one.size(), 1); }) / bytes;
 }
 
-// Microseconds of a round.
+// Microseconds per round.
 double measure_rounds(Probing& request, const RingRound& round) {
   const int right = (request.rank + 1) % request.size;
   const int left = (request.rank + request.size - 1) % request.size;
@@ -291,7 +293,7 @@ double measure_rounds(Probing& request, const RingRound& round) {
   const double rounds_us = shortest([&] {
     for (int i = 0; i < kRingRounds; ++i) std::ranges::for_each(round, play);
   });
-  for (const int peer : {right, left}) {  // who waits at the store sends nothing more
+  for (const int peer : {right, left}) {  // next, ranks wait at the store and make no progress
     Channel& channel = *request.channels[static_cast<std::size_t>(peer)];
     wait_until(request, peer, [&] { return channel.is_drained(); });
   }
@@ -304,14 +306,14 @@ int most_ranks_of_a_host(std::span<const int> hosts) {
   return *std::ranges::max_element(ranks);
 }
 
-// The pair's costs, less the pass that sender and receiver make over memory anyway.
+// The pair's costs without the pass over memory, which sender and receiver make in any case.
 Link beside_passes(Link link, double copy_us_per_byte) {
   link.send_us_per_byte = std::max(0.0, link.send_us_per_byte - copy_us_per_byte);
   link.receive_us_per_byte = std::max(0.0, link.receive_us_per_byte - copy_us_per_byte);
   return link;
 }
 
-// What rank 0 says to all.
+// A value that rank 0 publishes to all.
 std::string hear_of(Probing& request, std::string_view key, std::string_view what) {
   try {
     return request.store->get(key, request.deadline);
@@ -328,11 +330,11 @@ std::string hear_of(Probing& request, std::string_view key, std::string_view wha
   }
 }
 
-// On rank 0, from what the pairs said.
+// On rank 0: combines the costs that the pairs published.
 Costs put_together(Probing& request, Two local, Two remote) {
   Costs costs;
   measure_passes(costs);
-  costs.overhead_us = 0.02;  // the interpreter's own, per segment: see kolo-bench interpreter
+  costs.overhead_us = 0.02;  // the executor's own, per segment: see kolo-bench interpreter
   const auto link_of = [&](std::string_view key) {
     return beside_passes(costs_from(request.store->get(key, request.deadline)).local,
                          costs.copy_us_per_byte);

@@ -1,10 +1,10 @@
-// What channels cost, measured: a few messages between two ranks, at the start of a job.
+// Measurement of channel costs: a few messages between two ranks, at the start of a job.
 //
-// One pair of ranks that share a host, and one that does not, play ping-pong (latency) and stream
-// (per segment, per byte); each rank times the passes over memory that a step makes; and where a
-// host has more ranks than cores all of them exchange messages with their neighbours, which says
-// what it costs that one waits while another has the core (planner/oversubscription.h). Some
-// milliseconds over TCP, less in shared memory. The others sleep meanwhile.
+// One pair of ranks on one host, and one pair on two hosts, measure latency (ping-pong) and the
+// costs per segment and per byte (stream). Rank 0 times the passes over memory that a step makes.
+// If a host has more ranks than cores, all ranks exchange messages with their neighbours. This
+// gives the cost of waiting while another rank has the core (planner/oversubscription.h). It takes
+// some milliseconds over TCP, less in shared memory. Ranks that do not measure sleep meanwhile.
 //
 // The terms are those of LogGP (Alexandrov et al. 1995), as in simulator.h.
 #pragma once
@@ -21,19 +21,19 @@ namespace kolo {
 struct ProbeRequest {
   int rank = 0;
   int size = 1;
-  std::span<Channel* const> channels;  // by rank, null for this one; nothing is under way on them
+  std::span<Channel* const> channels;  // by rank, null for this one; with nothing in flight
   std::span<const int> hosts;          // by rank
-  int cores = 1;                       // of this rank's host, for its ranks
+  int cores = 1;                       // of this rank's host, usable by its ranks
   Transport* transport = nullptr;
   WaitPolicy* policy = nullptr;
   Store* store =
-      nullptr;  // keys begin with "probe/"; who waits for long says for whom (engine/wait_graph.h)
-  Clock::time_point begin = Clock::now();  // of what the deadline ends
+      nullptr;  // keys begin with "probe/"; long waits are published (engine/wait_graph.h)
+  Clock::time_point begin = Clock::now();  // start of the timeout, for its message
   Deadline deadline;
 };
 
-// Collective over all ranks; the same on all of them. What there is no pair for costs what the
-// other kind does. kolo::Error: a peer is lost, or one that all wait for does not answer.
+// Collective over all ranks, with the same result on all of them. A kind of link without a pair
+// gets the costs of the other kind. Throws kolo::Error if a peer is lost or does not answer.
 Costs measure_costs(const ProbeRequest& request);
 
 }  // namespace kolo

@@ -36,7 +36,7 @@ std::vector<std::string> collective_names() {
   return names;
 }
 
-// What of a file's line a message has room for: a wrong file may be of one line, and no text.
+// The line, shortened for an error message. A wrong file may have one long line, or be binary.
 std::string shown(std::string_view line) {
   constexpr std::size_t kMost = 60;
   std::string text(line.substr(0, kMost));
@@ -48,7 +48,7 @@ std::string shown(std::string_view line) {
 
 TuningPoint parse_point(const std::string& line) {
   std::istringstream words(line);
-  words.exceptions(std::ios::badbit);  // want of memory is thrown: it is not the text's end
+  words.exceptions(std::ios::badbit);  // throws if memory runs out; that is not the end of the text
   std::string collective;
   long long ranks = 0;
   long long bytes = -1;
@@ -69,11 +69,11 @@ TuningPoint parse_point(const std::string& line) {
   point.collective = *found;
   point.ranks = static_cast<int>(ranks);
   point.bytes = static_cast<std::size_t>(bytes);
-  find_algorithm(point.collective, point.algorithm);  // refuses one that there is not
+  find_algorithm(point.collective, point.algorithm);  // throws for an unknown algorithm
   return point;
 }
 
-// How far apart two sizes are, by their ratio.
+// Distance of two sizes on a logarithmic scale.
 double distance(std::size_t one, std::size_t other) {
   return std::abs(std::log2(static_cast<double>(one) + 1) -
                   std::log2(static_cast<double>(other) + 1));
@@ -102,7 +102,7 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view source) {
 
 TuningTable TuningTable::read(const std::string& path) {
   std::error_code ignored;
-  // Others never end, or wait for who never comes.
+  // Reading another kind of file may never end, or block forever (a pipe without a writer).
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
     throw std::invalid_argument(
         fmt::format("the tuning table '{}' cannot be read: it is no regular file", path));

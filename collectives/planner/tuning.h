@@ -1,15 +1,15 @@
-// A table of measured choices: which algorithm was the fastest, where somebody has measured.
+// Tuning table: the measured fastest algorithms.
 //
-// kolo-bench tune writes one; KOLO_TUNING or CommunicatorOptions::tuning loads it, at rank 0, who
-// tells the others. A text file, a line per point:
+// kolo-bench tune writes one. KOLO_TUNING or CommunicatorOptions::tuning loads it at rank 0, which
+// sends it to all ranks. A text file with a line per point:
 //
 //   # collective  ranks  transport  bytes  algorithm
 //   all_reduce    4      shm        65536  two_shot
 //
-// Lines that begin with # are for people. A point speaks for all sizes that are nearer to it than
-// to another, by their ratio, however far away: so measure from the smallest size in use to the
-// largest. It speaks for its collective, number of ranks and transport alone, and is passed over
-// where a mode of reproducibility or a reducer refuses its algorithm.
+// Lines that begin with # are comments. A point applies to all sizes that are nearer to it (by
+// their ratio) than to another point, however far away. So measure from the smallest to the largest
+// size in use. A point applies only to its collective, number of ranks and transport. It is ignored
+// if a mode of reproducibility or a reducer does not allow its algorithm.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +37,14 @@ class TuningTable {
   TuningTable() = default;
   explicit TuningTable(std::vector<TuningPoint> points);
 
-  // std::invalid_argument names `source`, the line and what is wrong with it.
+  // Throws std::invalid_argument with `source`, the line and the problem.
   static TuningTable parse(std::string_view text, std::string_view source);
   static TuningTable read(const std::string& path);
 
-  // What parse() reads.
+  // The text format that parse() reads.
   std::string format() const;
 
-  // The algorithm of the nearest point; none where nobody measured.
+  // The algorithm of the nearest point; nullopt if there is no point.
   std::optional<std::string_view> find(Collective collective, int ranks, std::string_view transport,
                                        std::size_t bytes) const;
 
