@@ -15,14 +15,14 @@ const Operand& sent_operand(const Step& step) {
   return step.kind == StepKind::kSend ? step.in : step.out;
 }
 
-// When a step runs, among all that work on the same segments: its stage, then its place.
+// When a step runs, among all steps on the same segments: by stage, then by index.
 using Moment = std::pair<int, std::size_t>;
 
-// What becomes of a slice of a chunk in the caller's memory.
+// What happens to a slice of a chunk in the caller's memory.
 struct Fate {
-  Moment received{-1, 0};  // when it is last overwritten with what a peer sends
-  Moment reduced{-1, 0};   // when it is last overwritten with anything else
-  int ways_out = 0;        // how often it is sent before it is received
+  Moment received{-1, 0};  // when received data last overwrites it
+  Moment reduced{-1, 0};   // when other data last overwrites it
+  int ways_out = 0;        // number of sends before it is received
 };
 
 std::size_t slice_of(const Schedule& schedule, const Step& step) {
@@ -34,7 +34,7 @@ std::vector<Fate> fates_of(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     if (step.out.place == Place::kNone || step.out.place == Place::kScratch) continue;
-    if (step.kind == StepKind::kCopy) continue;  // of the same data: in place it changes nothing
+    if (step.kind == StepKind::kCopy) continue;  // the same data: in place it changes nothing
     Fate& fate = fates[slice_of(schedule, step)];
     Moment& last = is_plain_receive(step.kind) ? fate.received : fate.reduced;
     last = std::max(last, {step.stage, i});
@@ -47,8 +47,8 @@ std::vector<Fate> fates_of(const Schedule& schedule) {
   return fates;
 }
 
-// True where memory that step `index` sends may be overwritten before it has left. What comes after
-// a sum need not descend from it.
+// True if the memory that step `index` sends may be overwritten while the send is in flight. Data
+// that arrives after a sent sum need not depend on that sum.
 bool must_copy(const Step& sending, std::size_t index, const Fate& fate) {
   if (sending.is_copied) return true;
   if (!sends_from_memory(sending)) return false;

@@ -1,9 +1,9 @@
-// Which sends of a schedule may leave the caller's memory in use until they have left, and which
-// must send a copy.
+// Decides which sends of a schedule may use the caller's memory, and which must send a copy.
 //
-// It is safe where nothing overwrites the memory meanwhile, and where what is received into it
-// descends from what was sent: a plain receive of a chunk whose only way out of this rank was that
-// send (a reduction comes back complete, and cannot be without our part).
+// Using the memory is safe if nothing overwrites it while the send is in flight, or if the
+// overwriting data depends on the sent data. The second case is a plain receive of a chunk that
+// left this rank only by that send. For example, a complete reduction cannot arrive before our
+// contribution was received.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,14 @@
 
 namespace kolo {
 
-// Whether a step's bytes leave from where an operand lies, and not from where a sum is made.
+// True if the step sends from an operand's memory, not from a sum made in a slot.
 bool sends_from_memory(const Step& step);
 
-// By step: of those that send from memory, whether a copy has to leave.
+// By step: true if a send from memory must send a copy.
 std::vector<bool> sends_needing_copies(const Schedule& schedule);
 
-// Whether all that this rank sends leaves from memory, and no copy of it: what a schedule says of
-// all ranks (Schedule::leaves_from_memory) holds for this one.
+// True if this rank sends everything from memory, without copies: its part of
+// Schedule::leaves_from_memory.
 bool leaves_from_memory(const Schedule& schedule);
 
 }  // namespace kolo

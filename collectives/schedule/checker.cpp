@@ -75,7 +75,7 @@ class World {
     if (!all_done) throw Fault{describe_deadlock()};
   }
 
-  // Runs the next step if it can; false where it must wait.
+  // Runs the next step; false if it must wait.
   bool advance(Rank& self) {
     if (self.step == self.schedule->steps.size()) {
       end_turn(self);
@@ -142,8 +142,7 @@ class World {
     return Outcome::kDone;
   }
 
-  // All that begins with a segment from a peer: reduce it or not, keep it or not, pass it on or
-  // not.
+  // All steps that begin with a segment from a peer. Each may reduce it, store it and pass it on.
   Outcome run_receive(Rank& self, const Step& step, std::size_t segment) {
     const bool passes_on = step.kind == StepKind::kReceiveSend ||
                            step.kind == StepKind::kReceiveReduceSend ||
@@ -233,10 +232,10 @@ class World {
     return Outcome::kDone;
   }
 
-  // --- what steps are made of ---
+  // --- parts of steps ---
 
-  // A copy onto itself is nothing, but for a scaled sum, whose sends of an input leave no memory in
-  // use.
+  // A copy onto itself does nothing, except in a scaled sum: it scales the input. Sends of a scaled
+  // input are copies, so no reader of the cells is recorded.
   void scale_in_place(Rank& self, const Step& step, std::size_t segment) {
     if (step.in.place != Place::kInput) return;
     const std::vector<Value> values = read(self, step, segment, options_);
@@ -258,7 +257,8 @@ class World {
   bool has_credit(Rank& self, const Step& step) {
     Queue& channel = queue(self.schedule->rank, step.to);
     free_in_order(channel);
-    const std::size_t wanted = channel.segments.empty() ? 2 : 1;  // a header opens every channel
+    const std::size_t wanted =
+        channel.segments.empty() ? 2 : 1;  // the first segment of a channel is a header
     return channel.segments.size() - channel.freed + wanted <=
            static_cast<std::size_t>(options_.credit);
   }
@@ -290,7 +290,7 @@ class World {
       cell->readers.push_back({step.to, sent});
   }
 
-  // The next segment from the step's peer, past the header; null while there is none.
+  // The next segment from the step's peer, after the header; null if there is none.
   Segment* peek(Rank& self, const Step& step) {
     Queue& channel = queue(step.from, self.schedule->rank);
     if (channel.next_receive == 0 && !channel.segments.empty()) {
@@ -408,7 +408,7 @@ class World {
     const Contributions expected = reduces ? complete_at(rank) : only(source_of(rank, at_rank));
     Element element = at_rank;
     if (schedule.collective == Collective::kAllToAll)
-      element.chunk = rank;  // as its giver calls it
+      element.chunk = rank;  // number of the chunk at its sender
     const char* wrong = !value.is_defined                        ? "was never written"
                         : !(value.element == element)            ? "holds another element"
                         : value.from != expected                 ? "has not the right contributions"
@@ -422,7 +422,7 @@ class World {
     }
   }
 
-  // The same bits on every rank: who holds an element too has combined the same in the same order.
+  // All ranks that hold an element must have combined it in the same order.
   void check_bits(int rank, const Element& element, std::size_t index, const Value& value) {
     const Collective collective = at(rank).schedule->collective;
     if (collective != Collective::kAllReduce && collective != Collective::kPushPull) return;
@@ -441,7 +441,7 @@ class World {
     return one;
   }
 
-  // Whose data an output element of `rank` is, where nothing is reduced.
+  // The rank whose data an output element of `rank` is, in collectives that do not reduce.
   int source_of(int rank, const Element& element) const {
     switch (ranks_[index(rank)].schedule->collective) {
       case Collective::kBroadcast:
@@ -485,7 +485,7 @@ class World {
   int size_;
   std::vector<Rank> ranks_;
   Queues queues_;
-  std::vector<std::uint64_t> orders_;  // by element, where all ranks hold it; 0: not yet seen
+  std::vector<std::uint64_t> orders_;  // by element, if all ranks hold it; 0: not seen yet
   CheckReport report_;
 };
 

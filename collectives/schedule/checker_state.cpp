@@ -69,7 +69,7 @@ Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options) 
   }
   const std::size_t all = self.layout.begin(schedule.chunks);
   const bool is_one_memory = options.is_in_place || schedule.collective == Collective::kBroadcast;
-  // In place the first output chunk lies on the first input chunk, where the two are not the same.
+  // In place the first output chunk shares memory with the first input chunk, even if they differ.
   const std::size_t shift =
       schedule.spans > 1 ? self.layout.begin(schedule.output.first) : std::size_t{0};
   self.output_base = is_one_memory ? std::size_t{0} - shift : all;
@@ -116,7 +116,8 @@ std::vector<Cell*> cells_of(Rank& self, const Step& step, Operand operand, std::
 
 namespace {
 
-// A scaled sum scales what is read of the caller's input, and trusts that all else is scaled.
+// A scaled sum scales what is read from the caller's input. All other operands must be scaled
+// already.
 void scale(const Rank& self, const Step& step, std::vector<Value>& values) {
   const bool is_input = step.in.place == Place::kInput;
   for (Value& value : values) {

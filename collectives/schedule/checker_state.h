@@ -1,4 +1,4 @@
-// What the checker knows: symbolic values, the memory of a rank, and the queues between ranks.
+// State of the checker: symbolic values, the memory of each rank, and the queues between ranks.
 #pragma once
 
 #include <bitset>
@@ -19,7 +19,7 @@ namespace kolo::checking {
 inline constexpr int kMostRanks = 256;
 using Contributions = std::bitset<kMostRanks>;
 
-// Which element of the operation a value belongs to: the same name on every rank.
+// The element of the operation that a value belongs to, named the same on every rank.
 struct Element {
   int chunk = 0;
   std::size_t offset = 0;
@@ -27,23 +27,23 @@ struct Element {
 };
 std::string to_string(const Element& element);
 
-// The order of a rank's own contribution, and of `left op right`. Never 0.
+// Hash of a rank's own contribution, and of `left op right`. Never 0.
 std::uint64_t order_of(int rank);
 std::uint64_t order_of(std::uint64_t left, std::uint64_t right);
 
 struct Value {
   Contributions from;
-  std::uint64_t order = 0;  // a hash of who was combined with whom, left and right told apart
-  int first_rank = 0;       // of the contributions, which is what an order of ranks asks
+  std::uint64_t order = 0;  // hash of how it was combined; left and right differ
+  int first_rank = 0;       // of the contributions, for the order of the ranks
   int last_rank = 0;
   Element element;
   bool is_defined = false;
   bool is_final = false;
   bool is_updated = false;
-  bool is_scaled = false;  // a contribution that was read of the caller's input
+  bool is_scaled = false;  // a contribution that was read from the caller's input
 };
 
-// A send that reads a cell: the cell must not change before the receiver has the segment.
+// A send that reads a cell: the cell must not change before the receiver has received the segment.
 struct Reader {
   int receiver;
   std::size_t segment;  // index on the channel to the receiver
@@ -56,37 +56,36 @@ struct Cell {
 
 struct Segment {
   std::vector<Value> values;
-  std::vector<std::uint32_t> clock;  // the sender's at the send; after an answer, the answerer's
+  std::vector<std::uint32_t> clock;  // of the sender at the send; after an answer, of the answerer
   std::size_t receipt_time = 0;      // on the receiver's clock; 0: not received
   bool wants_answer = false;
   bool is_header = false;
   bool is_answered = false;
-  bool is_free = false;  // gives its credit back, once all before it have
+  bool is_free = false;  // returns its credit once all before it are free
 };
 
 struct Queue {
   std::vector<Segment> segments;
   std::size_t next_receive = 0;
-  std::size_t next_answer = 0;  // the oldest answered segment not read back
+  std::size_t next_answer = 0;  // the oldest answered segment that was not read back
   std::size_t freed = 0;
-  std::size_t held =
-      0;  // the segment that the receiver keeps open; 0: none (the first is a header)
+  std::size_t held = 0;  // segment that the receiver keeps open; 0: none (index 0 is the header)
 };
 
-// A fault of the schedule: ends the check, becomes the report.
+// A fault of the schedule. It ends the check and becomes the report.
 struct Fault {
   std::string text;
 };
 
-// One rank's memory and its place in its program.
+// A rank's memory, and its position in its program.
 struct Rank {
   const Schedule* schedule = nullptr;
   Layout layout;
-  std::vector<Cell> cells;      // input, then output; output lies on the input where in place
-  std::size_t output_base = 0;  // what to add, modulo 2^64, to the place of an output's element
+  std::vector<Cell> cells;      // input, then output; in place both share cells
+  std::size_t output_base = 0;  // offset of output elements in cells, modulo 2^64
   std::map<std::pair<int, int>, std::vector<Cell>> scratch;  // by (chunk, slice)
   std::vector<std::uint32_t> clock;
-  Contributions arrived;  // barrier: who is known to have come
+  Contributions arrived;  // barrier: ranks known to have entered
   std::size_t turn = 0;
   std::size_t turns = 0;
   std::size_t step = 0;
@@ -127,7 +126,7 @@ std::vector<Value> read(Rank& self, const Step& step, std::size_t segment,
 void write(Rank& self, const Step& step, std::size_t segment, const std::vector<Value>& values,
            const CheckOptions& options, Queues& queues);
 
-// What is wrong, and where in whose program.
+// Describes the fault and its place in the rank's program.
 Fault fault(const Rank& self, const Step& step, std::string_view what);
 
 }  // namespace kolo::checking

@@ -6,7 +6,7 @@
 namespace kolo {
 namespace {
 
-// In the order of stages, and in that of the program.
+// By stage, then by index.
 std::vector<std::size_t> in_stages(const Schedule& schedule) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
@@ -16,7 +16,7 @@ std::vector<std::size_t> in_stages(const Schedule& schedule) {
   return order;
 }
 
-// Of all places alike: input and output may be one memory.
+// Compares chunks, not places: input and output may be the same memory.
 bool writes_what_is_read(const Step& writing, const Step& reading) {
   return writing.out.place != Place::kNone && writing.out.chunk == reading.in.chunk;
 }
@@ -33,7 +33,7 @@ class Order {
     for (std::size_t place = 1; place < order_.size(); ++place) {
       const Step& step = steps_[order_[place]];
       if (step.kind != StepKind::kSend || sent_to(step.to) < 2 || sent_to(step.to) >= credit) {
-        continue;  // below the credit, as the header may go before them on its own
+        continue;  // less than the credit, since the header may travel alone
       }
       move_up(place);
     }
@@ -44,7 +44,7 @@ class Order {
  private:
   int& sent_to(int peer) { return sent_[static_cast<std::size_t>(peer)]; }
 
-  // To behind the last that sends to the same peer, where nothing is in the way.
+  // Moves the send behind the last send to the same peer, if no step between writes its data.
   void move_up(std::size_t place) {
     const Step& sending = steps_[order_[place]];
     for (std::size_t before = place; before-- > 0;) {

@@ -1,14 +1,14 @@
-// The order in which the steps of a brief operation run, in which no chunk has more than one
-// segment.
+// Order of the steps of a single-segment operation, in which no chunk has more than one segment.
 //
-// Turns are no help there: a step has its segment or has none. What costs is every message, and a
-// rank that sends several chunks to one peer (halving and doubling, Bruck, trees that scatter) can
-// send them as one: a system call, a wake-up and a packet instead of several. So a send moves up to
-// the last one to the same peer, past steps that do not write what it sends, and only where the
-// channel takes all that the operation sends there at once. Then no send ever waits for anything
-// that the operation has yet to do, and running it earlier can block nobody; and as the order of
-// segments on every channel is as before, nobody needs to know of it. The checker proves these
-// orders as well.
+// Every message has a cost. A rank that sends several chunks to one peer (halving and doubling,
+// Bruck, scatter trees) can send them as one: one system call, wake-up and packet instead of
+// several. So a send moves up to the previous send to the same peer, past steps that do not write
+// the sent data. This requires that the channel's credit covers all that the operation sends to
+// that peer.
+//
+// Then no send waits for a later part of the operation, so sending earlier cannot block any rank.
+// The order of segments on every channel is unchanged, so no peer needs to know. The checker proves
+// these orders too.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,15 @@
 
 namespace kolo {
 
-// Indices into schedule.steps, of those of the first slice. `credit`: segments that every channel
-// takes before the peer has released any; what opens the channel may be one of them.
+// Indices into schedule.steps, for the steps of the first slice. `credit`: segments that every
+// channel takes before the peer has released any; the call header may be one of them.
 std::vector<std::size_t> coalesced_order(const Schedule& schedule, int credit);
 
-// Both send to one peer, and the first may wait for the second (kMore of transport.h): it is
-// followed by it.
+// True if both send to the same peer, so that the first may wait for the second (kMore of
+// transport.h).
 bool is_coalesced_with_next(const Step& first, const Step& second);
 
-// A schedule for brief operations that says the same in its order of steps: what the checker
-// proves.
+// The schedule with its steps in this order, for single-segment operations. The checker proves it.
 Schedule coalesced_schedule(const Schedule& schedule, int credit);
 
 }  // namespace kolo

@@ -1,6 +1,6 @@
-// How long every chunk of an operation is, and where it begins.
+// Layout: position and length of every chunk of an operation.
 //
-// Most operations split a count into equal chunks; those whose shares differ say how long each is.
+// Most operations split a count into equal chunks. Operations with uneven shares pass all lengths.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace kolo {
 
 class Layout {
  public:
-  // `count` elements in `chunks` / `spans` chunks (chunk_begin), and that `spans` times in a row.
+  // `count` elements in `chunks` / `spans` chunks (chunk_begin), repeated `spans` times.
   void split(std::size_t count, int chunks, int spans);
-  // As many chunks as there are lengths, in elements.
+  // One chunk per length, in elements.
   void assign(std::span<const std::size_t> lengths);
 
   int chunks() const { return static_cast<int>(begins_.size()) - 1; }
-  // Elements before the chunk; of chunks(): all.
+  // Elements before `chunk`; for chunks(): all elements.
   std::size_t begin(int chunk) const { return begins_[static_cast<std::size_t>(chunk)]; }
   std::size_t length(int chunk) const { return begin(chunk + 1) - begin(chunk); }
-  // Elements of some chunks in a row.
+  // Elements of consecutive chunks.
   std::size_t length(ChunkRange range) const {
     return begin(range.first + range.count) - begin(range.first);
   }

@@ -11,13 +11,13 @@
 namespace kolo {
 namespace {
 
-// A segment under way.
+// A segment in flight.
 struct Parcel {
   double arrived_us = 0;
-  bool is_next = false;  // it came with the one before
+  bool is_next = false;  // it travels with the segment before
 };
 
-// First in, first out; without memory until it is used, as most lanes never are.
+// FIFO that allocates at first use, since most lanes are never used.
 template <typename T>
 class Queue {
  public:
@@ -37,16 +37,16 @@ class Queue {
 
 // One direction of a channel.
 struct Lane {
-  Queue<Parcel> parcels;           // sent, not yet taken
-  Queue<double> credits;           // when the credit of each segment in flight is back
-  Queue<double> answers;           // when each answer is there
-  int unreturned = 0;              // segments whose receiver has not let them go
-  std::vector<Passage> held_back;  // they go with the next
+  Queue<Parcel> parcels;           // sent, not yet received
+  Queue<double> credits;           // when each returned credit arrives
+  Queue<double> answers;           // when each answer arrives
+  int unreturned = 0;              // segments that the receiver has not released
+  std::vector<Passage> held_back;  // they are sent with the next segment
 };
 
 struct Player {
   const Schedule* schedule = nullptr;
-  std::vector<std::size_t> order;  // of the steps of a brief operation
+  std::vector<std::size_t> order;  // of the steps, in a single-segment operation
   std::size_t turns = 0;
   std::size_t turn = 0;
   std::size_t step = 0;
@@ -55,16 +55,16 @@ struct Player {
   double busy_us = 0;
 };
 
-// Of a host that has more ranks than cores. Its ranks have it in turn: one that cannot go on yields
-// to the next, who may have to yield as well; one that is done has other work, or waits for what
-// comes next.
+// A core of a host with more ranks than cores. Its ranks take turns: a blocked rank yields to the
+// next, which may have to yield too. A rank that is done still takes its turn: it does other work,
+// or waits for its next operation.
 struct Core {
   double now_us = 0;
   std::vector<Player*> ranks;
-  std::size_t holder = 0;  // among these: who had it last
+  std::size_t holder = 0;  // index of the rank that ran last
 };
 
-// A step about to be played.
+// The next step to simulate.
 struct Turn {
   Core* core = nullptr;
   std::size_t place = 0;
@@ -77,9 +77,9 @@ bool reduces(StepKind kind) {
          kind == StepKind::kReduce || kind == StepKind::kReduceSend;
 }
 
-// The core of a host's rank `place`: every row of as many ranks as cores has all cores, each row in
-// another order (the sum of the place's digits; of two cores, the Thue-Morse sequence). By halves,
-// or by turns, all inner nodes of some tree would be on one core.
+// The core of a host's rank `place`. Each row of as many ranks as cores uses every core once, in a
+// varying order: the sum of the digits of `place` (Thue-Morse for two cores). In blocks or
+// round-robin, all inner nodes of some trees would share one core.
 std::size_t core_of(std::size_t place, std::size_t cores) {
   if (cores == 1) return 0;
   std::size_t sum = 0;
@@ -135,7 +135,7 @@ class Stage {
   }
 
  private:
-  // Cores, where a host has fewer than ranks; none where nobody needs to wait for one.
+  // Makes cores if a host has more ranks than cores; otherwise none.
   void share_cores() {
     if (costs_.cores <= 0) return;
     std::vector<int> ranks;
@@ -168,7 +168,7 @@ class Stage {
     }
   }
 
-  // Always the step that begins first: what a later one brings about is later still.
+  // Always simulates the step that begins first: its effects come later than its own begin.
   void play_on_cores() {
     while (true) {
       Turn first;
@@ -192,7 +192,7 @@ class Stage {
     }
   }
 
-  // When the one at that place, ready by then, has its turn.
+  // When the rank at `place`, ready at `ready`, gets the core.
   double turn_at(const Core& core, std::size_t place, double ready) const {
     const std::size_t ranks = core.ranks.size();
     const bool has_core = place == core.holder;
@@ -240,7 +240,7 @@ class Stage {
     return player.schedule->steps[is_single_segment_ ? player.order[player.step] : player.step];
   }
 
-  // The step's segment goes with the one that the player sends next, for which there is credit.
+  // True if the step's segment travels with the player's next one, and there is credit for both.
   bool goes_with_next(const Player& player) {
     if (!is_single_segment_ || player.step + 1 == player.order.size()) return false;
     const Step& step = step_of(player);
@@ -248,7 +248,7 @@ class Stage {
            lane(player.schedule->rank, step.to).unreturned + 1 < options_.credit;
   }
 
-  // To the next step that has a segment to work on; false at the end.
+  // Moves to the next step with a segment; false at the end.
   bool skip_to_work(Player& player) const {
     if (is_single_segment_) {
       if (player.step == player.order.size()) player.turn = player.turns;
@@ -271,13 +271,13 @@ class Stage {
            step.slice;
   }
 
-  // When the credit for one more segment is there; below 0: nobody can say yet.
+  // When there is credit for one more segment; below 0: not known yet.
   double credit_at(Lane& out) const {
     if (out.unreturned < options_.credit) return 0;
     return out.credits.empty() ? -1 : out.credits.front();
   }
 
-  // When all is there that the step at hand needs; below 0: nobody can say yet.
+  // When the current step can begin; below 0: not known yet.
   double ready_at(const Player& player) {
     const Step& step = step_of(player);
     const int rank = player.schedule->rank;
@@ -319,7 +319,7 @@ class Stage {
     return fixed + per_byte * static_cast<double>(bytes);
   }
 
-  // The step at hand.
+  // Simulates the current step.
   void perform(Player& player, double begin) {
     const Step& step = step_of(player);
     const std::size_t segment = segment_of(player, step);
@@ -372,7 +372,7 @@ class Stage {
     out.held_back.clear();
   }
 
-  // The segment goes back whence it came.
+  // The segment travels back to its sender.
   void answer(const Player& player, const Step& step, double now) {
     const int rank = player.schedule->rank;
     const double arrived = now + link(player, step.from).latency_us;
@@ -396,7 +396,7 @@ class Stage {
   bool is_single_segment_ = false;     // no chunk has more than one
   std::vector<Lane> lanes_;
   std::vector<Player> players_;
-  std::vector<Core> cores_;  // of all hosts; empty: nobody waits for one
+  std::vector<Core> cores_;  // of all hosts; empty: a core for each rank
   Simulation result_;
 };
 

@@ -1,16 +1,17 @@
-// Plays a schedule against a clock, for all ranks at once: who does what from when to when.
+// Simulator: predicts when each step of a schedule runs, for all ranks at once.
 //
-// The model, per rank and in the words of LogGP (Alexandrov et al. 1995): a step that handles a
-// segment keeps its rank busy for an overhead and for every byte that it copies or reduces; what is
-// sent arrives a latency after its step has ended, and the credit for it comes back a latency after
-// the receiver has let it go. Ranks are sequential and channels have one writer and one reader, so
-// when things happen does not depend on the order in which they are worked out (as in checker.h).
-// Segments of a brief operation that go together (schedule/coalesced_order.h) arrive together.
-// Where ranks share cores, each core's ranks have it in turn, and one that cannot go on yields to
-// the next, whether that one can or not; who shares with whom is one plausible choice of many.
-// Channels that share a wire are not in the model.
+// The model uses the terms of LogGP (Alexandrov et al. 1995). A step that handles a segment keeps
+// its rank busy for an overhead, and for every byte that it copies or reduces. A segment arrives
+// one latency after its sending step ends. Its credit returns one latency after the receiver
+// releases it. Ranks are sequential, and channels have one writer and one reader. So the result
+// does not depend on the order in which steps are simulated (as in checker.h). Segments of a
+// single-segment operation that travel together (schedule/coalesced_order.h) arrive together.
 //
-// For pictures of algorithms, and for prices: what a schedule would take with these costs.
+// If ranks share cores, the ranks of a core take turns. A blocked rank yields to the next, whether
+// that one is ready or not. The assignment of ranks to cores is one plausible choice of many.
+// Channels that share a wire are not modelled.
+//
+// Used for pictures of algorithms, and by the planner for prices.
 #pragma once
 
 #include <cstddef>
@@ -39,11 +40,11 @@ struct Event {
   int step = 0;
   std::size_t segment = 0;
   std::size_t bytes = 0;
-  double begin_us = 0;  // once all that it waits for is there
+  double begin_us = 0;  // when all that it waits for has arrived
   double end_us = 0;
 };
 
-// From the end of the step that sends it to its arrival.
+// A segment or an answer in flight, from the end of its sending step to its arrival.
 struct Passage {
   int from = 0;
   int to = 0;
@@ -56,13 +57,13 @@ struct Passage {
 struct Simulation {
   double total_us = 0;
   std::vector<double> rank_us;  // when each rank is done
-  std::vector<double> busy_us;  // of which it was not waiting
+  std::vector<double> busy_us;  // time without waits
   std::vector<Event> events;
   std::vector<Passage> passages;
 };
 
-// `program`: the schedule of every rank, in order. std::invalid_argument where it cannot come to
-// its end (the checker says why).
+// `program`: the schedule of every rank, in order. Throws std::invalid_argument if it cannot finish
+// (the checker gives the reason).
 Simulation simulate(std::span<const Schedule> program, const Costs& costs,
                     const SimulationOptions& options);
 
