@@ -257,8 +257,7 @@ class World {
   bool has_credit(Rank& self, const Step& step) {
     Queue& channel = queue(self.schedule->rank, step.to);
     free_in_order(channel);
-    const std::size_t wanted =
-        channel.segments.empty() ? 2 : 1;  // the first segment of a channel is a header
+    const std::size_t wanted = channel.segments.empty() ? 2 : 1;  // with the header
     return channel.segments.size() - channel.freed + wanted <=
            static_cast<std::size_t>(options_.credit);
   }
