@@ -71,7 +71,7 @@ void require_reducer(const Call& call) {
 void require_scale(const Call& call) {
   if (call.op != ReduceOp::kScaledSum) {
     if (call.scale == 1) return;
-    reject(call, fmt::format("a scale of {} has a meaning for scaled_sum only", call.scale));
+    reject(call, fmt::format("a scale of {} is allowed for scaled_sum only", call.scale));
   }
   const bool is_wide = call.type == ElementType::kFloat64;
   if (!std::isfinite(is_wide ? call.scale : static_cast<float>(call.scale))) {
@@ -82,10 +82,10 @@ void require_scale(const Call& call) {
 
 void take_op(Call& call, ReduceOp op) {
   if (op > ReduceOp::kUser) {
-    reject(call, fmt::format("{} is the number of no operation", static_cast<int>(op)));
+    reject(call, fmt::format("{} is not a reduction operation", static_cast<int>(op)));
   }
   if (op == ReduceOp::kUser && call.reducer == nullptr) {
-    reject(call, "a user function is given as a UserReduceOp, in the place of type and operation");
+    reject(call, "pass a user function as a UserReduceOp, instead of type and operation");
   }
   if (call.reducer == nullptr && !is_defined(call.type, op)) {
     reject(call,
@@ -98,9 +98,11 @@ void take_op(Call& call, ReduceOp op) {
 
 void require_apart(const Call& call, const Extents& extents, const Buffer& in, const Buffer& out) {
   if (extents.keep_apart(in.data, out.data)) return;
-  reject(call, fmt::format("'{}' and '{}' overlap without being in place; give the same memory or "
-                           "memory apart",
-                           in.name, out.name));
+  reject(
+      call,
+      fmt::format(
+          "'{}' and '{}' overlap without being in place; pass the same memory or separate memory",
+          in.name, out.name));
 }
 
 // Both buffers, and the elements where they would meet in place.
@@ -123,7 +125,7 @@ Call begin(Collective collective, std::size_t count, Elements of) {
   Call call;
   call.collective = collective;
   if (of.reducer == nullptr && element_bytes(of.type) == 0) {
-    reject(call, fmt::format("{} is the number of no element type", static_cast<int>(of.type)));
+    reject(call, fmt::format("{} is not an element type", static_cast<int>(of.type)));
   }
   call.type = of.type;
   call.reducer = of.reducer;
@@ -141,7 +143,7 @@ Call begin(Collective collective, std::size_t count, Elements of) {
   call.timeout = of.options.timeout;
   call.stream = of.options.stream;
   if (call.stream && call.reducer != nullptr)
-    reject(call, "a user function runs on the host: it has no meaning on a device's stream");
+    reject(call, "a user function runs on the host: it cannot run on a device's stream");
   if (call.timeout.count() < 0) {
     reject(call, fmt::format("a timeout of {} ms: give more than 0, or 0 for the communicator's",
                              call.timeout.count()));
@@ -235,7 +237,8 @@ namespace {
 
 void require_choice(const Call& call, const ServerPlan& plan) {
   if (plan.everywhere && !plan.servers.empty()) {
-    reject(call, "the plan names servers, and also says that every rank is one; choose");
+    reject(call,
+           "the plan lists servers, but also makes every rank a server; use only one of these");
   }
 }
 
@@ -335,7 +338,7 @@ Call scatter(Caller who, const void* in, void* out, std::size_t count, Elements 
 Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elements of) {
   Call call = begin(Collective::kAllToAll, count, of);
   if (count % static_cast<std::size_t>(who.size) != 0) {
-    reject(call, fmt::format("{} elements are not the same for each of {} ranks; use all_to_all_v",
+    reject(call, fmt::format("{} elements cannot be split equally among {} ranks; use all_to_all_v",
                              count, who.size));
   }
   take_buffers(call, in, count, out, count);
@@ -347,7 +350,8 @@ Call scan(Collective which, Caller who, const void* in, void* out, std::size_t c
   Call call = begin(which, count, of);
   take_op(call, op);
   if (op == ReduceOp::kAverage) {
-    reject(call, "an average has no meaning here, as every rank's sum has another length");
+    reject(call,
+           "an average is not defined here, since each rank's sum has another number of terms");
   }
   const bool has_output = which == Collective::kScan || who.rank > 0;
   take_buffers(call, in, count, has_output ? out : nullptr, has_output ? count : 0);
@@ -439,7 +443,7 @@ Call message(Caller who, const void* in, void* out, std::size_t count, Elements 
                              who.size - 1, who.rank));
   }
   if (other == who.rank)
-    reject(call, fmt::format("rank {} is this rank itself, which needs no messages", other));
+    reject(call, fmt::format("rank {} is this rank itself; a message needs another rank", other));
   call.root = from;
   call.peer = to;
   const bool sends = who.rank == from;
@@ -464,7 +468,7 @@ Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
     receive = message(who, nullptr, received.data, received.count, of, received.from, who.rank);
   }
   if (sent.data == received.data && sent.count > 0 && received.count > 0) {
-    reject(send, "'send_data' and 'receive_data' are the same memory; give memory apart");
+    reject(send, "'send_data' and 'receive_data' are the same memory; pass separate memory");
   }
   const std::size_t width = send.element_bytes;
   require_apart(send, {sent.count * width, received.count * width},

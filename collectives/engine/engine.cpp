@@ -57,7 +57,7 @@ CommunicatorOptions validated_options(CommunicatorOptions options) {
   check(options.timeout.count() > 0,
         fmt::format("a timeout of {} ms: give more than 0", options.timeout.count()));
   check(options.reproducibility <= Reproducibility::kInvariant,
-        fmt::format("{} is the number of no mode of reproducibility",
+        fmt::format("{} is not a mode of reproducibility",
                     static_cast<int>(options.reproducibility)));
   options.timeout = bounded(options.timeout);
   return options;
@@ -74,7 +74,7 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
   begin([&] {
     options_ = validated_options(options);
     check(size >= 1 && rank >= 0 && rank < size,
-          fmt::format("a communicator of {} ranks has none of number {}", size, rank));
+          fmt::format("a communicator of {} ranks has no rank {}", size, rank));
     check(options.host_id.empty() || is_host_id(options.host_id),
           fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
                       "without blanks",

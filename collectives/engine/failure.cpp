@@ -99,9 +99,8 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
                              operation->binding.header.sequence, describe_location(*operation));
   };
   if (exception == nullptr) {
-    return {
-        ErrorCode::kAborted, rank_,
-        fmt::format("rank {} ({}): the thread that called was cancelled{}", rank_, host_, where())};
+    return {ErrorCode::kAborted, rank_,
+            fmt::format("rank {} ({}): the calling thread was cancelled{}", rank_, host_, where())};
   }
   try {
     std::rethrow_exception(exception);
@@ -126,9 +125,9 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     return {ErrorCode::kAborted, rank_,
             fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};
   } catch (...) {  // thrown by an update
-    return {
-        ErrorCode::kAborted, rank_,
-        fmt::format("rank {} ({}): what was thrown is no std::exception{}", rank_, host_, where())};
+    return {ErrorCode::kAborted, rank_,
+            fmt::format("rank {} ({}): an exception was thrown that is no std::exception{}", rank_,
+                        host_, where())};
   }
 }
 

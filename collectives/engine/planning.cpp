@@ -73,8 +73,8 @@ void require_short(const TuningTable& table, const std::string& path, std::strin
   const std::size_t bytes = table.format().size();
   if (bytes <= kLongest) return;
   throw std::invalid_argument(fmt::format(
-      "the tuning table '{}' (named by {}) has {} points, {} bytes, and all ranks can be told "
-      "{} at most: leave out collectives, transports, numbers of ranks or sizes that are not used",
+      "the tuning table '{}' (named by {}) has {} points, {} bytes, but at most {} can be sent to "
+      "all ranks: remove collectives, transports, numbers of ranks or sizes that are not used",
       path, named_by, table.points().size(), bytes, kLongest));
 }
 
@@ -142,8 +142,9 @@ std::string Engine::fetch_plan(Deadline deadline) {
     if (error.code() != ErrorCode::kDeadline) throw;
     throw Error(
         ErrorCode::kDeadline, 0,
-        fmt::format("rank {} ({}): rank 0 has not said what to plan with; is rank 0 alive? {}",
-                    rank_, host_, error.what()));
+        fmt::format(
+            "rank {} ({}): rank 0 has not published its planner settings; is rank 0 alive? {}",
+            rank_, host_, error.what()));
   }
 }
 
@@ -157,7 +158,7 @@ void Engine::agree_on_planner(Store& job, Deadline deadline) {
   const std::string_view mode = take_line(rest);
   if (mode != to_string(options_.reproducibility)) {
     throw Error(ErrorCode::kMismatch, 0,
-                fmt::format("rank 0 asks for results that are {}, rank {} for {}; "
+                fmt::format("rank 0 requests {} results, rank {} requests {} results; "
                             "CommunicatorOptions::reproducibility must be the same on every rank",
                             mode, rank_, to_string(options_.reproducibility)));
   }

@@ -49,8 +49,8 @@ void Engine::join_devices() {
 void Engine::require_places(Call& call) {
   if (streams_ == nullptr) {
     throw std::invalid_argument(
-        fmt::format("{}: the call is on a device's stream, and this rank's communicator has no "
-                    "device: CommunicatorOptions::device gives it one",
+        fmt::format("{}: the call is on a device's stream, but this rank's communicator has no "
+                    "device: set CommunicatorOptions::device",
                     to_string(call.collective)));
   }
   streams_->require_places(call);
@@ -71,8 +71,8 @@ void Engine::exchange_on_stream(const checked_calls::Exchange& both) {
   const std::size_t held = streams_ == nullptr ? 0 : streams_->held_bytes();
   if (streams_ != nullptr && send.extents.in_bytes + kHeaderSegmentBytes > held) {
     throw std::invalid_argument(
-        fmt::format("send_receive: {} bytes on a stream are more than the {} that may be under way "
-                    "before any are received, and ranks would wait for each other; use all_to_all",
+        fmt::format("send_receive: {} bytes on a stream are more than the {} that may be in flight "
+                    "before any are received, so ranks would wait for each other; use all_to_all",
                     send.extents.in_bytes, held));
   }
   Operation first;
@@ -183,12 +183,11 @@ Error Engine::timed_out(const StreamQueue::Pending& pending) const {
   const int late =
       pending.peer == kNobody ? streams_->peer_without_header(*pending.header) : pending.peer;
   if (late == kNobody) {
-    return {
-        ErrorCode::kDeadline, kNoPeer,
-        fmt::format("rank {} ({}): {} on a stream ({}) timed out after {:.1f} s: every rank has "
-                    "called it, and the device has not come to its end; what else is in these "
-                    "streams, before it?",
-                    rank_, host_, what, transport_->name(), timeout.count())};
+    return {ErrorCode::kDeadline, kNoPeer,
+            fmt::format(
+                "rank {} ({}): {} on a stream ({}) timed out after {:.1f} s: every rank has called "
+                "it, but the device has not finished it; does other work block these streams?",
+                rank_, host_, what, transport_->name(), timeout.count())};
   }
   return {ErrorCode::kDeadline, late,
           fmt::format("rank {} ({}): {} on a stream ({}) timed out after {:.1f} s: rank {} has not "

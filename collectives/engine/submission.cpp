@@ -17,8 +17,7 @@ bool is_default(const CallOptions& call) {
 void require_no_update(const Call& call, const Update& update) {
   if (!call.stream || !update) return;
   throw std::invalid_argument(std::string(to_string(call.collective)) +
-                              ": an update runs on the host: it has no meaning on a device's "
-                              "stream");
+                              ": an update runs on the host: it cannot run on a device's stream");
 }
 
 }  // namespace

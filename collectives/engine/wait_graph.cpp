@@ -43,7 +43,7 @@ int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until
 
 std::string wait_chain_text(int awaited, int last) {
   if (last == awaited) return "";
-  return fmt::format("rank {} waits in its turn, in the end for rank {}; ", awaited, last);
+  return fmt::format("rank {} waits too, at the end of the chain for rank {}; ", awaited, last);
 }
 
 }  // namespace kolo

@@ -31,7 +31,7 @@ Deadline wait_graph_deadline(Store& store);
 // nearest rank that has published no wait. `peer` itself if all ranks wait in a cycle.
 int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until);
 
-// "rank 1 waits in its turn, in the end for rank 3; ", or empty if both are the same rank.
+// "rank 1 waits too, at the end of the chain for rank 3; ", or empty if both are the same rank.
 std::string wait_chain_text(int awaited, int last);
 
 }  // namespace kolo

@@ -43,7 +43,7 @@ std::size_t question_of(const Schedule& schedule, const Step& answered, std::siz
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     if (asks(schedule.steps[i])) return i;
   }
-  throw std::invalid_argument("a schedule reads an answer to what it never sends: " +
+  throw std::invalid_argument("a schedule reads an answer to a segment that it never sends: " +
                               describe(schedule));
 }
 

@@ -290,7 +290,7 @@ void Executor::combine(const Piece& piece, void* out, void* kept, const std::byt
   } catch (const std::exception& error) {
     throw std::runtime_error(fmt::format("the user function threw: {}", error.what()));
   } catch (...) {
-    throw std::runtime_error("the user function threw what is no std::exception");
+    throw std::runtime_error("the user function threw an exception that is no std::exception");
   }
   if (kept != nullptr && kept != out) std::memcpy(kept, out, piece.bytes);
 }
@@ -386,10 +386,10 @@ void Executor::refuse(int peer, const std::byte* opening, const CallHeader& mine
   if (theirs.magic == mine.magic) {
     throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, schedule_.rank, mine));
   }
-  throw Error(ErrorCode::kProtocol, peer,
-              fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do "
-                          "all ranks run the same build?",
-                          schedule_.rank, peer));
+  throw Error(
+      ErrorCode::kProtocol, peer,
+      fmt::format("rank {}: rank {} sent an invalid call header; do all ranks run the same build?",
+                  schedule_.rank, peer));
 }
 
 void Executor::check_arrivals() {
@@ -430,9 +430,9 @@ bool Executor::blocked_in(const Channel& from, std::size_t bytes) {
 
 std::string Executor::describe_wait() const {
   if (waits_to_send_ && awaited_bytes_ == 0)
-    return fmt::format("rank {} to take what was sent", awaited_peer_);
+    return fmt::format("wait for rank {} to receive the sent data", awaited_peer_);
   if (awaited_bytes_ == 0)
-    return fmt::format("receive of the operation's opening from rank {}", awaited_peer_);
+    return fmt::format("receive of the call header from rank {}", awaited_peer_);
   return fmt::format("{} of {} {} rank {}", waits_to_send_ ? "send" : "receive",
                      format_bytes(awaited_bytes_), waits_to_send_ ? "to" : "from", awaited_peer_);
 }

@@ -167,10 +167,10 @@ SegmentRule SegmentRule::suited_to(const Costs& costs) const {
 
 void PlanCache::require_carried(std::size_t element_bytes) const {
   if (element_bytes <= segments_.longest) return;
-  throw std::invalid_argument(fmt::format(
-      "an element of {} bytes is longer than the {} bytes that a segment of these channels has at "
-      "most; a larger KOLO_SEGMENT_BYTES makes it longer",
-      element_bytes, segments_.longest));
+  throw std::invalid_argument(
+      fmt::format("an element of {} bytes is longer than the {} bytes of the longest segment of "
+                  "these channels; set a larger KOLO_SEGMENT_BYTES",
+                  element_bytes, segments_.longest));
 }
 
 std::uint64_t PlanCache::header_bytes_sent() const {

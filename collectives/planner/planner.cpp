@@ -105,7 +105,7 @@ std::uint8_t Planner::choose(Collective collective, std::size_t bytes, RankOrder
       kRankOrders * static_cast<std::size_t>(collective) + static_cast<std::size_t>(order);
   if (table >= choices_.size()) {
     throw std::invalid_argument(
-        fmt::format("{} is the number of no collective", static_cast<int>(collective)));
+        fmt::format("{} is not a collective", static_cast<int>(collective)));
   }
   Choices& choices = choices_[table];
   if (has_points_) {  // a point may lie between two powers of two

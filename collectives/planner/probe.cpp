@@ -322,10 +322,10 @@ std::string hear_of(Probing& request, std::string_view key, std::string_view wha
     const int last = find_stalled_rank(*request.store, request.rank, request.size, 0,
                                        wait_graph_deadline(*request.store));
     const std::string why =
-        last == 0 ? "it, or one of the ranks that measure, has stopped as the job began"
+        last == 0 ? "rank 0, or a rank that measures, stopped at the start of the job"
                   : fmt::format("{}is rank {} alive?", wait_chain_text(0, last), last);
     throw Error(ErrorCode::kDeadline, last,
-                fmt::format("rank {}: rank 0 has not said {}: {}; {}", request.rank, what, why,
+                fmt::format("rank {}: rank 0 has not published {}: {}; {}", request.rank, what, why,
                             error.what()));
   }
 }
@@ -362,13 +362,13 @@ Costs measure_costs(const ProbeRequest& asked) {
     const bool has_crowd = most_ranks_of_a_host(request.hosts) > costs.cores;
     request.store->set("probe/crowd", has_crowd ? "yes" : "no");
   }
-  if (hear_of(request, "probe/crowd", "how the channels were measured") == "yes") {
+  if (hear_of(request, "probe/crowd", "the measurements of the channels") == "yes") {
     const RingTimes crowd{measure_rounds(request, kAlternatingRound),
                           measure_rounds(request, kSendsFirstRound)};
     if (request.rank == 0) costs = fit_shared_core_costs(costs, crowd, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
-  return costs_from(hear_of(request, "probe/costs", "what channels cost"));
+  return costs_from(hear_of(request, "probe/costs", "the costs of the channels"));
 }
 
 }  // namespace kolo

@@ -105,7 +105,7 @@ TuningTable TuningTable::read(const std::string& path) {
   // Reading another kind of file may never end, or block forever (a pipe without a writer).
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
     throw std::invalid_argument(
-        fmt::format("the tuning table '{}' cannot be read: it is no regular file", path));
+        fmt::format("the tuning table '{}' cannot be read: it is not a regular file", path));
   }
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -384,7 +384,7 @@ class World {
     Rank& self = at(rank);
     if (self.schedule->collective == Collective::kBarrier) {
       if (self.arrived != everybody()) {
-        throw Fault{fmt::format("rank {} leaves the barrier before everybody has come", rank)};
+        throw Fault{fmt::format("rank {} leaves the barrier before all ranks have entered", rank)};
       }
       return;
     }
@@ -408,11 +408,11 @@ class World {
     Element element = at_rank;
     if (schedule.collective == Collective::kAllToAll)
       element.chunk = rank;  // number of the chunk at its sender
-    const char* wrong = !value.is_defined                        ? "was never written"
-                        : !(value.element == element)            ? "holds another element"
-                        : value.from != expected                 ? "has not the right contributions"
-                        : reduces && !is_scan && !value.is_final ? "was never declared complete"
-                        : reduces && !value.is_scaled            ? "was never scaled"
+    const char* wrong = !value.is_defined                          ? "was never written"
+                        : !(value.element == element)              ? "holds another element"
+                        : value.from != expected                   ? "has the wrong contributions"
+                        : reduces && !is_scan && !value.is_final   ? "was never declared complete"
+                        : reduces && !value.is_scaled              ? "was never scaled"
                         : options_.has_update && !value.is_updated ? "was not updated"
                                                                    : nullptr;
     if (wrong != nullptr) {
@@ -429,8 +429,8 @@ class World {
     if (orders_[index] == 0) orders_[index] = value.order;
     if (orders_[index] == value.order) return;
     throw Fault{
-        fmt::format("rank {}: output element {} was combined in another order than on a "
-                    "rank before, and may have other bits",
+        fmt::format("rank {}: output element {} was combined in another order than on an earlier "
+                    "rank, and may have other bits",
                     rank, to_string(element))};
   }
 

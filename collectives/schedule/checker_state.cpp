@@ -134,7 +134,7 @@ std::vector<Value> read(Rank& self, const Step& step, std::size_t segment,
   std::vector<Value> values;
   for (const Cell* cell : cells_of(self, step, step.in, segment, options)) {
     if (!cell->value.is_defined && self.schedule->collective != Collective::kBarrier) {
-      throw fault(self, step, "reads what nobody has written");
+      throw fault(self, step, "reads memory that was never written");
     }
     values.push_back(cell->value);
   }

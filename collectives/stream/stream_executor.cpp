@@ -42,7 +42,7 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
   scratch_index_.assign(parts_.size(), 0);
   for (const Step& step : schedule_.steps) {
     check(!has_answer(step.kind) && !step.is_held,
-          fmt::format("{}: a device's stream has no answers; a schedule without them is needed",
+          fmt::format("{}: a device's stream does not support answers; use a schedule without them",
                       schedule_.algorithm));
     check(step.kind != StepKind::kUpdate,
           fmt::format("{}: a server's update runs on the host, and not on a device's stream",
@@ -83,7 +83,8 @@ std::size_t StreamExecutor::choose_segment_bytes() const {
 }
 
 void StreamExecutor::start(const StreamBinding& binding) {
-  check(!is_begun_, "an operation on a stream begins before the one before was given whole");
+  check(!is_begun_,
+        "an operation on a stream begins before the previous one was enqueued completely");
   binding_ = binding;
   element_bytes_ = element_bytes(binding.type);
   if (binding.lengths.empty()) {
@@ -401,7 +402,7 @@ bool StreamExecutor::wait_for(int peer) {
 }
 
 std::string StreamExecutor::describe_wait() const {
-  return fmt::format("rank {} to give its part of {} to its stream", awaited_peer_,
+  return fmt::format("rank {} to enqueue its part of {} on its stream", awaited_peer_,
                      describe_location());
 }
 

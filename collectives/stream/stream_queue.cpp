@@ -117,8 +117,7 @@ void StreamQueue::meet(std::span<Channel* const> channels) {
     if (streams_.back() == nullptr) {
       throw Error(
           ErrorCode::kUnavailable, channel->peer(),
-          fmt::format("rank {}: its calls on streams cannot reach rank {}: {}; ask for transport "
-                      "auto",
+          fmt::format("rank {}: its calls on streams cannot reach rank {}: {}; use transport auto",
                       rank_, channel->peer(), channel->why_no_stream()));
     }
     is_one_with_host_ = streams_.back()->is_one_with_host();
@@ -171,7 +170,7 @@ void StreamQueue::require_replays(const Call& call) const {
                     to_string(call.collective), why));
   };
   if (call.collective == Collective::kMessage)
-    refuse("a message has no part in replays: its two ranks alone cannot keep them apart");
+    refuse("a message cannot be replayed: its two ranks alone cannot tell replays apart");
   for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
     if (streams_[peer] == nullptr) continue;
     const std::string why = streams_[peer]->why_not_captured();

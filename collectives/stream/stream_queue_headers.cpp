@@ -72,7 +72,7 @@ bool StreamQueue::send_header_on_host() {
     Channel& channel = *channels_[static_cast<std::size_t>(peer)];
     std::byte* const opening = channel.reserve(kHeaderSegmentBytes);
     if (opening == nullptr)
-      return wait_for(peer, fmt::format("rank {} to read what was said of operations", peer));
+      return wait_for(peer, fmt::format("rank {} to read earlier call headers", peer));
     write_opening(opening, header_for(given, given.executor->elements_to(peer)));
     channel.commit();
     record_header(peer, kNobody);
@@ -124,10 +124,10 @@ void StreamQueue::compare(int peer, const std::byte* opening, const CallHeader& 
   if (theirs == mine) return;
   if (theirs.magic == mine.magic)
     throw Error(ErrorCode::kMismatch, peer, describe_mismatch(peer, theirs, rank_, mine));
-  throw Error(ErrorCode::kProtocol, peer,
-              fmt::format("rank {}: rank {} opened with bytes that no rank of this job sends; do "
-                          "all ranks run the same build?",
-                          rank_, peer));
+  throw Error(
+      ErrorCode::kProtocol, peer,
+      fmt::format("rank {}: rank {} sent an invalid call header; do all ranks run the same build?",
+                  rank_, peer));
 }
 
 bool StreamQueue::is_expecting(const Channel& channel) const {
@@ -169,7 +169,7 @@ bool StreamQueue::send_header_on_stream(void* stream) {
     const int peer = to_open_.back();
     StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
     std::byte* const slot = channel.reserve(stream, kHeaderSegmentBytes);
-    if (slot == nullptr) return wait_for(peer, "this rank's streams to get on");
+    if (slot == nullptr) return wait_for(peer, "progress of this rank's streams");
     const Cell& cell = make_cell(given);
     write_opening(cell.bytes, header_for(given, given.executor->elements_to(peer)));
     own_->math->copy(slot, cell.seen, kHeaderSegmentBytes, stream);

@@ -54,13 +54,13 @@ const Mistake kMistakes[] = {
      },
      "more than memory can hold"},
     {[](Communicator& c, float* data) { c.broadcast(data, 4, static_cast<ElementType>(99), 0); },
-     "broadcast: 99 is the number of no element type"},
+     "broadcast: 99 is not an element type"},
     {[](Communicator& c, float* data) {
        c.all_reduce(data, data, 4, static_cast<ElementType>(99), kSum);
      },
-     "all_reduce: 99 is the number of no element type"},
+     "all_reduce: 99 is not an element type"},
     {[](Communicator& c, float*) { c.algorithm(static_cast<Collective>(99), 8); },
-     "99 is the number of no collective"},
+     "99 is not a collective"},
     {[](Communicator& c, float* data) {
        c.barrier_async().when_done(nullptr);
        c.all_reduce(data, data, 4, kFloat, kSum);
@@ -78,7 +78,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.all_reduce(data, data, 4, kFloat, static_cast<ReduceOp>(77));
      },
-     "all_reduce: 77 is the number of no operation"},
+     "all_reduce: 77 is not a reduction operation"},
     {[](Communicator& c, float* data) {
        c.reduce_scatter(data, data, 4, ElementType::kFloat8E4M3, ReduceOp::kBitAnd);
      },
@@ -92,9 +92,9 @@ const Mistake kMistakes[] = {
      },
      "all_reduce: a scale of 1e+39 is not finite in float32"},
     {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, kSum, {.scale = 2}); },
-     "all_reduce: a scale of 2 has a meaning for scaled_sum only"},
+     "all_reduce: a scale of 2 is allowed for scaled_sum only"},
     {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 0, {.scale = 0.5}); },
-     "broadcast: a scale of 0.5 has a meaning for scaled_sum only"},
+     "broadcast: a scale of 0.5 is allowed for scaled_sum only"},
     {[](Communicator& c, float* data) { c.push_pull(data, data, 4, kFloat, kSum, {}); },
      "no server"},
     {[](Communicator& c, float* data) {
@@ -129,13 +129,13 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) { c.scatter(nullptr, data, 4, kFloat, c.rank()); },
      "scatter: 'in' is null"},
     {[](Communicator& c, float* data) { c.all_to_all(data, data + 8, 5, kFloat); },
-     "all_to_all: 5 elements are not the same for each of 2 ranks; use all_to_all_v"},
+     "all_to_all: 5 elements cannot be split equally among 2 ranks; use all_to_all_v"},
     {[](Communicator& c, float* data) {
        c.all_to_all_v(data, Lengths{1, 2}, data, Lengths{1, 2}, kFloat);
      },
      "all_to_all_v cannot"},
     {[](Communicator& c, float* data) { c.scan(data, data, 4, kFloat, ReduceOp::kAverage); },
-     "scan: an average has no meaning here"},
+     "scan: an average is not defined here"},
     {[](Communicator& c, float* data) { c.all_gather_v(data, data + 8, Lengths{1}, kFloat); },
      "all_gather: 'counts' has 1 entries for 2 ranks; give one for each"},
     {[](Communicator& c, float* data) {

@@ -423,7 +423,7 @@ TEST_CASE("a repeated call times out and names the peer that never calls") {
     const RankOutcome after = outcome_of([&] { sum_of_two(communicator, data); });
     is_over.set_value();
     expect(outcome.code == ErrorCode::kDeadline, outcome.text);
-    expect(outcome.text.find("operation's opening from rank 1") != std::string::npos, outcome.text);
+    expect(outcome.text.find("call header from rank 1") != std::string::npos, outcome.text);
     expect(outcome.text.find("all_reduce #" + std::to_string(kRounds)) != std::string::npos,
            outcome.text);
     expect(after.text == outcome.text, "afterwards: " + after.text);

@@ -162,7 +162,7 @@ TEST_CASE("a timeout names the message that timed out, and its peer") {
   });
   INFO(outcomes[0].text);
   require_same_cause(outcomes, ErrorCode::kDeadline,
-                     "receive of the operation's opening from rank 2 (" + transport +
+                     "receive of the call header from rank 2 (" + transport +
                          ") timed out after 0.3 s in message #0, direct step 1 of 1");
   REQUIRE(outcomes[0].text.find("is rank 2 alive") != std::string::npos);
 }

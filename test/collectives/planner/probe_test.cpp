@@ -70,9 +70,9 @@ class Ranks {
 void require_named(int rank, const RankOutcome& outcome) {
   INFO(outcome.text);
   CHECK(outcome.code == ErrorCode::kDeadline);
-  CHECK_THAT(outcome.text,
-             ContainsSubstring("waits in its turn, in the end for rank " + std::to_string(rank) +
-                               "; is rank " + std::to_string(rank) + " alive?"));
+  CHECK_THAT(outcome.text, ContainsSubstring("waits too, at the end of the chain for rank " +
+                                             std::to_string(rank) + "; is rank " +
+                                             std::to_string(rank) + " alive?"));
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ constexpr Plant kPlants[] = {
      "element 0 of chunk 2"},
     {"two receives keep what they get in each other's place", kBruck,
      [](Program& p) { std::swap(step(p, 1, 2).out, step(p, 1, 4).out); },
-     "rank 1: output element 0 of chunk 3 has not the right contributions (contributions: 1 of "
+     "rank 1: output element 0 of chunk 3 has the wrong contributions (contributions: 1 of "
      "1)"},
     {"a partial sum is not passed on", kRing, [](Program& p) { erase(p, 2, 2, 2); },
      "rank 2, turn 0, step 2 (receive-reduce-send, chunk 3): reduces element 0 of chunk 3 with "
@@ -134,7 +134,7 @@ constexpr Plant kPlants[] = {
        step(p, 3, 0).kind = StepKind::kReceive;
        step(p, 3, 0).in = {};
      },
-     "rank 3: output element 0 of chunk 0 has not the right contributions (contributions: 3 of "
+     "rank 3: output element 0 of chunk 0 has the wrong contributions (contributions: 3 of "
      "4)"},
     {"all receive before they send", kRing,
      [](Program& p) {
@@ -176,14 +176,14 @@ constexpr Plant kPlants[] = {
      "rank 0, turn 2, step 4 (reduce, chunk 0): counts a contribution twice"},
     {"what nobody has written is sent", kRing,
      [](Program& p) { step(p, 0, 0).in.place = Place::kOutput; },
-     "rank 0, turn 0, step 0 (send, chunk 3): reads what nobody has written"},
+     "rank 0, turn 0, step 0 (send, chunk 3): reads memory that was never written"},
     {"memory is overwritten while it is sent", kDoubling,
      [](Program& p) { step(p, 2, 2).is_copied = false; },
      "rank 2, turn 2, step 3 (receive-reduce, chunk 0): writes memory that rank 0 may not have "
      "received yet"},
     {"operands change sides on one rank", kDoubling,
      [](Program& p) { step(p, 3, 1).is_in_last = false; },
-     "rank 1: output element 0 of chunk 0 was combined in another order than on a rank before, "
+     "rank 1: output element 0 of chunk 0 was combined in another order than on an earlier rank, "
      "and may have other bits"},
     {"a chunk lies outside what the caller gave", kDirect,
      [](Program& p) { step(p, 0, 3).out.chunk = 1; },
@@ -222,7 +222,7 @@ constexpr Plant kPlants[] = {
      [](Program& p) {
        for (Schedule& schedule : p) schedule.steps.resize(4);
      },
-     "rank 0 leaves the barrier before everybody has come"},
+     "rank 0 leaves the barrier before all ranks have entered"},
     {"a rank sends once too often", kBarrier, [](Program& p) { repeat(p, 0, 4); },
      "1 segments from rank 0 to rank 4 are left over"},
 };

@@ -254,7 +254,7 @@ TEST_CASE("captures over hosts and of messages are refused before anything is se
                     rank.communicator.send(memory, kCount, ElementType::kFloat32,
                                            1 - rank.communicator.rank(), on(rank.stream));
                   }),
-                  "a message has no part in replays");
+                  "a message cannot be replayed");
     });
   });
 }

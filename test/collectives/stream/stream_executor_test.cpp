@@ -328,7 +328,7 @@ TEST_CASE("a rank that needs the address of a long segment waits for the host th
   CHECK_FALSE(executors[0]->advance());
   CHECK(executors[0]->awaited_peer() == 1);
   CHECK(executors[0]->describe_wait() ==
-        "rank 1 to give its part of ring step 2 of 3 to its stream");
+        "rank 1 to enqueue its part of ring step 2 of 3 on its stream");
   CHECK(Streams::give(executors));
   CHECK(streams.machine().run());
   executors.clear();
@@ -369,8 +369,9 @@ TEST_CASE("schedules that streams do not support are refused by the constructor"
   answers.steps.resize(1);
   answers.steps[0].kind = StepKind::kSendForAnswer;
   answers.steps[0].to = 1;
-  CHECK_THROWS_WITH(StreamExecutor(answers, streams.channels(0), streams.math(0)),
-                    "asks: a device's stream has no answers; a schedule without them is needed");
+  CHECK_THROWS_WITH(
+      StreamExecutor(answers, streams.channels(0), streams.math(0)),
+      "asks: a device's stream does not support answers; use a schedule without them");
   Schedule updates;
   updates.algorithm = "serves";
   updates.steps.resize(1);

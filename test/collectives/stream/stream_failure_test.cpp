@@ -202,7 +202,7 @@ TEST_CASE("a timeout in a wait for a long segment names the host and the step") 
     });
   });
   require_cause(outcomes, ErrorCode::kDeadline,
-                "wait for rank 1 to give its part of ring step 2 of 3 to its stream (cuda_ipc) "
+                "wait for rank 1 to enqueue its part of ring step 2 of 3 on its stream (cuda_ipc) "
                 "timed out after 0.4 s in all_reduce #0");
 }
 
