@@ -89,7 +89,7 @@ bool StreamQueue::has_left(Given& given) noexcept {
   }
 }
 
-// In a static list, so that leak checkers see a reference.
+// In a static list, so that the memory stays reachable.
 void StreamQueue::keep(std::unique_ptr<Own> stuck) noexcept {
   static std::atomic<Own*> kept{nullptr};
   Own* const first = stuck.release();
