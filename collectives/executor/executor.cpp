@@ -152,7 +152,7 @@ bool Executor::receive_send(Line& line, const Piece& piece) {
   if (to == nullptr) return false;
   std::memcpy(to, from, piece.bytes);
   if (piece.out != nullptr) store(piece, from);
-  // Before commit(): release() throws if the read data is invalid, so that it is not passed on.
+  // Before commit(): release() throws if the channel is dead, and the data is not passed on then.
   line.from->release();
   commit(line, piece, kPlain);
   return true;
