@@ -1,4 +1,4 @@
-// What is told to who asks for a transport that is not in this build.
+// Error messages for a transport that is not in this build.
 #include "transports/base/disabled_transports.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ranks that watch one another by lifelines, all of this process.
+// Ranks in one process that watch one another with PeerLiveness.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct LivenessRanks {
     know();
   }
 
-  // As if on hosts of their own: what they say to one another goes over TCP.
+  // Acts as if each rank were on a host of its own: liveness connections then use TCP.
   void move_apart() {
     is_apart = true;
     know();
@@ -39,7 +39,7 @@ struct LivenessRanks {
 
   PeerLiveness& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
 
-  // All look until `is_so`, or for 10 s.
+  // Calls look() on all ranks until `is_so`, for at most 10 s.
   template <typename Condition>
   bool until(const Condition& is_so) {
     const auto deadline = Clock::now() + std::chrono::seconds(10);

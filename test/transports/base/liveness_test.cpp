@@ -1,4 +1,4 @@
-// A lifeline tells who has ended, and nobody else.
+// Liveness detects the ranks that have ended, and only those.
 #include "transports/base/liveness.h"
 
 #include <poll.h>

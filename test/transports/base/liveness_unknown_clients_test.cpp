@@ -1,5 +1,6 @@
-// Who comes to a lifeline's doors without being a rank, one by one and in crowds, and who stands
-// where a rank stood: nobody takes a rank for lost that lives, nor one for alive that has ended.
+// Clients of a liveness listener that are no ranks, one by one and many at once, and impostors at
+// the
+// address of a rank. No living rank may be taken for lost, and no ended rank for alive.
 #include <poll.h>
 #include <array>
 #include <atomic>
@@ -24,25 +25,25 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// What a rank says to who has `ticket`.
+// The hello of a rank, sent to the owner of `ticket`.
 std::string hello(std::uint64_t ticket, std::uint64_t rank) {
   const std::uint64_t words[2] = {ticket, rank};
   return {reinterpret_cast<const char*>(words), sizeof words};
 }
 
-// What strangers say, in pieces, to a rank that has `ticket`.
+// Messages of unknown clients to a rank that has `ticket`.
 std::vector<std::string> speeches(std::uint64_t ticket) {
   return {"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
           "\n",
           std::string(40'000, '\xff'),
-          hello(ticket + 1, 1),  // another job's
-          hello(ticket, 0),      // of itself
-          hello(ticket, 2),      // of a rank that there is not
+          hello(ticket + 1, 1),  // of another job
+          hello(ticket, 0),      // of the receiver itself
+          hello(ticket, 2),      // of a rank that does not exist
           hello(ticket, ~std::uint64_t{}),
-          hello(ticket, 1).substr(0, 15)};  // nearly a rank's
+          hello(ticket, 1).substr(0, 15)};  // almost a valid hello
 }
 
-// A job of two ranks of which the first watches the other.
+// Job of two ranks; rank 0 watches rank 1.
 struct Watching : LivenessRanks {
   explicit Watching(bool apart) : LivenessRanks(2) {
     if (apart) move_apart();
@@ -57,7 +58,7 @@ struct Watching : LivenessRanks {
   }
 };
 
-// The one who stands at the place of rank 1, of a job whose rank 0 is real.
+// Impostor at the address of rank 1, in a job whose rank 0 is real.
 struct Impostor {
   Impostor() : place(posix::listen_on("127.0.0.1", 0)), real(0, 2) {
     LivenessAddress there = real.address();
@@ -69,7 +70,7 @@ struct Impostor {
     real.join(1);
   }
 
-  // The next who calls, while the rank looks.
+  // Accepts the next connection while rank 0 looks.
   RawConnection accept() {
     posix::Descriptor socket;
     const auto deadline = Clock::now() + std::chrono::seconds(10);
@@ -123,7 +124,7 @@ TEST_CASE("strangers are dropped at a lifeline's door as soon as they are known 
   const LivenessAddress& door = ranks[0].address();
   std::vector<std::string> all = speeches(door.ticket);
   all.pop_back();              // might still become a hello
-  all.erase(all.begin() + 1);  // this, too
+  all.erase(all.begin() + 1);  // this one too
   for (const std::string& speech : all) {
     RawConnection stranger(door.tcp_port);
     stranger.say(speech);
@@ -163,7 +164,7 @@ TEST_CASE("a crowd that comes after a rank does not sweep it away") {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
     ranks[0].join(1);
-    for (int i = 0; i < 5; ++i) ranks[0].look();  // connected, and hello is said
+    for (int i = 0; i < 5; ++i) ranks[0].look();  // connected, and the hello is sent
     std::vector<RawConnection> crowd;
     for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[1].address().tcp_port);
     CHECK(ranks.is_welcome());
@@ -216,7 +217,7 @@ TEST_CASE("a crowd is let in by looks, each of which ends, and wakes who sleeps 
   int looks = 1;
   for (; ::poll(&watched, 1, 0) == 1 && looks < 1000; ++looks) ranks[0].look();
   CHECK(looks >= 300 / kMostUnknownClients);
-  CHECK(looks < 1000);  // silent strangers that were heard keep nobody awake
+  CHECK(looks < 1000);  // silent clients that are already accepted wake no rank
 }
 
 TEST_CASE("strangers that come and go without end keep no lifeline from its ranks") {

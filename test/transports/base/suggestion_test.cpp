@@ -1,4 +1,4 @@
-// What is suggested to who has mistyped a word, or has it from another program.
+// Suggestions for misspelled words and for words of other programs.
 #include "transports/base/suggestion.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// Who is where: hosts, processes and cores, from what ranks publish of themselves, and what follows
-// for the choice of a transport.
+// Topology: hosts, processes and cores, derived from the locations that ranks publish, and the
+// choice of a transport that follows.
 #include "transports/base/topology.h"
 
 #include <chrono>
@@ -98,11 +98,11 @@ TEST_CASE("one name makes no host of two machines") {
   CHECK(two.local_ranks == 1);
 }
 
-// --- what a transport makes of it ---
+// --- the choice of a transport ---
 
 namespace {
 
-// The transport's name on rank 0 where all got one, else what rank 0 was told.
+// The transport's name on rank 0 if every rank got one, otherwise the error on rank 0.
 std::string outcome_of(const std::string& transport, const std::vector<std::string>& host_ids) {
   const std::shared_ptr<Store> store = make_local_store();
   std::vector<std::string> outcomes(host_ids.size());

@@ -1,4 +1,4 @@
-// How a rank waits: which way, for how long, and what ends it.
+// How a rank waits: spin, yield or block, for how long, and the events that end a wait.
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -25,7 +25,7 @@ Settings settings_with(WaitKind wait) {
   return settings;
 }
 
-// Two ranks of this process; a test waits as rank 0.
+// Two ranks of this process; the test waits as rank 0.
 struct Pair {
   std::shared_ptr<Store> store;
   std::unique_ptr<Transport> own;
@@ -45,7 +45,7 @@ Pair make_pair_of(std::string_view transport, std::shared_ptr<Store> job) {
   return pair;
 }
 
-// Those of this build that this machine can run.
+// The transports of this build that this machine can run.
 std::vector<std::string_view> transports_here() {
   std::vector<std::string_view> names = transport_names();
   std::erase_if(names, [](std::string_view name) { return !why_unusable(name).empty(); });
@@ -116,7 +116,7 @@ TEST_CASE("spins are pauses of who spins, and end in time for a look at the cloc
       CHECK(spins < 1000);
       CHECK(counts.spins == spins);
       CHECK(counts.waits == (spins > 0 ? 1U : 0U));
-      CHECK_FALSE(policy.pause(*pair.own, *pair.store, Clock::now()));  // which is over
+      CHECK_FALSE(policy.pause(*pair.own, *pair.store, Clock::now()));  // whose deadline has passed
       CHECK(counts.waits == 1);
       policy.moved();
       CHECK(policy.spin() == (kind == WaitKind::kSpin));
@@ -126,7 +126,7 @@ TEST_CASE("spins are pauses of who spins, and end in time for a look at the cloc
 
 namespace {
 
-// As if others had had the core so long.
+// Keeps the thread busy for `time`, as if other threads had taken the core.
 void stay_away(Clock::duration time) {
   const auto end = Clock::now() + time;
   while (Clock::now() < end) {
@@ -140,17 +140,17 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
     DYNAMIC_SECTION(to_string(kind)) {
       const auto pair = make_pair_of("inproc", make_local_store());
       auto settings = settings_with(kind);
-      settings.spin = 1h;  // no patience: only a loss makes it sleep
+      settings.spin = 1h;  // so that only a preemption makes it sleep
       WaitPolicy policy(2, 2, settings);
       WaitStatistics counts;
       policy.count_into(counts);
       const auto deadline = in_seconds(60);
       const auto pause = [&] {
-        policy.wake();  // so that nobody has to wake it from its sleep
+        policy.wake();  // so that its sleep ends at once
         REQUIRE(policy.pause(*pair.own, *pair.store, deadline));
       };
       const auto look = [&] {
-        for (int i = 0; i < 64; ++i) pause();  // a spinner looks that seldom
+        for (int i = 0; i < 64; ++i) pause();  // a spinning rank checks the clock this seldom
       };
       look();
       CHECK(counts.sleeps == 0);
@@ -170,7 +170,7 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
       pause_until_asleep();
       CHECK(counts.yields == yields);
 
-      stay_away(1100ms);  // longer than the longest caution
+      stay_away(1100ms);  // longer than the longest backoff
       policy.moved();
       const auto sleeps = counts.sleeps;
       pause();
@@ -181,7 +181,7 @@ TEST_CASE("who often loses the core while waiting leaves it to others for a whil
 
 namespace {
 
-// One that nobody can be woken by, like libfabric's shm.
+// A transport without a descriptor to wait on, like libfabric's shm.
 class WithoutDescriptor final
     : public decorators::ForwardingTransport<decorators::ForwardingChannel> {
  public:
@@ -226,7 +226,7 @@ TEST_CASE("where a transport cannot wake it, who has waited long naps, and looks
 TEST_CASE("who works between two spins looks the sooner at the clock, and takes it for no loss") {
   const auto pair = make_pair_of("inproc", make_local_store());
   auto settings = settings_with(WaitKind::kSpin);
-  settings.spin = 1h;  // so that it does not sleep
+  settings.spin = 1h;  // so that the rank does not sleep
   WaitPolicy policy(2, 2, settings);
   for (int wait = 0; wait < 12; ++wait) {
     policy.moved();
@@ -234,7 +234,7 @@ TEST_CASE("who works between two spins looks the sooner at the clock, and takes 
     for (; policy.spin(); ++spins) stay_away(60us);
     CHECK(spins >= 1);
     if (wait > 0) CHECK(spins == 1);
-    for (int round = 0; round < 80; ++round) {  // longer than a spinner may keep its core
+    for (int round = 0; round < 80; ++round) {  // longer than a rank may spin
       policy.wake();
       REQUIRE(policy.pause(*pair.own, *pair.store, in_seconds(60)));
       stay_away(60us);
