@@ -19,7 +19,9 @@ constexpr std::array<DisabledTransport, 2> kLeftOut = {
 
 }  // namespace
 
-TEST_CASE("who asks for a transport that was left out is told why, the way out, and the others") {
+TEST_CASE(
+    "the error for a disabled transport names the reason, the remedy and the available "
+    "transports") {
   CHECK(refusal_of("pigeon", kNames, kLeftOut) ==
         "transport 'pigeon' is not in this build, as pigeon.h was not found: install "
         "libpigeon-dev, then configure and build again; this build has inproc, tcp (or auto, or "
@@ -28,12 +30,12 @@ TEST_CASE("who asks for a transport that was left out is told why, the way out, 
              StartsWith("transport 'drum' is not in this build, as KOLO_WITHOUT names it: take"));
 }
 
-TEST_CASE("a transport that nobody knows is not said to be left out") {
+TEST_CASE("an unknown transport is not reported as disabled") {
   CHECK_THAT(refusal_of("pigeons", kNames, kLeftOut),
              StartsWith("unknown transport 'pigeons': this build has inproc, tcp (or auto"));
 }
 
-TEST_CASE("what this build leaves out is none of its transports, and has a way out") {
+TEST_CASE("disabled transports are not listed as transports, and each has a remedy") {
   const auto names = transport_names();
   for (const DisabledTransport& row : disabled_transports()) {
     INFO(row.name);

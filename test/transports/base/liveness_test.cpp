@@ -11,7 +11,7 @@ namespace kolo {
 
 using Ranks = test::LivenessRanks;
 
-TEST_CASE("the last word of a rank comes although it is gone") {
+TEST_CASE("the last word of a rank arrives although the rank is gone") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Ranks ranks(3);
@@ -32,7 +32,7 @@ TEST_CASE("the last word of a rank comes although it is gone") {
   }
 }
 
-TEST_CASE("the last word comes also to who had not looked since it was called") {
+TEST_CASE("the last word arrives at a rank that has not looked since its peer connected") {
   Ranks ranks(2);
   ranks[0].join(1);
   ranks[1].join(0);
@@ -42,7 +42,7 @@ TEST_CASE("the last word comes also to who had not looked since it was called") 
   CHECK(ranks[0].last_word(1) == 7);
 }
 
-TEST_CASE("the last word comes also to who calls only when the other has ended") {
+TEST_CASE("the last word arrives at a rank that connects only after its peer has ended") {
   Ranks ranks(2);
   ranks[1].join(0);
   ranks[1].leave_words([](int) { return std::uint64_t{7}; });
@@ -52,7 +52,7 @@ TEST_CASE("the last word comes also to who calls only when the other has ended")
   CHECK(ranks[0].last_word(1) == 7);
 }
 
-TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") {
+TEST_CASE("a rank learns of the end of the ranks that it has joined, and of no others") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Ranks ranks(3);
@@ -72,7 +72,7 @@ TEST_CASE("whoever is joined with a rank learns of its end, and of no other's") 
   }
 }
 
-TEST_CASE("who joins a rank that has ended before learns it") {
+TEST_CASE("a rank that joins an ended rank learns of its end") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Ranks ranks(2);
@@ -83,7 +83,7 @@ TEST_CASE("who joins a rank that has ended before learns it") {
   }
 }
 
-TEST_CASE("who was only called learns of the end of the caller") {
+TEST_CASE("a rank that accepted a connection learns of the end of the connecting rank") {
   Ranks ranks(2);
   ranks[0].join(1);
   CHECK(ranks.until([&] { return true; }));
@@ -92,7 +92,7 @@ TEST_CASE("who was only called learns of the end of the caller") {
   CHECK(ranks.until([&] { return ranks[1].is_gone(0); }));
 }
 
-TEST_CASE("the end of a rank wakes who sleeps, and what was looked at keeps nobody awake") {
+TEST_CASE("the end of a rank wakes a sleeping rank, and handled events keep no rank awake") {
   Ranks ranks(2);
   ranks[0].join(1);
   for (int i = 0; i < 100; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("the end of a rank wakes who sleeps, and what was looked at keeps nobo
   CHECK(::poll(&watched, 1, 0) == 0);
 }
 
-TEST_CASE("a stranger with the wrong ticket is nobody's peer") {
+TEST_CASE("a client with the wrong ticket does not become a peer") {
   Ranks ranks(2);
   auto stranger = posix::connect_unix(ranks[0].address().unix_name);
   REQUIRE(stranger);
@@ -119,7 +119,7 @@ TEST_CASE("a stranger with the wrong ticket is nobody's peer") {
   CHECK_FALSE(ranks[0].is_gone(1));
 }
 
-TEST_CASE("an address is read as it was written; what is none is refused") {
+TEST_CASE("an address survives writing and reading, and invalid text is rejected") {
   const LivenessAddress address{"host", "00b1f", "fe80::1", 7, 9};
   const auto read = liveness_address_from_text(to_text(address));
   REQUIRE(read);

@@ -99,8 +99,7 @@ std::string word(std::uint64_t number) {
 
 }  // namespace
 
-TEST_CASE(
-    "whatever strangers say at a lifeline's door, it is nobody's end, nor keeps one unheard") {
+TEST_CASE("messages of unknown clients end no rank's liveness and block no later connection") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
@@ -119,7 +118,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("strangers are dropped at a lifeline's door as soon as they are known for such") {
+TEST_CASE("a liveness listener drops clients as soon as it detects that they are unknown") {
   Watching ranks(true);
   const LivenessAddress& door = ranks[0].address();
   std::vector<std::string> all = speeches(door.ticket);
@@ -135,7 +134,7 @@ TEST_CASE("strangers are dropped at a lifeline's door as soon as they are known 
   }
 }
 
-TEST_CASE("a hello at a lifeline's door may come byte by byte, its welcome comes at once") {
+TEST_CASE("a liveness hello may arrive byte by byte, and the welcome follows at once") {
   Watching ranks(true);
   const std::uint64_t own = ranks[1].address().ticket;
   RawConnection slow(ranks[0].address().tcp_port);
@@ -149,7 +148,7 @@ TEST_CASE("a hello at a lifeline's door may come byte by byte, its welcome comes
   CHECK(heard == word(own));
 }
 
-TEST_CASE("who takes his time for a hello at a lifeline's door is dropped") {
+TEST_CASE("a liveness listener drops a client whose hello takes too long") {
   PeerLiveness impatient(0, 2, "", Clock::duration{0});
   RawConnection slow(impatient.address().tcp_port);
   slow.say(hello(impatient.address().ticket, 1).substr(0, 15));
@@ -159,7 +158,7 @@ TEST_CASE("who takes his time for a hello at a lifeline's door is dropped") {
   CHECK(slow.is_hung_up());
 }
 
-TEST_CASE("a crowd that comes after a rank does not sweep it away") {
+TEST_CASE("many unknown clients do not displace a connected rank") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
@@ -172,7 +171,7 @@ TEST_CASE("a crowd that comes after a rank does not sweep it away") {
   }
 }
 
-TEST_CASE("a crowd that comes before a rank does not keep it out, whichever door it fills") {
+TEST_CASE("many unknown clients do not block a rank that connects later, on either listener") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
@@ -187,7 +186,7 @@ TEST_CASE("a crowd that comes before a rank does not keep it out, whichever door
   }
 }
 
-TEST_CASE("of a thousand silent strangers a lifeline keeps a few, the last ones") {
+TEST_CASE("of a thousand silent unknown clients, liveness keeps only the last few") {
   Watching ranks(true);
   const LivenessAddress& door = ranks[0].address();
   const auto before = open_descriptors().size();
@@ -206,7 +205,9 @@ TEST_CASE("of a thousand silent strangers a lifeline keeps a few, the last ones"
   CHECK(ranks.learns_the_end());
 }
 
-TEST_CASE("a crowd is let in by looks, each of which ends, and wakes who sleeps until it is in") {
+TEST_CASE(
+    "looks accept many clients in bounded batches, and wake a sleeping rank until all are "
+    "accepted") {
   Watching ranks(true);
   std::vector<RawConnection> crowd;
   for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[0].address().tcp_port);
@@ -220,7 +221,8 @@ TEST_CASE("a crowd is let in by looks, each of which ends, and wakes who sleeps 
   CHECK(looks < 1000);  // silent clients that are already accepted wake no rank
 }
 
-TEST_CASE("strangers that come and go without end keep no lifeline from its ranks") {
+TEST_CASE(
+    "unknown clients that connect and disconnect without end do not keep liveness from its ranks") {
   Watching ranks(true);
   ranks[0].join(1);
   std::atomic<bool> is_over{false};
@@ -244,7 +246,7 @@ TEST_CASE("strangers that come and go without end keep no lifeline from its rank
   CHECK(is_well);
 }
 
-TEST_CASE("the last word of a rank is heard behind a crowd of strangers") {
+TEST_CASE("the last word of a rank arrives behind many unknown clients") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
@@ -260,7 +262,8 @@ TEST_CASE("the last word of a rank is heard behind a crowd of strangers") {
   }
 }
 
-TEST_CASE("a rank that is hung up on before its welcome calls again, and then hears the end") {
+TEST_CASE(
+    "a rank whose connection closes before its welcome reconnects, and then learns of the end") {
   Impostor peer;
   std::optional<RawConnection> line;
   for (int i = 0; i < 10; ++i) {
@@ -279,7 +282,7 @@ TEST_CASE("a rank that is hung up on before its welcome calls again, and then he
   CHECK(peer.until([&] { return peer.real.is_gone(1); }));
 }
 
-TEST_CASE("who stands in a rank's place and says something else is not taken for the rank") {
+TEST_CASE("an impostor with a wrong answer is not taken for the rank") {
   for (const std::string& speech :
        {std::string("SSH-2.0-OpenSSH_9.2\r\n"), std::string(100'000, 'x'), hello(7, 0)}) {
     Impostor peer;
@@ -290,7 +293,7 @@ TEST_CASE("who stands in a rank's place and says something else is not taken for
   }
 }
 
-TEST_CASE("who stands in a rank's place and always hangs up is not taken for the rank") {
+TEST_CASE("an impostor that always closes the connection is not taken for the rank") {
   Impostor peer;
   CHECK(peer.until([&] {
     posix::accept_from(peer.place);
@@ -298,7 +301,7 @@ TEST_CASE("who stands in a rank's place and always hangs up is not taken for the
   }));
 }
 
-TEST_CASE("who stands in a rank's place and says nothing is no word of it, and no end") {
+TEST_CASE("a silent impostor neither ends the rank nor gives its last word") {
   Impostor peer;
   RawConnection line = peer.accept();
   for (int i = 0; i < 100; ++i) peer.real.look();

@@ -15,7 +15,8 @@ const std::vector<std::string> kTypes = {"float32", "float64", "bfloat16", "int3
 
 }  // namespace
 
-TEST_CASE("a letter put in, left out, replaced or swapped with the next one is forgiven") {
+TEST_CASE(
+    "a suggestion allows for one letter inserted, omitted, replaced or swapped with the next") {
   for (const char* mistyped : {"smh", "shn", "sshm", "shm2", "hsm"}) {
     INFO(mistyped);
     CHECK(nearest_word(mistyped, kTransports) == "shm");
@@ -26,7 +27,7 @@ TEST_CASE("a letter put in, left out, replaced or swapped with the next one is f
   CHECK(nearest_word("", kTransports).empty());
 }
 
-TEST_CASE("a value may be another program's word, or the first letters of one") {
+TEST_CASE("a suggestion knows other programs' words and the first letters of a word") {
   constexpr Synonym kElsewhere[] = {{"bf16", "bfloat16"}, {"half", "float16"}};
   CHECK(suggested_word("bf16", kTypes, kElsewhere) == "bfloat16");
   CHECK(suggested_word("half", kTypes, kElsewhere).empty());  // there is no float16
@@ -37,7 +38,7 @@ TEST_CASE("a value may be another program's word, or the first letters of one") 
   CHECK(suggested_word("complex", kTypes).empty());
 }
 
-TEST_CASE("a suggestion is the end of a refusal, or nothing") {
+TEST_CASE("a suggestion is appended to an error message, or is empty") {
   CHECK(did_you_mean("shm") == "; did you mean shm?");
   CHECK(did_you_mean("").empty());
 }

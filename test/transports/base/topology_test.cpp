@@ -29,7 +29,7 @@ using Hosts = std::vector<int>;
 
 }  // namespace
 
-TEST_CASE("ranks know who shares their host, their process and their cores") {
+TEST_CASE("the topology shows which ranks share a host, a process and cores") {
   const auto one = topology_from({kHere, kHere}, 1);
   CHECK((one.is_one_process && one.is_one_host && one.local_ranks == 2 && one.local_index == 1 &&
          one.local_cores == 2));
@@ -44,7 +44,7 @@ TEST_CASE("ranks know who shares their host, their process and their cores") {
   CHECK((own.is_one_process && own.local_cores >= 1));
 }
 
-TEST_CASE("a place whose quota is no number of cores is refused") {
+TEST_CASE("a location whose quota is not a number of cores is rejected") {
   for (const char* quota : {"many", "", "-1", "-1e300", "0", "nan", "1.5x"}) {
     INFO("quota " << quota);
     const std::string place = "machine A\nprocess 2\n0 1\n" + std::string(quota) + "\n\n";
@@ -52,7 +52,7 @@ TEST_CASE("a place whose quota is no number of cores is refused") {
   }
 }
 
-TEST_CASE("who says another size is named by its rank, and a text that says no size is refused") {
+TEST_CASE("a rank with another size is reported by its number, and an invalid size is rejected") {
   const auto answer = [](const std::string& text) {
     const auto store = make_local_store();
     store->add("sizes said", 1);
@@ -80,7 +80,7 @@ TEST_CASE("hosts are numbered in the order of their first ranks, the same on eve
   CHECK_THROWS_AS(topology_from({"nonsense", kHere}, 1), Error);
 }
 
-TEST_CASE("a machine plays several hosts, whose ranks share its cores and no memory") {
+TEST_CASE("a machine can act as several hosts, whose ranks share its cores but no memory") {
   const std::string red = playing(kHere, "red");
   const std::string blue = playing(kSibling, "blue");
   const auto both = topology_from({red, blue, red}, 1);
@@ -92,7 +92,7 @@ TEST_CASE("a machine plays several hosts, whose ranks share its cores and no mem
   CHECK(topology_from({red, kHere}, 0).hosts == Hosts{0, 1});
 }
 
-TEST_CASE("one name makes no host of two machines") {
+TEST_CASE("two machines with one host name are two hosts") {
   const auto two = topology_from({playing(kHere, "red"), playing(kAway, "red")}, 0);
   CHECK(two.hosts == Hosts{0, 1});
   CHECK(two.local_ranks == 1);
@@ -132,12 +132,12 @@ std::string outcome_of(const std::string& transport, const std::vector<std::stri
 
 }  // namespace
 
-TEST_CASE("auto goes over the network between hosts that one machine plays") {
+TEST_CASE("auto uses the network between hosts that are simulated on one machine") {
   CHECK(outcome_of("auto", {"red", "blue", "red"}) == "tcp");
   CHECK(outcome_of("auto", {"red", "red"}) == "inproc");
 }
 
-TEST_CASE("a transport that does not reach from host to host says so") {
+TEST_CASE("a transport that cannot connect two hosts reports this") {
   for (const std::string transport : {"inproc", "shm"}) {
     CHECK(outcome_of(transport, {"red", "red"}) == transport);
     CHECK_THAT(outcome_of(transport, {"red", "red", "blue"}),
@@ -147,7 +147,7 @@ TEST_CASE("a transport that does not reach from host to host says so") {
   CHECK(outcome_of("tcp", {"red", "blue"}) == "tcp");
 }
 
-TEST_CASE("a transport that joins threads only says so to another process") {
+TEST_CASE("a transport for threads only rejects another process") {
   const auto store = make_local_store();
   for (int rank = 0; rank < 3; ++rank) store->set("asked/" + std::to_string(rank), "inproc");
   store->set("room", "another process\nhost\n1234 5678 ");

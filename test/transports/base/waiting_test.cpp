@@ -56,7 +56,7 @@ const WaitKind kKinds[] = {WaitKind::kSpin, WaitKind::kYield, WaitKind::kBlock};
 
 }  // namespace
 
-TEST_CASE("ranks spin where each has a core, and yield where they share") {
+TEST_CASE("ranks spin if each has a core, and yield if they share cores") {
   CHECK(choose_wait(1, 1) == WaitKind::kSpin);
   CHECK(choose_wait(2, 2) == WaitKind::kSpin);
   CHECK(choose_wait(3, 2) == WaitKind::kYield);
@@ -83,7 +83,7 @@ TEST_CASE("a wait ends at its deadline, not before and not much after") {
   }
 }
 
-TEST_CASE("pauses are counted by how they were spent, for whom they were") {
+TEST_CASE("pauses are counted by kind, and for the statistics that are set") {
   for (const auto kind : kKinds) {
     DYNAMIC_SECTION(to_string(kind)) {
       const auto pair = make_pair_of("inproc", make_local_store());
@@ -103,7 +103,7 @@ TEST_CASE("pauses are counted by how they were spent, for whom they were") {
   }
 }
 
-TEST_CASE("spins are pauses of who spins, and end in time for a look at the clock") {
+TEST_CASE("only a spinning policy spins, and it stops often enough to check the clock") {
   for (const auto kind : kKinds) {
     DYNAMIC_SECTION(to_string(kind)) {
       const auto pair = make_pair_of("inproc", make_local_store());
@@ -135,7 +135,7 @@ void stay_away(Clock::duration time) {
 
 }  // namespace
 
-TEST_CASE("who often loses the core while waiting leaves it to others for a while") {
+TEST_CASE("a rank that often loses its core while waiting stops spinning for a while") {
   for (const auto kind : {WaitKind::kSpin, WaitKind::kYield}) {
     DYNAMIC_SECTION(to_string(kind)) {
       const auto pair = make_pair_of("inproc", make_local_store());
@@ -192,7 +192,7 @@ class WithoutDescriptor final
 
 }  // namespace
 
-TEST_CASE("where a transport cannot wake it, who has waited long naps, and looks again by itself") {
+TEST_CASE("a long wait naps and checks again by itself if its transport cannot wake it") {
   for (const auto kind : kKinds) {
     DYNAMIC_SECTION(to_string(kind)) {
       auto pair = make_pair_of("inproc", make_local_store());
@@ -223,7 +223,9 @@ TEST_CASE("where a transport cannot wake it, who has waited long naps, and looks
   }
 }
 
-TEST_CASE("who works between two spins looks the sooner at the clock, and takes it for no loss") {
+TEST_CASE(
+    "work between two spins is not taken for preemption, and shortens the time until the clock "
+    "check") {
   const auto pair = make_pair_of("inproc", make_local_store());
   auto settings = settings_with(WaitKind::kSpin);
   settings.spin = 1h;  // so that the rank does not sleep
@@ -242,7 +244,7 @@ TEST_CASE("who works between two spins looks the sooner at the clock, and takes 
   }
 }
 
-TEST_CASE("a failure posted anywhere ends every wait, and says the same") {
+TEST_CASE("a posted failure ends every wait with the same message") {
   for (const StoreRow& row : store_table()) {
     for (const auto kind : kKinds) {
       DYNAMIC_SECTION(row.name << ", " << to_string(kind)) {
@@ -292,14 +294,14 @@ TEST_CASE("a segment ends every wait") {
   }
 }
 
-TEST_CASE("auto takes the transport of the shortest reach") {
+TEST_CASE("auto takes the transport with the shortest reach") {
   const auto pair = make_pair_of("auto", make_local_store());
   CHECK(pair.own->name() == transport_names().front());
   CHECK(pair.own->name() == "inproc");
   CHECK(pair.other->name() == "inproc");
 }
 
-TEST_CASE("ranks that ask for different transports are all told which") {
+TEST_CASE("every rank gets the same error when ranks ask for different transports") {
   const auto store = make_local_store();
   const auto refusal = [&store](int rank, std::string_view transport) -> std::string {
     try {
@@ -317,7 +319,7 @@ TEST_CASE("ranks that ask for different transports are all told which") {
   CHECK(other == own);
 }
 
-TEST_CASE("an unknown transport is refused with the list of those there are") {
+TEST_CASE("the error for an unknown transport lists the available ones") {
   try {
     make_transport("carrier pigeon", {0, 1, make_local_store(), in_seconds(1), 0, 1});
     FAIL("nothing was thrown");
