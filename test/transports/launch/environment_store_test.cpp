@@ -1,4 +1,4 @@
-// Threads of one process that want the store of the environment at once.
+// Threads of one process that open the store of the environment at the same time.
 #include <poll.h>
 #include <future>
 #include <latch>
@@ -22,7 +22,7 @@ using namespace kolo::test;
 TEST_CASE("threads that ask for the store of the environment at once all get the same one") {
   constexpr int kThreads = 8;
   const int rank = GENERATE(0, 1);
-  // A port that was free a moment ago: here the test has to choose, as a user would.
+  // The port was free a moment ago: the test has to choose one, as a user would.
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -41,14 +41,14 @@ TEST_CASE("threads that ask for the store of the environment at once all get the
 }
 
 TEST_CASE("who waits for another thread to reach the store waits no longer than it may") {
-  posix::Descriptor listener = posix::listen_on("127.0.0.1", 0);  // where nobody answers
+  posix::Descriptor listener = posix::listen_on("127.0.0.1", 0);  // which nothing accepts from
   const auto port = posix::local_address(listener).port();
   const Environment environment({{"KOLO_STORE", "tcp://127.0.0.1:" + std::to_string(port)}});
   const LaunchEnvironment who{1, 2, 1, 2};
   auto connecting =
       std::async(std::launch::async, [&] { return store_from_environment(who, in_seconds(60)); });
   pollfd watched{listener.get(), POLLIN, 0};
-  REQUIRE(::poll(&watched, 1, 60'000) == 1);  // it calls
+  REQUIRE(::poll(&watched, 1, 60'000) == 1);  // the first thread connects
   std::string text;
   try {
     store_from_environment(who, in_seconds(0));

@@ -1,4 +1,4 @@
-// Who a process is and where its ranks meet, as the environment says it.
+// Rank, size and store of a process, read from the environment.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -99,7 +99,7 @@ TEST_CASE("a store in a file is found by its path") {
 }
 
 TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other client") {
-  // A port that was free a moment ago: here the test has to choose, as a user would.
+  // The port was free a moment ago: the test has to choose one, as a user would.
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -112,7 +112,7 @@ TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other 
   rank_1->leave();
   rank_0->leave();
   rank_0.reset();
-  CHECK_FALSE(rank_1->failure());  // it ended in good order
+  CHECK_FALSE(rank_1->failure());  // it has left in good order
 }
 
 TEST_CASE("who asks again gets the store that is in use, with one server and one membership") {
@@ -127,7 +127,7 @@ TEST_CASE("who asks again gets the store that is in use, with one server and one
   first->join(0);
   again->join(0);
   other->join(1);
-  first->leave();  // one of two communicators has ended: this rank is still there
+  first->leave();  // one of two communicators has ended: this rank is still a member
   first.reset();
   again->set("key", "value");
   CHECK(other->get("key", in_seconds(20)) == "value");
@@ -183,7 +183,7 @@ TEST_CASE("a process that rank 0 has forked ends, and leaves the store to it") {
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
   store_from_environment({0, 2, 0, 2}, in_seconds(20)).reset();
   const pid_t child = ::fork();
-  if (child == 0) std::exit(7);  // what is static goes
+  if (child == 0) std::exit(7);  // destroys static objects
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
@@ -211,14 +211,14 @@ TEST_CASE("a second rank 0 is told that there is one") {
   const auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
   rank_0->join(0, "world");
   try {
-    store_from_environment({0, 3, 0, 3}, in_seconds(20));  // not the one that is in use
+    store_from_environment({0, 3, 0, 3}, in_seconds(20));  // another size: not the store in use
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnavailable);
     CHECK_THAT(error.what(), ContainsSubstring("rank 0: another process serves a store") &&
                                  ContainsSubstring("two processes have RANK=0"));
   }
-  CHECK_FALSE(rank_0->failure());  // which may be another job's
+  CHECK_FALSE(rank_0->failure());  // it may belong to another job
   rank_0->leave();
 }
 

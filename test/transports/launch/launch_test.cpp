@@ -1,4 +1,4 @@
-// A launcher whose rank is stopped before it has become its program.
+// Launch of ranks: a rank that is stopped before exec, and binding to cores.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -13,8 +13,7 @@
 namespace kolo::test {
 namespace {
 
-// Of the processes that this one forks, the second: the launcher's guardian is the first, then come
-// the ranks.
+// Forks of this process until the one that stops: the first is the reaper, then come the ranks.
 int forks_until_stop = -1;
 
 void stop_the_second() {
@@ -50,9 +49,9 @@ TEST_CASE("ranks are bound to shares of the cores, neighbours on a node, or to w
   CHECK(bind_ranks(two_nodes, 4, Binding::kCores) == Cores{{0, 1}, {2, 3}, {8, 9}, {10, 11}});
   CHECK(bind_ranks(two_nodes, 4, Binding::kNodes) ==
         Cores{two_nodes[0], two_nodes[0], two_nodes[1], two_nodes[1]});
-  // A share that lies on both has both.
+  // A share on two nodes gets both.
   CHECK(bind_ranks(two_nodes, 1, Binding::kNodes) == Cores{{0, 1, 2, 3, 8, 9, 10, 11}});
-  // More ranks than cores: a core of its own is none's.
+  // More ranks than cores: ranks share cores.
   CHECK(bind_ranks({{0}, {1}}, 4, Binding::kCores) == Cores{{0}, {0}, {1}, {1}});
   CHECK(bind_ranks({{5}, {1, 2}}, 3, Binding::kCores) == Cores{{5}, {1}, {2}});
 }
