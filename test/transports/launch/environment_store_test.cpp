@@ -19,7 +19,7 @@
 using namespace kolo;
 using namespace kolo::test;
 
-TEST_CASE("threads that ask for the store of the environment at once all get the same one") {
+TEST_CASE("threads that open the store of the environment at the same time get the same one") {
   constexpr int kThreads = 8;
   const int rank = GENERATE(0, 1);
   // The port was free a moment ago: the test has to choose one, as a user would.
@@ -40,7 +40,8 @@ TEST_CASE("threads that ask for the store of the environment at once all get the
   for (std::size_t i = 1; i < stores.size(); ++i) CHECK(stores[i].get() == first);
 }
 
-TEST_CASE("who waits for another thread to reach the store waits no longer than it may") {
+TEST_CASE(
+    "a thread that waits for another thread's connection to the store keeps its own deadline") {
   posix::Descriptor listener = posix::listen_on("127.0.0.1", 0);  // which nothing accepts from
   const auto port = posix::local_address(listener).port();
   const Environment environment({{"KOLO_STORE", "tcp://127.0.0.1:" + std::to_string(port)}});
@@ -63,7 +64,7 @@ TEST_CASE("who waits for another thread to reach the store waits no longer than 
   CHECK(store_from_environment(who, in_seconds(60)) == store);
 }
 
-TEST_CASE("a store that one thread has not reached is looked for anew by the next") {
+TEST_CASE("a thread connects anew after another thread failed to reach the store") {
   posix::Descriptor listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
   const Environment environment({{"KOLO_STORE", "tcp://127.0.0.1:" + std::to_string(port)}});

@@ -19,21 +19,21 @@
 using namespace kolo;
 using namespace kolo::test;
 
-TEST_CASE("a process that nobody launched is alone") {
+TEST_CASE("a process without a launcher is a job of one rank") {
   const Environment environment({});
   const auto who = launch_environment();
   CHECK((who.rank == 0 && who.size == 1 && who.local_rank == 0 && who.local_size == 1));
   CHECK(store_from_environment(who, in_seconds(1)) != nullptr);
 }
 
-TEST_CASE("a launcher's environment says who this is") {
+TEST_CASE("a launcher's environment sets the ranks and sizes") {
   const Environment environment(
       {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}});
   const auto who = launch_environment();
   CHECK((who.rank == 5 && who.size == 8 && who.local_rank == 1 && who.local_size == 4));
 }
 
-TEST_CASE("a launcher need not say how many ranks its host has") {
+TEST_CASE("the environment may omit the number of ranks on the host") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment({{"RANK", "0"},
                                  {"WORLD_SIZE", "8"},
@@ -45,7 +45,7 @@ TEST_CASE("a launcher need not say how many ranks its host has") {
   CHECK(store_from_environment(who, in_seconds(20)) != nullptr);
 }
 
-TEST_CASE("a half-set or impossible environment is refused by name") {
+TEST_CASE("the error for an incomplete or impossible environment names the variable") {
   const auto refusal = [](std::map<std::string, std::string> variables) {
     const Environment environment(std::move(variables));
     return refusal_of([] { launch_environment(); });
@@ -64,7 +64,7 @@ TEST_CASE("a half-set or impossible environment is refused by name") {
       ContainsSubstring("LOCAL_RANK=1"));
 }
 
-TEST_CASE("a job without a place to meet is told how to name one") {
+TEST_CASE("the error for a job without a store explains how to set one") {
   const auto refusal = [](std::map<std::string, std::string> variables) {
     const Environment environment(std::move(variables));
     return refusal_of([] { store_from_environment({0, 2, 0, 2}, in_seconds(1)); });
@@ -78,7 +78,7 @@ TEST_CASE("a job without a place to meet is told how to name one") {
              ContainsSubstring("is not tcp://HOST:PORT"));
 }
 
-TEST_CASE("a store that is served elsewhere is found by its address, over IPv4 and IPv6") {
+TEST_CASE("a store that is served elsewhere is opened by its address, over IPv4 and IPv6") {
   for (const std::string host : {"127.0.0.1", "::1"}) {
     const TcpStoreServer server(host, 0);
     const Environment environment(
@@ -89,7 +89,7 @@ TEST_CASE("a store that is served elsewhere is found by its address, over IPv4 a
   }
 }
 
-TEST_CASE("a store in a file is found by its path") {
+TEST_CASE("a store in a file is opened by its path") {
   const TemporaryFile file;
   const Environment environment({{"KOLO_STORE", "file:" + file.path()}});
   const auto a = store_from_environment({0, 2, 0, 2}, in_seconds(20));
@@ -98,7 +98,7 @@ TEST_CASE("a store in a file is found by its path") {
   CHECK(b->get("key", in_seconds(20)) == "value");
 }
 
-TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other client") {
+TEST_CASE("rank 0 serves the store at MASTER_ADDR until its last other client has left") {
   // The port was free a moment ago: the test has to choose one, as a user would.
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
@@ -115,7 +115,7 @@ TEST_CASE("rank 0 serves at MASTER_ADDR, and the server outlives its last other 
   CHECK_FALSE(rank_1->failure());  // it has left in good order
 }
 
-TEST_CASE("who asks again gets the store that is in use, with one server and one membership") {
+TEST_CASE("a second request gets the store in use, with the same server and membership") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -136,7 +136,7 @@ TEST_CASE("who asks again gets the store that is in use, with one server and one
   again->leave();
 }
 
-TEST_CASE("a rank comes again before rank 0 has let go of the store that both had") {
+TEST_CASE("a rank may join again before rank 0 has left the store") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -160,7 +160,7 @@ TEST_CASE("a rank comes again before rank 0 has let go of the store that both ha
   CHECK_FALSE(rank_0->failure());
 }
 
-TEST_CASE("after a failure, or with another size, rank 0 serves anew at the same port") {
+TEST_CASE("rank 0 starts a new server at the same port after a failure or for another size") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -177,7 +177,7 @@ TEST_CASE("after a failure, or with another size, rank 0 serves anew at the same
   CHECK_FALSE(store->try_get("key"));
 }
 
-TEST_CASE("a process that rank 0 has forked ends, and leaves the store to it") {
+TEST_CASE("a forked child of rank 0 exits without closing the store") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -192,7 +192,7 @@ TEST_CASE("a process that rank 0 has forked ends, and leaves the store to it") {
   CHECK(store->try_get("key") == "value");
 }
 
-TEST_CASE("a port in use is said to be") {
+TEST_CASE("the error for a port in use says so") {
   const TcpStoreServer first("127.0.0.1", 0);
   try {
     const TcpStoreServer second("127.0.0.1", first.port());
@@ -204,7 +204,7 @@ TEST_CASE("a port in use is said to be") {
   }
 }
 
-TEST_CASE("a second rank 0 is told that there is one") {
+TEST_CASE("a second process with rank 0 gets an error that says so") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
@@ -222,7 +222,7 @@ TEST_CASE("a second rank 0 is told that there is one") {
   rank_0->leave();
 }
 
-TEST_CASE("a rank 0 whose port is another program's is told so") {
+TEST_CASE("the error of rank 0 says that another program has its port") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"},
@@ -236,7 +236,8 @@ TEST_CASE("a rank 0 whose port is another program's is told so") {
 }
 
 TEST_CASE(
-    "a rank 0 that does not reach its own store is told of its address, not to start itself") {
+    "a rank 0 that cannot reach its own store is told to correct MASTER_ADDR, not to start rank "
+    "0") {
   const auto port = posix::local_address(posix::listen_on("127.0.0.1", 0)).port();
   const Environment environment(
       {{"MASTER_ADDR", "no host is called so"}, {"MASTER_PORT", std::to_string(port)}});
@@ -253,7 +254,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a store that nobody serves is named, with how long it was waited for and by whom named") {
+    "the error for a store without a server names the address, the time waited and the variable") {
   const auto port = std::to_string(posix::local_address(posix::listen_on("127.0.0.1", 0)).port());
   const auto said = [](std::map<std::string, std::string> variables) {
     const Environment environment(std::move(variables));
@@ -273,7 +274,7 @@ TEST_CASE(
                  !ContainsSubstring("KOLO_STORE"));
 }
 
-TEST_CASE("a rank that finds another program at the store's port says who it is") {
+TEST_CASE("a rank that finds another program at the store's port reports it") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
   const Environment environment(

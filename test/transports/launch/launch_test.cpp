@@ -22,7 +22,7 @@ void stop_the_second() {
 
 }  // namespace
 
-TEST_CASE("a rank that somebody stops before it starts its program is killed and said") {
+TEST_CASE("a rank that is stopped before it starts its program is killed and reported") {
   forks_until_stop = 2;
   pthread_atfork([] { --forks_until_stop; }, nullptr, stop_the_second);
   LaunchRequest request;
@@ -40,7 +40,7 @@ using launch::bind_ranks;
 using launch::Binding;
 using Cores = std::vector<std::vector<int>>;
 
-TEST_CASE("ranks are bound to shares of the cores, neighbours on a node, or to whole nodes") {
+TEST_CASE("ranks are bound to shares of the cores or to whole nodes, neighbours on the same node") {
   const Cores two_nodes{{0, 1, 2, 3}, {8, 9, 10, 11}};
   CHECK(bind_ranks(two_nodes, 2, Binding::kNone).empty());
   CHECK(bind_ranks(two_nodes, 1, Binding::kCores) == Cores{{0, 1, 2, 3, 8, 9, 10, 11}});
@@ -56,7 +56,7 @@ TEST_CASE("ranks are bound to shares of the cores, neighbours on a node, or to w
   CHECK(bind_ranks({{5}, {1, 2}}, 3, Binding::kCores) == Cores{{5}, {1}, {2}});
 }
 
-TEST_CASE("lists of cores are read as the kernel writes them") {
+TEST_CASE("core lists are parsed in the kernel's format") {
   using Numbers = std::vector<int>;
   CHECK(launch::parse_core_list("0-2,8") == Numbers{0, 1, 2, 8});
   CHECK(launch::parse_core_list("7") == Numbers{7});
@@ -64,7 +64,7 @@ TEST_CASE("lists of cores are read as the kernel writes them") {
     CHECK(launch::parse_core_list(none).empty());
 }
 
-TEST_CASE("every core that this process may use is on a node") {
+TEST_CASE("every core that this process may use belongs to a node") {
   std::vector<int> found;
   for (const auto& cores : launch::cores_by_node())
     found.insert(found.end(), cores.begin(), cores.end());
