@@ -1,4 +1,4 @@
-// Files that cannot be a store.
+// Files that cannot hold a store.
 #include <sys/resource.h>
 #include <csignal>
 #include <filesystem>
@@ -18,7 +18,7 @@ TEST_CASE("what cannot be a store's file is named, with the way out, and nothing
                         ContainsSubstring("in a folder that all ranks can write to"));
   CHECK_THROWS_WITH(open_file_store("/no/such/folder/store", 2, in_seconds(20)),
                     ContainsSubstring("/no/such/folder/store: No such file or directory; name"));
-  // A full disk, as this process has it: what it writes would make the file too long.
+  // Simulates a full disk by RLIMIT_FSIZE: every write would make the file too long.
   const TemporaryFile file;
   REQUIRE_FALSE(std::filesystem::exists(file.path()));
   rlimit before{};

@@ -1,4 +1,4 @@
-// A local store, for tests that change a part of what stores do.
+// Local store, for tests that override a part of the Store interface.
 #pragma once
 
 #include <cstdint>

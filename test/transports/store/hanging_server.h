@@ -1,5 +1,6 @@
-// The server of a TCP store that hangs when a test says so, as a process does that was stopped: its
-// connections stay, nobody reads them, nobody answers.
+// Server of a TCP store that hangs on demand, like a stopped process: its connections stay open,
+// but
+// it reads and answers nothing.
 #pragma once
 
 #include <poll.h>
@@ -19,7 +20,7 @@
 
 namespace kolo::test {
 
-// Passes on what clients and a real server say to each other.
+// Proxy between clients and a real server.
 class HangingServer {
  public:
   HangingServer() : thread_([this] { pass_on(); }) {}
@@ -29,7 +30,7 @@ class HangingServer {
 
   std::uint16_t port() const { return posix::local_address(listener_).port(); }
 
-  // From now on.
+  // Stops forwarding from now on.
   void hang() {
     if (!thread_.joinable()) return;
     hangs_ = true;
@@ -69,7 +70,7 @@ class HangingServer {
     pairs_.push_back(std::move(pair));
   }
 
-  // What is there; false where the one or the other has ended.
+  // Forwards the available bytes; returns false if either end has closed.
   static bool passes(const posix::Descriptor& from, const posix::Descriptor& to) {
     std::array<char, 65536> bytes{};
     const auto got = posix::receive_some(from, bytes.data(), bytes.size());

@@ -1,4 +1,4 @@
-// Stores that hang: who must not wait does not, everybody else waits once.
+// Stores that hang: non-blocking calls return at once, and blocking calls time out once.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,13 +19,13 @@ using namespace kolo::test;
 
 namespace {
 
-constexpr double kPatience = 20;  // what a store is given to connect, and waits later on
+constexpr double kPatience = 20;  // timeout in s for the connection and for later waits
 
 std::shared_ptr<Store> connect(const HangingServer& server, double seconds = kPatience) {
   return connect_tcp_store("127.0.0.1", server.port(), in_seconds(seconds), 0);
 }
 
-// The lock that ranks take to write, of which another kind of process knows nothing.
+// The byte that ranks lock for writing. The test locks it to act as a process that hangs.
 constexpr off_t kLogLock = off_t{1} << 40;
 
 posix::Descriptor open_by_hand(const std::string& path) {
@@ -34,7 +34,7 @@ posix::Descriptor open_by_hand(const std::string& path) {
   return file;
 }
 
-// The descriptor that this process has of a file.
+// The descriptor of `path` in this process.
 int descriptor_of(const std::string& path) {
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -68,13 +68,13 @@ TEST_CASE("a server that hangs holds up no note, no question, no last word and n
                  ContainsSubstring(", has not answered for "));
   CHECK(store->post_failure("rank 0: over") == "rank 0: over");
   CHECK(store->failure() == "rank 0: over");
-  CHECK(asked->has_come);  // that there is none
+  CHECK(asked->has_come);  // the answer says that there is no value
   store->leave();
   store.reset();
-  CHECK(Clock::now() - start < std::chrono::seconds(10));  // of kPatience
+  CHECK(Clock::now() - start < std::chrono::seconds(10));  // less than kPatience
 }
 
-// A machine that rests for half a second just then would be taken for a wait: hence the tries.
+// A machine that stalls for half a second here would look like a wait: hence several tries.
 TEST_CASE("a server that is known to be silent is waited for no longer at a last word") {
   bool is_any_soon = false;
   for (int i = 0; i < 5 && !is_any_soon; ++i) {
@@ -121,7 +121,7 @@ TEST_CASE("who waits for others over a server that hangs is told so soon after t
   stopper.join();
   CHECK_THAT(said, ContainsSubstring(" s for rank 0, at least, of 4 to join the job (" +
                                      store->describe() + ", which does not answer)"));
-  CHECK(Clock::now() - start < std::chrono::seconds(10));  // of kPatience
+  CHECK(Clock::now() - start < std::chrono::seconds(10));  // less than kPatience
 }
 
 TEST_CASE("a file whose lock somebody keeps is waited for until the deadline, and named") {
@@ -162,7 +162,7 @@ TEST_CASE("who keeps a file's lock holds up no note, no question, no last word a
   SECTION("the end does not wait for it") {
     CHECK_THROWS_WITH(store->leave(), ContainsSubstring(" s for the lock of "));
     store.reset();
-    CHECK(Clock::now() - start < std::chrono::seconds(10));  // of kPatience
+    CHECK(Clock::now() - start < std::chrono::seconds(10));  // less than kPatience
   }
 }
 

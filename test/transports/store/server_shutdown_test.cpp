@@ -1,4 +1,4 @@
-// What those hear who come late to a job that has failed, as its server ends.
+// Ranks that connect late to a failed job, while its server shuts down.
 #include <poll.h>
 #include <memory>
 #include <optional>
@@ -17,14 +17,14 @@ using store_wire::Kind;
 
 namespace {
 
-// What a store comes to hear, which may be under way.
+// The failure that arrives at `store`, which may take a moment.
 std::optional<std::string> heard_by(Store& store) {
   const auto deadline = in_seconds(20);
   while (!store.failure() && Clock::now() < deadline) std::this_thread::yield();
   return store.failure();
 }
 
-// A job of three, of which one has died and one has not come yet.
+// Failed job of three ranks: one has died and one has not connected yet.
 class FailedJob {
  public:
   FailedJob() {
@@ -38,7 +38,7 @@ class FailedJob {
   std::uint16_t port() const { return server_->port(); }
   std::string failure() const { return first_->failure().value_or("none"); }
 
-  // As rank 0 does once it has heard of it.
+  // Ends the server, as rank 0 does once it knows of the failure.
   void end() { server_.reset(); }
 
  private:
@@ -46,7 +46,7 @@ class FailedJob {
   std::shared_ptr<Store> first_ = connect_tcp_store("127.0.0.1", port(), in_seconds(20));
 };
 
-// Of a kind, in what a server has said.
+// The first message of a kind in the bytes that a server has sent.
 std::optional<store_wire::Message> find(std::string said, Kind kind) {
   while (auto message = store_wire::take(said)) {
     if (message->kind == kind) return message;

@@ -1,4 +1,4 @@
-// A store's server whose thread the system refuses.
+// Store server whose thread the system cannot create.
 #include <pthread.h>
 #include <cerrno>
 #include <cstddef>
@@ -14,7 +14,7 @@ using namespace kolo;
 
 namespace {
 
-// Threads ask for a stack of so many bytes from here on.
+// Sets the stack size of threads that are created from here on.
 class StackOf {
  public:
   explicit StackOf(std::size_t bytes) {

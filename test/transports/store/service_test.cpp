@@ -1,4 +1,4 @@
-// What a TCP store's server makes of who joins it.
+// The ranks that join a TCP store's server.
 #include <map>
 #include <string>
 
@@ -24,7 +24,7 @@ class Served {
   void leave(std::uint64_t client) { tell(client, {Kind::kLeave, 0, 0, {}, {}}); }
   void end(std::uint64_t client) { service_.remove(client, "closed without a goodbye"); }
 
-  // What a client was told of the job's failure; empty: nothing.
+  // The failure that was sent to a client; empty if none.
   std::string failure(std::uint64_t client) { return failures_[client]; }
 
  private:

@@ -1,5 +1,6 @@
-// The stores that every test of stores runs over: each makes a job's store and further views of it,
-// as other ranks would.
+// Table of stores that the store tests run over. Each row makes a job's store and further clients
+// of
+// it, one for each rank.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace kolo::test {
 
-// One job's store; open() is what each rank calls.
+// The store of one job; each rank calls open().
 class StoreJob {
  public:
   virtual ~StoreJob() = default;
@@ -26,7 +27,7 @@ struct StoreRow {
 
 const std::vector<StoreRow>& store_table();
 
-// A name in the temporary directory that no other test has, removed at the end.
+// A unique name in the temporary directory, removed at the end.
 class TemporaryFile {
  public:
   TemporaryFile();

@@ -1,4 +1,4 @@
-// What holds for every store, whatever carries it.
+// Contract of all stores, over the table of stores.
 #include <poll.h>
 #include <filesystem>
 #include <limits>
