@@ -12,7 +12,7 @@
 using namespace kolo;
 using namespace kolo::test;
 
-TEST_CASE("what cannot be a store's file is named, with the way out, and nothing is left of it") {
+TEST_CASE("the error for an unusable store file names it and a remedy, and leaves no file behind") {
   CHECK_THROWS_WITH(open_file_store("/dev/null", 2, in_seconds(20)),
                     ContainsSubstring("/dev/null is no file but a pipe or a device") &&
                         ContainsSubstring("in a folder that all ranks can write to"));

@@ -46,7 +46,7 @@ int descriptor_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a server that hangs holds up no note, no question, no last word and no goodbye") {
+TEST_CASE("a server that hangs delays no note, query, failure report or leave") {
   HangingServer server;
   auto store = connect(server);
   store->join(0);
@@ -75,7 +75,7 @@ TEST_CASE("a server that hangs holds up no note, no question, no last word and n
 }
 
 // A machine that stalls for half a second here would look like a wait: hence several tries.
-TEST_CASE("a server that is known to be silent is waited for no longer at a last word") {
+TEST_CASE("posting a failure does not wait longer for a server that is known to be silent") {
   bool is_any_soon = false;
   for (int i = 0; i < 5 && !is_any_soon; ++i) {
     HangingServer server;
@@ -91,7 +91,8 @@ TEST_CASE("a server that is known to be silent is waited for no longer at a last
   CHECK(is_any_soon);
 }
 
-TEST_CASE("a server that hangs counts as gone after a while, whoever has only left a note there") {
+TEST_CASE(
+    "a server that hangs counts as gone after a while, even for a client that only wrote a note") {
   HangingServer server;
   const auto store = connect(server, 2);
   server.hang();
@@ -103,7 +104,7 @@ TEST_CASE("a server that hangs counts as gone after a while, whoever has only le
                  ContainsSubstring("has not answered for 3.0 s"));
 }
 
-TEST_CASE("who waits for others over a server that hangs is told so soon after the deadline") {
+TEST_CASE("a rank waiting for others reports a server that hangs soon after the deadline") {
   HangingServer server;
   const auto store = connect(server);
   const auto other = connect(server);
@@ -124,7 +125,9 @@ TEST_CASE("who waits for others over a server that hangs is told so soon after t
   CHECK(Clock::now() - start < std::chrono::seconds(10));  // less than kPatience
 }
 
-TEST_CASE("a file whose lock somebody keeps is waited for until the deadline, and named") {
+TEST_CASE(
+    "a file store waits until the deadline for a lock that another process holds, and names the "
+    "file") {
   const TemporaryFile file;
   auto store = open_file_store(file.path(), 2, in_seconds(2));
   const auto other = open_by_hand(file.path());
@@ -135,7 +138,7 @@ TEST_CASE("a file whose lock somebody keeps is waited for until the deadline, an
   CHECK_THROWS_WITH(store->set("key", "value"), ContainsSubstring("waited 3.0 s for the lock"));
 }
 
-TEST_CASE("who keeps a file's lock holds up no note, no question, no last word and no goodbye") {
+TEST_CASE("a held file lock delays no note, query, failure report or leave") {
   const TemporaryFile file;
   auto store = open_file_store(file.path(), 2, in_seconds(kPatience));
   store->join(0);
@@ -151,7 +154,7 @@ TEST_CASE("who keeps a file's lock holds up no note, no question, no last word a
   CHECK_FALSE(wait_for_answers(*store, {&after, 1}, in_seconds(0.05)));
   CHECK(store->post_failure("rank 0: over") == "rank 0: over");
   CHECK(store->failure() == "rank 0: over");
-  SECTION("who lets it go hears all of it") {
+  SECTION("all writes arrive once the lock is released") {
     posix::unlock_byte(other, kLogLock);
     CHECK(store->failure() == "rank 0: over");
     CHECK(after->value == "new");
@@ -159,14 +162,14 @@ TEST_CASE("who keeps a file's lock holds up no note, no question, no last word a
     CHECK(late->try_get("key") == "new");
     CHECK(late->failure() == "rank 0: over");
   }
-  SECTION("the end does not wait for it") {
+  SECTION("the end of the store does not wait for the lock") {
     CHECK_THROWS_WITH(store->leave(), ContainsSubstring(" s for the lock of "));
     store.reset();
     CHECK(Clock::now() - start < std::chrono::seconds(10));  // less than kPatience
   }
 }
 
-TEST_CASE("the last of two that end at once removes the file, though the first still has it open") {
+TEST_CASE("the last of two ranks removes the file, though the first one still has it open") {
   const TemporaryFile file;
   auto first = open_file_store(file.path(), 2, in_seconds(20));
   const posix::Descriptor still_open(::dup(descriptor_of(file.path())));
@@ -178,7 +181,7 @@ TEST_CASE("the last of two that end at once removes the file, though the first s
   CHECK_FALSE(std::filesystem::exists(file.path()));
 }
 
-TEST_CASE("a forked process that ends takes no file from the ranks that use it") {
+TEST_CASE("a forked process that ends does not remove the file of the ranks that use it") {
   const TemporaryFile file;
   auto store = open_file_store(file.path(), 2, in_seconds(20));
   const pid_t child = ::fork();
@@ -193,7 +196,7 @@ TEST_CASE("a forked process that ends takes no file from the ranks that use it")
   CHECK(open_file_store(file.path(), 2, in_seconds(20))->try_get("key") == "value");
 }
 
-TEST_CASE("an empty file that was there before is the store's, which removes it") {
+TEST_CASE("a store uses an empty file that existed before, and removes it") {
   const TemporaryFile file;
   posix::Descriptor(::open(file.path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)).close();
   auto store = open_file_store(file.path(), 2, in_seconds(20));

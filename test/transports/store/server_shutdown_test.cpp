@@ -56,7 +56,7 @@ std::optional<store_wire::Message> find(std::string said, Kind kind) {
 
 }  // namespace
 
-TEST_CASE("who has not said hello when a failed job's server ends is told of the failure") {
+TEST_CASE("a client that has not sent hello when a failed job's server ends gets the failure") {
   FailedJob job;
   CHECK_THAT(job.failure(), ContainsSubstring("rank 1 (") && ContainsSubstring("is gone"));
   RawConnection late(job.port());
@@ -68,7 +68,7 @@ TEST_CASE("who has not said hello when a failed job's server ends is told of the
   CHECK(find(heard, Kind::kGoodbye));
 }
 
-TEST_CASE("who says hello while a failed job's server ends is told of the failure") {
+TEST_CASE("a client that sends hello while a failed job's server ends gets the failure") {
   FailedJob job;
   RawConnection late(job.port());
   std::thread ending([&] { job.end(); });
@@ -80,7 +80,7 @@ TEST_CASE("who says hello while a failed job's server ends is told of the failur
   CHECK(failed->value == job.failure());
 }
 
-TEST_CASE("a failed job's server waits for nobody once all have come") {
+TEST_CASE("a failed job's server ends at once after all ranks have connected") {
   FailedJob job;
   const auto third = connect_tcp_store("127.0.0.1", job.port(), in_seconds(20));
   CHECK(heard_by(*third) == job.failure());
@@ -89,7 +89,7 @@ TEST_CASE("a failed job's server waits for nobody once all have come") {
   CHECK_THROWS_WITH(third->get("key", in_seconds(20)), job.failure());
 }
 
-TEST_CASE("a rank that is told of the failure in place of a hello says that") {
+TEST_CASE("a rank that gets a failure in place of a hello reports the failure") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   std::thread server([&] {
     pollfd watched{listener.get(), POLLIN, 0};
@@ -103,7 +103,7 @@ TEST_CASE("a rank that is told of the failure in place of a hello says that") {
   server.join();
 }
 
-TEST_CASE("who comes when rank 0 has ended is told that the job may be over, and where to look") {
+TEST_CASE("a rank that connects after rank 0 has ended is told that the job may be over") {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
   const std::uint16_t port = server->port();
   server.reset();
@@ -113,7 +113,8 @@ TEST_CASE("who comes when rank 0 has ended is told that the job may be over, and
 }
 
 TEST_CASE(
-    "a store that has ended in good order takes what is noted, knows nothing, and fails nobody") {
+    "a store that was shut down in good order accepts notes, answers nothing and reports no "
+    "failure") {
   std::optional<TcpStoreServer> server(std::in_place, "127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server->port(), in_seconds(20), 0);
   store->set("key", "value");

@@ -38,7 +38,7 @@ class StackOf {
 
 }  // namespace
 
-TEST_CASE("a store's server that there is no room for says what for, and which limit to change") {
+TEST_CASE("the error for a store server without memory for its thread names the limit to change") {
   std::string text;
   {
     const StackOf more_than_there_are_addresses(std::size_t{1} << 52);
@@ -53,7 +53,8 @@ TEST_CASE("a store's server that there is no room for says what for, and which l
   CHECK(TcpStoreServer("127.0.0.1", 0).port() != 0);
 }
 
-TEST_CASE("a process or a thread that the system refuses names the limits on their number") {
+TEST_CASE(
+    "the error for a process or thread that cannot be created names the limits on their number") {
   CHECK_THAT(posix::process_error_text(EAGAIN), ContainsSubstring("pids.max"));
   CHECK(posix::process_error_text(ENOMEM).find("pids.max") == std::string::npos);
 }

@@ -40,7 +40,7 @@ class Served {
 
 }  // namespace
 
-TEST_CASE("two processes that are one rank are told, both, and who they are") {
+TEST_CASE("both of two processes with one rank get an error that names them") {
   Served served;
   served.greet(1, "node1, pid 7");
   served.greet(2, "node2, pid 9");
@@ -53,7 +53,7 @@ TEST_CASE("two processes that are one rank are told, both, and who they are") {
   CHECK(served.failure(1) == served.failure(2));
 }
 
-TEST_CASE("a rank is free again once its process has left") {
+TEST_CASE("a rank number is free again once its process has left") {
   Served served;
   served.greet(1, "node1, pid 7");
   served.join(1, 3, "world");
@@ -64,7 +64,8 @@ TEST_CASE("a rank is free again once its process has left") {
   CHECK(served.failure(2).empty());
 }
 
-TEST_CASE("a process may be a rank twice, and two processes that of two communicators") {
+TEST_CASE(
+    "a process may join a rank twice, and two processes may have one rank in two communicators") {
   Served served;
   for (const std::uint64_t client : {1, 2}) served.greet(client, "node1, pid 7");
   for (const std::uint64_t client : {3, 4, 5}) served.greet(client, "node1, pid 8");

@@ -38,7 +38,7 @@ Error error_of(Body body) {
 
 }  // namespace
 
-TEST_CASE("what one rank sets, another gets") {
+TEST_CASE("a rank gets the value that another rank set") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto a = job.open();
     const auto b = job.open();
@@ -56,7 +56,7 @@ TEST_CASE("what one rank sets, another gets") {
   });
 }
 
-TEST_CASE("what is asked after a note is answered with it, while failure() is asked") {
+TEST_CASE("the answer to a query includes an earlier note, while the rank polls failure()") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto a = job.open();
     const auto b = prefixed(job.open(), "b/");
@@ -103,7 +103,7 @@ TEST_CASE("counters add up over ranks and threads") {
   });
 }
 
-TEST_CASE("a counter that runs over begins again at the other end") {
+TEST_CASE("a counter that overflows wraps around") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
     using Limits = std::numeric_limits<std::int64_t>;
@@ -128,7 +128,7 @@ TEST_CASE("several threads wait on one store at once") {
   });
 }
 
-TEST_CASE("a get that waits in vain says for what, where and how long") {
+TEST_CASE("the error of a get that times out names the key, the store and the time") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
     const Error error = error_of([&] { store->get("never", in_seconds(0.05)); });
@@ -154,7 +154,7 @@ TEST_CASE("the first failure wins and ends every wait") {
   });
 }
 
-TEST_CASE("a failure can be slept for") {
+TEST_CASE("a posted failure makes the store's descriptor readable") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto a = job.open();
     const auto b = job.open();
@@ -167,7 +167,7 @@ TEST_CASE("a failure can be slept for") {
   });
 }
 
-TEST_CASE("a rank that goes without leave is dead to all, one that leaves is not") {
+TEST_CASE("a rank that ends without leave() fails the job, and a rank that leaves does not") {
   for_each_store([](const StoreRow& row, StoreJob& job) {
     if (!row.sees_death) return;
     const auto a = job.open();
@@ -188,7 +188,7 @@ TEST_CASE("a rank that goes without leave is dead to all, one that leaves is not
   });
 }
 
-TEST_CASE("who joined twice must leave twice") {
+TEST_CASE("a rank that joined twice must leave twice") {
   for_each_store([](const StoreRow& row, StoreJob& job) {
     if (!row.sees_death) return;
     const auto a = job.open();
@@ -202,7 +202,7 @@ TEST_CASE("who joined twice must leave twice") {
   });
 }
 
-TEST_CASE("prefixes keep keys apart and failures together") {
+TEST_CASE("prefixes separate keys and share failures") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
     const auto one = prefixed(store, "one/");
@@ -217,7 +217,7 @@ TEST_CASE("prefixes keep keys apart and failures together") {
   });
 }
 
-TEST_CASE("an exchange names the ranks that have not come") {
+TEST_CASE("the error of an exchange names the missing ranks") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
     store->set("here/0", "zero");
@@ -231,7 +231,7 @@ TEST_CASE("an exchange names the ranks that have not come") {
   });
 }
 
-TEST_CASE("an exchange of far too many ranks looks for some of them, and says that it is not all") {
+TEST_CASE("the error of an exchange of far too many ranks says that it checked only some of them") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
     constexpr int kTypo = 2'000'000'000;
