@@ -1,4 +1,4 @@
-// What travels on a lane, as a played peer says it.
+// Chunks on a lane, encoded for a fake peer.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline std::string chunk(std::uint32_t segment, std::size_t offset,
   return text_of(std::as_bytes(std::span(&header, 1))) + text_of(bytes);
 }
 
-// The last words on a lane, of who has sent so many segments.
+// The goodbye on a lane, after `segments` segments were sent.
 inline std::string goodbye(std::uint32_t segments) { return chunk(segments, 0, {}); }
 
 }  // namespace kolo::test

@@ -1,6 +1,6 @@
-// Between hosts nothing orders the connections of a pair among themselves: one may end before what
-// was sent earlier on another arrives. The peer is played by the test, which holds back what it
-// likes.
+// Order among the connections of a pair. Between hosts one connection may end before data arrives
+// that
+// was sent earlier on another. The test acts as the peer and delays data as needed.
 #include <chrono>
 #include <optional>
 
@@ -13,7 +13,8 @@ using namespace kolo::test;
 
 namespace {
 
-// How long the real rank gives what nobody has announced; what is announced needs none.
+// How long the real rank waits for a connection that was not announced. It always waits for
+// announced ones.
 TcpSettings patience(std::chrono::milliseconds time, int lanes = 1) {
   TcpSettings settings;
   settings.on_its_way = time;
@@ -39,7 +40,7 @@ std::string expect_loss(FakePeer& played) {
   return loss_in(played.transport(), [&] { return played.channel().receive(more); });
 }
 
-// A rank and its peer have connected to each other at once. This is the rank's connection.
+// The real rank's connection, after both sides have connected at once.
 RawConnection called_by(FakePeer& played, const Bytes& data) {
   REQUIRE(played.channel().send(data));
   RawConnection opened = played.accept();
@@ -120,7 +121,7 @@ TEST_CASE("lanes that have all ended are no loss while more segments are announc
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
-    RawConnection lane = called_by(played, numbered(100));  // so its peer opens the others
+    RawConnection lane = called_by(played, numbered(100));  // the peer opens the other lanes
     lane.say(played.hello() + chunk(0, 0, std::span(data).first(tcp::kChunkBytes)) + goodbye(1));
   }
   expect_nothing_yet(played, got);
@@ -139,7 +140,7 @@ TEST_CASE("lanes that have all ended without a word are given time") {
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
   {
-    RawConnection lane = called_by(played, numbered(100));  // so its peer opens the others
+    RawConnection lane = called_by(played, numbered(100));  // the peer opens the other lanes
     lane.say(played.hello() + chunk(0, 0, std::span(data).first(tcp::kChunkBytes)));
   }
   expect_nothing_yet(played, got);
@@ -156,7 +157,7 @@ TEST_CASE("a lane of this rank's that was refused is no loss while the peer's ow
   const Bytes data = numbered(1000);
   Bytes got(data.size());
   REQUIRE(played.channel().send(numbered(100)));
-  played.accept().hear(1);  // and hangs up
+  played.accept().hear(1);  // and closes it
   expect_nothing_yet(played, got);
   RawConnection lane = played.connect();
   lane.say(played.hello() + chunk(0, 0, data));
@@ -190,16 +191,17 @@ TEST_CASE("a rank that ends says on every lane how many segments there were") {
 }
 
 TEST_CASE("a lane that the peer has refused takes no chunks with it") {
-  const bool is_noticed_first = GENERATE(true, false);  // or a pure sender finds out by itself
+  // otherwise the sender detects the end itself
+  const bool is_noticed_first = GENERATE(true, false);
   FakePeer played(0, patience(std::chrono::milliseconds(0), 2));
   RawConnection lane = played.connect();
   lane.say(played.hello());
   Bytes got(10);
   until(played.transport(), [&] {
     static_cast<void>(played.channel().receive(got));
-    return played.channel().statistics().connections == 2;  // this rank has opened the second
+    return played.channel().statistics().connections == 2;  // this rank has opened the second lane
   });
-  CHECK(hello_in(played.accept().hear(tcp::kHelloBytes)).lane == 1);  // and hangs up
+  CHECK(hello_in(played.accept().hear(tcp::kHelloBytes)).lane == 1);  // and closes it
   if (is_noticed_first) expect_nothing_yet(played, got);
   std::string expected;
   for (std::uint32_t i = 0; i < 6; ++i) {

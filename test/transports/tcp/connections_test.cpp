@@ -1,6 +1,7 @@
-// Connections of tcp: made when a channel is first used, and of which both ends always agree what
-// comes before what, whoever connected first. The peer is the real one, or is played by the test,
-// byte by byte.
+// Connections of tcp. A channel connects at its first use. Both ends agree on the order of the
+// bytes,
+// no matter which rank connects first. The peer is real, or a fake that the test drives byte by
+// byte.
 #include <sys/socket.h>
 #include <array>
 #include <thread>
@@ -53,7 +54,7 @@ TEST_CASE("where both ranks connect at once the lower one's connection stays, fo
   const Bytes first = numbered(300);
   const Bytes second = numbered(200, 5);
   REQUIRE(played.channel().send(first));
-  RawConnection theirs = played.accept();  // as rank 0, which has connected as well
+  RawConnection theirs = played.accept();  // acts as rank 0, which has connected as well
   const std::string speech = theirs.hear(tcp::kHelloBytes + first.size());
   CHECK_FALSE(hello_in(speech).follows_another);
   CHECK(speech.substr(tcp::kHelloBytes) == text_of(first));
@@ -81,7 +82,7 @@ TEST_CASE("where both ranks connect at once the lower one reads the other connec
   RawConnection kept = played.accept();
   CHECK(kept.hear(tcp::kHelloBytes + 50).substr(tcp::kHelloBytes) == text_of(mine));
 
-  const Bytes theirs = numbered(1000, 3);  // of which 400 bytes take one way, 600 the other
+  const Bytes theirs = numbered(1000, 3);  // 400 bytes take one connection, 600 the other
   Bytes got(1000);
   const auto take_earlier_way = [&] {
     RawConnection earlier = played.connect();
@@ -139,7 +140,7 @@ TEST_CASE("ranks that connect to each other at any moment lose and mix nothing")
 }
 
 TEST_CASE("who cannot reach a rank is told why, and at last what is known") {
-  // A port of what seems to be another host, on which nobody listens.
+  // A port of an apparently remote host on which nothing listens.
   const posix::Descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   std::string no_error;
   const auto any_port = posix::resolve("127.0.0.1", 0, no_error).at(0);
@@ -186,7 +187,7 @@ TEST_CASE("who sleeps until a failed connection is tried again is woken for it")
     REQUIRE_FALSE(played.channel().receive(got));
     if (played.has_called()) {
       while (!played.transport().arm()) played.transport().progress();
-      played.accept();  // and hangs up
+      played.accept();  // and closes it
       ++tries;
       continue;
     }
@@ -194,7 +195,7 @@ TEST_CASE("who sleeps until a failed connection is tried again is woken for it")
       played.transport().progress();
       continue;
     }
-    // There is no other news than the alarm's: without it this sleep would not end.
+    // Only the timer can wake this sleep: without it, poll() would time out.
     pollfd watched{played.transport().descriptor(), POLLIN, 0};
     REQUIRE(::poll(&watched, 1, 20'000) == 1);
   }
@@ -243,11 +244,11 @@ TEST_CASE("a peer that ends in the middle of its hello has ended, and is no stra
 TEST_CASE("a connection that was refused before it had data loses none") {
   FakePeer played(1);
   Bytes got(10);
-  until(played.transport(), [&] {  // says hello, and nothing else
+  until(played.transport(), [&] {  // sends the hello, and nothing else
     static_cast<void>(played.channel().receive(got));
     return played.has_called() && played.channel().is_connected();
   });
-  static_cast<void>(played.accept().hear(tcp::kHelloBytes));  // and hangs up
+  static_cast<void>(played.accept().hear(tcp::kHelloBytes));  // and closes it
   const Bytes data = numbered(1000);
   REQUIRE(played.channel().send(data));
   until(played.transport(), [&] { return played.has_called(); });

@@ -1,5 +1,6 @@
-// Ranks that tcp joins while the process has no file descriptor left: what can go on does, and what
-// cannot says so.
+// tcp ranks in a process without free file descriptors: independent work continues, and everything
+// else
+// reports the reason.
 #include <poll.h>
 #include <functional>
 #include <string>
@@ -29,7 +30,7 @@ void expect_exhausted(const std::function<void()>& call) {
   }
 }
 
-// Lets the rank see all that there is, so that what comes next is news.
+// Lets the rank handle all pending events, so that later events are new.
 void settle(Transport& transport) {
   for (int i = 0; i < 100; ++i) {
     transport.progress();
@@ -117,7 +118,7 @@ TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that
 TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks") {
   FakePeer played(0);
   RawConnection peer = played.connect();
-  settle(played.transport());  // it is heard, and silent
+  settle(played.transport());  // it is accepted, and silent
   const Bytes data = numbered(20);
   peer.say(played.hello() + text_of(data));
   RawConnection other = played.connect();

@@ -1,4 +1,4 @@
-// A rank that tcp joins to a peer which a test plays, byte by byte.
+// A real tcp rank and a fake peer that the test drives byte by byte.
 #pragma once
 
 #include <poll.h>
@@ -44,7 +44,7 @@ void until(Transport& transport, const Call& is_done) {
   }
 }
 
-// What the loss of a peer says, which `call` finds out in the end.
+// The error message of the lost peer that `call` finally throws.
 template <typename Call>
 std::string loss_in(Transport& transport, const Call& call) {
   try {
@@ -67,7 +67,7 @@ inline tcp::Hello hello_in(const std::string& text) {
   return *hello;
 }
 
-// A real rank whose peer is played by the test: where to connect to it, and what to say.
+// A real rank with a fake peer: the address to connect to, and the hello to send.
 class FakePeer {
  public:
   explicit FakePeer(int real, const TcpSettings& settings = {})
@@ -94,7 +94,7 @@ class FakePeer {
   // The address that the real rank has published.
   const std::string& host() const { return host_; }
 
-  // The real rank ends.
+  // Ends the real rank.
   void end() { transport_.reset(); }
 
   RawConnection connect() const { return RawConnection(port_); }
@@ -103,13 +103,13 @@ class FakePeer {
     return text_of(bytes);
   }
 
-  // Whether the real rank has opened one that waits to be accepted.
+  // Whether the real rank has opened a connection that is not accepted yet.
   bool has_called() const {
     pollfd watched{listener_.get(), POLLIN, 0};
     return ::poll(&watched, 1, 0) == 1;
   }
 
-  // What the real rank has opened.
+  // Accepts the connection that the real rank has opened.
   RawConnection accept() const {
     pollfd watched{listener_.get(), POLLIN, 0};
     REQUIRE(::poll(&watched, 1, 20'000) == 1);

@@ -1,4 +1,4 @@
-// Lanes: several connections of a pair, of which each takes what it can.
+// Lanes: several connections of a pair; each takes as many chunks as it can.
 #include <array>
 #include <cstring>
 #include <set>
@@ -23,14 +23,14 @@ TcpSettings lanes(int count) {
   return settings;
 }
 
-// What a played peer has heard on one lane.
+// The chunks that a fake peer has received on one lane.
 class Heard {
  public:
   explicit Heard(RawConnection lane) : lane_(std::move(lane)) {}
 
   void say(std::string_view bytes) { lane_.say(bytes); }
 
-  // Reads what is there and notes each whole chunk as (segment, offset).
+  // Reads the available bytes and records each whole chunk as (segment, offset).
   void hear(std::multiset<std::pair<std::uint32_t, std::uint32_t>>& chunks) {
     text_ += lane_.hear_now();
     if (!has_hello_ && text_.size() >= tcp::kHelloBytes) {
@@ -104,7 +104,7 @@ TEST_CASE("while one lane does not move the other takes the chunks") {
   for (std::size_t i = 0; i < segments; ++i) REQUIRE(played.channel().send(data));
 
   std::multiset<std::pair<std::uint32_t, std::uint32_t>> chunks;
-  while (chunks.size() < segments * of_segment / 2) {  // nobody reads the stuck lane
+  while (chunks.size() < segments * of_segment / 2) {  // nothing reads from the stuck lane
     REQUIRE(Clock::now() < deadline);
     played.transport().progress();
     free.hear(chunks);
@@ -168,7 +168,7 @@ TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused
   const std::string wrong = wrongs.at(GENERATE(0u, 1u, 2u));
   RawConnection one = played.connect();
   RawConnection other = played.connect();
-  // Together as many bytes as the segment has, and yet not all of it.
+  // Both parts have as many bytes as the segment, but do not cover it.
   one.say(played.hello() + first + (is_by_another_lane ? "" : wrong));
   other.say(played.hello(false, 1) + (is_by_another_lane ? wrong : ""));
   Bytes got(data.size());

@@ -1,4 +1,4 @@
-// Two ranks of one process that tcp joins, with settings of a test's.
+// Two tcp ranks in one process, with settings of the test.
 #pragma once
 
 #include <exception>
@@ -15,7 +15,7 @@ struct Pair {
   std::unique_ptr<Transport> b;
 };
 
-// By `make`, which takes a TransportRequest.
+// Makes both ranks by `make_one`, which takes a TransportRequest.
 template <typename Make>
 Pair make_pair_by(const Make& make_one) {
   const auto store = make_local_store();

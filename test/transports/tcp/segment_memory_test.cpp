@@ -1,4 +1,4 @@
-// What a channel of tcp holds for one peer, without a socket.
+// Memory of one tcp channel for its segments, without a socket.
 #include "transports/tcp/segment_memory.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSegment = 256 * 1024;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kBeside = 24 * 1024;  // cells, and what keeps slots apart
+constexpr std::size_t kBeside = 24 * 1024;  // cells, and the padding between slots
 
 std::byte* take(SegmentMemory& memory, std::size_t bytes) {
   std::byte* const slot = memory.find(bytes, 0);
@@ -75,7 +75,7 @@ TEST_CASE("what is in use stays, whatever comes beside it") {
   std::memset(slot, 1, kSegment);
   std::byte* const view = memory.begin_view(2 * kSegment);
   std::memset(view, 2, 2 * kSegment);
-  CHECK(memory.begin_view(2 * kSegment) == view);  // asked again, as long as not all has come
+  CHECK(memory.begin_view(2 * kSegment) == view);  // asked again while data is missing
   std::byte* const longer = take(memory, 3 * kSegment);
   std::memset(longer, 3, 3 * kSegment);
   CHECK((slot[0] == std::byte{1} && slot[kSegment - 1] == std::byte{1}));

@@ -1,4 +1,4 @@
-// What is TCP's own: addresses, ports, congestion control, the count of its system calls.
+// Features of TCP: addresses, ports, congestion control and the number of system calls.
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -26,7 +26,7 @@ void exchange_bytes(const Pair& pair, std::size_t bytes) {
   CHECK(got == data);
 }
 
-// Both ways at once, as far as `deadline`: more than buffers hold.
+// Sends in both directions at once, more than the buffers hold, until `deadline`.
 void exchange_much(const Pair& pair, std::size_t segments) {
   Transport* const ranks[] = {pair.a.get(), pair.b.get()};
   const std::size_t bytes = pair.a->channel(1).capabilities().segment_bytes;
@@ -63,33 +63,33 @@ TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
 
 TEST_CASE("a rank publishes an address that others can reach") {
   TcpSettings settings;
-  settings.rendezvous_host = "127.0.0.1";  // as where MASTER_ADDR is this machine's own name
+  settings.rendezvous_host = "127.0.0.1";  // as if MASTER_ADDR were this machine's own name
   for (const std::string host : {"", "0.0.0.0", "::"}) {
     INFO("host '" << host << "'");
     settings.host = host;
     const FakePeer played(0, settings);
     CHECK((played.host() != "0.0.0.0" && played.host() != "::"));
-    // The address beyond the default route, if there is one.
+    // The local address of the default route, if there is one.
     std::string why;
     const auto far = posix::resolve("192.0.2.1", 9, why).at(0);
     const posix::Descriptor socket(::socket(far.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const bool is_routed = ::connect(socket.get(), far.get(), far.length()) == 0;
     CHECK(played.host() == (is_routed ? posix::local_address(socket).host() : "127.0.0.1"));
   }
-  settings.host = "localhost";  // a name may mean another address elsewhere
+  settings.host = "localhost";  // a name may resolve to another address on another host
   const std::string published = FakePeer(0, settings).host();
   CHECK((published == "127.0.0.1" || published == "::1"));
 }
 
 TEST_CASE("tcp listens on ports of the range it was given") {
-  // Two that were free a moment ago, as whoever opens a firewall would name them.
+  // Two ports that were free a moment ago, as a user would choose them for a firewall.
   auto first = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(first).port();
   TcpSettings settings;
   settings.host = "127.0.0.1";
   settings.port_low = port;
   settings.port_high = static_cast<std::uint16_t>(port < 65000 ? port + 500 : 65535);
-  exchange_bytes(make_pair_with(settings), 10);  // with the first of them taken
+  exchange_bytes(make_pair_with(settings), 10);  // the first one is taken
 
   settings.port_high = port;
   try {
@@ -189,7 +189,7 @@ TEST_CASE("tcp: slots and views grow for a longer segment, and what is queued be
     Channel& in = pair.b->channel(0);
     CHECK(out.capabilities().segment_bytes == 1 << 20);
     CHECK(out.capabilities().preferred_segment_bytes == 4096);
-    // Nobody has taken anything yet, so that all but what the sockets hold stays in slots.
+    // Nothing is received yet, so all data beyond the socket buffers stays in slots.
     const std::size_t lengths[] = {100, 4096, 1 << 20, 5000, 1 << 19, 7};
     constexpr std::size_t kSegments = std::size(lengths);
     constexpr int kRounds = 20;
