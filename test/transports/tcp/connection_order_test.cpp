@@ -53,7 +53,7 @@ RawConnection called_by(FakePeer& played, const Bytes& data) {
 
 }  // namespace
 
-TEST_CASE("the end of one connection does not hide what its peer has sent by another") {
+TEST_CASE("the end of one connection does not hide the data that its peer sent on another") {
   const int real = GENERATE(0, 1);
   const bool is_announced = GENERATE(true, false);
   INFO("rank " << real << (is_announced ? ", told so" : ", not told"));
@@ -74,7 +74,7 @@ TEST_CASE("the end of one connection does not hide what its peer has sent by ano
   CHECK_THAT(expect_loss(played), ContainsSubstring("has ended"));
 }
 
-TEST_CASE("a rank that ends says on each connection that another has more") {
+TEST_CASE("a rank that ends announces on each connection that another one has more data") {
   const int real = GENERATE(0, 1);
   INFO("rank " << real);
   FakePeer played(real);
@@ -91,7 +91,7 @@ TEST_CASE("a rank that ends says on each connection that another has more") {
   CHECK(ours.is_hung_up());
 }
 
-TEST_CASE("a rank that has sent nothing on its own connection announces none") {
+TEST_CASE("a rank that has sent no data on its own connection announces no other one") {
   FakePeer played(1);
   Bytes got(10);
   std::optional<RawConnection> ours;
@@ -108,7 +108,7 @@ TEST_CASE("a rank that has sent nothing on its own connection announces none") {
   CHECK_FALSE(hello_in(theirs.hear(tcp::kHelloBytes)).follows_another);
 }
 
-TEST_CASE("a connection that ends and is followed by none is the peer's end") {
+TEST_CASE("the peer is lost if its connection ends and no other one follows") {
   const int real = GENERATE(0, 1);
   FakePeer played(real, patience(std::chrono::milliseconds(1)));
   called_by(played, numbered(100));
@@ -116,7 +116,7 @@ TEST_CASE("a connection that ends and is followed by none is the peer's end") {
              ContainsSubstring("receive from rank") && ContainsSubstring("closed the connection"));
 }
 
-TEST_CASE("lanes that have all ended are no loss while more segments are announced") {
+TEST_CASE("the end of all lanes is no loss while more segments are announced") {
   FakePeer played(0, patience(std::chrono::milliseconds(0), 2));
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
@@ -135,7 +135,7 @@ TEST_CASE("lanes that have all ended are no loss while more segments are announc
   CHECK_THAT(expect_loss(played), ContainsSubstring("has ended"));
 }
 
-TEST_CASE("lanes that have all ended without a word are given time") {
+TEST_CASE("a rank waits for more lanes if all lanes have ended without a goodbye") {
   FakePeer played(0, patience(std::chrono::minutes(10), 2));
   const Bytes data = numbered(tcp::kChunkBytes + 600);
   Bytes got(data.size());
@@ -152,7 +152,7 @@ TEST_CASE("lanes that have all ended without a word are given time") {
   CHECK(got == data);
 }
 
-TEST_CASE("a lane of this rank's that was refused is no loss while the peer's own is on its way") {
+TEST_CASE("a refused lane is no loss while the peer's own lane may still arrive") {
   FakePeer played(0, patience(std::chrono::minutes(10), 2));
   const Bytes data = numbered(1000);
   Bytes got(data.size());
@@ -165,7 +165,7 @@ TEST_CASE("a lane of this rank's that was refused is no loss while the peer's ow
   CHECK(got == data);
 }
 
-TEST_CASE("a rank that ends says on every lane how many segments there were") {
+TEST_CASE("a rank that ends sends the number of segments on every lane") {
   FakePeer played(0, patience(std::chrono::seconds(1), 2));
   std::vector<RawConnection> lanes;
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("a rank that ends says on every lane how many segments there were") {
   CHECK(chunks == 3);
 }
 
-TEST_CASE("a lane that the peer has refused takes no chunks with it") {
+TEST_CASE("a lane that the peer refuses loses no chunks") {
   // otherwise the sender detects the end itself
   const bool is_noticed_first = GENERATE(true, false);
   FakePeer played(0, patience(std::chrono::milliseconds(0), 2));

@@ -24,7 +24,7 @@ std::uint64_t connections(Transport& transport, int peer) {
 
 }  // namespace
 
-TEST_CASE("a pair is connected when one of the two first sends, and not before") {
+TEST_CASE("a pair connects at the first send, and not before") {
   const Pair pair = make_pair_with({});
   CHECK_FALSE(pair.a->channel(1).is_connected());
   pair.a->progress();
@@ -38,7 +38,7 @@ TEST_CASE("a pair is connected when one of the two first sends, and not before")
   CHECK((connections(*pair.a, 1) == 1 && connections(*pair.b, 0) == 1));
 }
 
-TEST_CASE("what a rank sent before its end is there for a peer that looks up later") {
+TEST_CASE("data sent before a rank's end arrives at a peer that looks later") {
   Pair pair = make_pair_with({});
   const Bytes data = numbered(5000);
   REQUIRE(pair.a->channel(1).send(data));
@@ -49,7 +49,7 @@ TEST_CASE("what a rank sent before its end is there for a peer that looks up lat
   CHECK(got == data);
 }
 
-TEST_CASE("where both ranks connect at once the lower one's connection stays, for the higher one") {
+TEST_CASE("the lower rank's connection is kept for the higher rank if both ranks connect at once") {
   FakePeer played(1);
   const Bytes first = numbered(300);
   const Bytes second = numbered(200, 5);
@@ -73,7 +73,7 @@ TEST_CASE("where both ranks connect at once the lower one's connection stays, fo
   CHECK(connections(played.transport(), 0) == 1);
 }
 
-TEST_CASE("where both ranks connect at once the lower one reads the other connection first") {
+TEST_CASE("the lower rank reads the other connection first if both ranks connect at once") {
   const bool is_seen_at_once = GENERATE(true, false);
   INFO("the other connection is there " << (is_seen_at_once ? "first" : "last"));
   FakePeer played(0);
@@ -104,7 +104,7 @@ TEST_CASE("where both ranks connect at once the lower one reads the other connec
   CHECK(connections(played.transport(), 1) == 1);
 }
 
-TEST_CASE("ranks that connect to each other at any moment lose and mix nothing") {
+TEST_CASE("ranks that connect to each other at any time neither lose nor reorder data") {
   constexpr int kRounds = 60;
   constexpr int kSegments = 5;
   for (int round = 0; round < kRounds; ++round) {
@@ -139,7 +139,7 @@ TEST_CASE("ranks that connect to each other at any moment lose and mix nothing")
   }
 }
 
-TEST_CASE("who cannot reach a rank is told why, and at last what is known") {
+TEST_CASE("the error for an unreachable rank gives the reason and the possible causes") {
   // A port of an apparently remote host on which nothing listens.
   const posix::Descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   std::string no_error;
@@ -167,7 +167,7 @@ TEST_CASE("who cannot reach a rank is told why, and at last what is known") {
                  ContainsSubstring("a firewall refuses") && ContainsSubstring("KOLO_TCP_PORTS"));
 }
 
-TEST_CASE("of a rank of the same host that refuses it is said that it has ended") {
+TEST_CASE("the error for a refused connection on the same host says that the rank has ended") {
   Pair pair = make_pair_with({});
   pair.a.reset();
   Bytes got(1);
@@ -177,7 +177,7 @@ TEST_CASE("of a rank of the same host that refuses it is said that it has ended"
                  ContainsSubstring("look at its last output"));
 }
 
-TEST_CASE("who sleeps until a failed connection is tried again is woken for it") {
+TEST_CASE("a sleeping rank wakes when it must try a failed connection again") {
   FakePeer played(1);
   Bytes got(10);
   int tries = 0;
@@ -205,7 +205,8 @@ TEST_CASE("who sleeps until a failed connection is tried again is woken for it")
   CHECK(got == numbered(10));
 }
 
-TEST_CASE("another program at a rank's port that hangs up is not taken for the rank's end") {
+TEST_CASE(
+    "another program at a rank's port that closes the connection is not taken for the rank's end") {
   FakePeer played(1);
   Bytes got(10);
   for (int i = 0; i < 3; ++i) {
@@ -228,7 +229,8 @@ TEST_CASE("another program at a rank's port that hangs up is not taken for the r
   CHECK(got == numbered(10));
 }
 
-TEST_CASE("a peer that ends in the middle of its hello has ended, and is no stranger") {
+TEST_CASE(
+    "a peer that ends in the middle of its hello is reported as ended, not as an unknown client") {
   FakePeer played(0);
   REQUIRE(played.channel().send(numbered(10)));
   {
@@ -241,7 +243,7 @@ TEST_CASE("a peer that ends in the middle of its hello has ended, and is no stra
              ContainsSubstring("closed the connection") && !ContainsSubstring("not that rank"));
 }
 
-TEST_CASE("a connection that was refused before it had data loses none") {
+TEST_CASE("a connection that was refused before it carried data loses nothing") {
   FakePeer played(1);
   Bytes got(10);
   until(played.transport(), [&] {  // sends the hello, and nothing else

@@ -46,7 +46,8 @@ bool is_woken(Transport& transport) {
 
 }  // namespace
 
-TEST_CASE("who has no descriptor left to connect with says so, and goes on once there is one") {
+TEST_CASE(
+    "a rank without a free descriptor to connect reports it, and continues once one is free") {
   const Pair pair = make_pair_with({});
   const Bytes data = numbered(10);
   {
@@ -58,7 +59,7 @@ TEST_CASE("who has no descriptor left to connect with says so, and goes on once 
   CHECK(got == data);
 }
 
-TEST_CASE("who has no descriptor left to be connected to says so, and goes on once there is one") {
+TEST_CASE("a rank without a free descriptor to accept reports it, and continues once one is free") {
   const Pair pair = make_pair_with({});
   const Bytes data = numbered(10);
   REQUIRE(pair.a->channel(1).send(data));
@@ -72,7 +73,9 @@ TEST_CASE("who has no descriptor left to be connected to says so, and goes on on
   CHECK(got == data);
 }
 
-TEST_CASE("knocks that there is no descriptor for neither disturb nor wake who waits for nobody") {
+TEST_CASE(
+    "connections that cannot be accepted for lack of descriptors do not wake or fail an idle "
+    "rank") {
   const Pair pair = make_pair_with({});
   const Bytes data = numbered(10);
   REQUIRE(pair.a->channel(1).send(data));
@@ -90,7 +93,7 @@ TEST_CASE("knocks that there is no descriptor for neither disturb nor wake who w
   CHECK(got == data);
 }
 
-TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that is called") {
+TEST_CASE("a silent unknown client gives up its descriptor for a rank's connection") {
   const bool is_called = GENERATE(true, false);
   FakePeer played(0);
   RawConnection stranger = played.connect();
@@ -115,7 +118,8 @@ TEST_CASE("a silent stranger's descriptor serves a rank that calls, and one that
   CHECK(stranger.is_hung_up());
 }
 
-TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks") {
+TEST_CASE(
+    "a client that has sent its hello is not dropped as silent when another client connects") {
   FakePeer played(0);
   RawConnection peer = played.connect();
   settle(played.transport());  // it is accepted, and silent
@@ -130,7 +134,7 @@ TEST_CASE("who has said hello by now is no silent stranger, whoever else knocks"
   CHECK(got == data);
 }
 
-TEST_CASE("who waits for a lane that there is no descriptor for says so") {
+TEST_CASE("a rank that waits for a lane without a free descriptor reports it") {
   TcpSettings settings;
   settings.lanes = 2;
   FakePeer played(0, settings);
@@ -150,7 +154,9 @@ TEST_CASE("who waits for a lane that there is no descriptor for says so") {
   CHECK(got == data);
 }
 
-TEST_CASE("a rank that ends sends the rest to some, whatever it lacks for others") {
+TEST_CASE(
+    "a rank that ends sends the remaining data to some peers although it has no descriptor for "
+    "others") {
   const auto first = posix::listen_on("127.0.0.1", 0);
   const auto second = posix::listen_on("127.0.0.1", 0);
   TcpSettings settings;

@@ -56,7 +56,7 @@ class Heard {
 
 }  // namespace
 
-TEST_CASE("a pair has as many connections as it has lanes, whoever begins") {
+TEST_CASE("a pair has as many connections as lanes, no matter which rank begins") {
   const bool both_begin = GENERATE(false, true);
   const Pair pair = make_pair_with(lanes(4));
   const Bytes data = numbered(200'000);
@@ -82,7 +82,7 @@ TEST_CASE("a pair has as many connections as it has lanes, whoever begins") {
   CHECK((lanes_of(*pair.a, 1) == 4 && lanes_of(*pair.b, 0) == 4));
 }
 
-TEST_CASE("while one lane does not move the other takes the chunks") {
+TEST_CASE("a lane takes the chunks of another lane that is stuck") {
   FakePeer played(1, lanes(2));
   Heard stuck(played.connect());
   Heard free(played.connect());
@@ -121,7 +121,7 @@ TEST_CASE("while one lane does not move the other takes the chunks") {
   }
 }
 
-TEST_CASE("chunks that overtake each other come to where they belong") {
+TEST_CASE("chunks that overtake each other are written to their places") {
   FakePeer played(0, lanes(2));
   RawConnection one = played.connect();
   RawConnection other = played.connect();
@@ -140,7 +140,7 @@ TEST_CASE("chunks that overtake each other come to where they belong") {
   CHECK(next == second);
 }
 
-TEST_CASE("a chunk that is of no expected segment is refused, and nothing is written") {
+TEST_CASE("a chunk of an unexpected segment is refused, and nothing is written") {
   FakePeer played(0, lanes(2));
   RawConnection lane = played.connect();
   const Bytes data = numbered(100);
@@ -158,7 +158,7 @@ TEST_CASE("a chunk that is of no expected segment is refused, and nothing is wri
   CHECK(got == Bytes(100, std::byte{1}));
 }
 
-TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused and not counted") {
+TEST_CASE("a duplicate or misaligned part of a segment is refused and not counted") {
   FakePeer played(0, lanes(2));
   const bool is_by_another_lane = GENERATE(false, true);
   const Bytes data = numbered(2 * tcp::kChunkBytes);
@@ -179,7 +179,7 @@ TEST_CASE("a part of a segment that comes twice, or is cut elsewhere, is refused
                        !ContainsSubstring("has ended"));
 }
 
-TEST_CASE("a peer that goes on after its goodbye is refused") {
+TEST_CASE("a peer that sends data after its goodbye is refused") {
   FakePeer played(0, lanes(2));
   RawConnection lane = played.connect();
   const std::string after = GENERATE_REF(goodbye(1), chunk(0, 0, numbered(100)));
@@ -190,7 +190,7 @@ TEST_CASE("a peer that goes on after its goodbye is refused") {
   CHECK_THAT(loss, ContainsSubstring("after its goodbye"));
 }
 
-TEST_CASE("ranks with different numbers of lanes are told so") {
+TEST_CASE("ranks with different numbers of lanes get an error") {
   const auto store = make_local_store();
   bool is_refused = false;
   std::thread other([&] {

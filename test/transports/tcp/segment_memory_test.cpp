@@ -24,7 +24,7 @@ std::byte* take(SegmentMemory& memory, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("no more is held than is in use, or a mebibyte") {
+TEST_CASE("the memory never exceeds the larger of its use and 1 MiB") {
   SegmentMemory memory(kSegment);
   CHECK(memory.bytes() == 0);
   memory.find(56, 4);
@@ -45,14 +45,14 @@ TEST_CASE("no more is held than is in use, or a mebibyte") {
   CHECK(memory.bytes() <= kMiB + kBeside);
 }
 
-TEST_CASE("on the longest way, whose segments are 2 MiB, 12 are held at most") {
+TEST_CASE("at most 12 MiB are held with segments of 2 MiB") {
   SegmentMemory memory(kSegment);
   memory.begin_view(2 * kMiB);
   while (take(memory, 2 * kMiB) != nullptr) continue;
   CHECK(memory.bytes() <= 12 * kMiB + kBeside);
 }
 
-TEST_CASE("a long view takes the place of idle slots, and slots that of an idle long view") {
+TEST_CASE("a long view replaces idle slots, and slots replace an idle long view") {
   SegmentMemory memory(kSegment);
   for (int round = 0; round < 3; ++round) {
     REQUIRE(take(memory, kSegment) != nullptr);
@@ -69,7 +69,7 @@ TEST_CASE("a long view takes the place of idle slots, and slots that of an idle 
   }
 }
 
-TEST_CASE("what is in use stays, whatever comes beside it") {
+TEST_CASE("memory in use stays unchanged when more is taken") {
   SegmentMemory memory(kSegment);
   std::byte* const slot = take(memory, kSegment);
   std::memset(slot, 1, kSegment);
@@ -85,7 +85,7 @@ TEST_CASE("what is in use stays, whatever comes beside it") {
   memory.give_slot_back();
 }
 
-TEST_CASE("slots of any lengths come back in the order in which they were taken") {
+TEST_CASE("slots of any length are returned in the order in which they were taken") {
   constexpr unsigned kSeed = 7;
   INFO("seed " << kSeed);
   std::mt19937 random(kSeed);

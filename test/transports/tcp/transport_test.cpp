@@ -52,7 +52,7 @@ void exchange_much(const Pair& pair, std::size_t segments) {
 
 }  // namespace
 
-TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
+TEST_CASE("tcp connects ranks over IPv4 and IPv6") {
   for (const std::string host : {"", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::"}) {
     TcpSettings settings;
     settings.host = host;
@@ -61,7 +61,7 @@ TEST_CASE("tcp joins ranks over IPv4 and IPv6") {
   }
 }
 
-TEST_CASE("a rank publishes an address that others can reach") {
+TEST_CASE("a rank publishes an address that other ranks can reach") {
   TcpSettings settings;
   settings.rendezvous_host = "127.0.0.1";  // as if MASTER_ADDR were this machine's own name
   for (const std::string host : {"", "0.0.0.0", "::"}) {
@@ -81,7 +81,7 @@ TEST_CASE("a rank publishes an address that others can reach") {
   CHECK((published == "127.0.0.1" || published == "::1"));
 }
 
-TEST_CASE("tcp listens on ports of the range it was given") {
+TEST_CASE("tcp listens on ports of the configured range") {
   // Two ports that were free a moment ago, as a user would choose them for a firewall.
   auto first = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(first).port();
@@ -102,7 +102,7 @@ TEST_CASE("tcp listens on ports of the range it was given") {
   }
 }
 
-TEST_CASE("a congestion control that the kernel lacks is refused by name") {
+TEST_CASE("the error for a missing congestion control names it") {
   TcpSettings settings;
   settings.congestion = "nonesuch";
   try {
@@ -115,13 +115,13 @@ TEST_CASE("a congestion control that the kernel lacks is refused by name") {
   exchange_bytes(make_pair_with(settings), 10);
 }
 
-TEST_CASE("the smallest socket buffers that can be set only make tcp slower") {
+TEST_CASE("the smallest socket buffers make tcp slower, but change nothing else") {
   TcpSettings settings;
   settings.buffer_bytes = 4096;
   exchange_much(make_pair_with(settings), 8);
 }
 
-TEST_CASE("ranks with different segments are told so") {
+TEST_CASE("ranks with different segment sizes get an error") {
   const auto store = make_local_store();
   bool is_refused = false;
   std::thread other([&] {
@@ -166,7 +166,7 @@ TEST_CASE("a header and its payload cost one system call on each side") {
   CHECK(in.statistics().system_calls == before + 1);
 }
 
-TEST_CASE("what is held back for more leaves when nothing follows") {
+TEST_CASE("data held back by kMore is sent if nothing follows") {
   const Pair pair = make_pair_with({});
   const std::byte data[5] = {std::byte{1}};
   REQUIRE(pair.a->channel(1).send(data, kMore));
@@ -177,7 +177,7 @@ TEST_CASE("what is held back for more leaves when nothing follows") {
   CHECK(got[0] == std::byte{1});
 }
 
-TEST_CASE("tcp: slots and views grow for a longer segment, and what is queued before it is kept") {
+TEST_CASE("tcp: slots and views grow for a longer segment and keep the data queued before it") {
   TcpSettings settings;
   settings.segment_bytes = 4096;
   settings.longest_segment_bytes = 1 << 20;
@@ -222,7 +222,7 @@ TEST_CASE("tcp: slots and views grow for a longer segment, and what is queued be
   }
 }
 
-TEST_CASE("tcp: what was sent as a copy is the caller's at once, whatever part the socket took") {
+TEST_CASE("tcp: memory sent as a copy is free at once, no matter how much the socket took") {
   constexpr std::size_t kLengths[] = {100, 3000, 200'000, 0, 256 * 1024, 70'000};
   constexpr std::size_t kSegments = 60;
   for (const int buffer_bytes : {0, 4096, 100'000}) {
