@@ -1,4 +1,4 @@
-// Which way a long segment takes, by what the ways took.
+// Choice of the copy method for a long segment, by measured times.
 #include "transports/shm/copy_choice.h"
 
 #include <array>
@@ -14,13 +14,13 @@ namespace {
 
 constexpr unsigned kSlots = way_bit(Way::kPlain) | way_bit(Way::kStreamed);
 
-// Both sides of a channel whose ways take what is set here.
+// Both sides of a channel whose copy methods take the times that are set here.
 class Machine {
  public:
-  std::array<int, kWays> writing_ns{};  // of a segment
+  std::array<int, kWays> writing_ns{};  // for one segment
   std::array<int, kWays> reading_ns{};
 
-  // How many of `segments` went each way.
+  // Sends `segments` segments and counts how many took each method.
   std::array<int, kWays> send(int segments, std::size_t bytes, bool is_received = true,
                               unsigned allowed = kEveryWay) {
     std::array<int, kWays> taken{};
@@ -50,7 +50,7 @@ class Machine {
 
 }  // namespace
 
-// A period is 2048 segments, of which the first 48 try each way in turn.
+// A period has 2048 segments; the first 48 try each method in turn.
 TEST_CASE("the way with the least sum of writing and reading is taken, all others now and then") {
   Machine machine;
   machine.writing_ns = {20'000, 4'000, 0};
@@ -98,7 +98,7 @@ TEST_CASE("one copy that was held up changes nothing") {
   machine.reading_ns = {5'000, 6'000, 50'000};
   machine.send(2048 + 31, 64 * 1024);
   machine.writing_ns[1] = 90'000'000;
-  machine.send(1, 64 * 1024);  // the last of the streamed trials
+  machine.send(1, 64 * 1024);  // the last trial of the streamed method
   machine.writing_ns[1] = 4'000;
   CHECK(machine.send(2048 - 32, 64 * 1024) == std::array<int, kWays>{0, 2000, 16});
 }

@@ -1,5 +1,6 @@
-// Ranks that share memory while the process has no file descriptor left: what can go on does, and
-// what cannot says so.
+// shm ranks in a process without free file descriptors: independent work continues, and everything
+// else
+// reports the reason.
 #include <sys/resource.h>
 
 #include <memory>
@@ -19,7 +20,7 @@ using namespace kolo::test;
 
 namespace {
 
-// So long may a file be from here on.
+// Sets the limit on the length of files while it lives.
 class LongestFile {
  public:
   explicit LongestFile(rlim_t bytes) {

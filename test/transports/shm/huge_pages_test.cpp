@@ -1,4 +1,4 @@
-// Memory that ranks share lies in huge pages where the kernel has some.
+// Shared memory uses huge pages if the kernel has some.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdint>
@@ -19,7 +19,7 @@ using posix::SharedMemory;
 constexpr std::size_t kHuge = std::size_t{2} << 20;
 constexpr int kCollapse = 25;  // MADV_COLLAPSE
 
-// Of the mapping that begins at `address`, in bytes.
+// Bytes in huge pages of the mapping that begins at `address`.
 std::size_t huge_bytes_at(const void* address) {
   char first[32];
   std::snprintf(first, sizeof first, "%lx-", reinterpret_cast<unsigned long>(address));
@@ -32,8 +32,9 @@ std::size_t huge_bytes_at(const void* address) {
   return 0;
 }
 
-// Whether the kernel makes huge pages of shared memory when it is asked: not before Linux 6.1, not
-// where they are switched off, and not where none is free.
+// Whether the kernel makes huge pages of shared memory on request: not before Linux 6.1, not if
+// they
+// are disabled, and not if none is free.
 bool has_huge_pages() {
   const SharedMemory trial(kHuge);
   void* const room = ::mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -61,7 +62,7 @@ TEST_CASE("shared memory that is wanted at once lies in huge pages, at both rank
   const SharedMemory theirs(posix::Descriptor(::dup(mine.descriptor())), bytes, Pages::kPresent);
   CHECK(huge_bytes_at(theirs.bytes().data()) == 2 * kHuge);
   CHECK(theirs.bytes()[bytes - 1] == std::byte{1});
-  // A part that becomes this process's alone takes its page out of the huge one, and no more.
+  // A part that becomes private takes its page out of the huge one, and no other page.
   CHECK(posix::make_private(mine.bytes().subspan(kHuge, 100)));
   mine.bytes()[kHuge] = std::byte{2};
   mine.bytes()[0] = std::byte{3};

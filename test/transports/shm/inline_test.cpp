@@ -1,5 +1,6 @@
-// Two segments at once (transports/shm/channel_inline.cpp): where both go by the short way, what of
-// misuse is refused, and that it is the same stream. One thread plays both ranks.
+// Two segments in one call (transports/shm/channel_inline.cpp): when they share a frame, which
+// misuse is
+// refused, and that the stream stays the same. One thread runs both ranks.
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -19,7 +20,7 @@ std::vector<std::byte> bytes_of(std::size_t count, unsigned first) {
   return bytes;
 }
 
-// Two ranks that have met: one segment has gone each way.
+// Two connected ranks: one segment has gone each way.
 struct Pair {
   Pair() : ranks(make_ranks(2)) {
     send(*ranks[0], 1, 1);
@@ -78,7 +79,7 @@ TEST_CASE("two segments that were held in view one by one cannot be released tog
   pair.high().release();
   REQUIRE(pair.high().view_unaligned(24) != nullptr);
   pair.high().release();
-  // And the other way round.
+  // And in the reverse order.
   REQUIRE(pair.low().send_both(head, 56, head));
   REQUIRE(pair.high().view_both(56, 24).first != nullptr);
   CHECK_THROWS_AS(pair.high().view(56), std::invalid_argument);
@@ -90,14 +91,14 @@ TEST_CASE("two segments that were held in view one by one cannot be released tog
 TEST_CASE("what does not fit, or is not to be sent alone, is sent one by one") {
   Pair pair;
   const auto head = bytes_of(24, 3);
-  CHECK_FALSE(pair.low().send_both(head, 56, bytes_of(4096, 0)));  // who copies it is to be chosen
+  CHECK_FALSE(pair.low().send_both(head, 56, bytes_of(4096, 0)));  // its copy method must be chosen
   CHECK_FALSE(pair.low().send_both(head, 200, head));
   CHECK_FALSE(pair.low().send_both(head, 56, head, kMore));
   CHECK_FALSE(pair.low().send_both(head, 56, head, kAnswered));
   CHECK_THROWS_AS(pair.low().send_both(head, 16, head), std::invalid_argument);
   CHECK_THROWS_AS(pair.low().send_gathered(head, head, 40), std::invalid_argument);
   CHECK_THROWS_AS(pair.low().send_both(bytes_of(23, 0), 56, head), std::invalid_argument);
-  REQUIRE(pair.low().send(head, kMore));  // is held back, and goes ahead
+  REQUIRE(pair.low().send(head, kMore));  // is held back, and goes first
   CHECK_FALSE(pair.low().send_both(head, 56, head));
   REQUIRE(pair.low().send_gathered(head, {}, 56));
   REQUIRE(pair.high().view_unaligned(24) != nullptr);

@@ -1,4 +1,4 @@
-// The arithmetic of what two ranks share, and the memory itself: proved without a peer.
+// Layout of the shared memory, checked without a peer, and the memory itself.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
-// Two ranks share nothing before one of them uses their channel: what the start costs, what a ring
-// does, and how two ranks meet.
+// Connections on demand: two ranks share nothing before the first use of their channel. The tests
+// check the
+// cost of the start, the cost of a ring, and how two ranks connect.
 //
-// All ranks are this process's, and one thread plays them in turn.
+// One thread runs all ranks, in turn.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -37,8 +38,9 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(descriptors), end(descriptors)));
 }
 
-// The parts of this process's address space that are memory of ours to share, and how much of them
-// is there.
+// Number of this process's shared-memory mappings that belong to kolo, and the bytes of them that
+// are
+// present.
 struct Mapped {
   std::size_t count = 0;
   std::size_t present_bytes = 0;
@@ -67,7 +69,7 @@ bool gives_huge_pages() {
          text.find("[force]") != std::string::npos;
 }
 
-// A rank 0 of two that does one step at a time; from its address on it keeps to the protocol.
+// Fake rank 0 of two ranks that does one protocol step at a time.
 class FakeRank {
  public:
   explicit FakeRank(const std::shared_ptr<Store>& store) {
@@ -81,7 +83,7 @@ class FakeRank {
 
   void connect() { socket_ = posix::connect_unix(peer_.socket).value(); }
 
-  // With a region in which one segment of eight bytes is announced.
+  // Sends the hello, with a region that announces one segment of eight bytes.
   void say_hello(std::uint64_t value) {
     const shm::Layout layout(peer_.segment_bytes);
     posix::SharedMemory region(layout.bytes());
@@ -123,7 +125,7 @@ TEST_CASE("the start costs a rank two descriptors and no shared memory, a ring i
   constexpr int kRanks = 16;
   const std::size_t descriptors = open_descriptors();
   const auto ranks = make_ranks(kRanks);
-  CHECK(open_descriptors() == descriptors + 2 * kRanks);  // where it listens, and what it watches
+  CHECK(open_descriptors() == descriptors + 2 * kRanks);  // the listener, and the epoll descriptor
   CHECK(mapped_regions().count == 0);
 
   for (const auto& rank : ranks)
@@ -146,7 +148,7 @@ TEST_CASE("the start costs a rank two descriptors and no shared memory, a ring i
       CHECK(connections(*rank, peer) == (is_neighbour ? 1 : 0));
     }
   }
-  // A pair: a socket with two ends, and two regions of which each is mapped by both.
+  // For a pair: both ends of a socket, and two regions that are each mapped by both ranks.
   CHECK(open_descriptors() == descriptors + 2 * kRanks + 2 * kRanks);
   CHECK(mapped_regions().count == 4 * kRanks);
   if (gives_huge_pages()) return;
@@ -167,7 +169,7 @@ TEST_CASE("two ranks that begin at once lose nothing, and go on with long segmen
     CHECK(receive(low, 1) == 10 + value);
   }
   CHECK(connections(low, 1) == connections(high, 0));
-  // Slots of both regions change hands, and memory is handed over beside them.
+  // Slots of both regions change owners, and memory is handed over beside them.
   const std::size_t bytes = low.channel(1).capabilities().segment_bytes;
   const auto shared = high.allocate(bytes);
   for (int i = 0; i < 100; ++i) {
@@ -221,10 +223,11 @@ TEST_CASE("who was let in before its hello may say it, and end, before it is cal
   sender.connect();
   std::uint64_t value = 0;
   const auto into = std::as_writable_bytes(std::span(&value, 1));
-  REQUIRE(!receiver->channel(0).receive(into));  // looks at once, and leaves the call to the sender
+  // looks at once, and leaves the connection to the sender
+  REQUIRE(!receiver->channel(0).receive(into));
   sender.say_hello(7);
   sender.end();
-  static_cast<void>(receiver->arm());  // makes the call that is left
+  static_cast<void>(receiver->arm());  // makes the outstanding connection
   receiver->disarm();
   wait_until(
       *receiver, [&] { return receiver->channel(0).receive(into); }, "what it sent before");
@@ -234,7 +237,7 @@ TEST_CASE("who was let in before its hello may say it, and end, before it is cal
 TEST_CASE("a rank that ended before anybody used its channel is found gone at the first use") {
   auto ranks = make_ranks(3);
   ranks[2].reset();
-  for (int i = 0; i < 1000; ++i) ranks[0]->progress();  // it disturbs nobody
+  for (int i = 0; i < 1000; ++i) ranks[0]->progress();  // it disturbs no other rank
   send(*ranks[0], 1, 5);
   CHECK(receive(*ranks[1], 0) == 5);
   const Error sending = error_of([&] { send(*ranks[0], 2, 5); });

@@ -1,4 +1,4 @@
-// A peer that writes nonsense into the memory that both share: an error, and nothing else.
+// A peer that writes invalid data into the shared memory causes an error, and nothing else.
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kSegment = 4096;
 constexpr std::size_t kBytes = 1000;
 
-// Two ranks, and rank 1's sight of rank 0's region: a view lies in a slot, and the header a known
+// Two ranks, and rank 1's view of rank 0's region: a view lies in a slot, and the header is a known
 // distance before it.
 struct Pair {
   std::unique_ptr<Transport> low;
@@ -78,7 +78,8 @@ TEST_CASE("a segment announced in a slot of the receiver's is an error") {
   const int slots = Layout(kSegment).slots();
   Announcement announcement;
   announcement.has_slot = true;
-  announcement.slot = static_cast<unsigned>(2 * slots - 1);  // never sent: free, at the high rank
+  // never sent: still free at the high rank
+  announcement.slot = static_cast<unsigned>(2 * slots - 1);
   announcement.slot_bytes = kBytes;
   pair.frame_of_low(1).word.store(pack(announcement, 1));
   CHECK(text_of_error([&] { pair.of_high().view(kBytes); }).find("not its own") !=
@@ -89,14 +90,14 @@ TEST_CASE("a slot given back that was the owner's already, or is none, is an err
   for (const unsigned slot : {15U, 3U}) {
     Pair pair = make_pair();
     const bool is_own = slot == 15;
-    // All credit is out, so that the next reserve looks for what came back.
+    // All credit is used, so that the next reserve looks for returned slots.
     for (int i = 0; i < Layout(kSegment).slots(); ++i) send(pair.of_high());
     pair.control_of_low().returned.set(0, slot);
     pair.control_of_low().returned.set(1, slot);
     pair.control_of_low().consumed.store(2);
     const std::string error = text_of_error([&] { pair.of_high().reserve(kBytes); });
     INFO(slot << (is_own ? ", the owner's" : ", the peer's") << ": " << error);
-    CHECK(error.find("not its own") != std::string::npos);  // at the latest the second time
+    CHECK(error.find("not its own") != std::string::npos);  // the second time at the latest
   }
 }
 

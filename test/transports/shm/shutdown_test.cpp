@@ -1,4 +1,4 @@
-// What goes wrong, and what is left behind: nothing.
+// Failures of shm ranks, and that nothing is left behind.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ std::set<std::string> names_in(const char* folder) {
   return names;
 }
 
-// Of ours: another program's come and go as they please.
+// Only files of kolo: those of other programs may change at any time.
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names = names_in("/dev/shm");
   std::erase_if(names, [](const std::string& name) { return name.find("kolo") == name.npos; });
@@ -42,7 +42,7 @@ std::set<std::string> shared_memory_files() {
 
 std::size_t open_descriptors() { return names_in("/proc/self/fd").size(); }
 
-// Rank 1 as a process that says "here" and then never says anything again.
+// Rank 1 as a process that sends one segment and then nothing more.
 pid_t fork_silent_rank(const std::string& store_path) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -112,7 +112,7 @@ TEST_CASE("what a rank sent before it closed can still be read, and then its end
       return;
     }
     closed.wait();
-    for (int i = 0; i < 100'000; ++i) transport->progress();  // long enough to look at the socket
+    for (int i = 0; i < 100'000; ++i) transport->progress();  // long enough to check the socket
     for (int i = 0; i < 4; ++i) wait_for_segment(*transport, 1, wait);
     const Error error = error_of([&] { wait_for_segment(*transport, 1, wait); });
     expect(error.code() == ErrorCode::kPeerLost);
@@ -149,7 +149,7 @@ TEST_CASE("strangers neither join nor disturb") {
     const auto transport = make_shm(request_for(1, 2, store));
     wait_for_segment(*transport, 0, Wait::kSpin);
   });
-  // The words of an address are in shm/address.cpp; the socket is the seventh.
+  // shm/address.cpp has the words of an address; the socket is the seventh.
   const std::string address = store->get("address/1", soon());
   std::istringstream words(address);
   std::string name;
@@ -160,7 +160,7 @@ TEST_CASE("strangers neither join nor disturb") {
   expect(rude.has_value());
   const std::array<std::byte, 48> garbage{};
   expect(posix::send_message(rude->get(), garbage));
-  static_cast<void>(posix::connect_unix(name));  // hangs up at once
+  static_cast<void>(posix::connect_unix(name));  // disconnects at once
   const auto transport = make_shm(request_for(0, 2, store));
   const std::uint64_t value = 7;
   expect(transport->channel(1).send(std::as_bytes(std::span(&value, 1))));

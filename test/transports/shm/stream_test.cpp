@@ -1,4 +1,4 @@
-// What travels: order, contents, answers, credit, sleep.
+// The stream of segments: order, contents, answers, credit and sleep.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,7 +16,7 @@ using namespace kolo::test;
 
 namespace {
 
-// Both ends know the n-th segment of each direction from the seed alone, as a schedule's ranks do.
+// Both ends compute the n-th segment of each direction from the seed, as ranks do from a schedule.
 struct Segment {
   std::size_t bytes = 0;
   bool is_answered = false;
@@ -49,8 +49,9 @@ bool is_filled(const std::byte* data, std::size_t bytes, std::byte with) {
   return std::all_of(data, data + bytes, [with](std::byte byte) { return byte == with; });
 }
 
-// One rank's half of a two-way random exchange: tries everything, in any order, until all has gone
-// and come.
+// One rank's half of a random exchange in both directions. It tries all steps in any order until
+// all
+// segments are sent and received.
 class Talker {
  public:
   Talker(Channel& channel, unsigned own_seed, unsigned peer_seed, int segments)
@@ -63,7 +64,7 @@ class Talker {
         next_out_(out_.next()),
         next_in_(in_.next()) {}
 
-  // True when everything is done; makes every step that can be made now.
+  // Makes every step that is possible now; returns true when everything is done.
   bool step() {
     for (bool has_moved = true; has_moved;) {
       has_moved = send();
@@ -263,7 +264,7 @@ TEST_CASE(
       expect(last == nullptr || slot == last);
       last = read();
     }
-    // All that a side had to begin with, it has again once the other has read: no more, no less.
+    // After the peer has read, each side has exactly its initial credit again.
     const int credit = channel.capabilities().credit_segments;
     for (int round = 0; round < 3; ++round) {
       for (int i = 0; i < credit; ++i) {

@@ -1,5 +1,4 @@
-// Silent strangers at a door of shm, many of them: they cost little, and ranks share memory all the
-// same.
+// Many silent unknown clients at an shm listener: they cost little, and the ranks still connect.
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,7 +51,7 @@ TEST_CASE("a rank of shm comes in behind a crowd that fills the queue at its pee
   wait_until(
       *ranks[1],
       [&] {
-        ranks[0]->progress();  // calls until there is room
+        ranks[0]->progress();  // connects once there is room
         return ranks[1]->channel(0).receive(std::as_writable_bytes(std::span(&value, 1)));
       },
       "a segment");

@@ -1,4 +1,4 @@
-// Memory that the peer reaches itself: nothing is copied, and nothing is touched after the end.
+// Zero copy: the peer accesses the memory directly. Nothing is accessed after the end.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,7 +24,7 @@ bool is_filled(const std::byte* data, std::size_t bytes, std::byte with) {
   return std::all_of(data, data + bytes, [with](std::byte byte) { return byte == with; });
 }
 
-// Both threads of one test go on together.
+// Progress counter that keeps the two threads of a test in step.
 class Step {
  public:
   void reach(int step) { step_.store(step, std::memory_order_release); }
@@ -69,7 +69,7 @@ TEST_CASE(
       const auto memory = transport.allocate(kBytes);
       expect(channel.send({memory.get(), kBytes}));
       expect(!channel.is_drained());
-      std::memset(memory.get(), 7, kBytes);  // forbidden to users; here it shows that it is no copy
+      std::memset(memory.get(), 7, kBytes);  // forbidden to users; here it proves zero copy
       step.reach(1);
       wait_until(
           transport, [&] { return channel.is_drained(); }, "a release");
@@ -103,8 +103,9 @@ TEST_CASE("a lent segment's answer is where it was") {
   });
 }
 
-// Who answers has a call to the kernel to make once the answer is out, where its owner is asleep:
-// time enough for the owner to take it and to end.
+// After the answer is out, the answering rank wakes a sleeping owner by a system call. Meanwhile
+// the
+// owner has time to take the answer and to end.
 TEST_CASE("who has its answer may end while the peer still wakes it") {
   for (int round = 0; round < 50; ++round) {
     run_connected(2, [&](Transport& transport) {
@@ -139,7 +140,7 @@ TEST_CASE("after the end nobody writes to memory that was lent") {
       owner.reach(1);
       peer.await(2);
       expect(is_filled(memory.get(), 3 * kBytes, std::byte{1}));
-      memory[kBytes] = std::byte{2};  // still there to be used
+      memory[kBytes] = std::byte{2};  // the owner may still use it
     } else {
       std::byte* const segment = wait_for_question(transport, 0);
       peer.reach(1);
@@ -151,7 +152,7 @@ TEST_CASE("after the end nobody writes to memory that was lent") {
   });
 }
 
-// As an error does that unwinds the memory's owner before its transport.
+// An error that unwinds the memory's owner before its transport does this.
 TEST_CASE("memory that is lent may be freed before the end") {
   Step owner;
   Step peer;
@@ -229,7 +230,7 @@ TEST_CASE("the kernel's copy from plain memory is not believed after its owner's
   std::vector<std::byte> memory(kBytes);
   Step owner;
   run_connected(2, [&](Transport& transport) {
-    constexpr int kSegments = 8;  // of which the first take the other way than slots
+    constexpr int kSegments = 8;  // the first of them do not use slots
     if (transport.rank() == 0) {
       for (int i = 0; i < kSegments; ++i) {
         transport.channel(1).send(memory, kReceived);
@@ -269,7 +270,8 @@ void expect_private_pages() {
 
 TEST_CASE("private pages keep their bytes, and peers keep the old ones") { expect_private_pages(); }
 
-// UCX 1.13 redirects the C library's mremap to one of its own, which knows no new address.
+// UCX 1.13 replaces the C library's mremap by its own, which cannot move a mapping to a new
+// address.
 TEST_CASE("pages become private also where a library watches over the process's mappings") {
   for (const std::string_view name : transport_names()) {
     INFO(name);
