@@ -51,7 +51,7 @@ class Machine {
 }  // namespace
 
 // A period has 2048 segments; the first 48 try each method in turn.
-TEST_CASE("the way with the least sum of writing and reading is taken, all others now and then") {
+TEST_CASE("the method with the least total time is chosen, and all others are tried periodically") {
   Machine machine;
   machine.writing_ns = {20'000, 4'000, 0};
   machine.reading_ns = {5'000, 6'000, 11'000};
@@ -62,7 +62,7 @@ TEST_CASE("the way with the least sum of writing and reading is taken, all other
   CHECK(machine.send(2048, 64 * 1024) == std::array<int, kWays>{2016, 16, 16});
 }
 
-TEST_CASE("what takes the same goes the plain way, and so does what nobody has timed") {
+TEST_CASE("the plain method is chosen if times are equal or unknown") {
   Machine machine;
   machine.writing_ns = {1'000, 1'000, 0};
   machine.reading_ns = {1'000, 1'000, 2'000};
@@ -72,7 +72,7 @@ TEST_CASE("what takes the same goes the plain way, and so does what nobody has t
   CHECK(chooser.choose(0, kEveryWay, [](std::size_t, Way) { return 0U; }).way == Way::kPlain);
 }
 
-TEST_CASE("a way that is not allowed is not even tried") {
+TEST_CASE("a method that is not allowed is never tried") {
   Machine machine;
   machine.writing_ns = {9'000, 5'000, 0};
   machine.reading_ns = {9'000, 5'000, 1'000};
@@ -81,7 +81,7 @@ TEST_CASE("a way that is not allowed is not even tried") {
         std::array<int, kWays>{256, 0, 0});
 }
 
-TEST_CASE("where the best way is not allowed the best of the others is taken") {
+TEST_CASE("the best allowed method is chosen if the best one is not allowed") {
   Machine machine;
   machine.writing_ns = {9'000, 5'000, 0};
   machine.reading_ns = {9'000, 5'000, 1'000};
@@ -92,7 +92,7 @@ TEST_CASE("where the best way is not allowed the best of the others is taken") {
   }
 }
 
-TEST_CASE("one copy that was held up changes nothing") {
+TEST_CASE("one delayed copy does not change the choice") {
   Machine machine;
   machine.writing_ns = {20'000, 4'000, 0};
   machine.reading_ns = {5'000, 6'000, 50'000};
@@ -103,14 +103,14 @@ TEST_CASE("one copy that was held up changes nothing") {
   CHECK(machine.send(2048 - 32, 64 * 1024) == std::array<int, kWays>{0, 2000, 16});
 }
 
-TEST_CASE("few segments are timed") {
+TEST_CASE("only few segments are timed") {
   Machine machine;
   machine.writing_ns = machine.reading_ns = {1, 2, 3};
   machine.send(20'480, 64 * 1024);
   CHECK(machine.timed <= 10 * (9 + 32));
 }
 
-TEST_CASE("lengths and uses are judged apart") {
+TEST_CASE("lengths and uses are measured separately") {
   CHECK(copy_class(4 * 1024, false) == 0);
   CHECK(copy_class(8 * 1024 - 1, false) == 0);
   CHECK(copy_class(8 * 1024, false) == 1);

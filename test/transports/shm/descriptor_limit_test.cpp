@@ -36,7 +36,7 @@ class LongestFile {
 
 }  // namespace
 
-TEST_CASE("a limit on files that shared memory exceeds is an error, and no signal") {
+TEST_CASE("shared memory that exceeds the file size limit is an error, not a signal") {
   const auto ranks = make_ranks(2);
   {
     const LongestFile longest(64 * 1024);
@@ -52,7 +52,9 @@ TEST_CASE("a limit on files that shared memory exceeds is an error, and no signa
   CHECK(receive(*ranks[1], 0) == 6);
 }
 
-TEST_CASE("who has no descriptor left is told so at the first use, and goes on once there is one") {
+TEST_CASE(
+    "a rank without a free descriptor reports it at the first use, and continues once one is "
+    "free") {
   const auto ranks = make_ranks(3);
   send(*ranks[0], 1, 5);
   CHECK(receive(*ranks[1], 0) == 5);
@@ -73,7 +75,7 @@ TEST_CASE("who has no descriptor left is told so at the first use, and goes on o
   CHECK(receive(*ranks[2], 1) == 9);
 }
 
-TEST_CASE("silent strangers' descriptors serve a rank of shm that is called") {
+TEST_CASE("silent unknown clients give up their descriptors for a connecting shm rank") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string door = shm::address_from_text(store->get("address/1", soon()), 1).socket;

@@ -49,7 +49,7 @@ bool has_huge_pages() {
 
 }  // namespace
 
-TEST_CASE("shared memory that is wanted at once lies in huge pages, at both ranks") {
+TEST_CASE("shared memory with Pages::kPresent uses huge pages at both ranks") {
   if (!has_huge_pages()) {
     WARN("skipped: the kernel makes no huge pages of shared memory here");
     return;
@@ -70,7 +70,7 @@ TEST_CASE("shared memory that is wanted at once lies in huge pages, at both rank
   CHECK(theirs.bytes()[0] == std::byte{3});
 }
 
-TEST_CASE("long shared memory lies at no multiple of 64 MiB from what was mapped before") {
+TEST_CASE("long shared memory lies at no multiple of 64 MiB from the earlier mapping") {
   constexpr std::uintptr_t kAlike = std::uintptr_t{64} << 20;
   const SharedMemory mine(2 * kHuge, Pages::kPresent);
   for (int i = 0; i < 3; ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("long shared memory lies at no multiple of 64 MiB from what was mapped
   }
 }
 
-TEST_CASE("shared memory of any length is mapped whole, and unmapped") {
+TEST_CASE("shared memory of any length is mapped completely, and unmapped") {
   for (const std::size_t bytes : {std::size_t{1}, kHuge - 1, kHuge, kHuge + 1, 3 * kHuge - 4096}) {
     const SharedMemory memory(bytes, Pages::kPresent);
     REQUIRE(memory.bytes().size() == bytes);

@@ -49,7 +49,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("two segments at once are in view together, and count as two") {
+TEST_CASE("two segments in one call are viewed together, and count as two") {
   Pair pair;
   const auto head = bytes_of(24, 3);
   for (const std::size_t bytes : {1U, 192U, 193U, 4095U}) {
@@ -68,7 +68,7 @@ TEST_CASE("two segments at once are in view together, and count as two") {
   CHECK(pair.low().statistics().bytes_sent == pair.high().statistics().bytes_received);
 }
 
-TEST_CASE("two segments that were held in view one by one cannot be released together") {
+TEST_CASE("two segments that were viewed one by one cannot be released together") {
   Pair pair;
   const auto head = bytes_of(24, 3);
   REQUIRE(pair.low().send_both(head, 56, head));
@@ -88,7 +88,7 @@ TEST_CASE("two segments that were held in view one by one cannot be released tog
   pair.high().release_both();
 }
 
-TEST_CASE("what does not fit, or is not to be sent alone, is sent one by one") {
+TEST_CASE("segments that do not fit or have flags must be sent one by one") {
   Pair pair;
   const auto head = bytes_of(24, 3);
   CHECK_FALSE(pair.low().send_both(head, 56, bytes_of(4096, 0)));  // its copy method must be chosen
@@ -107,7 +107,7 @@ TEST_CASE("what does not fit, or is not to be sent alone, is sent one by one") {
   pair.high().release();
 }
 
-TEST_CASE("who reads nothing gives no credit, also for two at once") {
+TEST_CASE("a rank that reads nothing gives no credit, also for two segments in one call") {
   for (const std::size_t bytes : {8U, 1000U}) {
     Pair pair;
     const auto head = bytes_of(24, 3);
@@ -127,7 +127,7 @@ TEST_CASE("who reads nothing gives no credit, also for two at once") {
   }
 }
 
-TEST_CASE("two at once are no longer than a segment may be") {
+TEST_CASE("two segments in one call are no longer than the segment limit") {
   ShmSettings settings;
   settings.segment_bytes = 64;
   run_connected(
@@ -163,7 +163,7 @@ TEST_CASE("two at once are no longer than a segment may be") {
       settings);
 }
 
-TEST_CASE("two segments of no bytes are released as any") {
+TEST_CASE("two empty segments are released like any others") {
   Pair pair;
   REQUIRE(pair.low().send_both({}, 0, {}));
   REQUIRE(pair.high().view_both(0, 0).first != nullptr);
@@ -171,7 +171,7 @@ TEST_CASE("two segments of no bytes are released as any") {
   pair.high().release_both();
 }
 
-TEST_CASE("what a peer takes back while a short segment is in view is no error") {
+TEST_CASE("a peer may take back slots while a short segment is in view") {
   Pair pair;
   constexpr std::size_t kLong = 64 * 1024;
   auto memory = pair.ranks[0]->allocate(kLong);
@@ -199,7 +199,7 @@ TEST_CASE("what a peer takes back while a short segment is in view is no error")
   take();
 }
 
-TEST_CASE("who was told nothing sleeps until two at once have come") {
+TEST_CASE("a sleeping rank wakes when two segments in one call arrive") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     const auto head = bytes_of(24, 3);

@@ -13,7 +13,7 @@
 using namespace kolo;
 using namespace kolo::shm;
 
-TEST_CASE("an announcement survives its word") {
+TEST_CASE("an announcement survives packing and unpacking") {
   for (const std::uint64_t frame : {0ULL, 63ULL, 65534ULL, 65535ULL, 65536ULL, 1ULL << 40}) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{57}, kLongestSegment}) {
       Announcement a;
@@ -36,8 +36,7 @@ TEST_CASE("an announcement survives its word") {
   }
 }
 
-TEST_CASE(
-    "a frame's tag differs from that of the lap before, and of untouched memory in the first lap") {
+TEST_CASE("the tag of a frame differs from that of the lap before and from untouched memory") {
   for (std::uint64_t frame = 0; frame < 200'000; ++frame) {
     if (frame < kFrames) REQUIRE(frame_tag(frame) != 0);
     REQUIRE(frame_tag(frame) != frame_tag(frame + kFrames));
@@ -67,7 +66,7 @@ TEST_CASE("slots are aligned, lie apart, and share no page offset") {
   }
 }
 
-TEST_CASE("more shared memory than the machine has is refused before anybody is killed for it") {
+TEST_CASE("shared memory beyond the machine's memory is refused before it kills a process") {
   CHECK_THROWS_WITH(posix::SharedMemory(std::size_t{1} << 45, posix::Pages::kPresent),
                     ContainsSubstring("there is no memory for 35184372088832 bytes"));
 }

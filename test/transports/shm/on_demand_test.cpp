@@ -121,7 +121,8 @@ std::uint64_t connections(Transport& rank, int peer) {
 
 }  // namespace
 
-TEST_CASE("the start costs a rank two descriptors and no shared memory, a ring its neighbours") {
+TEST_CASE(
+    "the start costs a rank two descriptors and no shared memory, and a ring only its neighbours") {
   constexpr int kRanks = 16;
   const std::size_t descriptors = open_descriptors();
   const auto ranks = make_ranks(kRanks);
@@ -156,7 +157,7 @@ TEST_CASE("the start costs a rank two descriptors and no shared memory, a ring i
   CHECK(mapped_regions().present_bytes <= 4 * kRanks * frame_pages * kPage);
 }
 
-TEST_CASE("two ranks that begin at once lose nothing, and go on with long segments") {
+TEST_CASE("two ranks that begin at once lose no data and continue with long segments") {
   const auto ranks = make_ranks(2);
   Transport& low = *ranks[0];
   Transport& high = *ranks[1];
@@ -190,15 +191,15 @@ TEST_CASE("two ranks that begin at once lose nothing, and go on with long segmen
   }
 }
 
-TEST_CASE("who sends first may end before its peer has looked up") {
+TEST_CASE("a sender may end before its peer has looked") {
   auto ranks = make_ranks(2);
   const int peer = GENERATE(0, 1);
   auto& sender = ranks[static_cast<std::size_t>(peer)];
   Transport& receiver = *ranks[static_cast<std::size_t>(1 - peer)];
   const std::vector<std::byte> data(20'000, std::byte{7});
   for (int i = 0; i < kMinimumCredit; ++i) REQUIRE(sender->channel(1 - peer).send(data));
-  SECTION("which has not used the channel") {}
-  SECTION("which has sent as well") { send(receiver, peer, 1); }
+  SECTION("the peer has not used the channel") {}
+  SECTION("the peer has sent as well") { send(receiver, peer, 1); }
   sender.reset();
   std::vector<std::byte> in(data.size());
   for (int i = 0; i < kMinimumCredit; ++i) {
@@ -214,7 +215,7 @@ TEST_CASE("who sends first may end before its peer has looked up") {
   CHECK(error.peer() == peer);
 }
 
-TEST_CASE("who was let in before its hello may say it, and end, before it is called") {
+TEST_CASE("a client accepted before its hello may send it and end before the peer connects") {
   const auto store = make_local_store();
   std::unique_ptr<Transport> receiver;
   std::thread maker([&] { receiver = make_shm(request_for(1, 2, store)); });
@@ -234,7 +235,7 @@ TEST_CASE("who was let in before its hello may say it, and end, before it is cal
   CHECK(value == 7);
 }
 
-TEST_CASE("a rank that ended before anybody used its channel is found gone at the first use") {
+TEST_CASE("a rank that ended before its channel was used is found lost at the first use") {
   auto ranks = make_ranks(3);
   ranks[2].reset();
   for (int i = 0; i < 1000; ++i) ranks[0]->progress();  // it disturbs no other rank
@@ -252,7 +253,7 @@ TEST_CASE("a rank that ended before anybody used its channel is found gone at th
   CHECK_THAT(receiving.what(), ContainsSubstring("nobody listens on its shm socket any more"));
 }
 
-TEST_CASE("who sleeps is woken by the first segment of a peer, whoever has begun") {
+TEST_CASE("the first segment of a peer wakes a sleeping rank, no matter which rank began") {
   const bool has_begun = GENERATE(false, true);
   CAPTURE(has_begun);
   const auto ranks = make_ranks(2);

@@ -72,7 +72,7 @@ std::string text_of_error(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("a segment announced in a slot of the receiver's is an error") {
+TEST_CASE("a segment announced in a slot of the receiver is an error") {
   Pair pair = make_pair();
   send(pair.of_high());
   const int slots = Layout(kSegment).slots();
@@ -86,7 +86,7 @@ TEST_CASE("a segment announced in a slot of the receiver's is an error") {
         std::string::npos);
 }
 
-TEST_CASE("a slot given back that was the owner's already, or is none, is an error") {
+TEST_CASE("a returned slot that its owner already has, or that does not exist, is an error") {
   for (const unsigned slot : {15U, 3U}) {
     Pair pair = make_pair();
     const bool is_own = slot == 15;
@@ -101,7 +101,7 @@ TEST_CASE("a slot given back that was the owner's already, or is none, is an err
   }
 }
 
-TEST_CASE("a frame that announces what cannot be is an error") {
+TEST_CASE("a frame with an impossible announcement is an error") {
   Announcement announcement;
   announcement.slot_bytes = kBytes;
   SECTION("nothing") {}

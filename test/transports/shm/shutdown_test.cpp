@@ -70,7 +70,7 @@ void wait_for_segment(Transport& transport, int peer, Wait wait) {
 
 }  // namespace
 
-TEST_CASE("a peer that is killed is named, spinning or asleep") {
+TEST_CASE("a killed peer is reported, to a spinning and to a sleeping rank") {
   const Wait wait = GENERATE(Wait::kSpin, Wait::kSleep);
   const TemporaryFolder folder;
   const auto before = shared_memory_files();
@@ -97,7 +97,7 @@ TEST_CASE("a peer that is killed is named, spinning or asleep") {
   CHECK(open_descriptors() == descriptors);
 }
 
-TEST_CASE("what a rank sent before it closed can still be read, and then its end is an error") {
+TEST_CASE("data sent before a rank's end can still be read, and then its end is an error") {
   const Wait wait = GENERATE(Wait::kSpin, Wait::kSleep);
   std::promise<void> has_closed;
   auto closed = has_closed.get_future();
@@ -121,7 +121,7 @@ TEST_CASE("what a rank sent before it closed can still be read, and then its end
   });
 }
 
-TEST_CASE("nothing is left behind: no descriptor, no file") {
+TEST_CASE("shm leaves no descriptor and no file behind") {
   const auto files = shared_memory_files();
   const auto descriptors = open_descriptors();
   run_connected(4, [](Transport&) {});
@@ -129,7 +129,7 @@ TEST_CASE("nothing is left behind: no descriptor, no file") {
   expect(shared_memory_files() == files);
 }
 
-TEST_CASE("after quiesce every call fails, here and, once all is read, there") {
+TEST_CASE("every call fails after quiesce, and at the peer once all data is read") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     if (transport.rank() == 0) {
@@ -143,7 +143,7 @@ TEST_CASE("after quiesce every call fails, here and, once all is read, there") {
   });
 }
 
-TEST_CASE("strangers neither join nor disturb") {
+TEST_CASE("unknown clients neither join nor disturb the ranks") {
   const auto store = make_local_store();
   std::thread higher([store] {
     const auto transport = make_shm(request_for(1, 2, store));
@@ -167,7 +167,7 @@ TEST_CASE("strangers neither join nor disturb") {
   higher.join();
 }
 
-TEST_CASE("a rank that never comes is named within the deadline") {
+TEST_CASE("a missing rank is reported within the deadline") {
   auto request = request_for(0, 3, make_local_store());
   request.deadline = Clock::now() + std::chrono::milliseconds(50);
   const Error error = error_of([&] { make_shm(request); });
@@ -175,7 +175,7 @@ TEST_CASE("a rank that never comes is named within the deadline") {
   expect(says(error, "ranks 1, 2"));
 }
 
-TEST_CASE("ranks that differ in their segments are told so, all of them") {
+TEST_CASE("ranks with different segment sizes all get an error") {
   run_ranks(2, [](int rank, const std::shared_ptr<Store>& store) {
     const ShmSettings settings{rank == 0 ? std::size_t{4096} : std::size_t{8192}, true};
     const Error error = error_of([&] { make_shm(request_for(rank, 2, store), settings); });
@@ -184,7 +184,7 @@ TEST_CASE("ranks that differ in their segments are told so, all of them") {
   });
 }
 
-TEST_CASE("a segment of another length than expected is an error, not a misreading") {
+TEST_CASE("a segment of an unexpected length is an error") {
   const std::size_t sent = GENERATE(std::size_t{8}, std::size_t{4000});
   run_connected(2, [sent](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
@@ -199,7 +199,7 @@ TEST_CASE("a segment of another length than expected is an error, not a misreadi
   });
 }
 
-TEST_CASE("a wrong call is a bug, and told at once") {
+TEST_CASE("a wrong call throws at once") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     expect_bug([&] { transport.channel(transport.rank()); });

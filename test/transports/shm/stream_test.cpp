@@ -175,7 +175,7 @@ TEST_CASE("random segments keep their order, contents and answers") {
 }
 
 TEST_CASE(
-    "nobody sleeps through a segment, a credit or an answer, with remote barriers or without") {
+    "no rank sleeps through a segment, a credit or an answer, with or without remote barriers") {
   const unsigned seed = std::random_device{}();
   const bool has_remote_barriers = GENERATE(true, false);
   CAPTURE(seed, has_remote_barriers);
@@ -184,7 +184,7 @@ TEST_CASE(
                 {4096, has_remote_barriers});
 }
 
-TEST_CASE("eight ranks on few cores all talk to all, asleep while they wait") {
+TEST_CASE("eight ranks on few cores exchange data with all others, asleep while they wait") {
   const unsigned seed = std::random_device{}();
   CAPTURE(seed);
   run_connected(8,
@@ -192,7 +192,7 @@ TEST_CASE("eight ranks on few cores all talk to all, asleep while they wait") {
                 {4096});
 }
 
-TEST_CASE("strict turns wake the sleeper every time") {
+TEST_CASE("a strictly alternating exchange wakes the sleeping rank every time") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     std::uint64_t value = 0;
@@ -209,7 +209,7 @@ TEST_CASE("strict turns wake the sleeper every time") {
   });
 }
 
-TEST_CASE("the promised credit is there for any mix of lengths, and comes back") {
+TEST_CASE("the promised credit holds for any mix of lengths, and is returned") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     const std::size_t full = channel.capabilities().segment_bytes;
@@ -240,7 +240,7 @@ TEST_CASE("the promised credit is there for any mix of lengths, and comes back")
 }
 
 TEST_CASE(
-    "who exchanges segments writes the next where it has read the last, and keeps its credit") {
+    "a rank that exchanges segments writes into the slot that it read last, and keeps its credit") {
   run_connected(2, [](Transport& transport) {
     constexpr std::size_t bytes = 1000;
     Channel& channel = transport.channel(1 - transport.rank());
@@ -276,7 +276,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a stream of one direction stays within its slots") {
+TEST_CASE("a stream in one direction stays within its slots") {
   run_connected(2, [](Transport& transport) {
     constexpr std::size_t bytes = 1000;
     Channel& channel = transport.channel(1 - transport.rank());
@@ -297,7 +297,7 @@ TEST_CASE("a stream of one direction stays within its slots") {
   });
 }
 
-TEST_CASE("a segment held back for more goes out when the caller waits instead") {
+TEST_CASE("a segment held back by kMore is sent when the caller waits") {
   run_connected(2, [](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     const std::uint64_t sent = 42;

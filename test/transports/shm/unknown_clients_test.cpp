@@ -24,8 +24,7 @@ std::string door_of_rank_1(Store& store) {
 
 }  // namespace
 
-TEST_CASE(
-    "of a silent crowd at a door of shm the oldest are dropped, and ranks meet all the same") {
+TEST_CASE("an shm listener drops the oldest of many silent clients, and the ranks still connect") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string door = door_of_rank_1(*store);
@@ -39,7 +38,7 @@ TEST_CASE(
   CHECK(receive(*ranks[0], 1) == 6);
 }
 
-TEST_CASE("a rank of shm comes in behind a crowd that fills the queue at its peer's door") {
+TEST_CASE("an shm rank connects behind clients that fill the queue of its peer's listener") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string door = door_of_rank_1(*store);

@@ -60,8 +60,7 @@ std::byte* wait_for_question(Transport& transport, int peer) {
 
 }  // namespace
 
-TEST_CASE(
-    "what is sent from allocated memory is read where it lies, and in use until it is released") {
+TEST_CASE("a segment sent from allocated memory is read in place, and in use until its release") {
   Step step;
   run_connected(2, [&](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
@@ -84,7 +83,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a lent segment's answer is where it was") {
+TEST_CASE("the answer to a lent segment is in the segment's own memory") {
   run_connected(2, [&](Transport& transport) {
     Channel& channel = transport.channel(1 - transport.rank());
     if (transport.rank() == 0) {
@@ -106,7 +105,7 @@ TEST_CASE("a lent segment's answer is where it was") {
 // After the answer is out, the answering rank wakes a sleeping owner by a system call. Meanwhile
 // the
 // owner has time to take the answer and to end.
-TEST_CASE("who has its answer may end while the peer still wakes it") {
+TEST_CASE("a rank that has its answer may end while the peer still wakes it") {
   for (int round = 0; round < 50; ++round) {
     run_connected(2, [&](Transport& transport) {
       Channel& channel = transport.channel(1 - transport.rank());
@@ -127,7 +126,7 @@ TEST_CASE("who has its answer may end while the peer still wakes it") {
   }
 }
 
-TEST_CASE("after the end nobody writes to memory that was lent") {
+TEST_CASE("no peer writes to lent memory after the end") {
   Step owner;
   Step peer;
   run_connected(2, [&](Transport& transport) {
@@ -153,7 +152,7 @@ TEST_CASE("after the end nobody writes to memory that was lent") {
 }
 
 // An error that unwinds the memory's owner before its transport does this.
-TEST_CASE("memory that is lent may be freed before the end") {
+TEST_CASE("lent memory may be freed before the end") {
   Step owner;
   Step peer;
   run_connected(2, [&](Transport& transport) {
@@ -174,7 +173,7 @@ TEST_CASE("memory that is lent may be freed before the end") {
   });
 }
 
-TEST_CASE("who reads offered memory learns that its owner has ended") {
+TEST_CASE("a reader of offered memory learns that the owner has ended") {
   Step owner;
   Step peer;
   run_connected(2, [&](Transport& transport) {
@@ -196,7 +195,7 @@ TEST_CASE("who reads offered memory learns that its owner has ended") {
   });
 }
 
-TEST_CASE("memory that its owner frees while a peer reads it is an error, and no crash") {
+TEST_CASE("memory that its owner frees while a peer reads it is an error, not a crash") {
   Step owner;
   Step peer;
   run_connected(2, [&](Transport& transport) {
@@ -226,7 +225,7 @@ TEST_CASE("memory that its owner frees while a peer reads it is an error, and no
   });
 }
 
-TEST_CASE("the kernel's copy from plain memory is not believed after its owner's end") {
+TEST_CASE("the kernel's copy from plain memory is rejected after the owner's end") {
   std::vector<std::byte> memory(kBytes);
   Step owner;
   run_connected(2, [&](Transport& transport) {
@@ -272,7 +271,7 @@ TEST_CASE("private pages keep their bytes, and peers keep the old ones") { expec
 
 // UCX 1.13 replaces the C library's mremap by its own, which cannot move a mapping to a new
 // address.
-TEST_CASE("pages become private also where a library watches over the process's mappings") {
+TEST_CASE("pages become private also if a library intercepts the process's memory mappings") {
   for (const std::string_view name : transport_names()) {
     INFO(name);
     TransportRequest request;
