@@ -1,5 +1,6 @@
-// A provider that takes no word to the peer: who owes credit bears it for a while, and then says
-// so, unless the peer has ended.
+// A provider that accepts no message to the peer. A rank that owes credit retries for a while and
+// then
+// reports an error, unless the peer has ended.
 #include <optional>
 #include <thread>
 #include <vector>
@@ -18,7 +19,7 @@ constexpr std::size_t kSegmentBytes = 4096;
 constexpr int kOften = 10000;
 constexpr auto kFarTooLong = std::chrono::hours(24);
 
-// Two ranks of one thread, of which rank 0's endpoint refuses what is injected when it is told to.
+// Two ranks on one thread; rank 0's endpoint can refuse injected messages.
 struct Rank {
   Rank(int rank, const std::string& provider)
       : endpoint(ofi::find_provider(provider).info, 256, false), lifeline(rank, 2) {}
@@ -36,7 +37,7 @@ struct Rank {
     channel.emplace(endpoint, lifeline, pair);
   }
 
-  // The endpoint ends first: what is posted belongs to the channel.
+  // Destroy the endpoint first: its posted operations belong to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint;
   PeerLiveness lifeline;
@@ -76,7 +77,7 @@ struct Ranks {
     return is_done();
   }
 
-  // A whole window, for which credit is due.
+  // Moves a whole window of segments, for which credit is due.
   bool move_a_window() {
     std::array<std::byte, 8> data{};
     std::array<std::byte, 8> got{};
@@ -89,7 +90,7 @@ struct Ranks {
     });
   }
 
-  // Credit for a window is refused, and stays owed.
+  // Makes the provider refuse the credit for a window, so that it stays owed.
   void owe_a_window() {
     refuse();
     REQUIRE(move_a_window());
@@ -136,7 +137,7 @@ TEST_CASE("credit that is refused is offered again, and given when it is taken")
   CHECK_THAT(ranks.receiver->channel->under_way(), ContainsSubstring("knows of 8 received"));
 }
 
-// Its endpoint may be heard to be closed before its lifeline is.
+// The end of the endpoint may arrive before the end of liveness.
 TEST_CASE("credit that is refused is no error where the peer is then heard to have ended") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);

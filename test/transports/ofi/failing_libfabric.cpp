@@ -14,10 +14,10 @@ namespace kolo::test {
 
 namespace {
 
-thread_local std::string failing;  // empty: all
+thread_local std::string failing;  // empty: all providers
 thread_local Fails fails_at = Fails::kNever;
 
-// In the place of the provider's own, for what this thread opens, and closes.
+// Replace the provider's tables for the objects that this thread opens and closes.
 thread_local fi_ops_fabric fabric_calls;
 thread_local fi_ops_domain domain_calls;
 thread_local fi_ops_tagged tagged_calls;

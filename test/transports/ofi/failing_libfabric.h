@@ -1,16 +1,18 @@
-// The libfabric of this machine, of which some providers fail to open where a test says so. It
-// stands in libfabric.so.1's place (its soname), and hands all else on.
+// Wrapper of this machine's libfabric in which some providers fail on demand. It takes the soname
+// of
+// libfabric.so.1, and forwards all other calls.
 #pragma once
 
 #include <string>
 
 namespace kolo::test {
 
-// kNaming: an endpoint that was opened so has no name. kInjecting: it refuses for ever what is
-// injected, as long as this is said.
+// kNaming: the opened endpoint has no name. kInjecting: while this is set, an endpoint opened with
+// it
+// refuses all injected messages.
 enum class Fails { kNever, kFabric, kDomain, kEndpoint, kNaming, kInjecting };
 
-// From now on `provider` fails at that step for what this thread opens; the others do not.
+// From now on `provider` fails at this step for this thread; other providers do not.
 void let_fail(const std::string& provider, Fails at);
 
 // The same for all providers.

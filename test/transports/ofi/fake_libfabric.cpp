@@ -16,9 +16,10 @@ namespace kolo::test {
 
 namespace {
 
-constexpr std::uint64_t kOfAll = std::uint64_t{1} << 63;  // the tag's bit of what is no segment
+// tag bit of the messages that are no segments
+constexpr std::uint64_t kOfAll = std::uint64_t{1} << 63;
 
-// An fi_info with all that it points to.
+// An fi_info with all structs that it points to.
 struct Whole {
   fi_info info{};
   fi_tx_attr tx{};
@@ -147,7 +148,7 @@ int sleep_if_quiet(fid_fabric*, fid**, int) {
   return fake_fabric().completions.empty() ? 0 : -FI_EAGAIN;
 }
 
-// The handles, and the tables of what can be asked of them.
+// The handles, and their tables of functions.
 struct Handles {
   fi_ops calls{};
   fi_ops endpoint_calls{};

@@ -1,6 +1,5 @@
-// A libfabric that does what the test says: calls are recorded, and nothing comes or leaves by
-// itself. It has one provider, and stands in libfabric.so.1's place (its soname). One endpoint at a
-// time.
+// Fake libfabric under the test's control: it records calls, and no message arrives or completes by
+// itself. It has one provider and one endpoint at a time, and takes the soname of libfabric.so.1.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +24,8 @@ struct FakeFabric {
   };
   struct Sent {
     void* context = nullptr;           // null: injected
-    std::vector<std::byte> data;       // as it was then
-    const std::byte* place = nullptr;  // where it lies until it has left
+    std::vector<std::byte> data;       // a copy from the time of the send
+    const std::byte* place = nullptr;  // the sender's buffer until completion
     std::uint64_t to = 0;
     std::uint64_t tag = 0;
     std::uint64_t word = 0;
@@ -39,20 +38,21 @@ struct FakeFabric {
     std::uint64_t word = 0;
   };
 
-  // What somebody sends: into the first receive of this tag, or the first that is posted later. One
-  // that is too short for it fails.
+  // Delivers a message to the first receive of its tag, or to the first one that is posted later. A
+  // receive that is too short for the message fails.
   void bring(Message message);
-  // Of what was sent, and not injected: it has left, or why not.
+  // Completes a send that was not injected, with an error or 0.
   void finish(std::size_t index, int error);
 
   std::string provider = "tcp;ofi_rxm";
-  std::size_t queue_entries = 64;  // of either direction
+  std::size_t queue_entries = 64;  // in each direction
   std::size_t inject_bytes = 64;
-  int descriptor = -1;                     // to sleep on; -1: none
-  std::vector<std::uint64_t> early_words;  // that come with the first receive for messages of all
-  int refusals = 0;                        // so often what is injected is to be tried again
-  int refuses = 0;                         // what is posted: an error, FI_EAGAIN among them
-  int queue_error = 0;                     // of the completion queue itself
+  int descriptor = -1;  // to wait on; -1: none
+  // delivered at the first receive for messages that are no segments
+  std::vector<std::uint64_t> early_words;
+  int refusals = 0;     // how many injected messages must be retried
+  int refuses = 0;      // error of every posted operation, for example FI_EAGAIN
+  int queue_error = 0;  // error of the completion queue itself
 
   std::deque<Receive> receives;
   std::deque<Message> unexpected;

@@ -1,4 +1,4 @@
-// What a peer says that cannot be, and what it says before it is expected.
+// Invalid messages of a peer, and messages that arrive early.
 #include <atomic>
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ bool has_provider() {
   return false;
 }
 
-// Rank 0's channel to rank 1, who has rank 0's own address.
+// Rank 0's channel to rank 1, which has rank 0's own address.
 struct Played {
   Played() {
     endpoint.know({endpoint.name(), endpoint.name()});
@@ -30,14 +30,15 @@ struct Played {
     channel.emplace(endpoint, lifeline, ofi::Pair{0, 1, 4096, 4096, ofi::kSlots, 5, 6, 4, 4});
   }
 
-  // The endpoint ends first: what is posted belongs to the channel.
+  // Destroy the endpoint first: its posted operations belong to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint{ofi::find_provider(ofi::provider_for("")).info, 256, false};
   PeerLiveness lifeline{0, 2};
 };
 
-// Does not show the thread that made it that rank 1 has connected, before it has asked so often
-// since the gate was opened.
+// Hides rank 1's connection from the thread that made this store, until `is_open` and then kOften
+// more
+// queries.
 class Gated final : public ForwardingStore {
  public:
   std::optional<std::string> try_get(std::string_view key) override {
@@ -91,7 +92,7 @@ TEST_CASE("a peer that says it has taken more than was sent is an error, and nam
   }
 }
 
-// It waits for an answer to that, and has what it sent in doubt without one.
+// The peer waits for an answer to its end message; without one its sent data is in doubt.
 TEST_CASE("a peer that is done while this rank still waits for others is heard") {
   if (!has_provider()) return;
   const auto store = std::make_shared<Gated>();

@@ -1,4 +1,4 @@
-// How libfabric is loaded.
+// Loading of libfabric.
 #include <cstdlib>
 #include <optional>
 #include <string>

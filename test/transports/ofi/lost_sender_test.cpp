@@ -1,5 +1,5 @@
-// A long message whose sender has gone before anybody asked for it: libfabric still has its
-// announcement, and nothing to fetch it from.
+// A long message whose sender has gone before the receiver asked for it: libfabric still has its
+// announcement, but no source for the data.
 #include <array>
 #include <thread>
 #include <vector>
@@ -14,8 +14,9 @@ namespace kolo {
 
 namespace {
 
-// Two ranks over `provider`, of which rank 1 has sent so many short segments and one as long as
-// they can be, and rank 0 has its announcement.
+// Two ranks over `provider`. Rank 1 has sent `short_ones` short segments and one of the maximal
+// length,
+// and rank 0 has its announcement.
 struct Announced {
   explicit Announced(const std::string& provider, int short_ones = 0) {
     const auto store = make_local_store();
@@ -39,8 +40,8 @@ struct Announced {
   std::unique_ptr<Transport> receiver;
 };
 
-// The thread sanitizer sees libfabric's sockets close a connection whose peer has gone while its
-// own thread reads from it.
+// The thread sanitizer reports that libfabric's sockets provider closes a connection of a lost peer
+// while its own thread reads from it.
 std::vector<std::string> usable_providers() {
   std::vector<std::string> usable = ofi::providers_meant("");
   if (test::kIsThreadSanitized) std::erase(usable, "sockets");
@@ -48,7 +49,7 @@ std::vector<std::string> usable_providers() {
   return usable;
 }
 
-// What says that rank 1 is gone, if it is thrown, is so.
+// `call` may fail, but only with the loss of rank 1.
 template <typename Call>
 void expect_loss_at_most(const Call& call) {
   try {
@@ -66,12 +67,12 @@ TEST_CASE("a long segment of a rank that has gone before it was asked for is a l
     INFO(provider);
     Announced ranks(provider);
     ranks.sender->quiesce();
-    for (int i = 0; i < 1000; ++i) ranks.receiver->progress();  // the end of its connection is here
+    for (int i = 0; i < 1000; ++i) ranks.receiver->progress();  // handles the end of the connection
     expect_loss_at_most([&] {
       Channel& channel = ranks.receiver->channel(1);
       const auto deadline = Clock::now() + std::chrono::seconds(60);
       while (!channel.receive(ranks.data) && Clock::now() < deadline) ranks.receiver->progress();
-      CHECK(Clock::now() < deadline);  // who keeps it meanwhile may have it
+      CHECK(Clock::now() < deadline);  // a provider that keeps the data may deliver it
     });
   }
 }
@@ -85,7 +86,7 @@ TEST_CASE("who takes short segments takes no long one behind them of a rank that
     expect_loss_at_most([&] {
       for (int taken = 0; taken < 2;) {
         if (channel.receive(ranks.brief)) ++taken;
-        if (taken == 1) channel.is_drained();  // which hears of the end of the connection
+        if (taken == 1) channel.is_drained();  // which handles the end of the connection
       }
     });
   }
@@ -94,7 +95,7 @@ TEST_CASE("who takes short segments takes no long one behind them of a rank that
 TEST_CASE("who asks whether all has left takes no long segment of a rank that has gone") {
   for (const std::string& provider : usable_providers()) {
     INFO(provider);
-    std::vector<std::byte> unread;  // outlives the ranks, as it may be on its way until their end
+    std::vector<std::byte> unread;  // outlives the ranks: libfabric may send it until they end
     Announced ranks(provider);
     Channel& channel = ranks.receiver->channel(1);
     unread.resize(ranks.data.size());

@@ -1,4 +1,4 @@
-// What a channel over libfabric says of itself where somebody waits in vain.
+// Progress report of a libfabric channel after a timeout.
 #include <stdexcept>
 #include <thread>
 
@@ -17,7 +17,7 @@ TransportRequest request_of(int rank, const std::shared_ptr<Store>& store) {
   return {rank, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2};
 }
 
-// Calls `is_done` and makes progress in turn.
+// Alternates between `is_done` and progress().
 template <typename Condition>
 void until(Transport& transport, Condition is_done) {
   const auto end = Clock::now() + std::chrono::seconds(60);

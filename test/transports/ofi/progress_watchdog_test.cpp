@@ -1,4 +1,4 @@
-// A provider's own thread that has ended, which only a message to oneself tells.
+// Detection of a dead provider thread by messages of a rank to itself.
 #include "transports/ofi/progress_watchdog.h"
 
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using ofi::ProgressWatchdog;
 
-// Looks every `step`, until it says something else than that all is fine.
+// Looks every `step`, until the verdict is not kFine.
 struct Looked {
   ProgressWatchdog::Verdict verdict;
   Clock::duration after;
@@ -37,9 +37,11 @@ Looked look_on(ProgressWatchdog& pulse, Clock::time_point& now, Clock::duration 
   }
 }
 
-// To where the rank's endpoint listens. Any bytes may end the thread, if they come between two of
-// its looks; these do so whenever they come: for sockets it is a message (its second byte, 0) of
-// 128 bytes (the header's last) in a version of its protocol that is none (its first).
+// Sends garbage to the rank's endpoint. Any bytes may end the provider's thread if they arrive
+// between
+// two of its polls; these bytes always do. The sockets provider takes them for a message (second
+// byte, 0) of
+// 128 bytes (last byte of the header) in an invalid protocol version (first byte).
 void send_garbage(Store& store, int rank) {
   const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
   const std::string name = ofi::address_from_text(text, rank).name;
@@ -79,7 +81,7 @@ TEST_CASE("a provider that moves nothing is asked, and dead when its answer does
   const auto first = look_on(pulse, now, 100ms, 0);
   CHECK(first.verdict == ProgressWatchdog::Verdict::kAsk);
   CHECK(first.after == 1s);
-  CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kAsk);  // as long as it could not be sent
+  CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kAsk);  // until the probe is sent
   pulse.asked();
   const auto second = look_on(pulse, now, 100ms, 0);
   CHECK(second.verdict == ProgressWatchdog::Verdict::kDead);

@@ -1,5 +1,6 @@
-// A provider that libfabric lists, and that does not open: the next one is tried where nobody asked
-// for this one, and otherwise all ranks learn which rank could not, why, and what to do.
+// A provider that libfabric lists but cannot open. If the user did not choose it, the next one is
+// tried.
+// Otherwise all ranks report the failed rank, the reason and a remedy.
 #include "test/transports/ofi/failing_libfabric.h"
 
 #include <thread>
@@ -18,9 +19,9 @@ constexpr Fails kSteps[] = {Fails::kFabric, Fails::kDomain, Fails::kEndpoint, Fa
 constexpr const char* kSays[] = {"opening its fabric", "opening its domain", "opening an endpoint",
                                  "naming its endpoint"};
 
-// Two ranks of which the second is told to fail.
+// Two ranks; the second one fails on demand.
 struct Tried {
-  // Both at once: a rank that is done waits for the other one.
+  // Closes both at once: a rank that ends waits for the other one.
   void end() {
     std::thread other([this] { rank[1].reset(); });
     rank[0].reset();
@@ -58,8 +59,9 @@ Tried try_to_join(const std::string& provider, const Tell& tell) {
   return tried;
 }
 
-// A segment one way. Its memory is needed until the channel is drained, also where the peer has it
-// all: a thread of libfabric's reads it.
+// Moves a segment one way. Its memory must live until the channel is drained, even if the peer has
+// all
+// of it: a thread of libfabric reads it.
 bool moves(Transport& from, Transport& to) {
   const std::vector<std::byte> sent(5000, std::byte{7});
   std::vector<std::byte> got(sent.size());
@@ -79,7 +81,7 @@ bool moves(Transport& from, Transport& to) {
   return false;
 }
 
-// Those that ranks may take unasked; fewer than two on a machine where nothing is to be chosen.
+// Providers that ranks choose by default; with fewer than two there is no choice.
 std::vector<std::string> unasked() {
   std::vector<std::string> names;
   for (const auto& name : ofi::providers_meant("")) {

@@ -1,4 +1,4 @@
-// What ranks say to each other over libfabric: tags, words, cards.
+// Messages between ranks over libfabric: tags, immediate data and endpoint addresses.
 #include "transports/ofi/tag.h"
 #include "test/support/catch.h"
 #include "transports/error.h"

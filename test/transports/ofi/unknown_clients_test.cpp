@@ -1,5 +1,6 @@
-// Whoever speaks to a socket of a rank's, libfabric's own among them, spoils no result; what he can
-// stop says that it was stopped.
+// Unknown clients at the sockets of ranks, including libfabric's own, change no result. If they can
+// stop a
+// rank, it reports an error.
 #include "test/transports/support/unknown_clients.h"
 #include "test/support/catch.h"
 #include "transports/error.h"
@@ -26,7 +27,7 @@ TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whate
     if (!ofi::find_provider(ofi::provider_for(provider)).info) continue;
     INFO(provider);
     RanksWithUnknownClients ranks(over(provider));
-    REQUIRE(ranks.doors().size() >= 4);  // the lifelines' are four
+    REQUIRE(ranks.doors().size() >= 4);  // four of them belong to liveness
     for (const std::string& speech : unknown_client_messages()) {
       INFO("they say " << speech.size() << " bytes");
       CHECK(ranks.withstands(speech));
@@ -34,7 +35,7 @@ TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whate
   }
 }
 
-// Its thread may end, or turn round and round over what it cannot read: ../../transports/README.md.
+// The provider's thread may end, or loop over invalid input: ../../transports/README.md.
 TEST_CASE("strangers at the sockets of libfabric's sockets spoil nothing, or are an error") {
   if (!ofi::find_provider("sockets").info) {
     WARN("skipped: libfabric has no provider sockets");
