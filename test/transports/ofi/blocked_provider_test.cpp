@@ -110,7 +110,7 @@ bool has_provider() {
 
 }  // namespace
 
-TEST_CASE("credit that stays refused while the peer is there is an error with its reason") {
+TEST_CASE("credit refused for too long while the peer lives is an error with its reason") {
   if (!has_provider()) return;
   Ranks ranks(Clock::duration::zero());
   ranks.refuse();
@@ -127,7 +127,7 @@ TEST_CASE("credit that stays refused while the peer is there is an error with it
                       ContainsSubstring("KOLO_OFI_PROVIDER"));
 }
 
-TEST_CASE("credit that is refused is offered again, and given when it is taken") {
+TEST_CASE("refused credit is retried until the provider accepts it") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
   ranks.owe_a_window();
@@ -138,7 +138,7 @@ TEST_CASE("credit that is refused is offered again, and given when it is taken")
 }
 
 // The end of the endpoint may arrive before the end of liveness.
-TEST_CASE("credit that is refused is no error where the peer is then heard to have ended") {
+TEST_CASE("refused credit is no error if the peer has ended") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
   ranks.owe_a_window();

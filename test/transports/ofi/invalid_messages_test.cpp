@@ -57,7 +57,7 @@ class Gated final : public ForwardingStore {
 
 }  // namespace
 
-TEST_CASE("a name of another length than the provider's addresses is refused, with its rank") {
+TEST_CASE("an endpoint name of the wrong length is refused, and the error names its rank") {
   for (const std::string asked : {"tcp", "sockets"}) {
     auto info = ofi::find_provider(ofi::provider_for(asked)).info;
     if (!info) continue;
@@ -78,7 +78,8 @@ TEST_CASE("a name of another length than the provider's addresses is refused, wi
   }
 }
 
-TEST_CASE("a peer that says it has taken more than was sent is an error, and names it") {
+TEST_CASE(
+    "a peer that reports more received segments than were sent causes an error that names it") {
   if (!has_provider()) return;
   Played played;
   played.channel->hear({ofi::MessageKind::kCredit, 1, 5});
@@ -93,7 +94,7 @@ TEST_CASE("a peer that says it has taken more than was sent is an error, and nam
 }
 
 // The peer waits for an answer to its end message; without one its sent data is in doubt.
-TEST_CASE("a peer that is done while this rank still waits for others is heard") {
+TEST_CASE("a peer's end message is handled while this rank still waits for others") {
   if (!has_provider()) return;
   const auto store = std::make_shared<Gated>();
   const auto make = [&](int rank) {

@@ -8,7 +8,7 @@
 
 namespace kolo::ofi {
 
-TEST_CASE("libfabric is loaded, and the environment is as it was") {
+TEST_CASE("libfabric is loaded without a change of the environment") {
   const auto asked = [] {
     const char* const value = std::getenv("FI_OFI_RXM_MSG_RX_SIZE");
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);

@@ -62,7 +62,7 @@ void expect_loss_at_most(const Call& call) {
 
 }  // namespace
 
-TEST_CASE("a long segment of a rank that has gone before it was asked for is a loss") {
+TEST_CASE("a long segment is lost if its sender ends before the receiver asks for it") {
   for (const std::string& provider : usable_providers()) {
     INFO(provider);
     Announced ranks(provider);
@@ -77,7 +77,7 @@ TEST_CASE("a long segment of a rank that has gone before it was asked for is a l
   }
 }
 
-TEST_CASE("who takes short segments takes no long one behind them of a rank that has gone") {
+TEST_CASE("a rank that receives short segments does not wait for a long one of a lost rank") {
   for (const std::string& provider : usable_providers()) {
     INFO(provider);
     Announced ranks(provider, 2);
@@ -92,7 +92,7 @@ TEST_CASE("who takes short segments takes no long one behind them of a rank that
   }
 }
 
-TEST_CASE("who asks whether all has left takes no long segment of a rank that has gone") {
+TEST_CASE("is_drained() does not wait for a long segment of a lost rank") {
   for (const std::string& provider : usable_providers()) {
     INFO(provider);
     std::vector<std::byte> unread;  // outlives the ranks: libfabric may send it until they end

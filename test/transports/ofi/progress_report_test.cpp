@@ -30,7 +30,7 @@ void until(Transport& transport, Condition is_done) {
 
 }  // namespace
 
-TEST_CASE("a channel says how far its segments have come, both ways") {
+TEST_CASE("a channel reports the progress of its segments in both directions") {
   if (ofi::usable_providers().empty()) {
     WARN("skipped: libfabric has none of the providers that ofi knows");
     return;

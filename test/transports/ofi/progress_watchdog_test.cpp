@@ -75,7 +75,7 @@ std::optional<Error> error_of_waiting(Transport& transport) {
 
 }  // namespace
 
-TEST_CASE("a provider that moves nothing is asked, and dead when its answer does not come") {
+TEST_CASE("a provider without progress is probed, and is dead if the answer does not arrive") {
   ProgressWatchdog pulse(10s);
   Clock::time_point now{};
   const auto first = look_on(pulse, now, 100ms, 0);
@@ -88,7 +88,7 @@ TEST_CASE("a provider that moves nothing is asked, and dead when its answer does
   CHECK(second.after == 10s);
 }
 
-TEST_CASE("whatever is done is a sign of life") {
+TEST_CASE("any completed operation is a sign of life") {
   ProgressWatchdog pulse(10s);
   Clock::time_point now{};
   CHECK(look_on(pulse, now, 100ms, 0).verdict == ProgressWatchdog::Verdict::kAsk);
@@ -100,7 +100,7 @@ TEST_CASE("whatever is done is a sign of life") {
   CHECK(again.after == 1s);
 }
 
-TEST_CASE("time in which nobody looks is none of waiting") {
+TEST_CASE("time without looks does not count as waiting time") {
   ProgressWatchdog pulse(10s);
   Clock::time_point now{};
   CHECK(look_on(pulse, now, 100ms, 0).verdict == ProgressWatchdog::Verdict::kAsk);
@@ -113,7 +113,8 @@ TEST_CASE("time in which nobody looks is none of waiting") {
   CHECK(pulse.look(now, 0) == ProgressWatchdog::Verdict::kDead);
 }
 
-TEST_CASE("a stranger's bytes that end the thread of sockets end the wait, with what to do") {
+TEST_CASE(
+    "an unknown client that kills the thread of sockets ends the wait with an error and a remedy") {
   if (!ofi::find_provider("sockets").info) {
     WARN("skipped: libfabric has no provider sockets here");
     return;

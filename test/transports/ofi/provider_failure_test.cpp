@@ -92,7 +92,7 @@ std::vector<std::string> unasked() {
 
 }  // namespace
 
-TEST_CASE("where nobody asked for a provider that does not open, all ranks take the next one") {
+TEST_CASE("all ranks take the next provider if a default one does not open") {
   const auto names = unasked();
   if (names.size() < 2) {
     WARN("skipped: libfabric has fewer than two providers to choose from");
@@ -110,8 +110,7 @@ TEST_CASE("where nobody asked for a provider that does not open, all ranks take 
   }
 }
 
-TEST_CASE(
-    "who asked for a provider that does not open on one rank is told by all, and what to do") {
+TEST_CASE("all ranks report a chosen provider that one rank cannot open, and a remedy") {
   for (const std::string asked : {"tcp", "sockets", "shm"}) {
     const std::string provider = ofi::provider_for(asked);
     if (!ofi::find_provider(provider).info) continue;
@@ -130,7 +129,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("where no provider opens, each that was tried is told with its reason") {
+TEST_CASE("the error lists every tried provider with its reason if none opens") {
   const auto names = unasked();
   if (names.empty()) {
     WARN("skipped: libfabric has none of the providers that ofi takes unasked");

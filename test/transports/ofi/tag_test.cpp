@@ -23,21 +23,21 @@ EndpointAddress some_address() {
 
 }  // namespace
 
-TEST_CASE("tags of other ranks, other tokens and of what is no segment differ") {
+TEST_CASE("tags of other ranks, other tokens and control messages differ") {
   CHECK(data_tag(7, 1) != data_tag(7, 2));
   CHECK(data_tag(7, 1) != data_tag(8, 1));
   CHECK(data_tag(0xFFFFFFFF, 65535) != control_tag(0xFFFFFFFF));
   CHECK(data_tag(7, 0) != control_tag(7));
 }
 
-TEST_CASE("a word is read as it was written") {
+TEST_CASE("immediate data survives packing and unpacking") {
   const ImmediateData word = immediate_from_bits(to_bits({MessageKind::kEnd, 65535, 123456789012}));
   CHECK(word.kind == MessageKind::kEnd);
   CHECK(word.rank == 65535);
   CHECK(word.count == 123456789012);
 }
 
-TEST_CASE("a count is known whole by its last bits, and old news change nothing") {
+TEST_CASE("a count is restored from its last bits, and old messages do not change it") {
   constexpr std::uint64_t kRound = kCountMask + 1;
   CHECK(whole_count(5, 3) == 5);
   CHECK(whole_count(3, 5) == 5);
@@ -45,7 +45,7 @@ TEST_CASE("a count is known whole by its last bits, and old news change nothing"
   CHECK(whole_count(kCountMask, kRound + 2) == kRound + 2);
 }
 
-TEST_CASE("tcp is whichever of two a library has, and nothing asked for reaches other hosts") {
+TEST_CASE("tcp means the best variant that the library has, and defaults reach other hosts") {
   const auto tcp = providers_meant("tcp");
   CHECK(tcp.back() == "tcp;ofi_rxm");
   CHECK(tcp.size() == (major_version() >= 2 ? 2 : 1));
@@ -54,7 +54,7 @@ TEST_CASE("tcp is whichever of two a library has, and nothing asked for reaches 
   for (const auto& name : providers_meant("")) CHECK_FALSE(known_provider(name).is_within_host);
 }
 
-TEST_CASE("shm is refused where its regions do not fit into what is left of /dev/shm") {
+TEST_CASE("shm is refused if its regions do not fit into the free part of /dev/shm") {
   constexpr std::uint64_t kMiB = 1 << 20;
   CHECK(why_no_room("shm", 12, 60 * kMiB).empty());
   CHECK(why_no_room("shm", 13, 64 * kMiB) ==
@@ -64,7 +64,7 @@ TEST_CASE("shm is refused where its regions do not fit into what is left of /dev
   CHECK(why_no_room("no_such", 13, 0).empty());
 }
 
-TEST_CASE("a card is read as it was written, zero bytes and all") {
+TEST_CASE("an endpoint address survives writing and reading, zero bytes included") {
   const EndpointAddress read = address_from_text(to_text(some_address()), 3);
   CHECK(read.provider == "tcp;ofi_rxm");
   CHECK(read.name == some_address().name);
@@ -78,13 +78,13 @@ TEST_CASE("a card is read as it was written, zero bytes and all") {
   CHECK(read.lifeline.ticket == 0xFFFFFFFFFFFFFFFF);
 }
 
-TEST_CASE("why a rank has no endpoint is read as it was written") {
+TEST_CASE("the reason for a missing endpoint survives writing and reading") {
   EndpointAddress card;
   card.why_not = "libfabric's provider shm fails in fi_enable: No space left on device";
   CHECK(address_from_text(to_text(card), 1).why_not == card.why_not);
 }
 
-TEST_CASE("a card with a window that no rank has is refused") {
+TEST_CASE("an endpoint address with an impossible window is refused") {
   for (const std::size_t window : {std::size_t{0}, std::size_t{7}, std::size_t{33}, SIZE_MAX}) {
     INFO(window);
     EndpointAddress card = some_address();
@@ -99,7 +99,7 @@ TEST_CASE("a card with a window that no rank has is refused") {
   }
 }
 
-TEST_CASE("a card that is torn, of another version or no card is refused, and names the rank") {
+TEST_CASE("an incomplete or foreign endpoint address is refused, and the error names the rank") {
   const std::string whole = to_text(some_address());
   std::vector<std::string> wrong = {"", "hello", "1" + whole.substr(1),
                                     "2 shm zz 1 1 1 p h u t 1 1", "2 shm abc 1 1 1 p h u t 1 1"};

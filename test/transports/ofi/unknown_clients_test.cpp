@@ -22,7 +22,7 @@ RanksWithUnknownClients::Make over(const std::string& provider) {
 
 }  // namespace
 
-TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whatever they say") {
+TEST_CASE("unknown clients at all sockets of ofi ranks change no result, whatever they send") {
   for (const std::string provider : {"shm", "tcp"}) {
     if (!ofi::find_provider(ofi::provider_for(provider)).info) continue;
     INFO(provider);
@@ -36,7 +36,8 @@ TEST_CASE("strangers at all sockets of ranks that ofi joins spoil nothing, whate
 }
 
 // The provider's thread may end, or loop over invalid input: ../../transports/README.md.
-TEST_CASE("strangers at the sockets of libfabric's sockets spoil nothing, or are an error") {
+TEST_CASE(
+    "unknown clients at the sockets of the sockets provider change no result, or cause an error") {
   if (!ofi::find_provider("sockets").info) {
     WARN("skipped: libfabric has no provider sockets");
     return;
