@@ -1,4 +1,4 @@
-// What a rank publishes: read as it was written, and nothing else is read at all.
+// Text of an endpoint address: it survives writing and reading, and invalid text is rejected.
 #include "transports/ucx/address.h"
 
 #include "test/support/catch.h"

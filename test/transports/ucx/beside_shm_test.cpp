@@ -1,4 +1,4 @@
-// UCX watches the calls of this process that move memory: others use them all the same.
+// UCX intercepts this process's memory mapping calls; other code must still be able to use them.
 #include <unistd.h>
 
 #include <memory>

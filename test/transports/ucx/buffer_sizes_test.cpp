@@ -1,5 +1,5 @@
-// What is said to UCX of its buffers, and what is left to the user. (That segments which fit are
-// not held back: "a sender that is faster than its peer is told to wait", over tcp.)
+// Buffer sizes that kolo sets in UCX, and those left to the user. (The clause back_pressure over
+// tcp tests that segments which fit are not held back.)
 #include "transports/ucx/buffer_sizes.h"
 
 #include <cstdlib>

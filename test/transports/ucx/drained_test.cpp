@@ -1,5 +1,6 @@
-// When a channel is drained: what counts as sent may still lie with UCX, which sends it only while
-// this rank calls. ("Every clause over tcp with small buffers" is the same over sockets.)
+// When a channel is drained. UCX may still hold data that counts as sent, and sends it only while
+// this
+// rank calls. ("every clause over tcp with small buffers" tests the same over sockets.)
 #include <array>
 #include <string>
 
@@ -16,7 +17,7 @@ namespace {
 constexpr const char* kTcp = "lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am am_bw#0\n";
 constexpr const char* kPosix = "lane[0]:  2:posix/memory.0 md[1] -> md[1]/posix am am_bw#0\n";
 
-// Rank 0's channel to rank 1 of another host, with one segment sent.
+// Rank 0's channel to rank 1 on another host, with one segment sent.
 struct Sender {
   explicit Sender(const char* carriers) {
     played().carriers = carriers;
@@ -28,7 +29,7 @@ struct Sender {
     channel.accept(Kind::kCredit, {header, {}}, nullptr, 0, 0);
   }
 
-  // So many messages that are no segments, but the one that connects.
+  // Number of messages that are no segments, without the one that connects.
   std::size_t notes() const { return played().sent.size() - 2; }
 
   std::array<std::byte, 8> data{};

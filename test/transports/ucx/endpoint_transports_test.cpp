@@ -1,4 +1,4 @@
-// What UCX prints of a connection, and what is then sent without asking.
+// Transports of a connection, read from UCX's printed text, and the eager limits that follow.
 #include "transports/ucx/endpoint_transports.h"
 
 #include <cstdint>

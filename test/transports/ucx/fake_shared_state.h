@@ -1,4 +1,4 @@
-// What the channels of rank 0 of two share, over a played UCX; rank 1 is on another host.
+// State that the channels of rank 0 share, over a fake UCX; rank 1 is on another host.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@ namespace kolo::test {
 
 namespace {
 
-// Whatever is no null pointer serves as a handle.
+// Any non-null pointer serves as a handle.
 int kHandle = 0;
 template <typename Handle>
 Handle handle() {

@@ -1,4 +1,4 @@
-// A UCX that does what the test says: every call is recorded, nothing is sent.
+// Fake UCX under the test's control: it records every call and sends nothing.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ struct FakeUcx {
   std::vector<void*> released;
   std::vector<Flush> flushes;  // of the whole worker
   std::map<std::string, std::string> settings;
-  unsigned happens = 0;           // what a call for progress says
-  bool completes_at_once = true;  // what is sent
-  bool keeps_sent = false;        // what counts as sent has not all left
-  std::string carriers;           // as ucp_ep_print_info prints them
+  unsigned happens = 0;           // result of a progress call
+  bool completes_at_once = true;  // whether sends complete at once
+  bool keeps_sent = false;        // whether it still holds data that counts as sent
+  std::string carriers;           // the text that ucp_ep_print_info prints
 };
 
-// The one that the functions of fake_library() write into.
+// The fake that the functions of fake_library() record into.
 FakeUcx& played();
 
-// A library of these functions, and played() as new.
+// A library of these functions; resets played().
 const ucx::Library& fake_library();
 
 }  // namespace kolo::test

@@ -1,4 +1,4 @@
-// What arrives from UCX: in the order of its numbers, each where it is wanted.
+// Arrivals from UCX: delivered in the order of their numbers, each to its destination.
 #include "transports/ucx/inbox.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// The end of a rank, as those who watch it hear of it.
+// The end of a rank, as reported to the ranks that watch it.
 #include "transports/ucx/liveness.h"
 
 #include <atomic>
@@ -115,7 +115,7 @@ TEST_CASE("strangers who come without end do not keep a rank from parting") {
   std::thread scan([&, name = watched.name()] {
     try {
       for (;; ++knocks) posix::connect_unix(name);
-    } catch (const Error&) {  // nobody listens any more
+    } catch (const Error&) {  // the listener is closed
     }
   });
   while (knocks.load() < 100) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// What leaves by UCX: numbers, credit, places, and what is held for the next.
+// Sends over UCX: numbers, credit, places and held segments.
 #include "transports/ucx/outbox.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What UCX may need and the process cannot open: that is said before UCX finds out, and aborts.
+// Descriptors that UCX may need but cannot get: kolo reports this before UCX detects it and aborts.
 #include "transports/ucx/reserved_descriptors.h"
 
 #include <array>
@@ -17,7 +17,7 @@ using ucx::ReservedDescriptors;
 
 namespace {
 
-// This process may have so many descriptors more than it has.
+// Limits this process to `more` additional descriptors.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int more) {

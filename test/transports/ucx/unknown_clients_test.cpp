@@ -1,4 +1,5 @@
-// Whoever speaks to a socket of a rank's, UCX's own among them, neither stops nor spoils anything.
+// Unknown clients at the sockets of ranks, including UCX's own, neither stop a rank nor change a
+// result.
 #include <cstdlib>
 
 #include "test/support/catch.h"

@@ -1,4 +1,4 @@
-// When a rank may sleep, and what it is told of what UCX still holds.
+// When a rank may sleep, and what it learns about the data that UCX still holds.
 #include "transports/ucx/worker.h"
 
 #include "test/support/catch.h"
@@ -18,7 +18,7 @@ void finish(const Ended& ended) {
 
 }  // namespace
 
-// A call for one channel may have brought what another one waits for.
+// A progress call for one channel may have handled events of another one.
 TEST_CASE("who has made progress looks once more before it sleeps") {
   ucx::Worker worker(fake_library(), 2);
   CHECK(worker.arm());
@@ -56,7 +56,7 @@ TEST_CASE("whether all has left is asked for once, until that is so") {
   CHECK_FALSE(worker.is_flushing());
 }
 
-// A flush of an endpoint of tcp's is a message, which the peer has to answer.
+// Flushing an endpoint of tcp sends a message, which the peer has to answer.
 TEST_CASE("to see whether all has left UCX is not to flush endpoints") {
   const ucx::Worker worker(fake_library(), 2);
   CHECK(played().settings.at("FLUSH_WORKER_EPS") == "n");
