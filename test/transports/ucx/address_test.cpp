@@ -24,7 +24,7 @@ bool is_refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a card is read as it was written, whatever bytes the address has") {
+TEST_CASE("an endpoint address survives writing and reading, whatever bytes it has") {
   const EndpointAddress read = ucx::address_from_text(ucx::to_text(an_address()), 0);
   CHECK(read.identity == an_address().identity);
   CHECK(read.lifeline == an_address().lifeline);
@@ -34,7 +34,7 @@ TEST_CASE("a card is read as it was written, whatever bytes the address has") {
   CHECK(read.host_bytes == 512);
 }
 
-TEST_CASE("a card that is cut anywhere is refused") {
+TEST_CASE("an endpoint address that is cut anywhere is refused") {
   const std::string text = ucx::to_text(an_address());
   for (std::size_t length = 0; length < text.size(); ++length) {
     INFO(length);
@@ -43,7 +43,7 @@ TEST_CASE("a card that is cut anywhere is refused") {
   CHECK(is_refused(text + "x"));
 }
 
-TEST_CASE("a card of which one letter is another is refused") {
+TEST_CASE("an endpoint address with one changed letter is refused") {
   const std::string text = ucx::to_text(an_address());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;

@@ -37,14 +37,14 @@ std::size_t number_of(const char* name) { return std::stoul(said().at(name)); }
 
 }  // namespace
 
-TEST_CASE("a segment fits into a buffer of each transport that is there") {
+TEST_CASE("a segment fits into a buffer of each available transport") {
   CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"self", "posix", "tcp"}));
   CHECK(number_of("MM_SEG_SIZE") > kQueueBufferBytes);
   CHECK(number_of("RX_SEG_SIZE") > kTcpBufferBytes);
   CHECK(said().size() == 3U);
 }
 
-TEST_CASE("nothing is said of transports that are not there") {
+TEST_CASE("buffer sizes are set only for available transports") {
   CHECK_FALSE(set_buffer_sizes(library_1<13>(), nullptr, {"self", "rc_mlx5"}));
   CHECK(said().empty());
   CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"sysv"}));
@@ -53,13 +53,13 @@ TEST_CASE("nothing is said of transports that are not there") {
   CHECK(said().count("MM_SEG_SIZE") == 0U);
 }
 
-TEST_CASE("from 1.17 on tcp's buffers are known by its name") {
+TEST_CASE("tcp's buffer size has a name of its own from UCX 1.17 on") {
   CHECK(set_buffer_sizes(library_1<17>(), nullptr, {"tcp"}));
   CHECK(number_of("TCP_RX_SEG_SIZE") > kTcpBufferBytes);
   CHECK(said().size() == 1U);
 }
 
-TEST_CASE("what the user sets is left alone") {
+TEST_CASE("buffer sizes that the user sets are not changed") {
   REQUIRE(::setenv("UCX_TCP_RX_SEG_SIZE", "64k", 1) == 0);
   CHECK_FALSE(set_buffer_sizes(library_1<13>(), nullptr, {"tcp"}));
   CHECK(set_buffer_sizes(library_1<13>(), nullptr, {"tcp", "posix"}));

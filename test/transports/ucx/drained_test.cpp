@@ -44,7 +44,7 @@ void finish(const FakeUcx::Sent& sent) {
 
 }  // namespace
 
-TEST_CASE("a channel of whose bytes UCX holds none is drained, and nothing is sent to find out") {
+TEST_CASE("a channel is drained without a message if UCX holds none of its bytes") {
   Sender sender(kTcp);
   CHECK(sender.channel.is_drained());
   CHECK(sender.channel.is_drained());
@@ -52,7 +52,7 @@ TEST_CASE("a channel of whose bytes UCX holds none is drained, and nothing is se
   CHECK(sender.notes() == 0);
 }
 
-TEST_CASE("what counts as sent and lies with UCX is drained when a message behind it has gone") {
+TEST_CASE("a channel whose data UCX holds is drained once a later message has completed") {
   Sender sender(kTcp);
   played().keeps_sent = true;
   played().completes_at_once = false;
@@ -65,7 +65,7 @@ TEST_CASE("what counts as sent and lies with UCX is drained when a message behin
   CHECK(sender.notes() == 1);
 }
 
-TEST_CASE("a message behind the last segment says nothing of the next") {
+TEST_CASE("a probe behind the last segment does not cover the next segment") {
   Sender sender(kTcp);
   played().keeps_sent = true;
   played().completes_at_once = false;
@@ -79,7 +79,7 @@ TEST_CASE("a message behind the last segment says nothing of the next") {
   CHECK(sender.channel.is_drained());
 }
 
-TEST_CASE("what the peer has taken is drained, whatever UCX holds for others") {
+TEST_CASE("data that the peer has received is drained, whatever UCX holds for others") {
   Sender sender(kTcp);
   played().keeps_sent = true;
   sender.hear_of_credit(1);
@@ -88,7 +88,7 @@ TEST_CASE("what the peer has taken is drained, whatever UCX holds for others") {
   CHECK(sender.notes() == 0);
 }
 
-TEST_CASE("a queue in shared memory holds nothing back, and UCX is not asked") {
+TEST_CASE("a queue in shared memory holds no data back, so UCX is not asked") {
   Sender sender(kPosix);
   played().keeps_sent = true;
   CHECK(sender.channel.is_drained());

@@ -29,14 +29,14 @@ constexpr const char* kPosixAndCma =
 
 }  // namespace
 
-TEST_CASE("the transports of a connection are found in what UCX prints of it") {
+TEST_CASE("the transports of a connection are parsed from UCX's text") {
   CHECK(ucx::transports_in(kTcp) == std::vector<std::string>{"tcp", "tcp"});
   CHECK(ucx::transports_in(kPosixAndCma) == std::vector<std::string>{"posix", "cma"});
   CHECK(ucx::transports_in("").empty());
   CHECK(ucx::transports_in("lane[0]: \nlane[1]: tcp\nlane[2]: a/b:c\n").empty());
 }
 
-TEST_CASE("what a rank could go over is found in what UCX prints of its context") {
+TEST_CASE("the available transports are parsed from UCX's text of its context") {
   constexpr const char* kPrinted =
       "#\n# UCP context\n#\n#     component 0  :  self\n#            md 1  :  component 3  posix \n"
       "#      resource 0  :  md 0  dev 0  flags -- self/memory0\n"
@@ -52,7 +52,7 @@ TEST_CASE("what a rank could go over is found in what UCX prints of its context"
   CHECK_FALSE(ucx::has_queues({}));
 }
 
-TEST_CASE("who only copies is not asked, and what UCX knows better is left to it") {
+TEST_CASE("the eager limit is unlimited for copying transports, and left to UCX for unknown ones") {
   CHECK(ucx::eager_bytes({"tcp", "posix", "sysv", "self"}) == SIZE_MAX);
   CHECK(ucx::eager_bytes({"posix", "cma"}) == 128 * 1024);
   CHECK(ucx::eager_bytes({"tcp", "rc_mlx5"}) == 0);
@@ -60,13 +60,13 @@ TEST_CASE("who only copies is not asked, and what UCX knows better is left to it
   CHECK(ucx::eager_bytes({}) == 0);
 }
 
-TEST_CASE("tcp may hold back what counts as sent, and who is not known") {
+TEST_CASE("tcp and unknown transports may hold back data that counts as sent") {
   CHECK(ucx::keep_sent({"posix", "tcp"}));
   CHECK(ucx::keep_sent({}));
   CHECK_FALSE(ucx::keep_sent({"posix", "cma"}));
 }
 
-TEST_CASE("segments up to the limit are sent eagerly, others and short ones as UCX likes") {
+TEST_CASE("segments up to the limit are sent eagerly, and others and short ones as UCX decides") {
   ucx::Worker worker(fake_library(), 2);
   ucx::Outbox outbox(worker, 7, 3, 4096);
   const std::vector<std::byte> data(4096);
@@ -80,7 +80,7 @@ TEST_CASE("segments up to the limit are sent eagerly, others and short ones as U
   CHECK(flags == std::vector<std::uint32_t>{0, 0, eager, eager, 0});
 }
 
-TEST_CASE("what UCX prints of a connection is read as text") {
+TEST_CASE("the text that UCX prints for a connection is captured") {
   const ucx::Worker worker(fake_library(), 2);
   played().carriers = kTcp;
   CHECK(worker.describe(nullptr) == kTcp);

@@ -43,7 +43,7 @@ void finish(const FakeUcx::Fetch& fetch, ucs_status_t status = UCS_OK) {
 
 }  // namespace
 
-TEST_CASE("segments that overtake each other are taken in the order of their numbers") {
+TEST_CASE("segments that overtake each other are received in the order of their numbers") {
   Arrivals arrivals;
   CHECK(arrivals.eager(1, "second") == UCS_OK);
   CHECK(arrivals.inbox.view(5) == Taken::kNotYet);
@@ -53,7 +53,7 @@ TEST_CASE("segments that overtake each other are taken in the order of their num
   CHECK(arrivals.inbox.released() == 2);
 }
 
-TEST_CASE("a segment that is waited for goes straight to its place") {
+TEST_CASE("a segment that is waited for is copied directly to its destination") {
   Arrivals arrivals;
   std::string place(4, '?');
   const auto bytes = std::as_writable_bytes(std::span(place));
@@ -63,7 +63,7 @@ TEST_CASE("a segment that is waited for goes straight to its place") {
   CHECK(arrivals.inbox.receive(bytes) == Taken::kYes);
 }
 
-TEST_CASE("a short offer is fetched at once, a long one to where it is asked for") {
+TEST_CASE("a short offer is fetched at once, a long one into the receiver's memory") {
   Arrivals arrivals;
   int short_one = 0;
   int long_one = 0;
@@ -81,11 +81,11 @@ TEST_CASE("a short offer is fetched at once, a long one to where it is asked for
   CHECK(arrivals.inbox.receive(place) == Taken::kYes);
 }
 
-TEST_CASE("an offer of no bytes can be viewed like every other") {
+TEST_CASE("an empty offer can be viewed like any other") {
   Arrivals arrivals;
   int offered = 0;
   SECTION("viewed") {}
-  SECTION("asked for as no bytes, then viewed") {
+  SECTION("received as no bytes, then viewed") {
     CHECK(arrivals.inbox.receive({}) == Taken::kNotYet);
   }
   arrivals.offer(0, &offered, 0);
@@ -95,7 +95,7 @@ TEST_CASE("an offer of no bytes can be viewed like every other") {
   CHECK(arrivals.inbox.data() != nullptr);
 }
 
-TEST_CASE("who views gets long offers fetched ahead") {
+TEST_CASE("long offers are fetched ahead for a receiver that uses views") {
   Arrivals arrivals;
   CHECK(arrivals.inbox.view(10) == Taken::kNotYet);
   int offered = 0;
@@ -107,7 +107,7 @@ TEST_CASE("who views gets long offers fetched ahead") {
   CHECK(arrivals.inbox.data()[kLongest - 1] == std::byte{'f'});
 }
 
-TEST_CASE("data that UCX lets one keep is viewed where it lies, and given back") {
+TEST_CASE("data that UCX lets the receiver keep is viewed in place, and released") {
   Arrivals arrivals;
   alignas(kSegmentAlignment) std::byte kept[4096] = {};
   CHECK(arrivals.inbox.accept(0, kept, sizeof kept, UCP_AM_RECV_ATTR_FLAG_DATA) == UCS_INPROGRESS);
@@ -117,11 +117,11 @@ TEST_CASE("data that UCX lets one keep is viewed where it lies, and given back")
   CHECK(played().released == std::vector<void*>{kept});
 }
 
-TEST_CASE("a segment out of the window, twice or too long is a fault, and harms nothing") {
+TEST_CASE("a segment outside the window, sent twice or too long is a fault without side effects") {
   const std::vector<std::byte> too_long(kLongest + 1);
   Arrivals arrivals;
-  SECTION("behind the window") { arrivals.eager(ucx::kWindow, "x"); }
-  SECTION("before it") { arrivals.eager(0xffffffff, "x"); }
+  SECTION("after the window") { arrivals.eager(ucx::kWindow, "x"); }
+  SECTION("before the window") { arrivals.eager(0xffffffff, "x"); }
   SECTION("twice") {
     arrivals.eager(0, "x");
     arrivals.eager(0, "y");
@@ -131,7 +131,7 @@ TEST_CASE("a segment out of the window, twice or too long is a fault, and harms 
   CHECK(arrivals.inbox.is_faulty());
 }
 
-TEST_CASE("a segment of another length than was asked for ends in zeros, or early") {
+TEST_CASE("a segment of an unexpected length is padded with zeros or cut") {
   Arrivals arrivals;
   arrivals.eager(0, "abc");
   arrivals.eager(1, "abcdef");
@@ -139,7 +139,7 @@ TEST_CASE("a segment of another length than was asked for ends in zeros, or earl
   CHECK(arrivals.receive(2) == "ab");
 }
 
-TEST_CASE("a fetch that fails is told as long as it is asked for") {
+TEST_CASE("a failed fetch is reported as often as the segment is requested") {
   Arrivals arrivals;
   int offered = 0;
   arrivals.offer(0, &offered, 1000);
@@ -150,7 +150,7 @@ TEST_CASE("a fetch that fails is told as long as it is asked for") {
   CHECK(arrivals.inbox.failure() == UCS_ERR_CONNECTION_RESET);
 }
 
-TEST_CASE("what was fetched from a peer that is gone is believed where it was done") {
+TEST_CASE("data fetched from a lost peer becomes valid once it is confirmed") {
   posix::Epoll epoll;
   ucx::HostLiveness peers(2, epoll);
   Arrivals arrivals;

@@ -14,7 +14,7 @@ using namespace kolo;
 using ucx::Farewell;
 using ucx::HostLiveness;
 
-TEST_CASE("who is done says farewell to each that watches, by what it says of itself") {
+TEST_CASE("a rank that ends says farewell to each watching rank") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   HostLiveness watched(2, epoll);
@@ -36,7 +36,7 @@ TEST_CASE("who is done says farewell to each that watches, by what it says of it
   CHECK_FALSE(watcher.is_alive(1));
 }
 
-TEST_CASE("who dies says nothing, and its end is heard at once") {
+TEST_CASE("a rank that dies says nothing, and its end is reported at once") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   std::optional<HostLiveness> watched(std::in_place, 2, epoll);
@@ -48,7 +48,7 @@ TEST_CASE("who dies says nothing, and its end is heard at once") {
   CHECK(news.is_end);
 }
 
-TEST_CASE("who is gone already cannot be watched") {
+TEST_CASE("a rank that is gone cannot be watched") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   std::optional<HostLiveness> watched(std::in_place, 2, epoll);
@@ -74,7 +74,7 @@ std::optional<Farewell> farewell_to_rank_0(const Farewell& who) {
 
 }  // namespace
 
-TEST_CASE("strangers who wait at a rank's door neither keep its peers out nor get its farewell") {
+TEST_CASE("unknown clients neither block a rank's peers nor get its farewell") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   HostLiveness watched(2, epoll);
@@ -106,7 +106,7 @@ TEST_CASE("strangers who wait at a rank's door neither keep its peers out nor ge
   }
 }
 
-TEST_CASE("strangers who come without end do not keep a rank from parting") {
+TEST_CASE("an endless stream of unknown clients does not keep a rank from ending") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   HostLiveness watched(2, epoll);
@@ -124,7 +124,7 @@ TEST_CASE("strangers who come without end do not keep a rank from parting") {
   CHECK(watcher.hear(1).farewell.has_value());
 }
 
-TEST_CASE("what somebody else says in a rank's place is no farewell, and his end is an end") {
+TEST_CASE("an impostor's messages are no farewell, and its end counts as the rank's end") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   posix::UnixListener impostor(4);

@@ -42,7 +42,7 @@ void finish(const FakeUcx::Sent& sent, ucs_status_t status = UCS_OK) {
 
 }  // namespace
 
-TEST_CASE("a header says who sends, which segment, and how much credit comes back") {
+TEST_CASE("a header gives the sender, the segment number and the returned credit") {
   Departures departures;
   departures.send("a");
   departures.send("b", 9);
@@ -53,7 +53,8 @@ TEST_CASE("a header says who sends, which segment, and how much credit comes bac
   CHECK(header.released == 9);
 }
 
-TEST_CASE("a window of segments leaves before the peer has released any, and one for each it has") {
+TEST_CASE(
+    "a window of segments is sent before the peer releases any, then one per released segment") {
   Departures departures;
   for (std::uint32_t i = 0; i < kWindow; ++i) {
     REQUIRE(departures.outbox.has_place());
@@ -66,7 +67,7 @@ TEST_CASE("a window of segments leaves before the peer has released any, and one
   CHECK_FALSE(departures.outbox.has_place());
 }
 
-TEST_CASE("credit that comes late, twice or for what was never sent is ignored") {
+TEST_CASE("credit that arrives late, twice or for unsent segments is ignored") {
   Departures departures;
   for (std::uint32_t i = 0; i < kWindow; ++i) departures.send("x");
   departures.outbox.give_credit(3);
@@ -80,7 +81,7 @@ TEST_CASE("credit that comes late, twice or for what was never sent is ignored")
   CHECK_FALSE(departures.outbox.has_place());
 }
 
-TEST_CASE("a place is taken until its send is complete, whatever the order of completion") {
+TEST_CASE("a place is in use until its send completes, in any order of completion") {
   Departures departures;
   played().completes_at_once = false;
   for (std::uint32_t i = 0; i < kWindow; ++i) departures.send("x");
@@ -95,7 +96,7 @@ TEST_CASE("a place is taken until its send is complete, whatever the order of co
   CHECK(departures.outbox.is_drained());
 }
 
-TEST_CASE("a segment that is held travels behind the next one's header") {
+TEST_CASE("a held segment is sent behind the header of the next one") {
   Departures departures;
   departures.hold("before");
   CHECK(played().sent.empty());
@@ -109,7 +110,7 @@ TEST_CASE("a segment that is held travels behind the next one's header") {
   CHECK(departures.outbox.is_drained());
 }
 
-TEST_CASE("a segment that is held leaves alone where none follows") {
+TEST_CASE("a held segment is sent alone if no other one follows") {
   Departures departures;
   departures.hold("alone");
   departures.outbox.send_held(4);
@@ -122,7 +123,7 @@ TEST_CASE("a segment that is held leaves alone where none follows") {
   CHECK(header_of(played().sent.at(1)).header.number == 1);
 }
 
-TEST_CASE("a header of another length is none") {
+TEST_CASE("a header of a wrong length is invalid") {
   const std::vector<std::byte> bytes(ucx::kHeaderBytes + ucx::kMostBefore + 1);
   CHECK_FALSE(ucx::read_header(bytes.data(), 0));
   CHECK_FALSE(ucx::read_header(bytes.data(), ucx::kHeaderBytes - 1));
@@ -130,7 +131,7 @@ TEST_CASE("a header of another length is none") {
   CHECK(ucx::read_header(bytes.data(), bytes.size() - 1)->before.size() == ucx::kMostBefore);
 }
 
-TEST_CASE("a send that UCX refuses is remembered") {
+TEST_CASE("the outbox remembers a send that UCX refuses") {
   Departures departures;
   played().completes_at_once = false;
   departures.send("x");

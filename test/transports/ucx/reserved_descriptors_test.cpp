@@ -44,7 +44,7 @@ std::string why_unavailable(const std::function<void()>& call, int peer = kNoPee
 
 }  // namespace
 
-TEST_CASE("a descriptor that was promised to one rank is not free for another one") {
+TEST_CASE("a descriptor that is reserved for one rank is not available to another one") {
   const FewDescriptors few(20);
   {
     ReservedDescriptors first(5, 10);
@@ -61,7 +61,8 @@ TEST_CASE("a descriptor that was promised to one rank is not free for another on
   ReservedDescriptors(5, 15);
 }
 
-TEST_CASE("who lacks descriptors to connect with says to whom, and goes on once there are some") {
+TEST_CASE(
+    "a rank without descriptors to connect names its peer, and continues once some are free") {
   FakeSharedState station;
   ucx::UcxChannel channel(station, 1, 4096, 4096);
   const std::array<std::byte, 8> data{};
@@ -76,7 +77,7 @@ TEST_CASE("who lacks descriptors to connect with says to whom, and goes on once 
   CHECK(channel.send(data, kPlain));
 }
 
-TEST_CASE("while ranks meet each connects with what it was promised") {
+TEST_CASE("each rank connects with its reserved descriptors during the bootstrap") {
   FakeSharedState station;
   ucx::UcxChannel channel(station, 1, 4096, 4096);
   const FewDescriptors few(3);

@@ -10,7 +10,7 @@
 using namespace kolo;
 using namespace kolo::test;
 
-TEST_CASE("strangers at all sockets of ranks that ucx joins spoil nothing, whatever they say") {
+TEST_CASE("unknown clients at all sockets of ucx ranks change no result, whatever they send") {
   for (const char* const ways : {"tcp", "posix,self"}) {
     INFO(ways);
     const char* const before = std::getenv("UCX_TLS");

@@ -19,7 +19,7 @@ void finish(const Ended& ended) {
 }  // namespace
 
 // A progress call for one channel may have handled events of another one.
-TEST_CASE("who has made progress looks once more before it sleeps") {
+TEST_CASE("a rank that has made progress checks once more before it sleeps") {
   ucx::Worker worker(fake_library(), 2);
   CHECK(worker.arm());
   played().happens = 1;
@@ -30,7 +30,7 @@ TEST_CASE("who has made progress looks once more before it sleeps") {
   CHECK(worker.arm());
 }
 
-TEST_CASE("a send that ends in a call which UCX says did nothing keeps from sleep, once") {
+TEST_CASE("a send that completes in a call without reported progress prevents sleep once") {
   ucx::Worker worker(fake_library(), 2);
   ucx::Outbox outbox(worker, 7, 3, 4096);
   played().completes_at_once = false;
@@ -41,7 +41,7 @@ TEST_CASE("a send that ends in a call which UCX says did nothing keeps from slee
   CHECK(worker.arm());
 }
 
-TEST_CASE("whether all has left is asked for once, until that is so") {
+TEST_CASE("one flush runs at a time until UCX holds no more data") {
   ucx::Worker worker(fake_library(), 2);
   played().keeps_sent = true;
   CHECK_FALSE(worker.has_all_left());
@@ -57,7 +57,7 @@ TEST_CASE("whether all has left is asked for once, until that is so") {
 }
 
 // Flushing an endpoint of tcp sends a message, which the peer has to answer.
-TEST_CASE("to see whether all has left UCX is not to flush endpoints") {
+TEST_CASE("the worker's flush does not flush endpoints") {
   const ucx::Worker worker(fake_library(), 2);
   CHECK(played().settings.at("FLUSH_WORKER_EPS") == "n");
 }
