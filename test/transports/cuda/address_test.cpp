@@ -1,4 +1,4 @@
-// What a rank publishes: read as it was written, and nothing else is read at all.
+// Text of an endpoint address: it survives writing and reading, and invalid text is rejected.
 #include "transports/cuda/address.h"
 
 #include <limits>
@@ -36,7 +36,7 @@ bool is_refused(const std::string& text) {
   return false;
 }
 
-// A card with another text in the place of `part`, and the sum that belongs to it.
+// An endpoint address with `part` replaced by `other`, and a correct checksum.
 std::string with(const std::string& part, const std::string& other) {
   std::string text = cuda::to_text(an_address());
   text.resize(text.rfind('\n', text.size() - 2) + 1);
@@ -89,8 +89,8 @@ TEST_CASE("a card whose sum is right is refused all the same where it is none of
   CHECK_FALSE(is_refused(with("kolo-cuda 2", "kolo-cuda 2")));
   CHECK(is_refused(with("kolo-cuda 2", "kolo-cuda 1")));
   CHECK(is_refused(with("00ff0a", "00ff")));      // a handle that is too short
-  CHECK(is_refused(with("00ff0a", "00ff0a00")));  // or too long
-  CHECK(is_refused(with("00ff0a", "00fg0a")));    // or none
+  CHECK(is_refused(with("00ff0a", "00ff0a00")));  // too long
+  CHECK(is_refused(with("00ff0a", "00fg0a")));    // not hexadecimal
   CHECK(is_refused(with("00ff0a", "00FF0A")));
   CHECK(is_refused(with(" 4096 4 3 ", " 4096 x 3 ")));
   CHECK(is_refused(with(" 4096 4 3 ", " -1 4 3 ")));

@@ -1,4 +1,4 @@
-// Ranks that meet over a played machine, and what all of them hear where one cannot.
+// Bootstrap of ranks over a fake machine, and the errors on all ranks if one rank fails.
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +20,7 @@ void check_all(const std::vector<std::string>& texts, const std::vector<std::str
   }
 }
 
-// A store out of which nobody's card comes as it was published.
+// Store that changes every endpoint address between its publication and its readers.
 class TearingStore final : public ForwardingStore {
  public:
   using Tear = std::function<std::string(const std::string& card)>;
@@ -35,7 +35,7 @@ class TearingStore final : public ForwardingStore {
   const Tear tear_;
 };
 
-// Two ranks read each other's card, and nothing else goes wrong or stays.
+// Both ranks report the other one's unreadable endpoint address, without other errors or leaks.
 void check_unreadable(const TearingStore::Tear& tear) {
   FakeMachine machine;
   const auto texts = errors_of(machine, 2, nullptr, std::make_shared<TearingStore>(tear));

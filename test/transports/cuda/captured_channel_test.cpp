@@ -1,5 +1,6 @@
-// Channels on streams that are captured into graphs: what replays carry, in which order, and how
-// they end when a peer is gone.
+// Channels on streams that are captured into graphs: the data and order of replays, and their end
+// when a
+// peer is gone.
 #include <array>
 #include <cstring>
 #include <future>
@@ -21,8 +22,10 @@ namespace {
 constexpr std::size_t kPieces = 7;  // more than there are slots
 using Numbers = std::array<std::uint64_t, kPieces>;
 
-// Two ranks with a stream and some numbers each. A replay sends its own, adds those of the other to
-// what it has, and changes its own for the next one: so it matters which replay met which.
+// Two ranks, each with a stream and numbers of its own. A replay sends the own numbers, adds the
+// peer's
+// to the sums and changes the own numbers for the next replay. So the test detects which replays
+// met.
 struct Exchange {
   explicit Exchange(FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce,
                     const Adjust& adjust = nullptr)
@@ -66,7 +69,7 @@ struct Exchange {
            [](auto& into, auto from) { into = into * 5 + from; });
     to_other(rank).release(stream);
   }
-  // All of a batch on these two streams, two pieces ahead.
+  // Enqueues a whole batch on these two streams, two pieces ahead.
   void enqueue(cuda::Stream const* on) {
     for (std::size_t rank = 0; rank < 2; ++rank) to_other(rank).begin(on[rank]);
     for (std::size_t piece = 0; piece < kPieces + 2; ++piece) {
@@ -86,7 +89,7 @@ struct Exchange {
   }
   void replay(std::size_t rank) { ranks[rank].driver->replay(*graphs[rank], streams[rank]); }
 
-  // What a batch, replayed or live, makes of `expected`.
+  // Applies the effect of one batch, replayed or live, to the expected numbers.
   void expect_batch() {
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
       for (std::size_t rank = 0; rank < 2; ++rank)
@@ -173,7 +176,7 @@ TEST_CASE("whatever the order in which two devices take steps, replays and live 
       for (std::size_t rank = 0; rank < 2 && !is_live; ++rank) both.replay(rank);
       both.expect_batch();
     }
-    const auto bias = random() % 9 + 1;  // one of the two is often much slower
+    const auto bias = random() % 9 + 1;  // often one of the two is much slower
     for (int step = 0; step < 20'000; ++step)
       both.machine.step(both.streams[random() % 10 < bias ? 0 : 1]);
     CHECK(both.machine.run());
@@ -248,7 +251,7 @@ TEST_CASE("in a capture all goes through slots, once the peer has captured as we
   CHECK(out.why_not_captured().empty());
   out.begin(both.streams[0]);
   CHECK(out.reserve(both.streams[0], 8) == nullptr);
-  CHECK_FALSE(both.ranks[0].transport->arm());  // no bell rings for that
+  CHECK_FALSE(both.ranks[0].transport->arm());  // that needs no wake-up
   auto* const bytes = reinterpret_cast<std::byte*>(both.own[0]);
   CHECK_THROWS_WITH(out.send(both.streams[0], {bytes, 8}, kPlain),
                     ContainsSubstring("use slots there"));
@@ -285,9 +288,9 @@ TEST_CASE("a replay that waits for a peer that has closed is an error with the p
   CHECK_THAT(said, ContainsSubstring("cannot replay with rank 1"));
   CHECK_FALSE(both.machine.run());
   auto ended = std::async(std::launch::async, [&] { both.ranks[0].transport->quiesce(); });
-  while (!both.machine.run()) std::this_thread::yield();  // the device goes on meanwhile
+  while (!both.machine.run()) std::this_thread::yield();  // meanwhile the device continues
   ended.get();
-  // Replays to come end as well, and touch nothing that is not there any more.
+  // Later replays end as well, and touch no memory that is gone.
   for (int i = 0; i < 3; ++i) both.replay(0);
   CHECK(both.machine.run());
   CHECK(both.machine.violations().empty());
@@ -327,7 +330,7 @@ TEST_CASE("whatever call of the driver fails in a capture, the error names it") 
 
 namespace {
 
-// A captured channel whose peer is played by what the test writes into the words.
+// A captured channel whose peer is simulated by the test, which writes into the shared words.
 struct OneEnd {
   explicit OneEnd(bool is_same_process)
       : driver(machine.process()),

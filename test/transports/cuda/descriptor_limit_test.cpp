@@ -1,4 +1,4 @@
-// Ranks of cuda_ipc that meet while the process has no file descriptor left.
+// Bootstrap of cuda_ipc ranks in a process without free file descriptors.
 #include <memory>
 #include <vector>
 
@@ -33,11 +33,12 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
   FakeMachine machine;
   const auto store = make_local_store();
   BootstrapRank rank(machine, store);
-  FakePeer peer(store, rank.driver(), FakePeer::Queue::kFull);  // rank 0 calls time and again
+  FakePeer peer(store, rank.driver(), FakePeer::Queue::kFull);  // rank 0 connects again and again
   const auto strangers = silent_clients(peer.door(), 8);
   {
     const DescriptorLimit scarce;
-    std::vector<posix::Descriptor> taken;  // what rank 0 has closed between two calls
+    // the descriptors that rank 0 has closed between two attempts
+    std::vector<posix::Descriptor> taken;
     until(
         [&] {
           taken.emplace_back(::dup(0));
@@ -64,7 +65,7 @@ TEST_CASE("a rank of cuda_ipc that has no descriptor left to meet with says so")
   const posix::Descriptor call = peer.take_call();
   FakePeer::say(call, peer.token_of_rank_0());
   peer.come();
-  silent_clients(peer.door(), 0);  // it is let in, and silent
+  silent_clients(peer.door(), 0);  // it is accepted, and silent
   const DescriptorLimit scarce;
   peer.say_hello();
   try {

@@ -1,4 +1,4 @@
-// A device over a played driver: what goes wrong is said in words, and nothing stays behind.
+// Device over a fake driver: errors are explained, and no resource leaks.
 #include "transports/cuda/device.h"
 
 #include <memory>
@@ -192,7 +192,7 @@ TEST_CASE("a wait for a word compares as the driver does: around, so the highest
   device.unregister_host(words);
 }
 
-// What a device does, from the first call to the last.
+// Calls every function of Device once, from the first to the last.
 static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stream) {
   const Device device(driver, 0);
   std::vector<std::byte> words(4096);
@@ -289,7 +289,7 @@ TEST_CASE("who has entered a device asks for its context once, whichever Device 
     device.free(again.allocate(64));
     CHECK(pushes() == before + 1);
     CHECK(driver->calls("exchange_capture_mode") == 1);
-    other.free(other.allocate(64));  // the memory of each is its own device's
+    other.free(other.allocate(64));  // each Device frees memory on its own device
     CHECK(pushes() == before + 3);
     std::jthread([&] { device.free(device.allocate(64)); }).join();
     CHECK(pushes() == before + 5);
@@ -298,7 +298,7 @@ TEST_CASE("who has entered a device asks for its context once, whichever Device 
   }
   CHECK(driver->calls("pop_context") == pushes());
   CHECK(driver->calls("exchange_capture_mode") == 2 * pushes());
-  driver->capture(stream);  // a later look finds it
+  driver->capture(stream);  // a later check finds it
   CHECK(device.capture_of(stream) != 0);
   driver->end_capture(stream);
   CHECK(machine.violations().empty());

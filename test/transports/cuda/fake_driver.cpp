@@ -9,8 +9,8 @@ namespace kolo::test {
 
 namespace {
 
-// The context pushed last in this thread, by device; contexts are pointers to nothing, told apart
-// by their numbers.
+// The context that this thread pushed last, by device. Contexts are dummy pointers that encode the
+// device number.
 thread_local std::vector<cuda::Context> pushed;
 
 cuda::Context context_of(int device) {
@@ -123,10 +123,10 @@ std::size_t FakeMachine::pinned_bytes() const {
 FakeDriver::FakeDriver(FakeMachine& machine) : machine_(machine), number_(++machine.last_process_) {
   const std::lock_guard lock(machine_.mutex_);
   machine_.processes_.push_back(this);
-  add_stream();  // the default one, which null names
+  add_stream();  // the default stream, which null means
 }
 
-// As a process's end: all that it had is gone, and what it had enqueued as well.
+// Like the end of a process: all its resources and enqueued work are gone.
 FakeDriver::~FakeDriver() {
   const std::lock_guard lock(machine_.mutex_);
   std::erase(machine_.processes_, this);
@@ -184,7 +184,7 @@ FakeStream* FakeDriver::add_stream(int device) {
   return machine_.streams_.back().get();
 }
 
-// Null where it has been destroyed.
+// Null if it has been destroyed.
 FakeStream* FakeDriver::stream_of(cuda::Stream stream) {
   for (const auto& known : machine_.streams_) {
     if (known->owner != this) continue;

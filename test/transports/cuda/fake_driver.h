@@ -1,19 +1,26 @@
-// A machine with CUDA devices, played on the host: what the driver seam is tested with.
+// Fake machine with CUDA devices on the host, which implements the driver interface for tests.
 //
-// Device memory is host memory behind a memfd, so that another "process" (a FakeDriver object)
-// that opens an IPC handle sees the same bytes at another address. A stream is a queue: a wait for
-// a word blocks what comes after it until the word is there. The machine runs queues when it is
-// told to (run), or whenever a driver is called (Runs::kAtOnce).
+// Device memory is host memory behind a memfd. So another "process" (a FakeDriver object) that
+// opens an IPC
+// handle sees the same bytes at another address. A stream is a queue: a wait for a word blocks the
+// work behind
+// it until the word has the value. The machine runs its queues on demand (run), or whenever a
+// driver is called
+// (Runs::kAtOnce).
 //
-// A handle can also be opened in another process that plays a machine of its own: the two then
-// share the memory as they would a device's, and neither sees what the other does wrong with it. So
-// a rank on streams can be killed.
+// A real process with a fake machine of its own can also open a handle. The two then share the
+// memory as on a
+// device, but each detects only its own violations. So tests can kill a rank on streams.
 //
-// It is stricter than a device: an address that is not the process's own, memory freed while a peer
-// has it open, a handle opened in the process that made it, a stream used after its end: each is a
-// violation with a text, where a device would give garbage. A handle that is open in the context is
-// kAlreadyMapped, as in practice, and so is memory where there is still open what lay there before:
-// in the same bytes, or in the same block, which small allocations share.
+// The fake is stricter than a device. These are violations with a text, where a device would give
+// garbage: an
+// address of another process, memory freed while a peer has it open, a handle opened in the process
+// that made
+// it, and a stream used after its end. A handle that is already open in the context gives
+// kAlreadyMapped, as in
+// practice. So does a handle of memory that replaces memory which is still open: in the same bytes,
+// or in the
+// same block, which small allocations share.
 #pragma once
 
 #include <atomic>
@@ -39,7 +46,7 @@ struct FakeWork {
   std::function<bool()> try_run;  // false: blocked
 };
 
-// What was captured, in the order of the calls; a device may do it so.
+// Captured work in the order of the calls, one of the orders that a device may choose.
 struct FakeGraph {
   std::uint64_t number = 0;
   std::vector<FakeWork> work;
@@ -47,11 +54,11 @@ struct FakeGraph {
 
 struct FakeStream {
   FakeDriver* owner = nullptr;
-  int device = -1;  // -1: the default one of any
+  int device = -1;  // -1: the default stream of any device
   std::deque<FakeWork> queue;
   bool is_destroyed = false;
-  FakeGraph* capture = nullptr;  // where work goes meanwhile
-  bool is_created = false;       // by create_stream, so that somebody must destroy it
+  FakeGraph* capture = nullptr;  // receives the work during a capture
+  bool is_created = false;       // by create_stream, so it must be destroyed
 };
 
 class FakeMachine {
@@ -63,37 +70,38 @@ class FakeMachine {
   // A driver as a process of its own sees it. Drivers must not outlive the machine.
   std::shared_ptr<FakeDriver> process();
 
-  // Runs what can run on all streams. True if nothing is left.
+  // Runs all work that can run on all streams. Returns true if nothing is left.
   bool run();
-  // At most so many pieces of work, a stream's after that of the stream before it. How many ran.
+  // Runs at most `most` pieces of work, stream after stream. Returns how many ran.
   std::size_t run_some(std::size_t most);
-  // The first piece of work of this stream; false where it is blocked, or there is none.
+  // Runs the first piece of work of this stream; returns false if it is blocked or there is none.
   bool step(cuda::Stream stream);
-  // From now on whenever a driver is called; or when told.
+  // Selects when queues run: from now on at every driver call, or only on demand.
   void run_at_once();
   void run_when_told();
 
-  // What nobody may do, and somebody did.
+  // All forbidden calls so far.
   std::vector<std::string> violations() const;
-  // What is still there: memory, mappings, registrations, contexts, streams that were created,
-  // events. Empty: all is clean.
+  // Resources that are still alive: memory, mappings, registrations, contexts, created streams and
+  // events.
+  // Empty if all is clean.
   std::string left_over() const;
-  // Host memory that devices see, of all processes.
+  // Bytes of host memory that devices can access, in all processes.
   std::size_t pinned_bytes() const;
 
-  // --- what the machine is like ---
+  // --- properties of the machine ---
   bool peers_reach = true;  // devices reach one another
   std::set<int> hidden;     // devices that cannot wait for words
   int driver_version = 13000;
-  std::string absent;  // why there is no driver
+  std::string absent;  // the error if there is no driver
   std::size_t bytes_per_device = std::size_t{1} << 30;
-  std::size_t block_bytes = std::size_t{2} << 20;  // that small allocations share
+  std::size_t block_bytes = std::size_t{2} << 20;  // shared by small allocations
 
  private:
   friend class FakeDriver;
 
   struct Block {
-    int allocations = 0;  // none: the block is gone
+    int allocations = 0;  // 0: the block is gone
   };
 
   struct Backing {
@@ -101,7 +109,7 @@ class FakeMachine {
     int device = 0;
     std::shared_ptr<posix::SharedMemory> memory;
     std::shared_ptr<Block> block;
-    std::uint64_t handle = 0;  // its number, once it has one
+    std::uint64_t handle = 0;  // its number, once exported
     int times_open = 0;        // by other processes
     bool is_exported = false;
     bool is_freed = false;
@@ -131,27 +139,30 @@ class FakeDriver final : public cuda::Driver {
   explicit FakeDriver(FakeMachine& machine);
   ~FakeDriver() override;
 
-  // --- what tests do ---
+  // --- control by tests ---
 
-  // The `nth` call (from 1) of a function, by the name of Driver's, from now on ends with `code`;
-  // nth 0: every one.
+  // Makes the `nth` call (from 1) of a Driver function end with `code` from now on; nth 0: every
+  // call.
   void fail(const std::string& function, int code, int nth = 1);
   int calls(const std::string& function) const;
   std::map<std::string, int> all_calls() const;
 
   cuda::Stream make_stream(int device = 0);
-  // Into a graph, which can be launched once the capture has ended. Streams that wait for an event
-  // of the capture join it. As with the runtime's global mode, what may wait for a device or change
-  // memory is a violation meanwhile, unless the thread has changed its mode.
+  // Captures the stream into a graph, which can be launched after end_capture. Streams that wait
+  // for an
+  // event of the capture join it. As in the runtime's global mode, calls that may wait for a device
+  // or change
+  // memory are violations during a capture, unless the thread has changed its mode.
   void capture(cuda::Stream stream);
   FakeGraph* end_capture(cuda::Stream stream);
   void replay(const FakeGraph& graph, cuda::Stream stream);
-  // For functions that are none of the driver's: counted, and what they shall end with.
+  // For functions outside the driver: counts the call and returns its planned result.
   int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
 
-  // A kernel in the order of the stream: it gets what lies at the addresses, of which each must be
-  // the process's own for its bytes; null stays null.
+  // A kernel in the order of the stream. It gets the memory at the addresses, which must belong to
+  // the
+  // process for their bytes; null stays null.
   struct Operand {
     const void* at = nullptr;
     std::size_t bytes = 0;
@@ -161,11 +172,11 @@ class FakeDriver final : public cuda::Driver {
 
   enum class Kind { kDevice, kManaged, kVirtual, kPool };
   std::byte* make_memory(std::size_t bytes, Kind kind, int device = 0);
-  // Freed and allocated anew, at the same address.
+  // Frees the memory and allocates it again at the same address.
   void replace(std::byte* memory);
-  void replace(const std::vector<std::byte*>& memory);  // all freed before any is allocated
+  void replace(const std::vector<std::byte*>& memory);  // frees all before it allocates any
 
-  // The device of the context that is current in every thread of the process; -1: none.
+  // Device of the current context in every thread of the process; -1: none.
   int current = -1;
 
   // --- Driver ---
@@ -223,8 +234,8 @@ class FakeDriver final : public cuda::Driver {
     std::uint64_t buffer = 0;
     bool is_host = false;
     bool is_import = false;
-    int context = 0;                                // an import's device
-    std::pair<int, std::uint64_t> handle{};         // the process and the number of an import's
+    int context = 0;                                // the device of an import
+    std::pair<int, std::uint64_t> handle{};         // process and number of an import
     std::shared_ptr<FakeMachine::Backing> backing;  // device memory
     std::unique_ptr<posix::SharedMemory> mapping;   // of an import
     std::unique_ptr<std::byte[]> pinned;            // of allocate_host
@@ -232,14 +243,14 @@ class FakeDriver final : public cuda::Driver {
   struct Event {
     std::uint64_t recorded = 0;
     std::uint64_t done = 0;
-    std::uint64_t capture = 0;  // that it was recorded in last; 0: in none
+    std::uint64_t capture = 0;  // the capture of its last record; 0: none
   };
   struct Failure {
     int code = 0;
     int nth = 0;
   };
 
-  // Counts the call; what it shall end with.
+  // Counts the call and returns its planned result.
   int enter(const char* function);
   int allocate_kind(cuda::Address* memory, std::size_t bytes, Kind kind, int device);
   void replace_all(const std::vector<std::byte*>& memory);
@@ -252,10 +263,10 @@ class FakeDriver final : public cuda::Driver {
   bool has_capture(std::uint64_t number) const;
   bool is_beside_capture(const std::string& function);
   int wait_in_capture(FakeStream& stream, const Event& event);
-  // To a stream, or the graph that it is captured into.
+  // Adds work to a stream, or to the graph into which it is captured.
   void give(FakeStream& stream, std::function<bool()> work);
   FakeStream* stream_of(cuda::Stream stream);
-  // Null also where it is another device's than that of the context that is current.
+  // Null also if it belongs to a device other than the current context's.
   FakeStream* stream_here(cuda::Stream stream);
   FakeStream* add_stream(int device = -1);
 

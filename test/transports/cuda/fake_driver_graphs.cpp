@@ -1,4 +1,4 @@
-// The played driver's captures into graphs, and their launches.
+// The fake driver's graph captures and launches.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -9,10 +9,10 @@ namespace kolo::test {
 
 namespace {
 
-// As the driver's: 0 global, 1 of the thread, 2 relaxed.
+// The driver's values: 0 global, 1 thread-local, 2 relaxed.
 thread_local int capture_mode = 0;
 
-// What may wait for the device, or changes its memory.
+// Calls that may wait for the device or change its memory.
 constexpr std::array<std::string_view, 9> kUnsafe = {
     "allocate",        "free",     "allocate_host", "free_host",  "register_host",
     "unregister_host", "ipc_open", "ipc_close",     "query_event"};
@@ -53,7 +53,7 @@ void FakeDriver::require_beside_capture(const std::string& function) {
   if (has_capture(0) && capture_mode == 0) violate(function + " while a stream is being captured");
 }
 
-// Whether one goes on; 0: any.
+// Whether a capture is active; 0: any capture.
 bool FakeDriver::has_capture(std::uint64_t number) const {
   return std::ranges::any_of(machine_.streams_, [&](const auto& stream) {
     return stream->owner == this && stream->capture != nullptr &&
@@ -76,7 +76,7 @@ void FakeDriver::give(FakeStream& stream, std::function<bool()> work) {
   }
 }
 
-// The order of the calls is one that the graph allows: there is nothing to wait for.
+// The recorded order of calls already satisfies the graph, so no wait is needed.
 int FakeDriver::wait_in_capture(FakeStream& stream, const Event& event) {
   const bool goes_on = event.capture != 0 && has_capture(event.capture);
   if (!goes_on || (stream.capture != nullptr && stream.capture->number != event.capture)) {

@@ -1,4 +1,4 @@
-// The played driver's memory: allocations, host memory, pointers, handles.
+// The fake driver's memory: allocations, host memory, pointers and handles.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using played::kSeenByDevices;
 
 namespace {
 
-// What a handle holds: a number of the machine's, and where another process finds the memory.
+// Content of a handle: a number of the machine, and the location of the memory for other processes.
 struct Handle {
   std::uint64_t number = 0;
   std::int32_t process = 0;
@@ -23,7 +23,7 @@ struct Handle {
 };
 static_assert(sizeof(Handle) <= sizeof(cuda::IpcHandle));
 
-// Null where it is gone, with its process or before.
+// Null if the memory is gone, with its process or before.
 std::unique_ptr<posix::SharedMemory> open_in_process(const Handle& handle) {
   const std::string path =
       "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.descriptor);
@@ -32,7 +32,7 @@ std::unique_ptr<posix::SharedMemory> open_in_process(const Handle& handle) {
   try {
     return std::make_unique<posix::SharedMemory>(std::move(found), handle.bytes);
   } catch (const std::exception&) {
-    return nullptr;  // another file has that number now
+    return nullptr;  // another file has that descriptor now
   }
 }
 
@@ -71,7 +71,7 @@ void FakeDriver::replace_all(const std::vector<std::byte*>& memory) {
   }
 }
 
-// Of the block that its neighbours are in, if it is small.
+// Places a small allocation into the block of its neighbours.
 void FakeDriver::begin_block(Range& range, Address memory) {
   std::shared_ptr<FakeMachine::Block> block;
   if (range.bytes < machine_.block_bytes) {
@@ -91,7 +91,7 @@ void FakeDriver::end_backing(FakeMachine::Backing& backing) {
   --backing.block->allocations;
 }
 
-// Whether the driver refuses to map `wanted` while `open` is.
+// Whether the driver refuses to map `wanted` while `open` is mapped.
 bool FakeDriver::is_in_the_way(const Range& open, const Range& wanted) const {
   if (!open.is_import || open.context != wanted.context) return false;
   if (open.handle == wanted.handle) return true;
@@ -134,8 +134,7 @@ std::pair<const Address, FakeDriver::Range>* FakeDriver::range_of(Address addres
   return address - found->first < found->second.bytes ? &*found : nullptr;
 }
 
-// Where the bytes are that a stream of this process may touch; null, and a violation, where it may
-// not.
+// Host address of memory that a stream of this process may access; null and a violation otherwise.
 std::byte* FakeDriver::resolve(Address address, std::size_t bytes, const char* what) {
   const Address seen = (address & kSeenByDevices) != 0 ? address & ~kSeenByDevices : address;
   auto* const range = range_of(seen);
@@ -223,7 +222,7 @@ int FakeDriver::pointer_attribute(void* value, cuda::PointerAttribute attribute,
   const Range& range = found->second;
   const bool is_for_all =
       attribute == cuda::kMemoryType || attribute == cuda::kIsManaged || !range.is_host;
-  if (!is_for_all) return cuda::kInvalidValue;  // as documented, of allocations alone
+  if (!is_for_all) return cuda::kInvalidValue;  // as documented, only for allocations
   const auto give = [value](auto given) { std::memcpy(value, &given, sizeof(given)); };
   switch (attribute) {
     case cuda::kMemoryType:

@@ -1,4 +1,4 @@
-// The played driver's streams and events.
+// The fake driver's streams and events.
 #include <atomic>
 #include <cstring>
 

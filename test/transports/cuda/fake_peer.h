@@ -1,5 +1,6 @@
-// A rank that meets others over cuda_ipc, on a thread of its own; and a rank 1 of two that does one
-// step of that at a time.
+// A rank that runs the cuda_ipc bootstrap on a thread of its own, and a fake rank 1 of two that
+// does one
+// step at a time.
 #pragma once
 
 #include <array>
@@ -46,7 +47,7 @@ class BootstrapRank {
   BootstrapRank(const BootstrapRank&) = delete;
   BootstrapRank& operator=(const BootstrapRank&) = delete;
 
-  // What it has when it has met all; throws what it threw.
+  // The result of the bootstrap; rethrows its exception.
   cuda::BootstrapResult& met() {
     thread_.join();
     if (error_) std::rethrow_exception(error_);
@@ -64,7 +65,7 @@ class BootstrapRank {
 
 class FakePeer {
  public:
-  // What rank 0's calls find: a full queue, before empty_queue().
+  // The listener queue that rank 0 finds: full until empty_queue().
   enum class Queue { kEmpty, kFull };
 
   FakePeer(const std::shared_ptr<Store>& store, cuda::Driver& driver, Queue queue = Queue::kEmpty)
@@ -101,7 +102,7 @@ class FakePeer {
       throw std::runtime_error("rank 0 has hung up");
   }
 
-  // What rank 0 has answered.
+  // The answer of rank 0.
   std::uint64_t answer() {
     std::uint64_t said = 0;
     posix::Message message;
@@ -115,14 +116,14 @@ class FakePeer {
     return message.bytes == sizeof said ? said : 0;
   }
 
-  // The next call of rank 0's.
+  // Accepts the next connection of rank 0.
   posix::Descriptor take_call() {
     std::optional<posix::Descriptor> call;
     until([&] { return (call = listener_.accept()).has_value(); }, "a call");
     return std::move(*call);
   }
 
-  // What it says there, and whether its memory came along.
+  // The hello received there, and whether a descriptor of memory came with it.
   static std::pair<cuda::Hello, bool> hear(const posix::Descriptor& call) {
     cuda::Hello hello;
     posix::Message message;

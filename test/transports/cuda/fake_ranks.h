@@ -1,4 +1,4 @@
-// Ranks over one played machine, each a "process" of its own, and waiting that ends.
+// Ranks over one fake machine, each a "process" of its own, and waits with a deadline.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace kolo::test {
 
-// What a rank is made with: a driver of its own, the threads' transport for host memory.
+// Settings of a rank: a driver of its own, and inproc for host memory.
 CudaIpcSettings settings_for(const std::shared_ptr<FakeDriver>& driver, int rank);
 
 struct FakeRank {
@@ -24,15 +24,16 @@ struct FakeRank {
 
 using Adjust = std::function<void(int rank, FakeDriver& driver, CudaIpcSettings& settings)>;
 
-// All made, at once on threads of their own, as they must be; throws what the first rank threw.
+// Makes all ranks at once on threads of their own, as required; rethrows the first rank's
+// exception.
 std::vector<FakeRank> make_fake_ranks(FakeMachine& machine, int size,
                                       const Adjust& adjust = nullptr,
                                       const std::shared_ptr<Store>& store = make_local_store());
 
-// All closed at once, as ranks that end together are.
+// Closes all ranks at once, like ranks that end together.
 void close_together(std::vector<FakeRank>& ranks);
 
-// What every rank of a job that cannot be made says, and what such a job leaves behind.
+// The error of every rank of a job that cannot be made; checks that the job leaks nothing.
 std::vector<std::string> errors_of(FakeMachine& machine, int size, const Adjust& adjust,
                                    std::shared_ptr<Store> store = make_local_store());
 

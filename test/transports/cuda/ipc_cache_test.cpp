@@ -1,5 +1,6 @@
-// Handles: asked for once per allocation, opened once by each peer, closed when the allocation is
-// gone.
+// Cache of IPC handles: exported once per allocation, opened once by each peer, and closed after
+// the
+// allocation is freed.
 #include <cstring>
 
 #include "test/support/catch.h"
@@ -192,7 +193,7 @@ TEST_CASE("what another channel has open where new memory lies is closed when it
   std::byte* const seen = two.imports.map(after, 8, 1);
   REQUIRE(seen != nullptr);
   CHECK(two.other->calls("ipc_close") == 1);
-  // The one that lost it learns that when it wants it again, or another.
+  // The channel that lost its mapping learns this when it maps the same or another allocation.
   CHECK(split.map(after, 8, 2) == seen);
   split.forget(before.buffer);
   split.close_all();
@@ -213,7 +214,7 @@ TEST_CASE("a later allocation that has an earlier one's handle is not taken for 
   ++later.buffer;
   CHECK(two.imports.map(later, 8, 1) != nullptr);
   CHECK(two.other->calls("ipc_close") == 1);
-  CHECK(two.other->calls("ipc_open") == 3);  // of which one was refused
+  CHECK(two.other->calls("ipc_open") == 3);  // one of them was refused
   split.close_all();
   two.imports.close_all();
   CHECK(two.machine.violations().empty());
@@ -221,7 +222,7 @@ TEST_CASE("a later allocation that has an earlier one's handle is not taken for 
 
 TEST_CASE("of a block of small allocations all must be closed before one that lies there anew") {
   FakeMachine machine;
-  machine.block_bytes = std::size_t{1} << 46;  // whatever lies where
+  machine.block_bytes = std::size_t{1} << 46;  // wherever the allocations lie
   const auto one = machine.process();
   const auto other = machine.process();
   const Device exporter(one, 0);
@@ -355,7 +356,7 @@ TEST_CASE("an allocation at the end of all addresses overlaps none that lies els
   const auto place = two.exports.find(memory, 64);
   REQUIRE(place);
   Exported last = *two.exports.find(two.exporter.allocate(64), 64);
-  last.base = ~std::uint64_t{0} - 10;  // of 64 bytes: some way round
+  last.base = ~std::uint64_t{0} - 10;  // 64 bytes long: its end wraps around
   two.imports.map(*place, 64, 1);
   two.imports.map(last, 64, 1);
   CHECK(two.imports.size() == 2);

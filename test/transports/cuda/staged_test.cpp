@@ -1,4 +1,4 @@
-// What is staged: the same wire as the host's form, and what that costs in memory, copies and
+// Staged transport: the same wire format as the host's channel, and its cost in memory, copies and
 // sleep.
 #include "transports/base/staged.h"
 
@@ -49,7 +49,7 @@ struct Mixed {
     for (std::size_t i = 0; i < bytes; ++i) made[i] = StreamRanks::value(i, seed);
     return made;
   }
-  // All ends before the machine.
+  // Everything ends before the machine.
   void close() {
     stream().end(on);
     std::thread closing([this] { plain.reset(); });
@@ -91,7 +91,7 @@ TEST_CASE("a rank without a device sends to one with, segment by segment") {
       std::vector<std::byte*> got;
       int seed = 0;
       for (const std::size_t bytes : kLengths) {
-        // In view, or in memory of the caller's, whatever the peer does.
+        // By view, or by receive into the caller's memory, whatever the peer does.
         got.push_back(mixed.memory(bytes, 99));
         if (got.size() % 2 == 0) {
           REQUIRE(mixed.stream().receive(mixed.on, {got.back(), bytes}, kPlain));
@@ -163,7 +163,7 @@ TEST_CASE("the host's form and the stream's take turns on one channel, in the or
     std::vector<std::byte> into(16);
     std::vector<std::byte> answer(16);
     for (int i = 0; i < 20; ++i) {
-      // Out: by the stream, then by the host, which is told to wait for its turn.
+      // Outgoing: first by the stream, then by the host, which must wait for the stream.
       REQUIRE(mixed.stream().send(mixed.on, {mixed.memory(5000, i), 5000}, kPlain));
       CHECK_FALSE(own.is_drained());
       mixed.until([&] { return own.send(data, kPlain); });
@@ -174,7 +174,7 @@ TEST_CASE("the host's form and the stream's take turns on one channel, in the or
       mixed.until([&] { return mixed.host().receive(into, kPlain); });
       CHECK(StreamRanks::is_filled(first.data(), 4096, i));
       CHECK(into == data);
-      // In: the same.
+      // Incoming: the same.
       std::byte* const place = mixed.memory(100, 99);
       REQUIRE(mixed.stream().receive(mixed.on, {place, 100}, kPlain));
       CHECK_FALSE(own.receive(answer, kPlain));
@@ -273,7 +273,7 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
       ranks.begin();
       std::byte* const into = ranks.memory(0, 8, 9);
       ranks.view(0, 1, into, 8);
-      REQUIRE(settles());  // what comes rings the host's bell
+      REQUIRE(settles());  // arriving data wakes the host
       REQUIRE(own.arm());
       std::byte* const three = ranks.memory(1, 8, 3);
       std::byte* const slot = ranks.stream(1, 0).reserve(ranks.on(1), 8);
@@ -288,7 +288,7 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
       CHECK(StreamRanks::is_filled(into, 8, 3));
       ranks.view(0, 1, into, 8);
       ranks.commit(0, 1, into, 8);
-      CHECK_FALSE(settles());  // the stream comes to that after what it waits for
+      CHECK_FALSE(settles());  // the stream reaches this only after its wait
       ranks.commit(1, 0, ranks.memory(1, 8, 4), 8);
       ranks.view(1, 0, ranks.memory(1, 8, 0), 8);
       ranks.finish();
@@ -340,7 +340,7 @@ TEST_CASE(
       const auto other = machine.process();
       driver->fail(function, 999, nth);
       const auto error = error_of([&] {
-        // An event that could not be recorded is never seen to be done: the end waits this long.
+        // An event that could not be recorded never completes: the end waits this long.
         const auto hasty = [](StagedSettings& settings) {
           settings.patience = std::chrono::milliseconds(200);
         };
@@ -368,7 +368,7 @@ TEST_CASE(
             peer->progress();
           }
         }
-        own->quiesce();  // or its end waits for what the peer is to take
+        own->quiesce();  // otherwise its end waits until the peer has received everything
       });
       const std::string said = error ? error->what() : "no error";
       CHECK_THAT(said, ContainsSubstring("the driver's error 999"));
@@ -402,5 +402,5 @@ TEST_CASE(
   own.reset();
   CHECK(machine->pinned_bytes() > 0);
   CHECK(machine->violations().empty());
-  machine.release();  // it stays with what was kept
+  machine.release();  // it stays alive with the kept memory
 }

@@ -1,5 +1,4 @@
-// Channels on streams, over a played machine: what comes, in which order, and what nobody waits
-// for.
+// Channels on streams, over a fake machine: data, order, and that hosts never block.
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -14,7 +13,7 @@ using Kind = FakeDriver::Kind;
 
 namespace {
 
-// Two ranks with a stream each, played in turn by one thread.
+// Two ranks with a stream each; one thread runs both in turn.
 struct Pair {
   explicit Pair(Adjust adjust = nullptr) : ranks(make_fake_ranks(machine, 2, adjust)) {
     for (std::size_t i = 0; i < 2; ++i) streams[i] = ranks[i].driver->make_stream();
@@ -72,7 +71,7 @@ TEST_CASE("slots carry segments in order, and the sender's stream waits for cred
                                pair.streams[0]);
     out.commit(pair.streams[0], kPlain);
   }
-  CHECK_FALSE(pair.machine.run());  // 4 are there, 16 wait
+  CHECK_FALSE(pair.machine.run());  // 4 have arrived, 16 wait
   std::byte* const into = pair.memory(1, 64 * 20, 99);
   for (std::size_t i = 0; i < 20; ++i) {
     const std::byte* const segment = in.view(pair.streams[1], 64);
@@ -108,7 +107,7 @@ TEST_CASE("memory goes straight from where it lies, whole, and is opened once") 
   std::byte* const from = pair.memory(0, 2 * kBytes, 0);
   std::byte* const into = pair.memory(1, kBytes, 50);
   CHECK_FALSE(pair.to_other(1).receive(pair.streams[1], {into, kBytes}, kPlain));
-  CHECK_FALSE(pair.ranks[1].transport->arm());  // no bell would ring
+  CHECK_FALSE(pair.ranks[1].transport->arm());  // there would be no wake-up
   const int copies = pair.ranks[0].driver->calls("copy");
   for (std::size_t i = 0; i < 10; ++i) {
     REQUIRE(pair.to_other(0).send(pair.streams[0], {from + i, kBytes}, kPlain));
@@ -117,7 +116,7 @@ TEST_CASE("memory goes straight from where it lies, whole, and is opened once") 
     CHECK(is_equal(into, from + i, kBytes));
   }
   CHECK(pair.ranks[0].driver->calls("copy") == copies);
-  CHECK(pair.ranks[1].driver->calls("ipc_open") == 2);  // the slots', and this one
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 2);  // the slots, and this allocation
   pair.end();
   pair.close();
   CHECK(pair.machine.violations().empty());
@@ -191,7 +190,7 @@ TEST_CASE("memory freed and allocated anew at its address is opened anew, and th
     pair.begin();
     pair.ranks[0].driver->replace(from);
   }
-  CHECK(pair.ranks[1].driver->calls("ipc_open") == 4);  // the slots' and three
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 4);  // the slots and three allocations
   CHECK(pair.ranks[1].driver->calls("ipc_close") == 2);
   pair.end();
 }
@@ -216,7 +215,7 @@ TEST_CASE("what lies where a stream still reads is not received before the strea
   CHECK(pair.to_other(1).view_sent(pair.streams[1], 4096) != nullptr);
   pair.to_other(1).release(pair.streams[1]);
   CHECK(pair.machine.run());
-  CHECK(pair.ranks[1].driver->calls("ipc_open") == 3);  // the slots' and two
+  CHECK(pair.ranks[1].driver->calls("ipc_open") == 3);  // the slots and two allocations
   CHECK(pair.ranks[1].driver->calls("ipc_close") == 1);
   pair.machine.run_at_once();
   pair.end();
@@ -326,7 +325,7 @@ TEST_CASE(
   for (const char* function : {"wait_value", "write_value", "copy", "ipc_open", "record_event",
                                "pointer_attribute", "capture_of", "create_stream", "wait_event"}) {
     INFO(function);
-    // An event that could not be recorded is never seen to be done: the end waits this long.
+    // An event that could not be recorded never completes: the end waits this long.
     Pair pair([](int, FakeDriver&, CudaIpcSettings& settings) {
       settings.patience = std::chrono::milliseconds(200);
     });

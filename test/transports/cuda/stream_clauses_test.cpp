@@ -1,5 +1,6 @@
-// The contract of StreamChannel, over every kind of it: cuda_ipc, and what is staged over each
-// transport of this build.
+// Contract of StreamChannel, over every implementation: cuda_ipc, and staging over each transport
+// of this
+// build.
 #include <random>
 #include <thread>
 
@@ -11,7 +12,7 @@ using namespace kolo::test;
 
 namespace {
 
-// Runs the clause over every kind. What it leaves behind is looked at when all is closed.
+// Runs the clause over every kind, and checks for leaks when all is closed.
 void over_all_kinds(const std::function<void(StreamRanks& ranks)>& clause, int size = 2) {
   for (const StreamKind& kind : stream_kinds()) {
     DYNAMIC_SECTION(kind.name) {
@@ -134,7 +135,7 @@ TEST_CASE("ranks that all send long memory first and then receive do not wait fo
       3);
 }
 
-// A transport may carry such memory another way than what its peers can open.
+// A transport may carry memory that its peers cannot open by another method.
 TEST_CASE("so do ranks whose memory nobody else can open, and slots that follow it") {
   over_all_kinds([](StreamRanks& ranks) {
     constexpr std::size_t kBytes = 200'000;
@@ -280,7 +281,7 @@ TEST_CASE("a place that is received into is left alone until the stream comes th
     std::byte* const late = ranks.memory(1, 8, 99);
     ranks.send(0, 1, {ranks.memory(0, 8, 1), 8});
     ranks.send(0, 1, {ranks.memory(0, 64, 2), 64});
-    // Before the stream receives, it reads what was there.
+    // Before its receive, the stream reads the old content.
     ranks.receive(1, 0, {late, 8});
     ranks.copy(1, kept, into, 64);
     ranks.receive(1, 0, {into, 64});
@@ -337,7 +338,7 @@ TEST_CASE("wrong calls on streams are the caller's errors, and change nothing") 
     ranks.view(1, 0, ranks.memory(1, 8, 0), 8);
     ranks.finish();
     ranks.end();
-    if (out.why_not_captured().empty()) return;  // captured_test.cpp
+    if (out.why_not_captured().empty()) return;  // captured_channel_test.cpp tests these
     ranks.driver(0).capture(other);
     CHECK_THROWS_WITH(out.begin(other), ContainsSubstring("captured into a graph"));
     CHECK_THROWS_WITH(out.begin(other), ContainsSubstring("asks no host"));

@@ -1,5 +1,6 @@
-// Every way in which channels get a form on device streams, over a played machine: what the clauses
-// for streams run over.
+// Table of the transports whose channels have a stream form, over a fake machine. The stream
+// clauses run
+// over it.
 #pragma once
 
 #include <functional>
@@ -18,23 +19,24 @@ namespace kolo::test {
 
 struct StreamKind {
   std::string_view name;
-  std::string_view host;  // the transport below
+  std::string_view host;  // the underlying transport
   bool is_staged = true;
 };
 
-// Those whose transport is in this build.
+// The kinds whose transport is in this build.
 std::vector<StreamKind> stream_kinds();
 
-inline constexpr std::size_t kStreamSegment = 4096;  // the longest slot of all of them
+inline constexpr std::size_t kStreamSegment = 4096;  // the longest slot of all kinds
 
-// Ranks with a stream each, played in turn by one thread.
+// Ranks with a stream each; one thread runs them in turn.
 class StreamRanks {
  public:
   using Adjust = std::function<void(int rank, StagedSettings& settings)>;
   using DriverKind = FakeDriver::Kind;
 
-  // `adjust`: of those that are staged. kWhenTold: until the end the device works while somebody
-  // waits (until), or as the test has it.
+  // `adjust` changes the settings of staged ranks. kWhenTold: the device works only during until(),
+  // or
+  // when the test runs it.
   explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr,
                        FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce);
   ~StreamRanks() { close(); }
@@ -46,7 +48,7 @@ class StreamRanks {
   StreamChannel& stream(int rank, int peer) { return *channel(rank, peer).stream(); }
   cuda::Stream on(int rank) const { return streams[index(rank)]; }
 
-  // On all channels of all ranks, or of one.
+  // On all channels of all ranks, or of one rank.
   void begin();
   void end();
   void begin(int rank);
@@ -56,28 +58,28 @@ class StreamRanks {
     close_together(ranks);
   }
 
-  // Device memory of a rank's, and what it is filled with.
+  // Device memory of a rank, and its fill pattern.
   std::byte* memory(int rank, std::size_t bytes, int seed, DriverKind kind = DriverKind::kDevice);
   static std::byte value(std::size_t i, int seed);
   static bool is_filled(const std::byte* memory, std::size_t bytes, int seed);
 
-  // Work of the caller's on the rank's stream.
+  // Work of the caller on the rank's stream.
   void copy(int rank, std::byte* to, const std::byte* from, std::size_t bytes);
 
-  // Each asks again until it is not told "not now".
+  // Each retries until the call is accepted.
   void commit(int from, int to, const std::byte* data, std::size_t bytes);
   void view(int to, int from, std::byte* into, std::size_t bytes);
   void send(int from, int to, std::span<const std::byte> data);
   void receive(int to, int from, std::span<std::byte> into);
   const std::byte* view_sent(int to, int from, std::size_t bytes);
 
-  // All ranks make progress until it holds; a failure after a minute.
+  // Makes progress on all ranks until `is_done` holds; fails after a minute.
   void until(const std::function<bool()>& is_done);
-  // Until the streams have done all that they were given.
+  // Runs until the streams have done all enqueued work.
   void finish() {
     until([this] { return machine.run(); });
   }
-  // What a rank's progress throws, in the end.
+  // The error that a rank's progress() finally throws.
   Error error_of_progress(int rank);
 
   FakeMachine machine;
@@ -88,7 +90,7 @@ class StreamRanks {
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 };
 
-// The kolo::Error that it throws; nothing where it throws none.
+// The kolo::Error that `body` throws, if any.
 std::optional<Error> error_of(const std::function<void()>& body);
 
 // A transport for host memory with a staged stream form, over a driver of its own.

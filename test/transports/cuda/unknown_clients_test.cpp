@@ -1,5 +1,6 @@
-// Strangers at the socket where ranks of cuda_ipc meet: whatever they say, and however many come
-// and say nothing, the ranks meet.
+// Unknown clients at the bootstrap listener of cuda_ipc ranks: whatever they send, and however many
+// are
+// silent, the ranks connect.
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -24,8 +25,9 @@ namespace {
 constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
 constexpr int kCrowd = 3 * kStay;
 
-// Once rank 1 has published its card, and before it calls anybody, `visit` is called with rank 0's:
-// that rank waits at its door meanwhile.
+// Calls `visit` with rank 0's endpoint address after rank 1 has published its own and before it
+// connects.
+// Rank 0 waits at its listener meanwhile.
 class VisitedStore final : public ForwardingStore {
  public:
   using Visit = std::function<void(const cuda::EndpointAddress& card)>;
@@ -46,7 +48,7 @@ class VisitedStore final : public ForwardingStore {
   const Visit visit_;
 };
 
-// Throws what `visit` throws.
+// Rethrows the exception of `visit`.
 void meet_while(const VisitedStore::Visit& visit) {
   FakeMachine machine;
   auto ranks = make_fake_ranks(machine, 2, nullptr, std::make_shared<VisitedStore>(visit));
@@ -60,7 +62,7 @@ std::string text_of(const cuda::Hello& hello) {
   return {reinterpret_cast<const char*>(&hello), sizeof hello};
 }
 
-// Hellos that are nearly right.
+// Hellos that are almost valid.
 std::vector<std::string> false_hellos(const cuda::EndpointAddress& card) {
   const cuda::Hello right{cuda::Hello{}.magic, card.token, 1};
   std::vector<cuda::Hello> wrong(5, right);
