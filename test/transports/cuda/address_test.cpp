@@ -46,7 +46,7 @@ std::string with(const std::string& part, const std::string& other) {
 
 }  // namespace
 
-TEST_CASE("a card is read as it was written, whatever bytes the handle has") {
+TEST_CASE("an endpoint address survives writing and reading, whatever bytes the handle has") {
   const EndpointAddress read = cuda::address_from_text(cuda::to_text(an_address()), 0);
   CHECK(read.why.empty());
   CHECK(read.process == an_address().process);
@@ -60,13 +60,13 @@ TEST_CASE("a card is read as it was written, whatever bytes the handle has") {
   CHECK(read.handle.bytes == an_address().handle.bytes);
 }
 
-TEST_CASE("a card that says why there is nothing else on it is read") {
+TEST_CASE("an endpoint address that only gives the reason for its absence is read") {
   EndpointAddress card;
   card.why = "the CUDA driver finds no device: see nvidia-smi";
   CHECK(cuda::address_from_text(cuda::to_text(card), 0).why == card.why);
 }
 
-TEST_CASE("a card that is cut anywhere is refused, and so is one with more on it") {
+TEST_CASE("an endpoint address that is cut anywhere or has extra text is refused") {
   const std::string text = cuda::to_text(an_address());
   for (std::size_t length = 0; length < text.size(); ++length) {
     INFO(length);
@@ -75,7 +75,7 @@ TEST_CASE("a card that is cut anywhere is refused, and so is one with more on it
   CHECK(is_refused(text + "x"));
 }
 
-TEST_CASE("a card of which one letter is another is refused") {
+TEST_CASE("an endpoint address with one changed letter is refused") {
   const std::string text = cuda::to_text(an_address());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
@@ -85,7 +85,8 @@ TEST_CASE("a card of which one letter is another is refused") {
   }
 }
 
-TEST_CASE("a card whose sum is right is refused all the same where it is none of this version") {
+TEST_CASE(
+    "an endpoint address of another version or shape is refused although its checksum is right") {
   CHECK_FALSE(is_refused(with("kolo-cuda 2", "kolo-cuda 2")));
   CHECK(is_refused(with("kolo-cuda 2", "kolo-cuda 1")));
   CHECK(is_refused(with("00ff0a", "00ff")));      // a handle that is too short

@@ -48,7 +48,7 @@ void check_unreadable(const TearingStore::Tear& tear) {
 
 }  // namespace
 
-TEST_CASE("ranks on one device, on devices of their own and in one process meet and part") {
+TEST_CASE("ranks on one device, on several devices and in one process connect and close") {
   for (const int devices : {1, 3}) {
     for (const bool is_one_process : {false, true}) {
       INFO(devices << " devices, one process: " << is_one_process);
@@ -67,7 +67,7 @@ TEST_CASE("ranks on one device, on devices of their own and in one process meet 
   }
 }
 
-TEST_CASE("a rank without a driver, a device or memory is named by all") {
+TEST_CASE("a rank without a driver, a device or memory is named by all ranks") {
   FakeMachine machine;
   check_all(errors_of(machine, 3,
                       [](int rank, FakeDriver&, auto& settings) {
@@ -85,7 +85,7 @@ TEST_CASE("a rank without a driver, a device or memory is named by all") {
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("devices that cannot reach each other are refused by all, and so is IPC in a container") {
+TEST_CASE("all ranks refuse devices that cannot reach each other, and blocked IPC in a container") {
   FakeMachine machine(2);
   machine.peers_reach = false;
   check_all(
@@ -100,7 +100,7 @@ TEST_CASE("devices that cannot reach each other are refused by all, and so is IP
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("who does not reach whom is said the same by all, the first pair that there is") {
+TEST_CASE("all ranks report the same first pair of devices that cannot reach each other") {
   const auto why = [](std::vector<std::string> lines) { return cuda::why_no_peer_access(lines); };
   CHECK(why({"a b", "b a", "a b"}) == "");
   CHECK(why({"a", "a"}) == "");
@@ -112,7 +112,7 @@ TEST_CASE("who does not reach whom is said the same by all, the first pair that 
   CHECK(why({}) == "no rank has a device");
 }
 
-TEST_CASE("ranks of a process whose devices are not let at each other's memory hear of it") {
+TEST_CASE("ranks of one process get an error if peer access between their devices fails") {
   FakeMachine machine(2);
   check_all(errors_of(machine, 2,
                       [](int rank, FakeDriver& driver, auto& settings) {
@@ -126,7 +126,7 @@ TEST_CASE("ranks of a process whose devices are not let at each other's memory h
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("ranks that were told different sizes are told so") {
+TEST_CASE("ranks with different segment sizes get an error") {
   FakeMachine machine;
   check_all(errors_of(machine, 2,
                       [](int rank, FakeDriver&, auto& settings) {
@@ -136,7 +136,7 @@ TEST_CASE("ranks that were told different sizes are told so") {
   CHECK(machine.left_over().empty());
 }
 
-TEST_CASE("whatever call of the driver fails while ranks meet, all ranks hear of it") {
+TEST_CASE("a failed driver call during the bootstrap is reported by all ranks") {
   for (const char* function : {"device_name", "device_uuid", "retain_context", "push_context",
                                "register_host", "host_address", "ipc_handle"}) {
     INFO(function);
@@ -151,7 +151,7 @@ TEST_CASE("whatever call of the driver fails while ranks meet, all ranks hear of
   }
 }
 
-TEST_CASE("a card that is empty, somebody else's, cut or changed is one that cannot be read") {
+TEST_CASE("an empty, foreign, cut or changed endpoint address is reported as unreadable") {
   check_unreadable([](const std::string&) { return ""; });
   check_unreadable([](const std::string&) { return "GET / HTTP/1.1\r\n\r\n"; });
   check_unreadable([](const std::string& card) { return card.substr(0, card.size() / 2); });

@@ -130,7 +130,7 @@ struct Exchange {
 
 }  // namespace
 
-TEST_CASE("what is captured does nothing, and each replay carries what is there then") {
+TEST_CASE("captured work does nothing, and each replay sends the data of its own time") {
   Exchange both;
   both.capture();
   both.start_expecting();
@@ -146,7 +146,7 @@ TEST_CASE("what is captured does nothing, and each replay carries what is there 
   both.close();
 }
 
-TEST_CASE("a rank that replays ahead of its peer waits, and no two replays mix") {
+TEST_CASE("a rank that replays ahead of its peer waits, and replays do not mix") {
   Exchange both;
   both.capture();
   both.start_expecting();
@@ -162,7 +162,7 @@ TEST_CASE("a rank that replays ahead of its peer waits, and no two replays mix")
   both.close();
 }
 
-TEST_CASE("whatever the order in which two devices take steps, replays and live batches hold") {
+TEST_CASE("replays and live batches hold in any order in which two devices take steps") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     Exchange both(FakeMachine::Runs::kWhenTold);
@@ -185,7 +185,7 @@ TEST_CASE("whatever the order in which two devices take steps, replays and live 
   }
 }
 
-TEST_CASE("live batches on other streams and replays do not know of each other") {
+TEST_CASE("live batches on other streams are independent of replays") {
   Exchange both;
   both.capture();
   both.start_expecting();
@@ -200,7 +200,7 @@ TEST_CASE("live batches on other streams and replays do not know of each other")
   both.close();
 }
 
-TEST_CASE("two streams of one capture follow one another, and two captures share the words") {
+TEST_CASE("two streams of one capture run in order, and two captures share the words") {
   Exchange both;
   cuda::Stream others[2];
   for (std::size_t rank = 0; rank < 2; ++rank) {
@@ -244,7 +244,7 @@ TEST_CASE("slots for captured work are made and opened once, and nothing else is
   both.close();
 }
 
-TEST_CASE("in a capture all goes through slots, once the peer has captured as well") {
+TEST_CASE("a capture uses only slots, and only once the peer has captured as well") {
   Exchange both;
   both.ranks[0].driver->capture(both.streams[0]);
   StreamChannel& out = both.to_other(0);
@@ -267,7 +267,7 @@ TEST_CASE("in a capture all goes through slots, once the peer has captured as we
   both.close();
 }
 
-TEST_CASE("a replay that waits for a peer that has closed is an error with the peer, and ends") {
+TEST_CASE("a replay that waits for a closed peer ends with an error that names the peer") {
   Exchange both;
   both.capture();
   for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
@@ -297,7 +297,7 @@ TEST_CASE("a replay that waits for a peer that has closed is an error with the p
   both.close();
 }
 
-TEST_CASE("a peer that has replayed what this rank has, and closed, is not missed") {
+TEST_CASE("a peer that closes after the same number of replays causes no error") {
   Exchange both;
   both.capture();
   for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
@@ -309,7 +309,7 @@ TEST_CASE("a peer that has replayed what this rank has, and closed, is not misse
   both.close();
 }
 
-TEST_CASE("whatever call of the driver fails in a capture, the error names it") {
+TEST_CASE("the error for a failed driver call in a capture names the call") {
   for (const char* function : {"capture_of", "allocate", "ipc_handle", "ipc_open",
                                "write_short_value", "wait_value", "create_event", "record_event"}) {
     INFO(function);
@@ -361,7 +361,8 @@ struct OneEnd {
 
 }  // namespace
 
-TEST_CASE("slots for captured work are as long as the driver says, whatever their peer does") {
+TEST_CASE(
+    "slots for captured work have the length that the driver reports, whatever the peer claims") {
   OneEnd end(false);
   const std::size_t wanted = slot_stride(end.link.segment_bytes) * end.link.slots;
   const auto peer = end.machine.process();
@@ -382,7 +383,7 @@ TEST_CASE("slots for captured work are as long as the driver says, whatever thei
   peers_device.free(memory);
 }
 
-TEST_CASE("slots for captured work that a peer offers too short are neither opened nor used") {
+TEST_CASE("slots for captured work that are too short are neither opened nor used") {
   for (const bool is_same_process : {false, true}) {
     INFO("one process: " << is_same_process);
     OneEnd end(is_same_process);

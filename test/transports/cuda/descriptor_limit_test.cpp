@@ -10,7 +10,7 @@
 using namespace kolo;
 using namespace kolo::test;
 
-TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that is called") {
+TEST_CASE("silent unknown clients give up their descriptors when a cuda_ipc rank accepts a peer") {
   FakeMachine machine;
   const auto store = make_local_store();
   BootstrapRank rank(machine, store);
@@ -29,7 +29,7 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that is called
   CHECK(rank.met().peers[1].accepted.is_open());
 }
 
-TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
+TEST_CASE("silent unknown clients give up their descriptors when a cuda_ipc rank connects") {
   FakeMachine machine;
   const auto store = make_local_store();
   BootstrapRank rank(machine, store);
@@ -57,7 +57,7 @@ TEST_CASE("silent strangers' descriptors serve a rank of cuda_ipc that calls") {
   CHECK(rank.met().peers[1].called.is_open());
 }
 
-TEST_CASE("a rank of cuda_ipc that has no descriptor left to meet with says so") {
+TEST_CASE("a cuda_ipc rank without a descriptor for the bootstrap reports it") {
   FakeMachine machine;
   const auto store = make_local_store();
   BootstrapRank rank(machine, store);

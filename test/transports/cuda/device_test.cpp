@@ -18,7 +18,7 @@ using namespace kolo::cuda;
 using namespace kolo::test;
 using Kind = FakeDriver::Kind;
 
-TEST_CASE("a machine without a driver, with an old one or without a device is unusable in words") {
+TEST_CASE("the error for a missing or old driver or a missing device explains the problem") {
   FakeMachine machine;
   const auto driver = machine.process();
   CHECK(why_unusable(*driver).empty());
@@ -44,19 +44,19 @@ TEST_CASE("a machine without a driver, with an old one or without a device is un
   CHECK_THAT(why_unusable(*empty.process()), ContainsSubstring("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("a driver's library that is not there is said with its name and what to do") {
+TEST_CASE("the error for a missing driver library names it and a remedy") {
   const auto driver = installed_driver("libcuda-of-nobody.so.1");
   CHECK_THAT(why_unusable(*driver), ContainsSubstring("no CUDA driver (libcuda-of-nobody.so.1)") &&
                                         ContainsSubstring("--gpus all"));
 }
 
-TEST_CASE("a library that is no driver lacks functions, and they are named") {
+TEST_CASE("the error for a library without the driver's functions names the missing ones") {
   const auto driver = installed_driver("libc.so.6");
   CHECK_THAT(why_unusable(*driver), ContainsSubstring("too old: it has no cuInit, ") &&
                                         ContainsSubstring("cuStreamWaitValue64_v2"));
 }
 
-TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
+TEST_CASE("a device describes itself, and unsuitable devices are refused") {
   FakeMachine machine(3);
   const auto driver = machine.process();
   {
@@ -77,7 +77,7 @@ TEST_CASE("a device knows itself, and devices that cannot serve are refused") {
   CHECK(machine.left_over().empty());
 }
 
-TEST_CASE("a rank works on the device that it is told, or that is current, or that is its own") {
+TEST_CASE("a rank uses the configured device, the current one, or its own by default") {
   FakeMachine machine(3);
   const auto driver = machine.process();
   const char* const kVariable = "KOLO_CUDA_DEVICE";
@@ -97,7 +97,7 @@ TEST_CASE("a rank works on the device that it is told, or that is current, or th
   CHECK(choose_device(*driver, -1, 4) == 0);
 }
 
-TEST_CASE("memory that is not there says what was asked for and what is free") {
+TEST_CASE("the out-of-memory error gives the requested and the free size") {
   FakeMachine machine;
   machine.bytes_per_device = 100 << 20;
   const auto driver = machine.process();
@@ -114,7 +114,7 @@ TEST_CASE("memory that is not there says what was asked for and what is free") {
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("every kind of memory is told apart, with why it cannot be exported") {
+TEST_CASE("every kind of memory is recognized, with the reason if it cannot be exported") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -147,7 +147,7 @@ TEST_CASE("every kind of memory is told apart, with why it cannot be exported") 
   CHECK_FALSE(device.is_known(&on_host));
 }
 
-TEST_CASE("work on a stream that was destroyed is an error that asks for that") {
+TEST_CASE("the error for work on a destroyed stream asks whether it was destroyed") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -159,7 +159,7 @@ TEST_CASE("work on a stream that was destroyed is an error that asks for that") 
                         ContainsSubstring("was the stream destroyed"));
 }
 
-TEST_CASE("work on a stream of another device is an error that asks for that") {
+TEST_CASE("the error for work on another device's stream asks whether that is the cause") {
   FakeMachine machine(2);
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -172,7 +172,8 @@ TEST_CASE("work on a stream of another device is an error that asks for that") {
   device.free(memory);
 }
 
-TEST_CASE("a wait for a word compares as the driver does: around, so the highest value is 2^62") {
+TEST_CASE(
+    "a wait for a word compares modulo 2^64 as the driver does, so the highest value is 2^62") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -228,7 +229,7 @@ static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stre
   clean_up();
 }
 
-TEST_CASE("whatever call fails, the error names it and the device, and nothing stays behind") {
+TEST_CASE("the error for a failed call names it and the device, and no resource leaks") {
   for (const char* function : {"device_name",
                                "device_uuid",
                                "device_attribute",
@@ -268,7 +269,7 @@ TEST_CASE("whatever call fails, the error names it and the device, and nothing s
   }
 }
 
-TEST_CASE("who has entered a device asks for its context once, whichever Device of it is called") {
+TEST_CASE("an entered device pushes its context once, whichever Device object is called") {
   FakeMachine machine(2);
   const auto driver = machine.process();
   const Stream stream = driver->make_stream();
@@ -304,7 +305,7 @@ TEST_CASE("who has entered a device asks for its context once, whichever Device 
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("a device that cannot be entered leaves the thread as it was") {
+TEST_CASE("a device that cannot be entered leaves the thread unchanged") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);
@@ -316,7 +317,7 @@ TEST_CASE("a device that cannot be entered leaves the thread as it was") {
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("the number of an allocation takes one question") {
+TEST_CASE("number_at() asks the driver once") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);

@@ -45,7 +45,7 @@ TEST_CASE("a handle is made once per allocation, whatever part of it is sent") {
   CHECK_THAT(two.exports.why_not(), ContainsSubstring("beyond the end"));
 }
 
-TEST_CASE("what cannot be exported is said, and so is what the driver refuses to export") {
+TEST_CASE("the error for memory that cannot be exported gives the reason, also the driver's") {
   Two two;
   const auto* pool = two.one->make_memory(64, FakeDriver::Kind::kPool);
   CHECK_FALSE(two.exports.find(pool, 64));
@@ -86,7 +86,7 @@ TEST_CASE("a new allocation at the same address has another handle, and the old 
   CHECK(two.exports.next_gone(seen_by_another) == 0);
 }
 
-TEST_CASE("an allocation is opened once, and shows the peer's bytes at its own place") {
+TEST_CASE("an allocation is opened once, and maps the peer's bytes to a local address") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);
   memory[100] = std::byte{7};
@@ -101,7 +101,8 @@ TEST_CASE("an allocation is opened once, and shows the peer's bytes at its own p
   CHECK(two.machine.violations().empty());
 }
 
-TEST_CASE("what several channels of a process have open is opened once, and closed by the last") {
+TEST_CASE(
+    "an allocation used by several channels of a process is opened once, and closed by the last") {
   Two two;
   IpcImports split(two.importer, "rank 1", false);
   const Device again(two.other, 0);
@@ -150,7 +151,7 @@ TEST_CASE("an allocation is opened once for each device of a process") {
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("what lies where memory in use lay is opened when that work is done") {
+TEST_CASE("memory that replaces memory in use is opened when that work is done") {
   FakeMachine machine;
   const auto one = machine.process();
   const auto other = machine.process();
@@ -176,7 +177,7 @@ TEST_CASE("what lies where memory in use lay is opened when that work is done") 
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("what another channel has open where new memory lies is closed when its work is done") {
+TEST_CASE("another channel's mapping that blocks new memory is closed when its work is done") {
   Two two;
   bool is_done = false;
   IpcImports split(two.importer, "rank 1", false, 64, [&] { return is_done; });
@@ -203,7 +204,7 @@ TEST_CASE("what another channel has open where new memory lies is closed when it
   CHECK(two.machine.violations().empty());
 }
 
-TEST_CASE("a later allocation that has an earlier one's handle is not taken for it") {
+TEST_CASE("a later allocation with an earlier one's handle is not confused with it") {
   Two two;
   IpcImports split(two.importer, "rank 1", false, 64, [] { return true; });
   std::byte* const memory = two.exporter.allocate(4096);
@@ -220,7 +221,7 @@ TEST_CASE("a later allocation that has an earlier one's handle is not taken for 
   CHECK(two.machine.violations().empty());
 }
 
-TEST_CASE("of a block of small allocations all must be closed before one that lies there anew") {
+TEST_CASE("all allocations of a block must be closed before new memory there is opened") {
   FakeMachine machine;
   machine.block_bytes = std::size_t{1} << 46;  // wherever the allocations lie
   const auto one = machine.process();
@@ -244,7 +245,7 @@ TEST_CASE("of a block of small allocations all must be closed before one that li
   CHECK(machine.violations().empty());
 }
 
-TEST_CASE("a freed allocation is closed, and not before the work that uses it is done") {
+TEST_CASE("a freed allocation is closed after the work that uses it is done") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);
   const auto place = two.exports.find(memory, 8);
@@ -260,7 +261,8 @@ TEST_CASE("a freed allocation is closed, and not before the work that uses it is
   CHECK(two.machine.violations().empty());
 }
 
-TEST_CASE("what lies where an opened allocation was replaces it, without a word from the peer") {
+TEST_CASE(
+    "memory at the place of an opened allocation replaces it without a message from the peer") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);
   two.imports.map(*two.exports.find(memory, 8), 8, 1);
@@ -272,8 +274,7 @@ TEST_CASE("what lies where an opened allocation was replaces it, without a word 
   CHECK(two.other->calls("ipc_close") == 1);
 }
 
-TEST_CASE(
-    "of many allocations the ones used last stay open, and what is in use stays in any case") {
+TEST_CASE("the most recently used allocations stay open, and allocations in use always do") {
   Two two(2);
   const auto open = [&](std::uint64_t work) {
     const std::byte* const memory = two.exporter.allocate(64);
@@ -294,7 +295,7 @@ TEST_CASE(
   CHECK(two.other->calls("ipc_open") == 4);
 }
 
-TEST_CASE("a refused handle names whose it was and what may be in the way") {
+TEST_CASE("the error for a refused handle names its owner and the likely cause") {
   Two two;
   std::byte* const memory = two.exporter.allocate(64);
   const auto place = two.exports.find(memory, 64);
@@ -306,7 +307,7 @@ TEST_CASE("a refused handle names whose it was and what may be in the way") {
   CHECK_THROWS_WITH(two.imports.map(*place, 65, 1), ContainsSubstring("rank 1 offers 65 bytes"));
 }
 
-TEST_CASE("a peer that says another length of what is open already is not believed") {
+TEST_CASE("a peer that gives another length for an open allocation is rejected") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);
   const auto place = two.exports.find(memory, 64);
@@ -324,7 +325,7 @@ TEST_CASE("a peer that says another length of what is open already is not believ
   CHECK(two.machine.violations().empty());
 }
 
-TEST_CASE("a peer that says more of an allocation than the driver has there is not believed") {
+TEST_CASE("a peer that gives a larger allocation than the driver knows is rejected") {
   Two two;
   std::byte* const memory = two.exporter.allocate(4096);
   const auto place = two.exports.find(memory, 64);
@@ -350,7 +351,7 @@ TEST_CASE("a peer that says more of an allocation than the driver has there is n
   CHECK(two.imports.map(*place, 64, 1) != nullptr);
 }
 
-TEST_CASE("an allocation at the end of all addresses overlaps none that lies elsewhere") {
+TEST_CASE("an allocation at the end of the address space overlaps no allocation elsewhere") {
   Two two;
   std::byte* const memory = two.exporter.allocate(64);
   const auto place = two.exports.find(memory, 64);
@@ -362,7 +363,7 @@ TEST_CASE("an allocation at the end of all addresses overlaps none that lies els
   CHECK(two.imports.size() == 2);
 }
 
-TEST_CASE("in one process a peer's pointers are one's own, and nothing is opened") {
+TEST_CASE("a peer's pointers in one process are used directly, and nothing is opened") {
   FakeMachine machine;
   const auto driver = machine.process();
   const Device device(driver, 0);

@@ -85,7 +85,7 @@ void over_all_hosts(const std::function<void(Mixed&)>& body) {
 
 }  // namespace
 
-TEST_CASE("a rank without a device sends to one with, segment by segment") {
+TEST_CASE("a rank without a device sends to a rank with one, segment by segment") {
   over_all_hosts([](Mixed& mixed) {
     for (const bool is_slot : {false, true}) {
       std::vector<std::byte*> got;
@@ -124,7 +124,7 @@ TEST_CASE("a rank without a device sends to one with, segment by segment") {
   });
 }
 
-TEST_CASE("a rank with a device sends to one without, one segment for every piece") {
+TEST_CASE("a rank with a device sends to a rank without one, one segment for every piece") {
   over_all_hosts([](Mixed& mixed) {
     std::vector<std::size_t> pieces;
     int seed = 0;
@@ -156,7 +156,7 @@ TEST_CASE("a rank with a device sends to one without, one segment for every piec
   });
 }
 
-TEST_CASE("the host's form and the stream's take turns on one channel, in the order of the calls") {
+TEST_CASE("the host's and the stream's calls on one channel run in the order of the calls") {
   over_all_hosts([](Mixed& mixed) {
     Channel& own = mixed.staged->channel(0);
     std::vector<std::byte> data = filled(16, 1);
@@ -190,7 +190,7 @@ TEST_CASE("the host's form and the stream's take turns on one channel, in the or
   });
 }
 
-TEST_CASE("pinned memory is had when a stream form is first used, 4 MiB a pair at most") {
+TEST_CASE("pinned memory is allocated at the first use of a stream, at most 4 MiB for each pair") {
   for (const std::size_t segment : {std::size_t{64}, std::size_t{4096}, std::size_t{256} << 10}) {
     StreamRanks ranks({"staged over tcp", "tcp"}, 3, [&](int, StagedSettings& settings) {
       settings.longest_segment_bytes = segment;
@@ -216,7 +216,7 @@ TEST_CASE("a stream's segments are no longer than the host's") {
   CHECK(ranks.stream(0, 1).capabilities().segment_bytes == host);
 }
 
-TEST_CASE("pieces that lie together are copied at once") {
+TEST_CASE("adjacent pieces are copied together") {
   StreamRanks ranks(kOverInproc);
   constexpr std::size_t kPieces = 64;
   constexpr std::size_t kBytes = kPieces * kStreamSegment;
@@ -231,7 +231,7 @@ TEST_CASE("pieces that lie together are copied at once") {
   ranks.end();
 }
 
-TEST_CASE("who is far ahead of the device is told not now, and goes on after progress") {
+TEST_CASE("a host far ahead of its device must wait, and continues after progress") {
   StreamRanks ranks(kOverInproc, 2,
                     [](int, StagedSettings& settings) { settings.most_under_way = 8; });
   ranks.begin();
@@ -299,7 +299,7 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
   }
 }
 
-TEST_CASE("without a driver or a device nothing is staged, and why not is said") {
+TEST_CASE("the error for staging without a driver or a device gives the reason") {
   FakeMachine machine;
   machine.absent = "no CUDA driver (libcuda.so.1)";
   const auto refusal = [](FakeMachine& played, const std::function<void(StagedSettings&)>& adjust) {
@@ -324,8 +324,7 @@ TEST_CASE("without a driver or a device nothing is staged, and why not is said")
 }
 
 TEST_CASE(
-    "whatever call of the driver fails while it is staged, the error names it, and the end is "
-    "clean") {
+    "the error for a driver call that fails while data is staged names it, and the end is clean") {
   const std::vector<std::pair<const char*, std::vector<int>>> calls = {
       {"retain_context", {1}},    {"create_event", {1, 2, 3}}, {"create_stream", {1, 2}},
       {"register_host", {1}},     {"host_address", {1}},       {"allocate", {1, 2}},
@@ -382,8 +381,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "what a stream that was destroyed too early may still use stays, and the end does not hang") {
+TEST_CASE("memory that a destroyed stream may still use is kept, and the end does not hang") {
   auto machine = std::make_unique<FakeMachine>();
   auto hosts = make_hosts("inproc", 2);
   const auto driver = machine->process();

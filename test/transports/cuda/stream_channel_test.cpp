@@ -59,7 +59,8 @@ std::optional<Error> error_of(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("slots carry segments in order, and the sender's stream waits for credit, not its host") {
+TEST_CASE(
+    "slots carry segments in order, and the sender's stream waits for credit instead of its host") {
   Pair pair;
   StreamChannel& out = pair.to_other(0);
   StreamChannel& in = pair.to_other(1);
@@ -89,7 +90,7 @@ TEST_CASE("slots carry segments in order, and the sender's stream waits for cred
   CHECK(pair.machine.violations().empty());
 }
 
-TEST_CASE("who receives first enqueues a wait, and its host goes on") {
+TEST_CASE("a rank that receives first enqueues a wait, and its host continues") {
   Pair pair;
   const std::byte* const segment = pair.to_other(1).view(pair.streams[1], 8);
   CHECK(segment != nullptr);
@@ -101,7 +102,7 @@ TEST_CASE("who receives first enqueues a wait, and its host goes on") {
   pair.end();
 }
 
-TEST_CASE("memory goes straight from where it lies, whole, and is opened once") {
+TEST_CASE("memory is read directly by the peer, as a whole, and is opened once") {
   Pair pair;
   constexpr std::size_t kBytes = 100'000;
   std::byte* const from = pair.memory(0, 2 * kBytes, 0);
@@ -122,7 +123,7 @@ TEST_CASE("memory goes straight from where it lies, whole, and is opened once") 
   CHECK(pair.machine.violations().empty());
 }
 
-TEST_CASE("memory that cannot be exported goes through the slots, and arrives the same") {
+TEST_CASE("memory that cannot be exported goes through the slots and arrives unchanged") {
   for (const Kind kind : {Kind::kManaged, Kind::kVirtual, Kind::kPool}) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096},
                                     std::size_t{4097}, std::size_t{50'000}}) {
@@ -147,7 +148,7 @@ TEST_CASE("memory that cannot be exported goes through the slots, and arrives th
   }
 }
 
-TEST_CASE("drain makes the stream wait until the peer has read what was lent") {
+TEST_CASE("drain() makes the stream wait until the peer has read the lent memory") {
   Pair pair;
   std::byte* const from = pair.memory(0, 64, 0);
   pair.to_other(0).drain(pair.streams[0]);
@@ -164,7 +165,7 @@ TEST_CASE("drain makes the stream wait until the peer has read what was lent") {
   pair.end();
 }
 
-TEST_CASE("announcements are bounded: the host is told not now, and to come again") {
+TEST_CASE("announcements are bounded: the host must retry later") {
   Pair pair;
   std::byte* const from = pair.memory(0, 64, 0);
   int sent = 0;
@@ -179,7 +180,7 @@ TEST_CASE("announcements are bounded: the host is told not now, and to come agai
   pair.end();
 }
 
-TEST_CASE("memory freed and allocated anew at its address is opened anew, and the old one closed") {
+TEST_CASE("memory allocated anew at an old address is opened again, and the old mapping closed") {
   Pair pair;
   std::byte* const from = pair.memory(0, 4096, 0);
   std::byte* const into = pair.memory(1, 4096, 9);
@@ -195,7 +196,8 @@ TEST_CASE("memory freed and allocated anew at its address is opened anew, and th
   pair.end();
 }
 
-TEST_CASE("what lies where a stream still reads is not received before the stream has read") {
+TEST_CASE(
+    "new memory at an address that a stream still reads is not received before that read is done") {
   Pair pair;
   std::byte* const from = pair.memory(0, 4096, 0);
   std::byte* const into = pair.memory(1, 4096, 9);
@@ -223,7 +225,7 @@ TEST_CASE("what lies where a stream still reads is not received before the strea
   CHECK(pair.machine.violations().empty());
 }
 
-TEST_CASE("a batch on another stream waits for the last one, whose stream may be gone") {
+TEST_CASE("a batch on another stream waits for the last batch, whose stream may be gone") {
   Pair pair;
   pair.to_other(1).view(pair.streams[1], 8);
   pair.to_other(1).release(pair.streams[1]);
@@ -238,7 +240,7 @@ TEST_CASE("a batch on another stream waits for the last one, whose stream may be
   pair.end();
 }
 
-TEST_CASE("wrong calls on a stream are the caller's errors") {
+TEST_CASE("wrong calls on a stream are errors of the caller") {
   Pair pair;
   StreamChannel& out = pair.to_other(0);
   const cuda::Stream other = pair.ranks[0].driver->make_stream();
@@ -265,7 +267,7 @@ TEST_CASE("wrong calls on a stream are the caller's errors") {
   CHECK_THROWS_WITH(pair.to_other(1).view(pair.streams[1], 8), ContainsSubstring("sends 64 bytes"));
 }
 
-TEST_CASE("quiesce frees a stream that waits for a peer, and every call says so afterwards") {
+TEST_CASE("quiesce() frees a stream that waits for a peer, and later calls report the loss") {
   Pair pair;
   pair.to_other(1).view(pair.streams[1], 8);
   pair.to_other(1).release(pair.streams[1]);
@@ -289,7 +291,8 @@ TEST_CASE("quiesce frees a stream that waits for a peer, and every call says so 
   CHECK(pair.machine.violations().empty());
 }
 
-TEST_CASE("what a rank sent before it was done is read after it, and more is a lost peer") {
+TEST_CASE(
+    "data sent before a rank ended is read after its end, and later reads report a lost peer") {
   Pair pair;
   std::byte* const slot = pair.to_other(0).reserve(pair.streams[0], 8);
   const std::byte* const eight = pair.memory(0, 8, 77);
@@ -320,8 +323,7 @@ TEST_CASE("what a rank sent before it was done is read after it, and more is a l
   CHECK(pair.machine.violations().empty());
 }
 
-TEST_CASE(
-    "whatever call of the driver fails on a stream, the error names it and the end is clean") {
+TEST_CASE("the error for a driver call that fails on a stream names it, and the end is clean") {
   for (const char* function : {"wait_value", "write_value", "copy", "ipc_open", "record_event",
                                "pointer_attribute", "capture_of", "create_stream", "wait_event"}) {
     INFO(function);

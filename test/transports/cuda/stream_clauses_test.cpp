@@ -31,7 +31,7 @@ void over_all_kinds(const std::function<void(StreamRanks& ranks)>& clause, int s
 
 }  // namespace
 
-TEST_CASE("a stream's form says what it is") {
+TEST_CASE("a stream channel reports its capabilities") {
   over_all_kinds([](StreamRanks& ranks) {
     const Capabilities& can = ranks.stream(0, 1).capabilities();
     CHECK(can.segment_bytes == kStreamSegment);
@@ -41,7 +41,7 @@ TEST_CASE("a stream's form says what it is") {
   });
 }
 
-TEST_CASE("segments of slots arrive in order, and streams wait for credit, not hosts") {
+TEST_CASE("segments in slots arrive in order, and streams wait for credit instead of hosts") {
   over_all_kinds([](StreamRanks& ranks) {
     constexpr std::size_t kSegments = 100;
     constexpr std::size_t kBytes = 1000;
@@ -59,7 +59,7 @@ TEST_CASE("segments of slots arrive in order, and streams wait for credit, not h
   });
 }
 
-TEST_CASE("who views first gives its stream a wait, and its host goes on") {
+TEST_CASE("a rank that views first makes its stream wait, and its host continues") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     std::byte* const into = ranks.memory(1, 8, 50);
@@ -73,7 +73,7 @@ TEST_CASE("who views first gives its stream a wait, and its host goes on") {
   });
 }
 
-TEST_CASE("segments of no bytes and of any length are segments") {
+TEST_CASE("segments may have any length, also zero") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     int seed = 0;
@@ -90,7 +90,7 @@ TEST_CASE("segments of no bytes and of any length are segments") {
   });
 }
 
-TEST_CASE("memory of any length goes straight, and is received or viewed") {
+TEST_CASE("memory of any length is sent directly, and is received or viewed") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     int seed = 0;
@@ -114,7 +114,7 @@ TEST_CASE("memory of any length goes straight, and is received or viewed") {
   });
 }
 
-TEST_CASE("ranks that all send long memory first and then receive do not wait for each other") {
+TEST_CASE("ranks that all send long memory first and then receive do not deadlock") {
   over_all_kinds(
       [](StreamRanks& ranks) {
         constexpr std::size_t kBytes = 500'000;
@@ -136,7 +136,7 @@ TEST_CASE("ranks that all send long memory first and then receive do not wait fo
 }
 
 // A transport may carry memory that its peers cannot open by another method.
-TEST_CASE("so do ranks whose memory nobody else can open, and slots that follow it") {
+TEST_CASE("ranks that send memory which no peer can open first, and then slots, do not deadlock") {
   over_all_kinds([](StreamRanks& ranks) {
     constexpr std::size_t kBytes = 200'000;
     ranks.begin();
@@ -170,7 +170,7 @@ TEST_CASE("so do ranks whose memory nobody else can open, and slots that follow 
   });
 }
 
-TEST_CASE("slots and memory take turns on one channel, both ways at once") {
+TEST_CASE("slots and memory alternate on one channel, in both directions at once") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     std::vector<std::pair<std::byte*, std::size_t>> got;
@@ -253,7 +253,7 @@ TEST_CASE("any mixture arrives, however far the device is behind its hosts") {
   }
 }
 
-TEST_CASE("memory that was sent is the stream's own again after drain, and what is viewed stays") {
+TEST_CASE("sent memory may be changed after drain(), and viewed memory stays unchanged") {
   over_all_kinds([](StreamRanks& ranks) {
     constexpr std::size_t kBytes = 100'000;
     ranks.begin();
@@ -273,7 +273,7 @@ TEST_CASE("memory that was sent is the stream's own again after drain, and what 
   });
 }
 
-TEST_CASE("a place that is received into is left alone until the stream comes there") {
+TEST_CASE("the destination of a receive is unchanged until the stream reaches the receive") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     std::byte* const into = ranks.memory(1, 64, 40);
@@ -292,7 +292,7 @@ TEST_CASE("a place that is received into is left alone until the stream comes th
   });
 }
 
-TEST_CASE("the next batch may be another stream's, and the last one's may be gone") {
+TEST_CASE("the next batch may use another stream, and the last one's stream may be gone") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     std::byte* const into = ranks.memory(1, 16, 99);
@@ -312,7 +312,7 @@ TEST_CASE("the next batch may be another stream's, and the last one's may be gon
   });
 }
 
-TEST_CASE("wrong calls on streams are the caller's errors, and change nothing") {
+TEST_CASE("wrong calls on streams are errors of the caller and change nothing") {
   over_all_kinds([](StreamRanks& ranks) {
     StreamChannel& out = ranks.stream(0, 1);
     const cuda::Stream own = ranks.on(0);
@@ -346,8 +346,7 @@ TEST_CASE("wrong calls on streams are the caller's errors, and change nothing") 
   });
 }
 
-TEST_CASE(
-    "a stream that waits for a peer that has closed is an error with the peer, and is freed") {
+TEST_CASE("a stream that waits for a closed peer is freed, and the error names the peer") {
   over_all_kinds([](StreamRanks& ranks) {
     ranks.begin();
     ranks.view(0, 1, ranks.memory(0, 8, 0), 8);
@@ -367,7 +366,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("what a rank's stream sent before the rank was done arrives after it is gone") {
+TEST_CASE("data sent by a rank's stream before the rank ended arrives after the rank is gone") {
   over_all_kinds([](StreamRanks& ranks) {
     constexpr std::size_t kBytes = 10'000;
     ranks.begin();

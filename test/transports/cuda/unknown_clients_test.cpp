@@ -79,7 +79,7 @@ std::vector<std::string> false_hellos(const cuda::EndpointAddress& card) {
 
 }  // namespace
 
-TEST_CASE("whatever strangers say where ranks of cuda_ipc meet, they are hung up on") {
+TEST_CASE("the bootstrap listener of cuda_ipc drops unknown clients, whatever they send") {
   meet_while([](const cuda::EndpointAddress& card) {
     std::vector<std::string> speeches = unknown_client_messages();
     for (std::string& each : false_hellos(card)) speeches.push_back(std::move(each));
@@ -94,7 +94,7 @@ TEST_CASE("whatever strangers say where ranks of cuda_ipc meet, they are hung up
   });
 }
 
-TEST_CASE("who knows all but brings no memory is hung up on, and is not taken for the rank") {
+TEST_CASE("a client with a valid hello but without memory is dropped, and not taken for the rank") {
   meet_while([](const cuda::EndpointAddress& card) {
     const posix::Descriptor stranger = come_to(card.socket);
     posix::send_message(stranger.get(), bytes_of(text_of({cuda::Hello{}.magic, card.token, 1})));
@@ -102,14 +102,13 @@ TEST_CASE("who knows all but brings no memory is hung up on, and is not taken fo
   });
 }
 
-TEST_CASE(
-    "silent strangers do not keep ranks of cuda_ipc from meeting, and leave with the meeting") {
+TEST_CASE("silent clients do not keep cuda_ipc ranks from connecting, and are dropped at the end") {
   std::vector<posix::Descriptor> silent;
   meet_while([&](const cuda::EndpointAddress& card) { silent = silent_clients(card.socket, 20); });
   for (const auto& each : silent) CHECK(is_hung_up(each));
 }
 
-TEST_CASE("of a silent crowd where ranks of cuda_ipc meet the oldest are dropped") {
+TEST_CASE("the bootstrap listener of cuda_ipc drops the oldest of many silent clients") {
   meet_while([](const cuda::EndpointAddress& card) {
     const auto crowd = silent_clients(card.socket, kCrowd);
     for (int i = 0; i + kStay < kCrowd; ++i) {
@@ -119,7 +118,7 @@ TEST_CASE("of a silent crowd where ranks of cuda_ipc meet the oldest are dropped
   });
 }
 
-TEST_CASE("a rank that is gone before it was met over cuda_ipc is named") {
+TEST_CASE("a rank that ends before the cuda_ipc bootstrap is done is named") {
   FakeMachine machine;
   const auto store = make_local_store();
   {
@@ -130,7 +129,7 @@ TEST_CASE("a rank that is gone before it was met over cuda_ipc is named") {
   CHECK(machine.left_over().empty());
 }
 
-TEST_CASE("a rank that is hung up on or wrongly answered where it called calls again") {
+TEST_CASE("a rank whose connection is closed or wrongly answered reconnects") {
   FakeMachine machine;
   const auto store = make_local_store();
   {
