@@ -1,5 +1,6 @@
-// The last-level caches as the kernel tells of them, what a rank has of them, and copies that go
-// past them.
+// The last-level caches as the kernel reports them, a rank's share of them, and streaming copies
+// that
+// bypass them.
 #include "transports/posix/host/caches.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 using Cores = std::vector<int>;
 using Sizes = std::vector<std::size_t>;
 
-// A folder like the kernel's, gone at the end.
+// A temporary folder like the kernel's.
 class Machine {
  public:
   std::string folder() const { return folder_.path().string(); }
@@ -77,7 +78,7 @@ TEST_CASE("ranks share the caches of the cores over which they are spread") {
   CHECK(posix::share_of_caches(two, {0, 1, 2, 3}, 2) == 32);
   CHECK(posix::share_of_caches(two, {0, 1, 2, 3}, 3) == 16);
   CHECK(posix::share_of_caches(two, {0, 1, 2, 3}, 4) == 16);
-  // Bound to the cores of one, while others have the rest.
+  // The process is bound to the cores of one cache, and others use the rest.
   CHECK(posix::share_of_caches({two[0]}, {0, 1, 2, 3}, 4) == 16);
   CHECK(posix::share_of_caches({}, {0, 1}, 2) == 0);
 }

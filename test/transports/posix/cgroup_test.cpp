@@ -1,4 +1,4 @@
-// What is read of control groups, of both hierarchies, in folders of our own.
+// Control groups of both versions, read from temporary folders.
 #include "transports/posix/host/cgroup.h"
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// /sys/fs/cgroup and /proc/self/cgroup as a test wants them.
+// Contents of /sys/fs/cgroup and /proc/self/cgroup that a test sets.
 class Groups {
  public:
   void write(const std::string& file, const std::string& text) const {
@@ -61,7 +61,7 @@ TEST_CASE("pages of files count as free, and nothing is below none") {
   CHECK(posix::cgroup_memory(groups.places())->free == 200);
   groups.write("memory.current", "5000");
   CHECK(posix::cgroup_memory(groups.places())->free == 0);
-  groups.write("memory.current", "20");  // read before memory.stat was
+  groups.write("memory.current", "20");  // read before memory.stat
   CHECK(posix::cgroup_memory(groups.places())->free == 1000);
 }
 

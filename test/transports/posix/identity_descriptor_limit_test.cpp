@@ -1,4 +1,4 @@
-// The identity of a host where a process has no descriptor left to read it with.
+// The host identity when a process has no descriptor left to read it.
 #include <sys/resource.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whose host and whose clock it is, of a process in another time namespace.
+// Identity of the host and of the clock, in a process with another time namespace.
 #include "transports/posix/host/identity.h"
 
 #include <sched.h>
@@ -12,9 +12,9 @@
 namespace kolo::test {
 namespace {
 
-constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, of Linux 5.6
+constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, since Linux 5.6
 
-// What a process says that is born into a time namespace of its own; nothing where there is none.
+// The output of a process in a time namespace of its own; empty if none can be made.
 std::string said_in_another_time() {
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);

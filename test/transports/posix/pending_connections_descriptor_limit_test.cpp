@@ -1,4 +1,4 @@
-// Who waits before a door at which ranks meet while no descriptor is left.
+// Pending connections of a bootstrap listener when no descriptor is left.
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -43,12 +43,13 @@ TEST_CASE(
   {
     const DescriptorLimit none;
     callers.look(listener);
-    CHECK(let_in.size() == 2);  // one rank: the strangers' places are taken by those who came
+    // one rank: later clients have taken the descriptors of the silent ones
+    CHECK(let_in.size() == 2);
     for (const auto& stranger : strangers) CHECK(is_hung_up(stranger));
     CHECK_THAT(callers.why_kept_out(), ContainsSubstring("ulimit -n"));
     callers.look(listener);
     CHECK(let_in.size() == 2);
-    strangers.clear();  // there is room
+    strangers.clear();  // now descriptors are free
     callers.look(listener);
     CHECK(let_in.size() == 6);
     CHECK(callers.why_kept_out().empty());

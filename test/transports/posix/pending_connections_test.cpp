@@ -1,4 +1,4 @@
-// Who waits before a door at which ranks meet, and for how long.
+// Pending connections of a bootstrap listener, and their timeouts.
 #include "transports/posix/pending_connections.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kHello = "hello, 1";
 
-// A door with the hello above, and whom it has let in.
+// A listener with the hello above, and the clients that it has accepted.
 struct Listener {
   explicit Listener(Clock::duration patience = std::chrono::hours(1), std::size_t expected = 0)
       : callers(house(), expected, patience) {}
@@ -92,7 +92,7 @@ TEST_CASE("who is silent for too long is dropped, and not who has spoken by then
   door.look();
   posix::send_message(rank.get(), bytes_of(kHello));
   door.look();
-  door.look();  // by then time has gone on
+  door.look();  // by then time has passed
   CHECK(is_hung_up(silent));
   CHECK(door.let_in.size() == 1);
   CHECK_FALSE(is_hung_up(rank));

@@ -1,4 +1,4 @@
-// What the kernel says of sockets, and means otherwise.
+// Socket results of the kernel that need interpretation.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ Ends make_ends() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// Until there is anything.
+// Waits for the next message.
 Message next_message(const Descriptor& end) {
   std::array<std::byte, 8> into{};
   Message message;
@@ -43,7 +43,7 @@ void await(const std::atomic<int>& word, int value) {
 
 }  // namespace
 
-// The kernel tells the reset before what lies in the queue, once.
+// The kernel reports the reset once before it delivers the queued data.
 TEST_CASE("last words are heard from who left something unread") {
   Ends ends = make_ends();
   REQUIRE(send_message(ends[0].get(), kLastWords));
@@ -65,8 +65,9 @@ TEST_CASE("last words are heard in pieces, too, from who left something unread")
   CHECK(receive_some(ends[0], into.data(), into.size()).is_closed);
 }
 
-// The kernel may look into the queue before the words come, and for the end after it. So
-// it does once in some ten thousand rounds, where each thread has a core.
+// The kernel may check the queue before the message arrives, and the end of the stream afterwards.
+// This
+// happens once in some ten thousand rounds if each thread has a core.
 TEST_CASE("last words are heard from who hangs up at once") {
   constexpr int kRounds = 10'000;
   std::atomic<int> begun{0};
@@ -90,7 +91,7 @@ TEST_CASE("last words are heard from who hangs up at once") {
   CHECK(lost == 0);
 }
 
-// As where the kernel chooses that port to connect from.
+// This happens if the kernel chooses that port as the local port.
 TEST_CASE("a connection to itself is one to nobody, and leaves the port to others") {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};

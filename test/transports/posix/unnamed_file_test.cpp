@@ -1,5 +1,4 @@
-// Files that get their name once they are whole, on file systems that have files without one and on
-// those that have not.
+// Files that get their name once they are complete, on file systems with and without unnamed files.
 #include "transports/posix/unnamed_file.h"
 
 #include <unistd.h>
