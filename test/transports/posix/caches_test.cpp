@@ -43,7 +43,7 @@ class Machine {
 
 }  // namespace
 
-TEST_CASE("lists of cores are read, and nothing else") {
+TEST_CASE("core lists are parsed, and anything else is rejected") {
   CHECK(posix::parse_cores("0") == Cores{0});
   CHECK(posix::parse_cores("0-3,8,10-11") == Cores{0, 1, 2, 3, 8, 10, 11});
   for (const char* text : {"", "x", "1-", "3-1", "1,", "1;2", "-1", "0-99999999999"}) {
@@ -52,7 +52,8 @@ TEST_CASE("lists of cores are read, and nothing else") {
   }
 }
 
-TEST_CASE("the cache of the highest level counts, once for all cores that share it") {
+TEST_CASE(
+    "the highest cache level is used, and each cache counts once for the cores that share it") {
   const Machine machine;
   for (const int core : {0, 1, 2}) {
     machine.add(core, 0, "1", "Data", "32K", std::to_string(core));
@@ -83,7 +84,7 @@ TEST_CASE("ranks share the caches of the cores over which they are spread") {
   CHECK(posix::share_of_caches({}, {0, 1}, 2) == 0);
 }
 
-TEST_CASE("a rank alone has at least as much of the caches as one of many") {
+TEST_CASE("a rank alone has at least as much cache as one of many") {
   const std::string place = describe_location();
   const auto alone = topology_from({place}, 0);
   const auto crowded = topology_from(std::vector<std::string>(64, place), 63);
@@ -91,7 +92,7 @@ TEST_CASE("a rank alone has at least as much of the caches as one of many") {
   CHECK(alone.cache_bytes >= crowded.cache_bytes);
 }
 
-TEST_CASE("a streaming copy copies all bytes and no others, wherever they lie") {
+TEST_CASE("a streaming copy copies exactly its bytes, at any alignment") {
   constexpr std::size_t kRoom = 512;
   std::vector<std::byte> from(kRoom);
   for (std::size_t i = 0; i < kRoom; ++i) from[i] = static_cast<std::byte>(1 + i % 251);

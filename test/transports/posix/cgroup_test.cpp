@@ -34,7 +34,7 @@ class Groups {
 
 }  // namespace
 
-TEST_CASE("the limit on memory of cgroup v2 is the one of the level that has the least left") {
+TEST_CASE("the memory limit of cgroup v2 is that of the level with the least free memory") {
   const Groups groups;
   groups.write("membership", "0::/job/step\n");
   CHECK_FALSE(posix::cgroup_memory(groups.places()));
@@ -52,7 +52,7 @@ TEST_CASE("the limit on memory of cgroup v2 is the one of the level that has the
   CHECK(room->file == groups.path("job/memory.max"));
 }
 
-TEST_CASE("pages of files count as free, and nothing is below none") {
+TEST_CASE("pages of files count as free, and free memory is never negative") {
   const Groups groups;
   groups.write("membership", "0::/\n");
   groups.write("memory.max", "1000");
@@ -65,7 +65,7 @@ TEST_CASE("pages of files count as free, and nothing is below none") {
   CHECK(posix::cgroup_memory(groups.places())->free == 1000);
 }
 
-TEST_CASE("the limit on memory of cgroup v1 is read as well, and its largest number is none") {
+TEST_CASE("the memory limit of cgroup v1 is read too, and its largest number means no limit") {
   const Groups groups;
   groups.write("membership", "5:cpu,cpuacct:/a\n4:memory:/b/c\n0::/\n");
   groups.write("memory/b/c/memory.limit_in_bytes", "9223372036854771712\n");
@@ -80,7 +80,7 @@ TEST_CASE("the limit on memory of cgroup v1 is read as well, and its largest num
   CHECK(room->free == 1500);
 }
 
-TEST_CASE("groups are told from the process's own up to the root") {
+TEST_CASE("groups are listed from the process's own up to the root") {
   const Groups groups;
   groups.write("membership", "5:cpu,cpuacct:/a/b\nnonsense\n0::/\n");
   std::vector<std::string> paths;
@@ -90,7 +90,7 @@ TEST_CASE("groups are told from the process's own up to the root") {
                                           groups.path("cpu"), groups.places().root});
 }
 
-TEST_CASE("memory that is not there is refused with what was asked for, and for what") {
+TEST_CASE("the error for missing memory gives the size and the purpose") {
   CHECK_NOTHROW(posix::require_memory(4096, "of nothing"));
   CHECK_THROWS_WITH(
       posix::require_memory(std::size_t{1} << 45, "of a test"),

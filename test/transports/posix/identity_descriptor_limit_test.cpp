@@ -9,7 +9,7 @@
 
 namespace kolo::test {
 
-TEST_CASE("who has no descriptor left is told so, and not taken for another host") {
+TEST_CASE("a process without descriptors gets an error instead of another host's identity") {
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit none{0, before.rlim_max};

@@ -18,7 +18,7 @@ constexpr std::string_view kHello = "hello";
 }  // namespace
 
 TEST_CASE(
-    "where no descriptor is left those of silent strangers serve, and who is kept out waits") {
+    "a rank takes over the descriptors of silent clients, and other clients wait for free ones") {
   posix::UnixListener listener(16);
   std::vector<posix::Descriptor> let_in;
   posix::PendingConnections::Handlers house;

@@ -52,7 +52,7 @@ struct Listener {
 
 }  // namespace
 
-TEST_CASE("who says hello at a door is let in with what he brings, who is silent waits") {
+TEST_CASE("a client with a hello is accepted with its descriptor, and a silent one stays pending") {
   Listener door;
   const auto silent = door.come();
   const auto rank = door.say(kHello);
@@ -70,7 +70,7 @@ TEST_CASE("who says hello at a door is let in with what he brings, who is silent
   CHECK_FALSE(is_hung_up(rank));
 }
 
-TEST_CASE("who says anything else at a door is hung up on at once, and so is who leaves") {
+TEST_CASE("a client that sends anything else or closes is dropped at once") {
   for (const std::string& speech :
        {std::string("\n"), std::string(kHello.substr(0, 7)), std::string("hello, 2"),
         std::string(kHello) + "1", std::string(40'000, 'x'), std::string()}) {
@@ -85,7 +85,8 @@ TEST_CASE("who says anything else at a door is hung up on at once, and so is who
   }
 }
 
-TEST_CASE("who is silent for too long is dropped, and not who has spoken by then") {
+TEST_CASE(
+    "a client that is silent for too long is dropped, unless it has sent its hello meanwhile") {
   Listener door(Clock::duration{0});
   const auto silent = door.come();
   const auto rank = door.come();
@@ -98,7 +99,9 @@ TEST_CASE("who is silent for too long is dropped, and not who has spoken by then
   CHECK_FALSE(is_hung_up(rank));
 }
 
-TEST_CASE("of a silent crowd at a door the last ones stay, and who speaks just before his turn") {
+TEST_CASE(
+    "the last of many silent clients stay, and so does a client that sends its hello just in "
+    "time") {
   constexpr std::size_t kExpected = 3;
   constexpr std::size_t kStay = posix::PendingConnections::kMostUnknownClients + kExpected;
   Listener door(std::chrono::hours(1), kExpected);
@@ -121,7 +124,7 @@ TEST_CASE("of a silent crowd at a door the last ones stay, and who speaks just b
   CHECK(dropped == crowd.size() - kStay - 1);
 }
 
-TEST_CASE("a look lets in so many at the most, and says that there are more") {
+TEST_CASE("a look accepts a bounded number of clients and reports that more are waiting") {
   Listener door;
   posix::UnixListener long_queue(1000);
   std::vector<posix::Descriptor> crowd;

@@ -44,7 +44,7 @@ void await(const std::atomic<int>& word, int value) {
 }  // namespace
 
 // The kernel reports the reset once before it delivers the queued data.
-TEST_CASE("last words are heard from who left something unread") {
+TEST_CASE("the last message is received from a peer that closed with unread data") {
   Ends ends = make_ends();
   REQUIRE(send_message(ends[0].get(), kLastWords));
   REQUIRE(send_message(ends[1].get(), kLastWords));
@@ -55,7 +55,9 @@ TEST_CASE("last words are heard from who left something unread") {
   CHECK(next_message(ends[0]).what == Received::kClosed);
 }
 
-TEST_CASE("last words are heard in pieces, too, from who left something unread") {
+TEST_CASE(
+    "the last message is also received by receive_some() from a peer that closed with unread "
+    "data") {
   Ends ends = make_ends();
   REQUIRE(send_message(ends[0].get(), kLastWords));
   REQUIRE(send_message(ends[1].get(), kLastWords));
@@ -68,7 +70,7 @@ TEST_CASE("last words are heard in pieces, too, from who left something unread")
 // The kernel may check the queue before the message arrives, and the end of the stream afterwards.
 // This
 // happens once in some ten thousand rounds if each thread has a core.
-TEST_CASE("last words are heard from who hangs up at once") {
+TEST_CASE("the last message is received from a peer that closes at once") {
   constexpr int kRounds = 10'000;
   std::atomic<int> begun{0};
   Ends ends;
@@ -92,7 +94,7 @@ TEST_CASE("last words are heard from who hangs up at once") {
 }
 
 // This happens if the kernel chooses that port as the local port.
-TEST_CASE("a connection to itself is one to nobody, and leaves the port to others") {
+TEST_CASE("a socket that connected to itself is treated as refused and leaves the port free") {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
@@ -105,7 +107,7 @@ TEST_CASE("a connection to itself is one to nobody, and leaves the port to other
   CHECK_NOTHROW(listen_on("127.0.0.1", own.port()));
 }
 
-TEST_CASE("a connection to a listener is none to itself") {
+TEST_CASE("a connection to a listener is not taken for a connection to itself") {
   const Descriptor listener = listen_on("127.0.0.1", 0);
   REQUIRE(listener.is_open());
   const Descriptor socket = start_connecting(local_address(listener));

@@ -32,7 +32,7 @@ void write(const UnnamedFile& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a file that is being written has no name") {
+TEST_CASE("a file has no name while it is written") {
   const TemporaryFolder folder;
   UnnamedFile file(folder / "a");
   write(file, "whole");
@@ -45,7 +45,7 @@ TEST_CASE("a file that is being written has no name") {
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("an unnamed file that gets no name leaves nothing") {
+TEST_CASE("an unnamed file that is never linked leaves nothing behind") {
   const TemporaryFolder folder;
   for (const bool can_be_unnamed : {true, false}) {
     write(UnnamedFile(folder / "a", can_be_unnamed), "half");
@@ -53,7 +53,7 @@ TEST_CASE("an unnamed file that gets no name leaves nothing") {
   }
 }
 
-TEST_CASE("an unnamed file is linked where there is none, and replaces one") {
+TEST_CASE("an unnamed file is linked to a free name, or replaces an existing file") {
   for (const bool can_be_unnamed : {true, false}) {
     INFO(can_be_unnamed);
     const TemporaryFolder folder;
@@ -73,7 +73,7 @@ TEST_CASE("an unnamed file is linked where there is none, and replaces one") {
   }
 }
 
-TEST_CASE("an unnamed file replaces nothing where it cannot, and leaves nothing") {
+TEST_CASE("an unnamed file that cannot replace another leaves everything unchanged") {
   const TemporaryFolder folder;
   fs::create_directory(folder / "a");
   for (const bool can_be_unnamed : {true, false}) {
@@ -87,7 +87,7 @@ TEST_CASE("an unnamed file replaces nothing where it cannot, and leaves nothing"
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("where no file can be made, errno says why") {
+TEST_CASE("errno gives the reason if no file can be made") {
   const TemporaryFolder folder;
   const UnnamedFile file(folder / "none/a");
   const int error = errno;
