@@ -1,4 +1,4 @@
-// Faults come where, when and as often as the plan says.
+// Faults occur where, when and as often as the plan says.
 #include "transports/decorators/fault.h"
 
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ Ends faulty(const std::string& plan) {
   });
 }
 
-// How often the call says "not now" before it says yes.
+// How often the call returns "not now" before it succeeds.
 template <typename Call>
 int refusals(Call call) {
   int count = 0;
@@ -72,7 +72,7 @@ TEST_CASE("a storm on one way leaves the other alone") {
 TEST_CASE("who is told not now by a storm is kept awake, once") {
   const Ends ends = faulty("storm@times=1000000,seed=1");
   Bytes data(8);
-  while (!ends[0]->arm()) ends[0]->progress();  // old news
+  while (!ends[0]->arm()) ends[0]->progress();  // handles old events
   ends[0]->disarm();
   REQUIRE_FALSE(ends[0]->channel(1).send(data));
   CHECK_FALSE(ends[0]->arm());

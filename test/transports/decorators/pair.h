@@ -11,7 +11,7 @@ namespace kolo::test {
 
 using Ends = std::array<std::unique_ptr<Transport>, 2>;
 
-// `decorate(transport)` is called for each end.
+// Calls `decorate(transport)` for each end.
 template <typename Decorate>
 Ends make_pair(Decorate decorate) {
   const auto store = make_local_store();

@@ -1,4 +1,4 @@
-// What can be said of shapes and faults, and what is said of nonsense.
+// Syntax of shapes and faults, and the errors for invalid text.
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What decorators do with what is to come, where the channel below wants to know.
+// Decorators over channels with preposted receives.
 #include "transports/base/preposted_receives.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using Told = std::vector<std::pair<std::size_t, std::span<std::byte>>>;
 
 constexpr std::size_t kAhead = 3;
 
-// Wants to know, and notes it.
+// Records the preposted receives.
 class NotingChannel final : public decorators::ForwardingChannel, public PrepostedReceives {
  public:
   NotingChannel(Channel& inner, Told& told) : ForwardingChannel(inner), told_(told) {}
@@ -52,7 +52,7 @@ class NotingTransport final : public decorators::ForwardingTransport<NotingChann
 
 using Decorate = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
 
-// Rank 1's channel notes into `told` what it is told, through the decorator.
+// Rank 1's channel records into `told` the preposted receives that pass the decorator.
 Ends noting(Told& told, const Decorate& decorate) {
   return make_pair([&](std::unique_ptr<Transport> inner) {
     if (inner->rank() == 1) inner = std::make_unique<NotingTransport>(std::move(inner), told);

@@ -1,4 +1,4 @@
-// The shaping decorator on a clock that the test sets: what is there when, to the nanosecond.
+// The shaping decorator on a clock that the test sets: exact arrival times, to the nanosecond.
 #include "transports/decorators/shape.h"
 
 #include <poll.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Two shaped ends and the time that both see.
+// Two shaped ends with a common clock.
 class Shaped {
  public:
   explicit Shaped(const std::string& text, std::size_t longest_segment_bytes = 0)
@@ -44,7 +44,7 @@ class Shaped {
     return in().receive(into);
   }
 
-  // The times at which segments of `bytes` are there, found in steps.
+  // The arrival times of segments of `bytes`, found in steps.
   std::vector<std::chrono::nanoseconds> arrivals(int segments, std::size_t bytes,
                                                  std::chrono::nanoseconds step) {
     std::vector<std::chrono::nanoseconds> times;

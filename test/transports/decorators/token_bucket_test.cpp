@@ -1,4 +1,4 @@
-// The token bucket, on times that nobody waits for.
+// The token bucket, on simulated times.
 #include "transports/decorators/token_bucket.h"
 
 #include <random>
@@ -61,7 +61,7 @@ TEST_CASE("a burst is let through at once, when it has been saved up") {
   CHECK(since_start(bucket.pass(at(0us), 1000).last) == 1000us);
   CHECK(since_start(bucket.pass(at(3000us), 2500).last) == 3500us);  // 2000 saved
   CHECK(bucket.pass(at(10s), 5000) == at(10s));
-  CHECK(since_start(bucket.pass(at(10s), 5000).last) == 10s + 5ms);  // and no more than 5000
+  CHECK(since_start(bucket.pass(at(10s), 5000).last) == 10s + 5ms);  // at most 5000
 }
 
 TEST_CASE("rounding is carried over: the rate is exact in the long run") {

@@ -1,4 +1,4 @@
-// A trace's file: whole, one line a segment, and never in place of another.
+// Trace files: complete, one line for each segment, and never in place of another file.
 #include "transports/decorators/trace.h"
 
 #include <unistd.h>
