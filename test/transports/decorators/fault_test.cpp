@@ -49,7 +49,7 @@ std::vector<int> storm_of(const std::string& plan) {
 
 }  // namespace
 
-TEST_CASE("a storm refuses as often as its seed says, and never more than it may") {
+TEST_CASE("a storm refuses calls as its seed determines, and never more often than allowed") {
   const auto counts = storm_of("storm@times=3,seed=7");
   CHECK(counts == storm_of("storm@times=3,seed=7"));
   CHECK(counts != storm_of("storm@times=3,seed=8"));
@@ -57,7 +57,7 @@ TEST_CASE("a storm refuses as often as its seed says, and never more than it may
   CHECK(*std::min_element(counts.begin(), counts.end()) == 0);
 }
 
-TEST_CASE("a storm on one way leaves the other alone") {
+TEST_CASE("a storm in one direction does not affect the other") {
   const auto counts = storm_of("storm@times=3,on=in");
   int out = 0;
   int in = 0;
@@ -69,7 +69,7 @@ TEST_CASE("a storm on one way leaves the other alone") {
   CHECK(in > 0);
 }
 
-TEST_CASE("who is told not now by a storm is kept awake, once") {
+TEST_CASE("a rank refused by a storm is kept awake once") {
   const Ends ends = faulty("storm@times=1000000,seed=1");
   Bytes data(8);
   while (!ends[0]->arm()) ends[0]->progress();  // handles old events
@@ -80,7 +80,7 @@ TEST_CASE("who is told not now by a storm is kept awake, once") {
   ends[0]->disarm();
 }
 
-TEST_CASE("a peer is lost at the segment that the plan says, for its rank alone") {
+TEST_CASE("a peer is lost at the planned segment, and only for the planned rank") {
   const Ends ends = faulty("lose@rank=0,peer=1,segment=3");
   Bytes data(8);
   CHECK(ends[0]->channel(1).send(data));
@@ -100,7 +100,7 @@ TEST_CASE("a peer is lost at the segment that the plan says, for its rank alone"
   CHECK(ends[1]->channel(0).receive(data));
 }
 
-TEST_CASE("one bit of one segment is another") {
+TEST_CASE("corrupt changes one bit of one segment") {
   for (const bool is_slot : {false, true}) {
     const Ends ends = faulty("corrupt@rank=0,segment=2");
     for (int i = 1; i <= 3; ++i) {
@@ -122,7 +122,7 @@ TEST_CASE("one bit of one segment is another") {
   }
 }
 
-TEST_CASE("a stalled rank stops for as long as the plan says") {
+TEST_CASE("a stalled rank stops for the planned time") {
   const Ends ends = faulty("stall@rank=0,segment=2,for=20ms");
   Bytes data(8);
   CHECK(ends[0]->channel(1).send(data));
@@ -132,7 +132,7 @@ TEST_CASE("a stalled rank stops for as long as the plan says") {
   CHECK(ends[1]->channel(0).receive(data));
 }
 
-TEST_CASE("a rank dies at its segment, as if somebody had killed it") {
+TEST_CASE("a rank dies at its planned segment as if it were killed") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -151,7 +151,7 @@ TEST_CASE("a rank dies at its segment, as if somebody had killed it") {
   CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
 }
 
-TEST_CASE("a plan that names a rank that is not there, or one as its own peer, is refused") {
+TEST_CASE("a plan with a missing rank, or with a rank as its own peer, is refused") {
   CHECK_THROWS_WITH(faulty("die@rank=2"), ContainsSubstring("there is no rank 2: this job has 2"));
   CHECK_THROWS_WITH(faulty("lose@rank=1,peer=1,segment=5"),
                     ContainsSubstring("rank 1 is no peer of its own"));

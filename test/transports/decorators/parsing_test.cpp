@@ -53,7 +53,7 @@ TEST_CASE("rates, times and sizes have units") {
   }
 }
 
-TEST_CASE("a shape says what every pair of ranks has between them") {
+TEST_CASE("a shape gives the path between every pair of ranks") {
   const Shape shape = parse_shape("1Gbit,1ms,jitter=100us,burst=64KiB,seed=7");
   const ShapedPath path = shape.path(0, 1, {});
   CHECK(path.is_shaped);
@@ -68,7 +68,7 @@ TEST_CASE("a shape says what every pair of ranks has between them") {
   CHECK(parse_shape("125MB").path(0, 1, {}).delay == 0ns);
 }
 
-TEST_CASE("the seed that a shape's text says is read again, whichever rule has the jitter") {
+TEST_CASE("the seed in a shape's text is read again, whichever rule has the jitter") {
   for (const char* text :
        {"1ms,jitter=100us", "1Gbit,1ms,jitter=10us+0-1:10Mbit,2ms", "hosts:1ms,jitter=1us+5to1:off",
         "1Gbit+0to1:1ms,jitter=1us", "0-1:1ms,jitter=1us", "off+0-1:1ms,jitter=1us"}) {
@@ -82,7 +82,7 @@ TEST_CASE("the seed that a shape's text says is read again, whichever rule has t
   }
 }
 
-TEST_CASE("a shape between hosts leaves the pairs of one host alone") {
+TEST_CASE("a shape between hosts does not affect pairs on one host") {
   const Shape shape = parse_shape("hosts:1Gbit,1ms");
   const std::vector<int> hosts = {0, 0, 1};
   CHECK_FALSE(shape.path(0, 1, hosts).is_shaped);
@@ -90,7 +90,7 @@ TEST_CASE("a shape between hosts leaves the pairs of one host alone") {
   CHECK(shape.path(2, 0, hosts).delay == 1ms);
 }
 
-TEST_CASE("a pair has what the last rule for it says") {
+TEST_CASE("a pair follows the last rule for it") {
   const Shape shape = parse_shape("1Gbit,1ms+0-1:off+2to3:10Mbit+0to1:5ms");
   CHECK(shape.path(0, 1, {}).delay == 5ms);
   CHECK(shape.path(0, 1, {}).is_own_wire);
@@ -100,13 +100,13 @@ TEST_CASE("a pair has what the last rule for it says") {
   CHECK(parse_shape("off+0-1:1ms").path(1, 2, {}).is_shaped == false);
 }
 
-TEST_CASE("a shape with jitter says its seed, so that the run can be repeated") {
+TEST_CASE("the text of a shape with jitter includes its seed, so that the run can be repeated") {
   CHECK(parse_shape("1ms,jitter=10us").text == "1ms,jitter=10us,seed=1");
   CHECK(parse_shape("1ms,jitter=10us,seed=5").text == "1ms,jitter=10us,seed=5");
   CHECK(parse_shape("1ms").text == "1ms");
 }
 
-TEST_CASE("nonsense in a shape is named, with what it may be") {
+TEST_CASE("the error for an invalid shape names the invalid part and the alternatives") {
   CHECK_THAT(shape_refusal("1Gbps"), ContainsSubstring("'1Gbps' is neither a rate (1Gbit"));
   CHECK_THAT(shape_refusal(""), ContainsSubstring("'' is neither a rate"));
   CHECK_THAT(shape_refusal("1Gbit,2Gbit"), ContainsSubstring("'2Gbit' is neither"));
@@ -130,7 +130,7 @@ TEST_CASE("nonsense in a shape is named, with what it may be") {
       ContainsSubstring("there is no rank 2: this job has 2"));
 }
 
-TEST_CASE("a plan of faults says who, when and what") {
+TEST_CASE("a fault plan gives the rank, the time and the kind of each fault") {
   const FaultPlan plan =
       parse_faults("die@rank=1,segment=100+stall@for=2s,peer=3+storm@times=5,on=in");
   REQUIRE(plan.faults.size() == 3);
@@ -143,7 +143,7 @@ TEST_CASE("a plan of faults says who, when and what") {
   CHECK(parse_faults("storm").faults[0].times == 3);
 }
 
-TEST_CASE("nonsense in a plan of faults is named, with what it may be") {
+TEST_CASE("the error for an invalid fault plan names the invalid part and the alternatives") {
   CHECK_THAT(fault_refusal("explode"), ContainsSubstring("'explode' is none of die, lose, stall"));
   CHECK_THAT(fault_refusal(""), ContainsSubstring("'' is none of die"));
   CHECK_THAT(fault_refusal("die"), ContainsSubstring("'die' does not say who"));

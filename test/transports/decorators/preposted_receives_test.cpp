@@ -72,7 +72,7 @@ Decorate faulty(const std::string& plan) {
 
 }  // namespace
 
-TEST_CASE("fault and trace tell the channel below what they are told, where it wants to know") {
+TEST_CASE("fault and trace forward preposted receives to a channel that supports them") {
   std::string folder = (std::filesystem::temp_directory_path() / "kolo-expecting-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()) != nullptr);
   const Decorate traced = [&](std::unique_ptr<Transport> inner) {
@@ -95,7 +95,7 @@ TEST_CASE("fault and trace tell the channel below what they are told, where it w
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("in a storm what is to come is refused as often as the plan says, and then told") {
+TEST_CASE("a storm refuses preposted receives as often as planned, and then forwards them") {
   Told told;
   const Ends ends = noting(told, faulty("storm@times=3,on=in"));
   PrepostedReceives* const in = expecting(*ends[1], 0);
@@ -116,7 +116,7 @@ TEST_CASE("in a storm what is to come is refused as often as the plan says, and 
   CHECK(refused > 0);
 }
 
-TEST_CASE("a channel that is lost expects nothing") {
+TEST_CASE("a lost channel takes no preposted receives") {
   Told told;
   const Ends ends = noting(told, faulty("lose@rank=1,segment=1"));
   Bytes place(8);
@@ -125,7 +125,9 @@ TEST_CASE("a channel that is lost expects nothing") {
   CHECK(told.empty());
 }
 
-TEST_CASE("a shaped channel tells of its pieces, and keeps its owner's memory until it is time") {
+TEST_CASE(
+    "a shaped channel preposts its pieces, and changes the caller's memory only when they are "
+    "due") {
   const auto start = Clock::now();
   auto now = start;
   constexpr std::size_t kLongest = std::size_t{1} << 20;

@@ -65,7 +65,7 @@ class Shaped {
 
 }  // namespace
 
-TEST_CASE("a segment is there when its last byte has come across, and no sooner") {
+TEST_CASE("a segment arrives when its last byte has been transmitted, and not before") {
   Shaped shaped("1Gbit,1ms");
   REQUIRE(shaped.sends(1000));  // 8 us on the wire
   CHECK_FALSE(shaped.receives(1000));
@@ -75,7 +75,7 @@ TEST_CASE("a segment is there when its last byte has come across, and no sooner"
   CHECK(shaped.receives(1000));
 }
 
-TEST_CASE("segments follow one another at the wire's rate, not at the delay's") {
+TEST_CASE("consecutive segments arrive at the wire's rate, independent of the delay") {
   Shaped shaped("1Gbit,1ms");
   for (int i = 0; i < 4; ++i) REQUIRE(shaped.sends(1000));
   for (int i = 1; i <= 4; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("segments follow one another at the wire's rate, not at the delay's") 
   }
 }
 
-TEST_CASE("a long fat network is kept full: its bytes are under way at once") {
+TEST_CASE("a link of long delay is kept full: many bytes are in flight at once") {
   Shaped shaped("1Gbit,50ms");
   constexpr int kSegments = 400;
   constexpr std::size_t kBytes = 64 * 1024;
@@ -96,7 +96,7 @@ TEST_CASE("a long fat network is kept full: its bytes are under way at once") {
   CHECK(times.back() <= ideal + 300us);
 }
 
-TEST_CASE("a segment longer than those below travels in pieces and comes whole") {
+TEST_CASE("a segment longer than the limit below is split into pieces and arrives whole") {
   constexpr std::size_t kLongest = std::size_t{1} << 20;
   Shaped shaped("1Gbit,10ms", kLongest);
   const std::size_t below = shaped.out().capabilities().preferred_segment_bytes;
@@ -129,7 +129,7 @@ TEST_CASE("a segment longer than those below travels in pieces and comes whole")
   CHECK(times.back() >= first + static_cast<std::int64_t>(3 * below + 11) * 8ns);
 }
 
-TEST_CASE("segments are as below where not all pairs are shaped alike") {
+TEST_CASE("the segment length is that of the channel below if not all pairs have one shape") {
   for (const std::string text : {"1Gbit,10ms+0to1:1ms", "hosts:1Gbit,10ms"}) {
     Shaped shaped(text, std::size_t{1} << 20);
     const Capabilities& can = shaped.out().capabilities();
@@ -137,7 +137,7 @@ TEST_CASE("segments are as below where not all pairs are shaped alike") {
   }
 }
 
-TEST_CASE("a sender is told to wait once it is ahead of its wire, and let on as the wire gets on") {
+TEST_CASE("a sender that is ahead of its wire must wait until the wire has caught up") {
   Shaped shaped("100Kbit");  // 80 us a byte
   for (int i = 0; i < kMinimumCredit; ++i) CHECK(shaped.sends(1000));
   CHECK_FALSE(shaped.sends(1000));
@@ -158,14 +158,14 @@ TEST_CASE("a shaped channel does not answer, and reports its rate and delay") {
   CHECK(shaped.end(0).name() == "inproc,1Gbit,1ms");
 }
 
-TEST_CASE("a pair that is not shaped has the channel below, with all that it can do") {
+TEST_CASE("a pair without a shape uses the channel below with all its capabilities") {
   Shaped shaped("1Gbit,1ms+0-1:off");
   CHECK(shaped.out().capabilities().can_answer);
   CHECK(shaped.sends(1000));
   CHECK(shaped.receives(1000));
 }
 
-TEST_CASE("one way may be shaped and the other not") {
+TEST_CASE("one direction may be shaped and the other not") {
   Shaped shaped("off+0to1:1ms");
   REQUIRE(shaped.sends(10));
   Bytes into(10);
@@ -176,7 +176,7 @@ TEST_CASE("one way may be shaped and the other not") {
   CHECK(shaped.receives(10));
 }
 
-TEST_CASE("jitter follows from the seed, stays in its bounds, and keeps the order") {
+TEST_CASE("jitter follows from the seed, stays within its bounds, and keeps the order") {
   const auto times_of = [](const std::string& text) { return Shaped(text).arrivals(50, 8, 1us); };
   const auto times = times_of("1ms,jitter=300us,seed=4");
   CHECK(times == times_of("1ms,jitter=300us,seed=4"));
@@ -186,7 +186,7 @@ TEST_CASE("jitter follows from the seed, stays in its bounds, and keeps the orde
   CHECK(times.front() != times.back());
 }
 
-TEST_CASE("what lies ready has no length but its own") {
+TEST_CASE("a ready segment can be read only with its own length") {
   Shaped shaped("1ms");
   REQUIRE(shaped.sends(10));
   shaped.set_time(1ms);
@@ -199,7 +199,7 @@ TEST_CASE("what lies ready has no length but its own") {
   }
 }
 
-TEST_CASE("a sleeper is not woken before there is something for it, and then it is") {
+TEST_CASE("a sleeping rank is woken when a segment is due, and not before") {
   Shaped shaped("10s");
   REQUIRE(shaped.sends(10));
   Transport& receiver = shaped.end(1);
@@ -212,7 +212,7 @@ TEST_CASE("a sleeper is not woken before there is something for it, and then it 
   CHECK(shaped.receives(10));
 }
 
-TEST_CASE("a sleeper's alarm goes off by itself") {
+TEST_CASE("the timer wakes a sleeping rank by itself") {
   const auto ends = make_pair([](std::unique_ptr<Transport> inner) {
     return make_shaped(std::move(inner), parse_shape("30ms"), {});
   });

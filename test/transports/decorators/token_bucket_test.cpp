@@ -19,14 +19,14 @@ std::chrono::nanoseconds since_start(Clock::time_point time) { return time - kSt
 
 }  // namespace
 
-TEST_CASE("a bucket without a rate lets everything pass as it comes") {
+TEST_CASE("a bucket without a rate passes everything at once") {
   TokenBucket bucket;
   const TransitTimes coming{kStart, kStart + 5us};
   CHECK(bucket.pass(coming, 1 << 30) == coming);
   CHECK(bucket.pass(at(0ns), 1) == at(0ns));
 }
 
-TEST_CASE("a wire takes its time for every byte, and the next segment waits for the one before") {
+TEST_CASE("a wire takes time for every byte, and a segment waits for the one before") {
   TokenBucket wire(125'000'000);  // 1 Gb/s: 8 ns a byte
   CHECK(since_start(wire.pass(at(0us), 1000).last) == 8us);
   CHECK(since_start(wire.pass(at(0us), 1000).last) == 16us);
@@ -36,7 +36,7 @@ TEST_CASE("a wire takes its time for every byte, and the next segment waits for 
   CHECK(since_start(wire.pass(at(100us), 1).last) == 100'008ns);  // idle time is not saved
 }
 
-TEST_CASE("a segment that comes as slowly as the wire is fast is not held up") {
+TEST_CASE("a segment that arrives no faster than the wire's rate is not delayed") {
   TokenBucket wire(125'000'000);
   const TransitTimes coming{kStart, kStart + 8us};
   CHECK(wire.pass(coming, 1000) == coming);
@@ -44,7 +44,7 @@ TEST_CASE("a segment that comes as slowly as the wire is fast is not held up") {
   CHECK(wire.pass(slower, 1000) == slower);
 }
 
-TEST_CASE("two flows of full rate that meet at one wire have half of it each") {
+TEST_CASE("two flows of full rate on one wire get half of it each") {
   TokenBucket wire(125'000'000);
   TransitTimes last{};
   for (int i = 0; i < 100; ++i) {
@@ -55,7 +55,7 @@ TEST_CASE("two flows of full rate that meet at one wire have half of it each") {
   CHECK(since_start(last.last) == 1600us);
 }
 
-TEST_CASE("a burst is let through at once, when it has been saved up") {
+TEST_CASE("saved tokens let a burst pass at once") {
   TokenBucket bucket(1'000'000, 5000);  // a byte per us
   CHECK(bucket.pass(at(0us), 5000) == at(0us));
   CHECK(since_start(bucket.pass(at(0us), 1000).last) == 1000us);
@@ -64,14 +64,14 @@ TEST_CASE("a burst is let through at once, when it has been saved up") {
   CHECK(since_start(bucket.pass(at(10s), 5000).last) == 10s + 5ms);  // at most 5000
 }
 
-TEST_CASE("rounding is carried over: the rate is exact in the long run") {
+TEST_CASE("rounding errors do not add up: the long-term rate is exact") {
   TokenBucket wire(3'000'000'000);  // a third of a nanosecond per byte
   TransitTimes last{};
   for (int i = 0; i < 30'000; ++i) last = wire.pass(at(0ns), 1);
   CHECK(since_start(last.last) == 10us);
 }
 
-TEST_CASE("no window of time lets more pass than its tokens and the burst") {
+TEST_CASE("no time window passes more than its tokens and the burst") {
   constexpr std::uint64_t kRate = 10'000'000;
   constexpr std::uint64_t kBurst = 30'000;
   const unsigned seed = 20261121;

@@ -50,7 +50,7 @@ void exchange_a_few(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every segment is in the trace of both its ranks") {
+TEST_CASE("every segment is in the traces of both ranks") {
   const TemporaryFolder folder;
   exchange_a_few(folder / "run");
   const std::string zero = contents(folder / "run-rank0.json");
@@ -66,7 +66,7 @@ TEST_CASE("every segment is in the trace of both its ranks") {
   CHECK_THAT(one, ContainsSubstring(R"x("name":"rank 1 (inproc)","left_out":0)x"));
 }
 
-TEST_CASE("a trace is JSON") {
+TEST_CASE("a trace is valid JSON") {
   const TemporaryFolder folder;
   exchange_a_few(folder / "run");
   const std::string text = contents(folder / "run-rank0.json");
@@ -77,7 +77,7 @@ TEST_CASE("a trace is JSON") {
   CHECK(count(text, "\"") % 2 == 0);
 }
 
-TEST_CASE("a trace written before the end is there, and is written once") {
+TEST_CASE("a trace written before the end is complete, and is written once") {
   const TemporaryFolder folder;
   const Ends ends = make_pair([&](std::unique_ptr<Transport> inner) {
     return make_traced(std::move(inner), folder / "run");
@@ -88,7 +88,7 @@ TEST_CASE("a trace written before the end is there, and is written once") {
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("a trace whose folder has gone is an error that names the file") {
+TEST_CASE("the error for a trace whose folder is gone names the file") {
   auto folder = std::make_unique<TemporaryFolder>();
   const std::string path = *folder / "run";
   const Ends ends = make_pair(
@@ -106,7 +106,7 @@ TEST_CASE("a trace whose folder has gone is an error that names the file") {
   }
 }
 
-TEST_CASE("a trace never takes the place of another") {
+TEST_CASE("a trace never replaces another one") {
   const TemporaryFolder folder;
   exchange_a_few(folder / "run");
   const std::string first = contents(folder / "run-rank0.json");
@@ -116,7 +116,7 @@ TEST_CASE("a trace never takes the place of another") {
   CHECK(folder.entries() == 4);
 }
 
-TEST_CASE("a folder that is not there, or takes no files, is said before the run, not after it") {
+TEST_CASE("a missing or read-only folder is reported before the run") {
   const TemporaryFolder folder;
   const bool is_there = GENERATE(false, true);
   const std::string path = is_there ? "/proc/run" : folder / "none/run";
