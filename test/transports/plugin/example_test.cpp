@@ -1,4 +1,4 @@
-// Strangers at the door of the transport that the guide has as its example, while its ranks meet.
+// Unknown clients at the listener of the guide's example transport while its ranks connect.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,7 +21,7 @@
 namespace kolo::test {
 namespace {
 
-// As unix_transport.c has them.
+// As in unix_transport.c.
 struct EndpointAddress {
   char name[sizeof(sockaddr_un::sun_path)];
   std::uint64_t secret;
@@ -49,7 +49,7 @@ bool is_hung_up_on(const posix::Descriptor& stranger) {
   return ::poll(&watched, 1, 60'000) == 1 && ::recv(stranger.get(), &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
-// All that no rank says to who has this card.
+// Messages that no rank sends to the owner of this endpoint address.
 std::vector<std::string> speeches_to(const EndpointAddress& card) {
   std::vector<std::string> speeches = unknown_client_messages();
   for (const std::int32_t rank : {-1, 0, 2, INT32_MIN, INT32_MAX})
@@ -61,7 +61,7 @@ std::vector<std::string> speeches_to(const EndpointAddress& card) {
   return speeches;
 }
 
-// Whoever is told where rank 0 listens comes after the strangers.
+// Sends all unknown clients to rank 0 before its address is returned to the other rank.
 class Besieging final : public ForwardingStore {
  public:
   std::string get(std::string_view key, Deadline deadline) override {

@@ -1,4 +1,4 @@
-// A table whose functions do nothing, to be given what a test needs.
+// Plugin table whose functions do nothing; tests replace single functions.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace kolo::test {
 
-// With all that it must have; its make fails.
+// A table with all required functions; its make fails.
 inline kolo_plugin fake_table(const char* name) {
   kolo_plugin table{};
   table.version = KOLO_PLUGIN_VERSION;

@@ -1,4 +1,4 @@
-// Libraries of the system that are opened when they are first wanted.
+// System libraries that are opened at their first use.
 #include <csignal>
 #include <string>
 

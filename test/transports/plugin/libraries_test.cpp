@@ -1,5 +1,6 @@
-// Libraries by their paths: what is none, or of another time, is named with the way out; none
-// hangs.
+// Transport libraries given by path: an unusable or outdated library is reported with a remedy, and
+// no
+// attempt hangs.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

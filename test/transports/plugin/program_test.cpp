@@ -1,5 +1,6 @@
-// kolo-conformance as its users run it: what it says of a transport that keeps the contract, of
-// ones that break it, crash or hang, and of a wrong command line.
+// kolo-conformance as users run it: its output for a correct transport, for transports that break
+// the
+// contract, crash or hang, and for a wrong command line.
 #include <sys/wait.h>
 
 #include <csignal>

@@ -1,5 +1,6 @@
-// Tables of transports from outside: what is refused and how it is said, and how what their
-// functions say becomes kolo's errors.
+// Plugin tables: invalid tables and their errors, and how the status and error of plugin functions
+// become
+// kolo errors.
 #include <cstddef>
 #include <cstring>
 #include <thread>
@@ -30,7 +31,7 @@ TransportRequest request_of(int rank, int size, std::shared_ptr<Store> store) {
   return {rank, size, std::move(store), Clock::now() + std::chrono::seconds(60), 0, size};
 }
 
-// The error with which a transport of this table fails to be made, for rank 0 alone.
+// The error with which a transport of this table cannot be made, for rank 0 alone.
 Error error_of_make(const kolo_plugin& table, std::shared_ptr<Store> store = make_local_store(),
                     int size = 1) {
   try {
@@ -86,7 +87,7 @@ TEST_CASE("a table ends where its size says: what lies beyond is not read") {
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks send, receive, completed"));
   table.size = 8;
   CHECK_THAT(complaint(table), ContainsSubstring("set size to sizeof(kolo_plugin)"));
-  // A later table of the same version is longer; its head is this one's.
+  // A later table of the same version is longer and begins with the current one.
   struct Longer {
     kolo_plugin table;
     void* more[4];
@@ -110,7 +111,7 @@ TEST_CASE("a registered transport is one of this process by its name") {
   const kolo_plugin table = fake_table("registered");
   CHECK_FALSE(is_from_outside("registered"));
   register_transport(table);
-  register_transport(table);  // the same again is no other
+  register_transport(table);  // registering the same table again is allowed
   CHECK(is_from_outside("registered"));
   CHECK(is_from_outside("registered?lanes=2"));
   CHECK(resolve_transport("registered") == "registered");
@@ -141,7 +142,7 @@ TEST_CASE("what a transport says of its failure becomes an error with rank, peer
   CHECK(unknown.peer() == kNoPeer);
   CHECK(std::string(unknown.what()) == "rank 0: played: the transport gave no reason");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error* error) {
-    std::memset(error->text, 'x', sizeof error->text);  // and no end
+    std::memset(error->text, 'x', sizeof error->text);  // without a terminating zero
     return KOLO_FAILED;
   };
   CHECK_THAT(error_of_make(table).what(), ContainsSubstring("played: xxx"));
@@ -210,7 +211,7 @@ TEST_CASE(
   CHECK_THAT(complaint_of(send_one), StartsWith("rank 0: played: completed() returned 3 messages, "
                                                 "but 0 were accepted, and 0 returned before"));
   table.receive = [](kolo_channel*, void*, std::size_t, kolo_error*) {
-    const volatile int none = 77;  // C's enumerations hold any number
+    const volatile int none = 77;  // enumerations of C hold any number
     return static_cast<kolo_status>(none);
   };
   table.completed = fake_table("played").completed;

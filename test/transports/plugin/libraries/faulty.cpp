@@ -1,6 +1,7 @@
-// A transport between threads of one process, through queues behind a lock, that keeps the
-// contract; told otherwise ("?corrupt", "?overtake", "?crash", "?hang", "?forget", "?refuse") it
-// breaks it in one place.
+// Transport between threads of one process, through queues behind a lock. It keeps the contract,
+// except
+// for one fault that an option chooses: "?corrupt", "?overtake", "?crash", "?hang", "?forget" or
+// "?refuse".
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
@@ -24,7 +25,7 @@ struct Office {
   std::map<int, bool> is_closed;
 };
 
-// Offices by the number that rank 0 publishes.
+// Shared queues by the number that rank 0 publishes.
 std::shared_ptr<Office> office_of(std::uint64_t& number) {
   static std::mutex mutex;
   static std::map<std::uint64_t, std::shared_ptr<Office>> offices;

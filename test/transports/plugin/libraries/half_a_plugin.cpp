@@ -1,4 +1,4 @@
-// A transport that can be made, and nothing else.
+// A transport with a make function and no other ones.
 #include "transports/plugin.h"
 
 const kolo_plugin* kolo_transport_plugin() {

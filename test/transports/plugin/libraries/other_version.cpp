@@ -1,4 +1,4 @@
-// A transport of a time to come.
+// A transport of a later version.
 #include "transports/plugin.h"
 
 const kolo_plugin* kolo_transport_plugin() {

@@ -1,4 +1,4 @@
-// A transport that was linked against a library that is not there.
+// A transport that was linked against a missing library.
 #include "transports/plugin.h"
 
 extern "C" const kolo_plugin* nobody_has_this();
