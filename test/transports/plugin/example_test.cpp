@@ -86,7 +86,7 @@ class Besieging final : public ForwardingStore {
 
 }  // namespace
 
-TEST_CASE("ranks of the guide's example hang up on strangers, and meet all the same") {
+TEST_CASE("ranks of the guide's example drop unknown clients and connect all the same") {
   const auto store = std::make_shared<Besieging>();
   std::unique_ptr<Transport> ranks[2];
   const auto make = [&](int rank) {

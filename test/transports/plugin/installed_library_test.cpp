@@ -11,7 +11,7 @@ extern "C" {
 using Answer = int();
 }
 
-TEST_CASE("a library that is opened late gives its functions, and leaves the signals alone") {
+TEST_CASE("a library opened on demand gives its functions and does not change signal handlers") {
   const auto before = std::signal(SIGTERM, SIG_IGN);
   const posix::InstalledLibrary library(KOLO_TAKES_SIGNALS);
   const auto meanwhile = std::signal(SIGTERM, before);
@@ -24,12 +24,12 @@ TEST_CASE("a library that is opened late gives its functions, and leaves the sig
   CHECK(answer == nullptr);
 }
 
-TEST_CASE("a library that is not there says which") {
+TEST_CASE("the error for a missing library names it") {
   const posix::InstalledLibrary library("libkolo-is-not-there.so.7");
   CHECK(library.why().find("libkolo-is-not-there.so.7") != std::string::npos);
 }
 
-TEST_CASE("whether a library is loaded is told without loading it") {
+TEST_CASE("is_loaded() does not load the library") {
   CHECK_FALSE(posix::is_loaded(KOLO_UNDEFINED));
   CHECK_FALSE(posix::is_loaded(KOLO_UNDEFINED));
   CHECK(posix::is_loaded("libc.so.6"));

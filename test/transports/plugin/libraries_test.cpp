@@ -32,7 +32,7 @@ std::string complaint(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("what is no library is refused with the path, the reason and what to give") {
+TEST_CASE("the error for an unusable library gives the path, the reason and a remedy") {
   const TemporaryFolder folder;
   const std::string missing = folder / "libmissing.so";
   CHECK(complaint(missing) == "the transport " + missing +
@@ -50,7 +50,8 @@ TEST_CASE("what is no library is refused with the path, the reason and what to g
 }
 
 TEST_CASE(
-    "a library without the function, of another version, or that lacks functions is refused") {
+    "a library without the entry function, of another version or without required functions is "
+    "refused") {
   CHECK_THAT(complaint(KOLO_NO_PLUGIN),
              ContainsSubstring("has no function kolo_transport_plugin, so it is no transport"));
   CHECK_THAT(complaint(KOLO_OTHER_VERSION),
@@ -59,19 +60,19 @@ TEST_CASE(
              ContainsSubstring("its table lacks destroy, channel, progress"));
 }
 
-TEST_CASE("a library that misses a symbol of another is refused with its name") {
+TEST_CASE("the error for a library with an undefined symbol names the symbol") {
   CHECK_THAT(complaint(KOLO_UNDEFINED),
              ContainsSubstring("it cannot be loaded: ") && ContainsSubstring("nobody_has_this"));
 }
 
-TEST_CASE("a path has a slash: a bare file's name is an unknown transport, and told so") {
+TEST_CASE("a path has a slash: the error for a bare file name says so") {
   CHECK(is_from_outside("./libx.so"));
   CHECK_FALSE(is_from_outside("libx.so"));
   CHECK_THAT(complaint("libx.so"), StartsWith("unknown transport 'libx.so': this build has ") &&
                                        ContainsSubstring("has a slash: ./libx.so"));
 }
 
-TEST_CASE("KOLO_TRANSPORT that names a bad library is said to be what is wrong") {
+TEST_CASE("the error for a bad library in KOLO_TRANSPORT names the variable") {
   ::setenv("KOLO_TRANSPORT", "/nowhere/libx.so", 1);
   const std::string said = complaint("auto");
   ::unsetenv("KOLO_TRANSPORT");

@@ -36,14 +36,14 @@ constexpr const char* kOneWay = "one way: every way to send meets every way to r
 
 }  // namespace
 
-TEST_CASE("a transport in a library that keeps the contract passes every clause it offers") {
+TEST_CASE("a library transport that keeps the contract passes every clause that it offers") {
   const Ended ended = run({"--transport", faulty("")});
   INFO(ended.output);
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring(" 0 failed, ") && !ContainsSubstring("FAILED"));
 }
 
-TEST_CASE("a transport that breaks a clause fails it, with what was found instead") {
+TEST_CASE("a transport that breaks a clause fails it, and the output shows the difference") {
   const Ended corrupt = run({"--transport", faulty("?corrupt"), "--clause", kOneWay});
   INFO(corrupt.output);
   CHECK(corrupt.exit_code == 1);
@@ -51,7 +51,7 @@ TEST_CASE("a transport that breaks a clause fails it, with what was found instea
   CHECK(run({"--transport", faulty("?overtake"), "--clause", "minimum of credit"}).exit_code == 1);
 }
 
-TEST_CASE("a transport that cannot be made fails every clause, and why is said once") {
+TEST_CASE("a transport that cannot be made fails every clause, and the reason is printed once") {
   const Ended ended = run({"--transport", faulty("?refuse")});
   INFO(ended.output);
   CHECK(ended.exit_code == 1);
@@ -62,7 +62,7 @@ TEST_CASE("a transport that cannot be made fails every clause, and why is said o
   CHECK(ended.output.find("the office is closed today", why + 1) == std::string::npos);
 }
 
-TEST_CASE("clauses that are left out are not asked for") {
+TEST_CASE("excluded clauses are not run") {
   const Ended rest = run({"--transport", faulty("?corrupt"), "--clause", kOneWay, "--clause",
                           "one rank alone", "--but", kOneWay});
   INFO(rest.output);
@@ -72,7 +72,7 @@ TEST_CASE("clauses that are left out are not asked for") {
   CHECK(run({"--transport", "inproc", "--but", "no such words"}).exit_code == 2);
 }
 
-TEST_CASE("a crash and a hang are failures of their clause, and the program goes on") {
+TEST_CASE("a crash or a hang fails its clause, and the program continues") {
   const Ended crash = run({"--transport", faulty("?crash"), "--clause", "one rank alone",
                            "--clause", kOneWay, "--clause", "rank that never comes"});
   INFO(crash.output);
@@ -85,14 +85,14 @@ TEST_CASE("a crash and a hang are failures of their clause, and the program goes
   CHECK_THAT(hang.output, ContainsSubstring("it had not ended after 2 s (--limit)"));
 }
 
-TEST_CASE("a loss that is never told fails its clause within the limit") {
+TEST_CASE("a loss that is never reported fails its clause within the limit") {
   const Ended ended = run({"--transport", faulty("?forget"), "--clause",
                            "a rank that waits for a lost peer", "--limit", "2"});
   CHECK(ended.exit_code == 1);
   CHECK_THAT(ended.output, ContainsSubstring("0 passed, 1 failed"));
 }
 
-TEST_CASE("a result that nobody gets is a failure") {
+TEST_CASE("output that cannot be written is a failure") {
   const std::string program = KOLO_CONFORMANCE;
   for (const char* words : {" --list", " --transport inproc --clause 'wrong call'"}) {
     CHECK(std::system((program + words + " >/dev/null").c_str()) == 0);
@@ -100,7 +100,7 @@ TEST_CASE("a result that nobody gets is a failure") {
   }
 }
 
-TEST_CASE("one clause of one transport is proved in the process itself, and no more than that") {
+TEST_CASE("--here runs exactly one clause of one transport in the process itself") {
   const Ended one = run({"--here", "--transport", "inproc", "--clause", "credit comes back"});
   CHECK(one.exit_code == 0);
   CHECK_THAT(one.output, ContainsSubstring("passed"));
@@ -109,7 +109,7 @@ TEST_CASE("one clause of one transport is proved in the process itself, and no m
   CHECK(run({"--here", "--transport", "inproc,tcp", "--clause", "credit comes"}).exit_code == 2);
 }
 
-TEST_CASE("clauses are listed, and a wrong command line is refused with code 2") {
+TEST_CASE("--list prints the clauses, and a wrong command line ends with code 2") {
   const Ended listed = run({"--list"});
   CHECK(listed.exit_code == 0);
   for (const auto& clause : conformance::clauses())

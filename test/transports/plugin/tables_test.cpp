@@ -58,7 +58,7 @@ kolo_status make_nothing(const kolo_plugin_request*, kolo_transport** made, kolo
 
 }  // namespace
 
-TEST_CASE("a table of another version is refused, with both versions and the way out") {
+TEST_CASE("the error for a table of another version gives both versions and a remedy") {
   kolo_plugin table = fake_table("played");
   table.version = KOLO_PLUGIN_VERSION + 1;
   CHECK(complaint(table) ==
@@ -66,7 +66,7 @@ TEST_CASE("a table of another version is refused, with both versions and the way
         "build it again with the transports/plugin.h of this kolo's installation");
 }
 
-TEST_CASE("functions that a table lacks are named, and none that it need not have") {
+TEST_CASE("the error for missing functions names them, but no optional ones") {
   kolo_plugin table = fake_table("played");
   CHECK(complaint(table).empty());
   table.make = nullptr;
@@ -80,7 +80,7 @@ TEST_CASE("functions that a table lacks are named, and none that it need not hav
   CHECK_THAT(complaint(table), ContainsSubstring("its table lacks descriptor, disarm:"));
 }
 
-TEST_CASE("a table ends where its size says: what lies beyond is not read") {
+TEST_CASE("a table is not read beyond its size") {
   kolo_plugin table = fake_table("played");
   table.arm = [](kolo_transport*, kolo_error*) { return KOLO_DONE; };
   table.size = offsetof(kolo_plugin, arm);
@@ -96,7 +96,7 @@ TEST_CASE("a table ends where its size says: what lies beyond is not read") {
   CHECK(complaint(longer.table).empty());
 }
 
-TEST_CASE("a name that no setting could say is refused, and a reach that is none") {
+TEST_CASE("a name that no setting can contain and an unknown reach are refused") {
   for (const char* name : {"", "two words", "a/b", "a,b", "a?b"})
     CHECK_THAT(complaint(fake_table(name)), ContainsSubstring("its name is not one word"));
   kolo_plugin table = fake_table("played");
@@ -107,7 +107,7 @@ TEST_CASE("a name that no setting could say is refused, and a reach that is none
   CHECK_THAT(complaint(table), ContainsSubstring("its reach is 7"));
 }
 
-TEST_CASE("a registered transport is one of this process by its name") {
+TEST_CASE("a registered transport is available by its name in this process") {
   const kolo_plugin table = fake_table("registered");
   CHECK_FALSE(is_from_outside("registered"));
   register_transport(table);
@@ -125,7 +125,7 @@ TEST_CASE("a registered transport is one of this process by its name") {
   CHECK_THROWS_AS(register_transport(fake_table(built_in.c_str())), std::invalid_argument);
 }
 
-TEST_CASE("what a transport says of its failure becomes an error with rank, peer and transport") {
+TEST_CASE("a plugin's error becomes an error with rank, peer and transport") {
   kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error* error) {
     return fail_as(error, KOLO_PEER_LOST, 3, "it has hung up");
@@ -152,7 +152,7 @@ TEST_CASE("what a transport says of its failure becomes an error with rank, peer
   CHECK(std::string(error_of_make(table).what()) == "rank 0: played: one two??[31m?");
 }
 
-TEST_CASE("a transport that this machine cannot run says why, and one with too short a reach") {
+TEST_CASE("a transport that is unusable here or has too short a reach gives the reason") {
   kolo_plugin table = fake_table("played");
   table.why_unusable = [] { return "no such card"; };
   const Error unusable = error_of_make(table);
@@ -182,8 +182,7 @@ TEST_CASE("a transport that this machine cannot run says why, and one with too s
                                "ranks are farther apart"));
 }
 
-TEST_CASE(
-    "what is no status, and a count of what was never sent, are errors, not a wait without end") {
+TEST_CASE("an invalid status and a count of unsent segments are errors, not endless waits") {
   kolo_plugin table = fake_table("played");
   table.make = make_nothing;
   table.send = [](kolo_channel*, const void*, std::size_t, kolo_error*) { return KOLO_DONE; };
@@ -223,7 +222,7 @@ TEST_CASE(
              StartsWith("rank 0: played: a function of its table returned 77"));
 }
 
-TEST_CASE("a make that makes nothing, and a channel that is none, are errors of the transport's") {
+TEST_CASE("a make function without a transport and a missing channel are errors of the plugin") {
   kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request*, kolo_transport**, kolo_error*) { return KOLO_DONE; };
   const auto make = [&table](int size) {
@@ -240,7 +239,7 @@ TEST_CASE("a make that makes nothing, and a channel that is none, are errors of 
   CHECK_THROWS_WITH(make(2), "a transport must have a channel to each of its peers");
 }
 
-TEST_CASE("a transport gets what it is made from: ranks, options, deadline and a store") {
+TEST_CASE("a plugin transport gets its ranks, options, deadline and store") {
   kolo_plugin table = fake_table("asks");
   table.make = [](const kolo_plugin_request* request, kolo_transport** made, kolo_error* error) {
     const kolo_store* const store = request->store;
@@ -268,7 +267,7 @@ TEST_CASE("a transport gets what it is made from: ranks, options, deadline and a
   CHECK(make_transport("asks?lanes=2", request)->name() == "asks");
 }
 
-TEST_CASE("ranks that give a transport different options are told so before it is made") {
+TEST_CASE("ranks with different options for a transport get an error before it is made") {
   kolo_plugin table = fake_table("optional");
   table.make = make_nothing;
   register_transport(table);
@@ -291,7 +290,7 @@ TEST_CASE("ranks that give a transport different options are told so before it i
         "same on every rank");
 }
 
-TEST_CASE("ranks that give values of different lengths are told, and a failed job ends a wait") {
+TEST_CASE("ranks whose values differ in length get an error, and a failed job ends a wait") {
   kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request* request, kolo_transport**, kolo_error* error) {
     char all[16];
