@@ -1,4 +1,4 @@
-// Every clause of the contract, over every transport of the table; and the table in the README.
+// Every clause of the contract over every transport of the table, and the table in the README.
 #include "transports/conformance/clauses.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace kolo::test;
 
 namespace {
 
-// False where what the row needs is left out of this build.
+// False if this build lacks the transport that the row needs.
 bool is_built(const TransportRow& row) {
   const auto names = transport_names();
   return row.needs.empty() || std::find(names.begin(), names.end(), row.needs) != names.end();
@@ -66,7 +66,7 @@ TEST_CASE("the table of tests and the registry list the same transports") {
   CHECK(tested == std::set<std::string_view>(names.begin(), names.end()));
 }
 
-// That they are kept is what the cases above prove.
+// The clause tests above prove that the transports keep them.
 TEST_CASE("the README's table has every clause, and what each transport of this build offers") {
   std::ifstream file(KOLO_TRANSPORTS_README);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -85,7 +85,7 @@ TEST_CASE("the README's table has every clause, and what each transport of this 
     for (std::size_t i = 0; i < clauses.size(); ++i) {
       INFO(clauses[i].text);
       REQUIRE(table.rows[i].size() == table.transports.size() + 1);
-      // Played ranks are threads, those of whoever wrote the column may have been processes.
+      // Fake ranks are threads, but those of the run that wrote the column may have been processes.
       if (row.is_played && clauses[i].need == conformance::Need::kProcesses) continue;
       const auto outcome = clauses[i].is_for(offers) ? conformance::Outcome::kPassed
                                                      : conformance::Outcome::kNotOffered;

@@ -1,5 +1,5 @@
-// Rows of the table that are others of its rows, decorated or with other settings. Which is what
-// the name ends with.
+// Rows of the table that are other rows with decorators or other settings, which the end of the
+// name gives.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace kolo::test {
 
 namespace {
 
-// Where traces go: as long as the process lives.
+// Folder for traces, which lives as long as the process.
 class Folder {
  public:
   Folder() {
@@ -47,7 +47,7 @@ std::unique_ptr<Transport> make_shaped_over(std::string_view inner, const char* 
   return make_transport(inner, shaped);
 }
 
-// Credit is accepted at once, as the suite wants it: a storm on the way out would say otherwise.
+// The suite expects that credit is accepted at once; a storm on outgoing calls would delay it.
 std::unique_ptr<Transport> make_stormy_over(std::string_view inner,
                                             const TransportRequest& request) {
   TransportRequest stormy = request;

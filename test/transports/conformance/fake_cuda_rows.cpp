@@ -1,4 +1,5 @@
-// Rows over a played machine with a CUDA device: the host's forms of what also serves streams.
+// Rows over a fake machine with a CUDA device: the host's calls of transports that also serve
+// streams.
 #include <string>
 
 #include "test/transports/conformance/transport_table.h"
@@ -10,7 +11,7 @@ namespace kolo::test {
 
 namespace {
 
-// Of all jobs, since their ranks come one by one.
+// One machine for all jobs, since their ranks are made one by one.
 FakeMachine& machine() {
   static FakeMachine one;
   return one;

@@ -1,6 +1,8 @@
-// The least that a third party writes: messages through boxes behind a lock, adapted. A box holds
-// few messages, and a message's memory is needed until the peer has taken it, so that the adapter's
-// bookkeeping has something to do.
+// Minimal third-party transport: messages through boxes behind a lock, with an adapter. A box holds
+// few
+// messages, and a message's memory is in use until the peer has received it. So the adapter's
+// bookkeeping is
+// tested.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -23,7 +25,7 @@ struct Box {
   std::uint64_t taken = 0;
 };
 
-// What the ranks share.
+// State that the ranks share.
 struct PostOffice {
   std::mutex mutex;
   std::map<std::pair<int, int>, Box> boxes;
@@ -96,7 +98,7 @@ class Mailboxes final : public PlainTransport {
   PlainChannel& channel(int peer) override { return *channels_[static_cast<std::size_t>(peer)]; }
   void progress() override {}
 
-  // Letters that are still in the boxes point into this rank's memory: they go.
+  // Drops the letters in the boxes, which point into this rank's memory.
   void quiesce() noexcept override {
     const std::lock_guard lock(office_->mutex);
     office_->is_closed[rank_] = true;

@@ -1,5 +1,6 @@
-// The transports that the conformance suite runs over. A new transport is one row here; a test
-// holds this table against the registry, so that a forgotten row fails by name.
+// The transports over which the conformance suite runs. A new transport is one row here. A test
+// compares
+// this table with the registry, so that it names a forgotten row.
 #pragma once
 
 #include <array>
@@ -16,14 +17,16 @@ struct TransportRow {
   std::string_view name;
   bool can_answer = false;
   bool joins_processes = true;
-  // Null: the registry's. Otherwise a transport that only tests know.
+  // Null: the registry's make function. Otherwise a transport for tests only.
   std::unique_ptr<Transport> (*make)(const TransportRequest& request) = nullptr;
   std::string_view calls_itself = name;
-  std::string_view needs = {};  // not in every build: the row is skipped where this is not
-  // One of the registry's that this machine may lack the hardware for: `make` plays that, with
-  // threads as ranks.
+  // a transport that is not in every build: without it the row is skipped
+  std::string_view needs = {};
+  // A transport of the registry whose hardware this machine may lack: `make` simulates it, with
+  // threads
+  // as ranks.
   bool is_played = false;
-  std::string_view groups = {};  // of clauses, that it is tried by; empty: all
+  std::string_view groups = {};  // groups of clauses to run; empty: all
 
   bool is_of_registry() const { return make == nullptr || is_played; }
 };
@@ -42,7 +45,7 @@ std::unique_ptr<Transport> make_played_cuda_ipc(const TransportRequest& request)
 std::unique_ptr<Transport> make_staged_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_shm(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_tcp(const TransportRequest& request);
-// What nobody may do to the machine that is played, and somebody did.
+// Forbidden calls to the fake machine so far.
 std::vector<std::string> played_violations();
 
 inline constexpr std::array kTransports = {
@@ -59,16 +62,17 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
-    // With a form for streams, whose own clauses are in test/transports/cuda.
+    // With a stream form, whose own clauses are in test/transports/cuda.
     TransportRow{"inproc, staged", true, false, make_staged_inproc, "inproc"},
     TransportRow{"shm, staged", true, false, make_staged_shm, "shm"},
     TransportRow{"tcp, staged", false, false, make_staged_tcp, "tcp"},
-    // Decorated: a network that is fast, one with jitter, and "not now" to who receives.
+    // Decorated: a fast network, one with jitter, and one that returns "not now" to receivers.
     TransportRow{"inproc,100Gbit,20us", false, false, make_shaped_inproc},
     TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},
     TransportRow{"inproc,storm@times=3,on=in", true, false, make_stormy_inproc},
-    // What a transport does by itself meets what decorators add: over libfabric each of them, but
-    // not by the clauses that have little to do with it, for the sake of time.
+    // Decorators over libfabric, whose library makes progress by itself. To save time, clauses with
+    // little
+    // relation to this are left out.
     TransportRow{.name = "ofi,100Gbit,20us",
                  .joins_processes = false,
                  .make = make_shaped_ofi,
