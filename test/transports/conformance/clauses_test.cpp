@@ -67,7 +67,7 @@ TEST_CASE("the table of tests and the registry list the same transports") {
 }
 
 // The clause tests above prove that the transports keep them.
-TEST_CASE("the README's table has every clause, and what each transport of this build offers") {
+TEST_CASE("the README's table lists every clause and the offers of each transport of this build") {
   std::ifstream file(KOLO_TRANSPORTS_README);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto table = conformance::read_markdown(text);
@@ -94,7 +94,7 @@ TEST_CASE("the README's table has every clause, and what each transport of this 
   }
 }
 
-TEST_CASE("a table that is written anew keeps the columns of transports that were not run") {
+TEST_CASE("a rewritten table keeps the columns of transports that were not run") {
   const auto results_of = [](const char* transport, conformance::Outcome outcome) {
     conformance::Results results{transport, {}};
     for (const conformance::Clause& clause : conformance::clauses())
