@@ -1,2 +1,2 @@
-// A libfabric.so.1 that lacks what the transport ofi calls.
+// A libfabric.so.1 without the functions that the transport ofi calls.
 extern "C" unsigned fi_version() { return 1U << 16 | 10U; }

@@ -1,4 +1,4 @@
-// A libucp.so.0 that is older than what the transport ucx needs.
+// A libucp.so.0 of an older version than the transport ucx needs.
 extern "C" void ucp_get_version(unsigned* major, unsigned* minor, unsigned* release) {
   *major = 1;
   *minor = 12;

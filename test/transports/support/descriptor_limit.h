@@ -1,4 +1,4 @@
-// A process that can open nothing more, for a while.
+// A process that can open no more descriptors, for a while.
 #pragma once
 
 #include <fcntl.h>
@@ -11,13 +11,14 @@
 
 namespace kolo::test {
 
-// This process may have no descriptors but those that it has, for the life of this object; of these
-// what is closed makes room.
+// Limits this process to its current descriptors for the life of this object. A closed descriptor
+// makes
+// room for a new one.
 class DescriptorLimit {
  public:
   DescriptorLimit() {
     ::getrlimit(RLIMIT_NOFILE, &old_);
-    int end = 0;  // one more than the highest that is in use
+    int end = 0;  // one more than the highest in use
     for (int i = 0; i < kHighest; ++i) {
       if (::fcntl(i, F_GETFD) >= 0) end = i + 1;
     }
@@ -36,7 +37,7 @@ class DescriptorLimit {
   static constexpr int kHighest = 4096;
 
   rlimit old_{};
-  std::vector<posix::Descriptor> fillers_;  // of the gaps
+  std::vector<posix::Descriptor> fillers_;  // for unused numbers below the limit
 };
 
 }  // namespace kolo::test

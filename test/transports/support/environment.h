@@ -1,4 +1,4 @@
-// What the environment says of a job, as a test has it.
+// Environment variables of a job, set by a test.
 #pragma once
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ class Environment {
   std::map<std::string, std::optional<std::string>> old_;
 };
 
-// What the call says it will not take.
+// The message of the exception that the call throws.
 inline std::string refusal_of(const std::function<void()>& call) {
   try {
     call();

@@ -1,5 +1,5 @@
-// The sockets on which a process listens, and strangers who find them: whoever has a port scanner
-// may speak to each.
+// The sockets on which a process listens, and unknown clients that find them, as a port scanner
+// does.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ struct ListeningSocket {
   bool is_unix() const { return address.ss_family == AF_UNIX; }
 };
 
-// By descriptor, so that what is new is told from what was there before.
+// All open descriptors, to tell new ones from old ones.
 inline std::set<int> open_descriptors() {
   std::set<int> all;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
@@ -30,7 +30,7 @@ inline std::set<int> open_descriptors() {
   return all;
 }
 
-// Those of this process that were opened since `before`: they listen, or take datagrams under a
+// Sockets of this process opened since `before` that listen, or that receive datagrams under a
 // name.
 inline std::vector<ListeningSocket> listening_since(const std::set<int>& before) {
   std::vector<ListeningSocket> found;
@@ -49,10 +49,12 @@ inline std::vector<ListeningSocket> listening_since(const std::set<int>& before)
   return found;
 }
 
-// Connects, says `speech`, and stays as long as what is returned. Nothing waits: what does not fit
-// is left out, who is not let in is left alone.
+// Connects and sends `speech`; the connection lives as long as the returned socket. Nothing blocks:
+// data
+// that does not fit is dropped, and a refused connection is not retried.
 inline posix::Descriptor speak_to(const ListeningSocket& door, std::string_view speech) {
-  const int waits = door.is_unix() ? SOCK_NONBLOCK : 0;  // a full queue; TCP's is the kernel's
+  // a full queue blocks; the kernel completes TCP's connections
+  const int waits = door.is_unix() ? SOCK_NONBLOCK : 0;
   posix::Descriptor socket(::socket(door.address.ss_family, door.kind | waits | SOCK_CLOEXEC, 0));
   const auto* const address = reinterpret_cast<const sockaddr*>(&door.address);
   if (::connect(socket.get(), address, door.length) != 0) return socket;

@@ -1,4 +1,4 @@
-// A TCP client that says whatever a test wants: the stranger of many tests.
+// Raw TCP client that sends any bytes: the unknown client of many tests.
 #pragma once
 
 #include <poll.h>
@@ -21,10 +21,10 @@ class RawConnection {
       throw std::runtime_error("cannot connect");
   }
 
-  // One that somebody else has opened.
+  // Takes over an accepted connection.
   explicit RawConnection(posix::Descriptor socket) : socket_(std::move(socket)) {}
 
-  // The next so many bytes; fewer where the other side hangs up or falls silent.
+  // The next `bytes` bytes; fewer if the other side closes or stays silent.
   std::string hear(std::size_t bytes) {
     std::string text(bytes, '\0');
     std::size_t filled = 0;
@@ -45,7 +45,7 @@ class RawConnection {
     }
   }
 
-  // All until the other side hangs up, or falls silent.
+  // All bytes until the other side closes or stays silent.
   std::string hear_all() {
     std::string text;
     char bytes[4096];
@@ -57,13 +57,13 @@ class RawConnection {
     return text;
   }
 
-  // What is there now.
+  // The bytes that are available now.
   std::string hear_now() {
     char bytes[65536];
     return {bytes, posix::receive_some(socket_, bytes, sizeof bytes).bytes};
   }
 
-  // True once the other side has hung up, whatever it said before.
+  // True once the other side has closed, whatever it sent before.
   bool is_hung_up() {
     char bytes[256];
     while (wait_for(POLLIN)) {

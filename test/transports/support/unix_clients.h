@@ -1,4 +1,4 @@
-// Who comes to a unix socket without being a rank.
+// Unknown clients of a unix socket.
 #pragma once
 
 #include <poll.h>
@@ -23,7 +23,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// `meanwhile` is what lets in who has come; by default another thread does.
+// `meanwhile` accepts the clients; by default another thread does.
 inline void until(const std::function<bool()>& is_so, const std::string& what,
                   const std::function<void()>& meanwhile = std::this_thread::yield) {
   const auto deadline = Clock::now() + std::chrono::seconds(60);
@@ -55,7 +55,7 @@ inline void until_hung_up(const posix::Descriptor& socket,
   until([&] { return is_hung_up(socket); }, "a stranger is hung up on", meanwhile);
 }
 
-// Silent ones. All have been let in when this returns, as one behind them who is not silent has.
+// Silent clients. On return all have been accepted, because a client behind them has been dropped.
 inline std::vector<posix::Descriptor> silent_clients(
     const std::string& door, int count,
     const std::function<void()>& meanwhile = std::this_thread::yield) {

@@ -1,5 +1,6 @@
-// Two ranks of this process, joined by a transport, and strangers at every socket on which they
-// listen: the transport's own and those of the library below it.
+// Two connected ranks of this process, and unknown clients at every socket on which they listen:
+// the
+// transport's own and those of its library.
 #pragma once
 
 #include <sys/socket.h>
@@ -31,11 +32,11 @@ class RanksWithUnknownClients {
     std::thread other([&] { ranks_[1] = make(request(1)); });
     ranks_[0] = make(request(0));
     other.join();
-    exchange();  // connections that are only made when they are used
+    exchange();  // makes connections that are only made at their first use
     doors_ = listening_since(before);
   }
 
-  // Both at once: some ends wait for the other rank.
+  // Closes both at once: some transports wait for the other rank at their end.
   ~RanksWithUnknownClients() {
     std::thread other([&] { ranks_[1].reset(); });
     ranks_[0].reset();
@@ -46,15 +47,16 @@ class RanksWithUnknownClients {
 
   const std::vector<ListeningSocket>& doors() const { return doors_; }
 
-  // A stranger at every door, who stays.
+  // Connects a client to every listener, sends `speech`, and keeps the connection.
   void say_everywhere(std::string_view speech) {
     for (const ListeningSocket& door : doors_) unknown_clients_.push_back(speak_to(door, speech));
   }
 
   void leave() { unknown_clients_.clear(); }
 
-  // Whether what is exchanged is whole while ten strangers at every door have said this, and when
-  // they have gone.
+  // Whether exchanged data is intact while ten clients at every listener have sent `speech`, and
+  // after they
+  // have left.
   bool withstands(std::string_view speech) {
     for (int i = 0; i < 10; ++i) say_everywhere(speech);
     const bool is_whole = exchange();
@@ -62,8 +64,9 @@ class RanksWithUnknownClients {
     return exchange() && is_whole;
   }
 
-  // Segments of several lengths, both ways at once; true where what comes is what was sent. Throws
-  // what the transport throws, or that nothing has moved for long.
+  // Exchanges segments of several lengths in both directions; returns true if all data is intact.
+  // Throws
+  // the transport's error, or an error if nothing moves for long.
   bool exchange() {
     bool is_whole = true;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{64} << 10})
@@ -106,7 +109,7 @@ class RanksWithUnknownClients {
   std::vector<posix::Descriptor> unknown_clients_;
 };
 
-// What strangers say who know nothing of whom they talk to.
+// Messages of clients that know nothing about the listener.
 inline std::vector<std::string> unknown_client_messages() {
   std::mt19937 random(7);
   std::string noise(40'000, '\0');

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a command where /dev/shm has room for it; otherwise says so, and is skipped (exit code 4).
+# Runs a command if /dev/shm has room for it; otherwise prints so and is skipped (exit code 4).
 #
-#   with_room.sh MIB COMMAND...
+#   with_free_shm.sh MIB COMMAND...
 set -eu
 needed=$1
 shift
