@@ -1,4 +1,4 @@
-// Who speaks in a message.
+// The rank prefix of an error message.
 #include "transports/error.h"
 
 #include "test/support/catch.h"

@@ -1,4 +1,5 @@
-// Many strangers at once, and strangers who come and go: the job goes on, and what they cost is
+// Many unknown clients at once, and clients that connect and leave: the job continues, and their
+// cost is
 // bounded.
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,14 +22,14 @@ using namespace kolo::test;
 namespace {
 
 constexpr int kCrowd = 1000;
-constexpr int kMostUnknownClients = 64;  // that a port lets wait
+constexpr int kMostUnknownClients = 64;  // clients without a hello that a port keeps
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// Room for a crowd and for those who let it in. False where the system gives none.
+// Raises the descriptor limit for the clients and their server. False if the system refuses.
 bool have_descriptors(rlim_t count) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -38,7 +39,7 @@ bool have_descriptors(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// Someone who comes, and what he says: nothing, garbage, or half of what he should.
+// A client that sends nothing, garbage or half a hello.
 RawConnection stranger(std::uint16_t port, int number) {
   RawConnection one(port);
   if (number % 4 == 1) one.say("GET / HTTP/1.1\r\n\r\n");
@@ -47,7 +48,7 @@ RawConnection stranger(std::uint16_t port, int number) {
   return one;
 }
 
-// Those who come at once, and stay.
+// Clients that connect at once and stay.
 class Crowd {
  public:
   explicit Crowd(std::uint16_t port)
@@ -73,7 +74,7 @@ class Crowd {
   std::thread thread_;
 };
 
-// Strangers who come as fast as they can, and go at once, until it ends.
+// Clients that connect as fast as possible and leave at once, until this object ends.
 class Scan {
  public:
   explicit Scan(std::uint16_t port)
@@ -88,7 +89,8 @@ class Scan {
   Scan& operator=(const Scan&) = delete;
 
  private:
-  // Ends by a reset: a port in order of its own would be kept for a minute, and they are few.
+  // Closes by a reset: after an orderly close the local port would be blocked for a minute, and
+  // ports are few.
   static void knock(std::uint16_t port, bool waits) {
     std::string why;
     const auto socket = posix::start_connecting(posix::resolve("127.0.0.1", port, why).at(0));
@@ -108,12 +110,12 @@ bool works(Store& store, int number) {
   return store.get(key, in_seconds(60)) == "value";
 }
 
-// What rank 0 has published: see tcp/card.cpp.
+// The port that rank 0 has published: see tcp/address.cpp.
 std::uint16_t published_port(Store& store) {
   return tcp::address_from_text(store.get("address/0", in_seconds(60)), 0).port;
 }
 
-// A segment each way.
+// One segment in each direction.
 void exchange(Transport& one, Transport& other, int number) {
   const Bytes sent = numbered(1000, static_cast<unsigned>(number));
   Bytes there(sent.size());
@@ -158,7 +160,7 @@ TEST_CASE("a thousand strangers at once neither stop a store nor keep ranks from
   CHECK_FALSE(crowd.is_refused());
   CHECK(all_work);
   CHECK(works(*connect_tcp_store("127.0.0.1", server.port(), in_seconds(60)), -1));
-  // The crowd's own ends, and the few of the server's that are still listened to.
+  // The clients' own ends, and the few of the server's that are still open.
   CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
   CHECK_FALSE(store->failure());
 }
@@ -183,7 +185,7 @@ TEST_CASE("a crowd of strangers neither stops ranks that tcp joins nor keeps the
     return;
   }
   const auto store = make_local_store();
-  // A third rank never comes, so that the others go on listening.
+  // A third rank never connects, so that the others continue to listen.
   store->set("address/2", "elsewhere\n127.0.0.1 1 " + std::to_string(TcpSettings{}.segment_bytes) +
                               " 1 " + tcp::to_text(tcp::random_token()) + " 0\n");
   std::unique_ptr<Transport> first;
@@ -203,7 +205,7 @@ TEST_CASE("a crowd of strangers neither stops ranks that tcp joins nor keeps the
   CHECK_FALSE(crowd.is_refused());
   scan.reset();
   for (int i = 0; i < 200; ++i) exchange(*first, *second, i);
-  // The crowd's own ends, the few of the rank's that are still listened to, and the ranks'.
+  // The clients' own ends, the few of the rank's that are still open, and those of the ranks.
   CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
 }
 
@@ -245,7 +247,7 @@ TEST_CASE("who asks a store for more than he reads is hung up on, and what he go
   store->get("all is asked", in_seconds(60));
   std::string heard = greedy.hear_all();
   int answers = 0;
-  while (store_wire::take(heard)) ++answers;  // throws where a piece is missing
+  while (store_wire::take(heard)) ++answers;  // throws if a part is missing
   CHECK(answers < 100);
   CHECK(heard.size() < store_wire::kHeaderBytes + (2 << 20));
   CHECK_FALSE(store->failure());

@@ -1,4 +1,4 @@
-// What the environment says, and what it may not say.
+// Settings from environment variables, and their errors.
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -116,7 +116,7 @@ TEST_CASE("MPI's launchers and srun say which rank a process is, where nobody el
     CHECK(settings.local_size.value_or(2) == 2);
     variables["RANK"] = "0";
     CHECK(settings_of(variables).rank == 0);
-    CHECK_FALSE(settings_of(variables).size);  // as it was forgotten
+    CHECK_FALSE(settings_of(variables).size);  // it was forgotten
   }
   CHECK_FALSE(settings_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}).rank);
   CHECK_FALSE(settings_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}).rank);  // a batch script

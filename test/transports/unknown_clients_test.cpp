@@ -1,4 +1,4 @@
-// Whoever connects to a port of ours without being a rank neither stops nor slows the job.
+// Unknown clients at the ports of kolo neither stop nor slow the job.
 #include <optional>
 #include <random>
 #include <sstream>
@@ -30,7 +30,7 @@ std::string text_of(const tcp::Hello& hello) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What rank 0 of a job being made has published: see tcp/card.cpp.
+// The port that rank 0 has published while the job is made: see tcp/address.cpp.
 std::uint16_t published_port(Store& store) {
   std::istringstream card(store.get("address/0", in_seconds(20)));
   std::string identity;
@@ -180,8 +180,8 @@ TEST_CASE("ranks that tcp joins are not disturbed by strangers") {
     strangers.push_back(std::make_unique<RawConnection>(port));
     strangers.back()->say(speech);
   };
-  say("");                                    // says nothing, for ever
-  say(text_of({{}, 1, 0}).substr(0, 30));     // half a hello, for ever
+  say("");                                    // silent for ever
+  say(text_of({{}, 1, 0}).substr(0, 30));     // half a hello, and then silent
   say("SSH-2.0-OpenSSH_9.2\r\n");             // another protocol
   say(random_bytes(7, 64));                   // as long as a hello
   say(text_of({tcp::random_token(), 1, 0}));  // a hello of another job
@@ -189,7 +189,7 @@ TEST_CASE("ranks that tcp joins are not disturbed by strangers") {
   for (int i = 0; i < 150; ++i) strangers.push_back(std::make_unique<RawConnection>(port));
 
   const auto second = make(1);
-  rank_0.join();  // nobody waited for a stranger's time to run out
+  rank_0.join();  // without waiting for a client's timeout
   REQUIRE(first != nullptr);
 
   const std::byte sent[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
