@@ -5,7 +5,7 @@
 
 using namespace kolo;
 
-TEST_CASE("a message is said by one rank, once") {
+TEST_CASE("an error message has exactly one rank prefix") {
   CHECK(by_rank(0, "no memory") == "rank 0: no memory");
   CHECK(by_rank(0, "rank 0: no memory") == "rank 0: no memory");
   CHECK(by_rank(0, "rank 1: waited 2 s") == "rank 1: waited 2 s");

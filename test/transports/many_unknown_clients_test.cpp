@@ -140,7 +140,7 @@ std::string hello_to_store() {
 
 }  // namespace
 
-TEST_CASE("a thousand strangers at once neither stop a store nor keep ranks from it") {
+TEST_CASE("a thousand unknown clients at once neither stop a store nor keep ranks from it") {
   if (!have_descriptors(2 * kCrowd)) {
     WARN("skipped: no descriptors for a thousand connections");
     return;
@@ -165,7 +165,7 @@ TEST_CASE("a thousand strangers at once neither stop a store nor keep ranks from
   CHECK_FALSE(store->failure());
 }
 
-TEST_CASE("a port scan that does not end neither stops a store nor keeps ranks from it") {
+TEST_CASE("an endless port scan neither stops a store nor keeps ranks from it") {
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(60));
   const Scan scan(server.port());
@@ -179,7 +179,7 @@ TEST_CASE("a port scan that does not end neither stops a store nor keeps ranks f
   CHECK_FALSE(store->failure());
 }
 
-TEST_CASE("a crowd of strangers neither stops ranks that tcp joins nor keeps them apart") {
+TEST_CASE("many unknown clients neither stop tcp ranks nor keep them from connecting") {
   if (!have_descriptors(2 * kCrowd)) {
     WARN("skipped: no descriptors for a thousand connections");
     return;
@@ -209,7 +209,7 @@ TEST_CASE("a crowd of strangers neither stops ranks that tcp joins nor keeps the
   CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
 }
 
-TEST_CASE("a stranger who takes his time for a hello is dropped") {
+TEST_CASE("an unknown client whose hello takes too long is dropped") {
   set_setting("KOLO_HELLO_TIMEOUT_MS", "100");
   TcpStoreServer server("127.0.0.1", 0);
   set_setting("KOLO_HELLO_TIMEOUT_MS", "");
@@ -233,7 +233,8 @@ TEST_CASE("a stranger who takes his time for a hello is dropped") {
   CHECK(is_gone);
 }
 
-TEST_CASE("who asks a store for more than he reads is hung up on, and what he got is whole") {
+TEST_CASE(
+    "a client that requests more from a store than it reads is dropped after whole answers only") {
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(60));
   store->set("long", std::string(1 << 20, 'x'));

@@ -90,7 +90,7 @@ TEST_CASE("every setting is read") {
   CHECK(settings_of({{"KOLO_TCP_PORTS", "77"}}).tcp_port_high == 77);
 }
 
-TEST_CASE("MPI's launchers and srun say which rank a process is, where nobody else does") {
+TEST_CASE("the variables of MPI launchers and srun give the rank if RANK is not set") {
   using Variables = std::map<std::string, std::string>;
   const Variables launched[] = {
       {{"OMPI_COMM_WORLD_RANK", "3"},
@@ -123,7 +123,7 @@ TEST_CASE("MPI's launchers and srun say which rank a process is, where nobody el
   CHECK(settings_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).size_variable == "PMI_SIZE");
 }
 
-TEST_CASE("bytes may be in powers of 1024") {
+TEST_CASE("sizes may use powers of 1024") {
   for (const char* text : {"65536", "64K", "64k", "64KiB"}) {
     INFO(text);
     CHECK(settings_of({{"KOLO_SEGMENT_BYTES", text}}).segment_bytes == 65536);
@@ -133,7 +133,7 @@ TEST_CASE("bytes may be in powers of 1024") {
   CHECK(settings_of({{"KOLO_TCP_BUFFERS", "4M"}}).tcp_buffer_bytes == 4 << 20);
 }
 
-TEST_CASE("an unreadable setting is refused by name") {
+TEST_CASE("the error for an invalid setting names it") {
   const std::map<std::string, std::vector<std::string>> wrong = {
       {"RANK", {"-1", "x", "1x", "99999999999"}},
       {"WORLD_SIZE", {"0", "two"}},
@@ -162,7 +162,7 @@ TEST_CASE("an unreadable setting is refused by name") {
   }
 }
 
-TEST_CASE("a variable that looks like a setting and is none is named, with the one that is meant") {
+TEST_CASE("a misspelled setting is reported with the name of the intended one") {
   const auto said_of = [](std::vector<std::string> variables) {
     std::string text;
     for (const UnknownSetting& unknown : unknown_settings(variables))
@@ -185,7 +185,7 @@ TEST_CASE("a variable that looks like a setting and is none is named, with the o
   CHECK(said_of({"KOLO_WAITS=", "KOLO_WAITS", "KOLOWAIT=1", "WAIT=1", "RANKS=2", "=", ""}).empty());
 }
 
-TEST_CASE("what any part of kolo reads is known") {
+TEST_CASE("unknown_settings() knows all variables that kolo reads") {
   std::vector<std::string> variables = {"KOLO_TEST_DATA=/data", "KOLO_DEPS=/deps",
                                         "KOLO_BENCH_NETWORK=1Gbit", "KOLO_TEST_PROGRAM=7"};
   read_settings([&](const char* name) -> std::optional<std::string> {
@@ -195,7 +195,7 @@ TEST_CASE("what any part of kolo reads is known") {
   CHECK(unknown_settings(variables).empty());
 }
 
-TEST_CASE("every variable that is read is in the README's table") {
+TEST_CASE("every variable that kolo reads is in the README's table") {
   std::ifstream file(KOLO_TRANSPORTS_README);
   std::string table;
   for (std::string line; std::getline(file, line);) {

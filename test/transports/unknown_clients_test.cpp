@@ -48,7 +48,7 @@ bool works(Store& store) {
 
 }  // namespace
 
-TEST_CASE("a store hangs up on whoever does not speak its language") {
+TEST_CASE("a store drops clients that do not speak its protocol") {
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(20));
   using store_wire::Kind;
@@ -72,7 +72,7 @@ TEST_CASE("a store hangs up on whoever does not speak its language") {
   CHECK_FALSE(store->failure());
 }
 
-TEST_CASE("strangers who say nothing to a store are dropped, the oldest first") {
+TEST_CASE("a store drops silent unknown clients, the oldest first") {
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(20));
   std::vector<RawConnection> strangers;
@@ -94,7 +94,7 @@ TEST_CASE("a hello to a store may come byte by byte") {
   CHECK(store->get("from slow", in_seconds(20)) == "1");
 }
 
-TEST_CASE("a client that talks to something else than a store says so") {
+TEST_CASE("a client that connects to something other than a store reports it") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
   std::thread web_server([&] {
@@ -113,7 +113,7 @@ TEST_CASE("a client that talks to something else than a store says so") {
   web_server.join();
 }
 
-TEST_CASE("a rank that serves and hangs is named to all, and to itself once it goes on") {
+TEST_CASE("a rank 0 that hangs is reported to all ranks, and to itself once it continues") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
   std::optional<RawConnection> server;
@@ -149,7 +149,7 @@ TEST_CASE("a rank that serves and hangs is named to all, and to itself once it g
   CHECK_THAT(last->value, ContainsSubstring(named));
 }
 
-TEST_CASE("a client whose server is silent gives up at its deadline") {
+TEST_CASE("a client with a silent server gives up at its deadline") {
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
   try {
@@ -164,7 +164,7 @@ TEST_CASE("a client whose server is silent gives up at its deadline") {
   }
 }
 
-TEST_CASE("ranks that tcp joins are not disturbed by strangers") {
+TEST_CASE("unknown clients do not disturb tcp ranks") {
   const auto store = make_local_store();
   std::unique_ptr<Transport> first;
   TcpSettings patient;
@@ -200,7 +200,7 @@ TEST_CASE("ranks that tcp joins are not disturbed by strangers") {
   CHECK(got[2] == std::byte{3});
 }
 
-TEST_CASE("what a stranger listens on in a rank's place is not taken for the rank") {
+TEST_CASE("an impostor that listens at a rank's address is not taken for the rank") {
   const auto store = make_local_store();
   const auto listener = posix::listen_on("127.0.0.1", 0);
   const auto port = posix::local_address(listener).port();
@@ -229,7 +229,7 @@ TEST_CASE("what a stranger listens on in a rank's place is not taken for the ran
   stranger.join();
 }
 
-TEST_CASE("any bytes at all are either messages or an error, never harm") {
+TEST_CASE("any bytes are either messages or an error, and cause no crash") {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::string bytes = store_wire::encode({store_wire::Kind::kSet, seed, -1, "key", "value"}) +
                         store_wire::encode({store_wire::Kind::kGet, seed, 0, "key", {}});
@@ -246,7 +246,7 @@ TEST_CASE("any bytes at all are either messages or an error, never harm") {
   }
 }
 
-TEST_CASE("a hello survives its way, and a damaged one is none") {
+TEST_CASE("a hello survives encoding and decoding, and a damaged one is rejected") {
   const tcp::Hello hello{tcp::random_token(), 3, 1};
   auto bytes = tcp::encode(hello);
   const auto back = tcp::decode(bytes);
