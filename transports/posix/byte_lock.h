@@ -1,7 +1,9 @@
-// Locks on single bytes of a file, which need not be there: those of fcntl that belong to an open
-// file (F_OFD_SETLK), not to a process. The kernel drops them with the last descriptor of that open
-// file, so when its process dies, and they work over NFS. Threads of a process that share the
-// descriptor, and forked processes, are one and the same to the kernel.
+// Locks on single bytes of a file, by fcntl's open file description locks (F_OFD_SETLK).
+//
+// The byte may lie beyond the end of the file. A lock belongs to the open file, not to the process:
+// the kernel drops it when the last descriptor of that open file closes, so also when the process
+// dies. Such locks work over NFS. Threads that share the descriptor, and forked processes, count as
+// one owner.
 #pragma once
 
 #include <sys/types.h>
@@ -10,15 +12,16 @@
 
 namespace kolo::posix {
 
-// One attempt: false where another's keeps it away. Error kSystem where the file system has none.
+// One attempt; false while another owner's lock conflicts. Error kSystem if the file system has no
+// locks.
 bool lock_byte(const Descriptor& file, off_t byte);
 bool lock_byte_shared(const Descriptor& file, off_t byte);
 void unlock_byte(const Descriptor& file, off_t byte) noexcept;
 
-// Whether anybody else has one that keeps lock_byte() away.
+// Whether another owner holds a lock that makes lock_byte() fail.
 bool is_locked_by_others(const Descriptor& file, off_t byte);
 
-// For as long as it lives, where is_held().
+// Holds lock_byte() for its lifetime, if is_held().
 class ByteLock {
  public:
   ByteLock(const Descriptor& file, off_t byte)

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself.
+// File descriptor with ownership: the destructor closes it.
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@ class Descriptor {
   int value_ = -1;
 };
 
-// errno's text, and what to do where the limit on open files was met; thread-safe.
+// Text of an errno, with the remedy if a limit on open files was hit. Thread-safe.
 std::string error_text(int number);
 
-// Error kSystem, "<what>: <errno's text>".
+// Throws Error kSystem, "<what>: <text of errno>".
 [[noreturn]] void throw_system(const std::string& what);
 
 }  // namespace kolo::posix

@@ -17,7 +17,7 @@ void Epoll::change(int descriptor, std::uint32_t events, std::uint64_t token) {
 }
 
 void Epoll::remove(int descriptor) noexcept {
-  // The only failure is a descriptor that is not in the set, which is what was asked for.
+  // Fails only if the descriptor is not in the set, which is the wanted state.
   [[maybe_unused]] const int done =
       ::epoll_ctl(descriptor_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }

@@ -1,5 +1,5 @@
-// A set of descriptors watched together; itself a descriptor that is readable while one of them has
-// news.
+// Set of file descriptors watched together (epoll). The set's own descriptor is readable while one
+// of them is ready.
 #pragma once
 
 #include <sys/epoll.h>
@@ -14,14 +14,14 @@ class Epoll {
  public:
   Epoll();
 
-  // Watches `descriptor` for `events` (EPOLLIN, ...; level-triggered unless EPOLLET); `token` comes
-  // back in epoll_event::data.u64.
+  // Watches `descriptor` for `events` (EPOLLIN, ...; level-triggered unless EPOLLET). wait()
+  // returns `token` in epoll_event::data.u64.
   void add(int descriptor, std::uint32_t events, std::uint64_t token);
   void change(int descriptor, std::uint32_t events, std::uint64_t token);
   void remove(int descriptor) noexcept;
 
-  // The descriptors with news, written to the front of `into`; empty after `timeout_ms` (0: do not
-  // block, -1: for ever) or when a signal came.
+  // Waits up to `timeout_ms` (0: do not block, -1: no limit) and writes the ready descriptors to
+  // the front of `into`. Empty after a timeout or a signal.
   std::span<const epoll_event> wait(std::span<epoll_event> into, int timeout_ms);
 
   int descriptor() const { return descriptor_.get(); }

@@ -12,7 +12,7 @@ Event::Event() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void Event::ring() noexcept {
   const std::uint64_t one = 1;
-  // The only failure is a counter that is full, and then it is readable anyway.
+  // Fails only if the counter is full; then the descriptor is readable anyway.
   [[maybe_unused]] const auto written = ::write(descriptor_.get(), &one, sizeof one);
 }
 

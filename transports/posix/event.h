@@ -1,4 +1,4 @@
-// A doorbell with a descriptor to poll (eventfd): any thread rings, one listens.
+// Wake-up event with a descriptor to poll (eventfd): any thread rings, one thread listens.
 #pragma once
 
 #include "transports/posix/descriptor.h"
@@ -11,7 +11,6 @@ class Event {
 
   void ring() noexcept;
 
-  // Makes the descriptor unreadable again.
   void silence() noexcept;
 
   int descriptor() const { return descriptor_.get(); }

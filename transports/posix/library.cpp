@@ -20,8 +20,8 @@ std::string loader_reason() {
   return reason == nullptr ? "the loader gave no reason" : reason;
 }
 
-// While it lives this thread takes no signals; then the handlers are those that there were. Some
-// libraries install handlers of their own as they are loaded (libpsm takes SIGINT and SIGTERM).
+// Blocks signals for this thread during its lifetime, then restores all handlers. Some libraries
+// install handlers when they are loaded (libpsm takes SIGINT and SIGTERM).
 class SignalsAsTheyAre {
  public:
   SignalsAsTheyAre() {
@@ -38,7 +38,7 @@ class SignalsAsTheyAre {
   }
 
  private:
-  static constexpr int kSignals = 32;  // the real-time ones are nobody's by default
+  static constexpr int kSignals = 32;  // real-time signals have no default users
 
   struct ::sigaction& at(int signal) {
     return actions_.at(static_cast<std::size_t>(signal));
@@ -54,7 +54,7 @@ void* symbol_of_library(const std::string& path, const char* symbol) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) throw std::invalid_argument(error_text(errno));
   if (!S_ISREG(file.st_mode)) throw std::invalid_argument("it is not a file");
-  // All symbols now: what is missing is said here, and not by a crash later.
+  // RTLD_NOW: a missing symbol is reported here, not by a crash later.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) throw std::invalid_argument(loader_reason());
   return ::dlsym(library, symbol);
@@ -63,10 +63,10 @@ void* symbol_of_library(const std::string& path, const char* symbol) {
 bool is_loaded(const std::string& name) {
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) {
-    ::dlerror();  // nobody's: it is no failure
+    ::dlerror();  // clear the error: "not loaded" is no failure
     return false;
   }
-  ::dlclose(library);  // that was one more who holds it
+  ::dlclose(library);  // drop the reference that RTLD_NOLOAD took
   return true;
 }
 

@@ -1,33 +1,35 @@
-// Shared libraries, loaded to stay.
+// Shared libraries that stay loaded until the process ends.
 #pragma once
 
 #include <string>
 
 namespace kolo::posix {
 
-// The address of `symbol` in the library at `path`, which stays loaded until the process ends; null
-// where it has no such symbol. std::invalid_argument, with the reason, where `path` is no file that
-// can be loaded: the loader would wait for ever on a pipe.
+// Loads the library at `path` and returns the address of `symbol`; null if it has no such symbol.
+// std::invalid_argument, with the reason, if `path` is no regular file (the loader would block on a
+// pipe) or cannot be loaded.
 void* symbol_of_library(const std::string& path, const char* symbol);
 
-// Whether the library of that name has been loaded into this process, by whomever; loads nothing.
+// Whether a library of that name is loaded in this process. Loads nothing.
 bool is_loaded(const std::string& name);
 
-// A library of the system, by the name that its programs record ("libucp.so.0"), loaded when it is
-// first wanted and not when the program starts: who does not use it neither waits for it nor needs
-// it. Copies are cheap; a loaded library stays until the process ends. From any thread.
+// System library by its soname ("libucp.so.0"), loaded at run time on first use.
+//
+// Programs that do not use the library neither need it nor pay for its start-up. Copies are cheap:
+// all share one loaded library. Thread-safe.
 class InstalledLibrary {
  public:
-  // Loads it. The program's handling of signals is as before, whatever the library's own start
-  // would make of it, and no signal is handled meanwhile by this thread. Where it cannot be loaded,
-  // why() says so and nothing else may be asked.
+  // Loads the library. Signal handlers that its start-up installs are undone, and this thread
+  // handles no signals meanwhile. If loading fails, why() gives the reason and no other member may
+  // be called.
   explicit InstalledLibrary(std::string name);
 
-  // Empty where the library is loaded; otherwise the loader's reason.
+  // Empty if the library is loaded; otherwise the loader's reason.
   const std::string& why() const { return why_; }
 
-  // Sets `function`, a pointer of the type of what the library's header declares, to `symbol`;
-  // false, and null, where the library has no such (it is older than its header).
+  // Sets `function` to the address of `symbol`. `Function` is the type that the library's header
+  // declares. False, with a null pointer, if the library has no such symbol (it is older than its
+  // header).
   template <typename Function>
   bool find(const char* symbol, Function*& function) const {
     function = reinterpret_cast<Function*>(address(symbol));

@@ -12,7 +12,8 @@ namespace kolo::posix {
 
 namespace {
 
-// Without a descriptor left the kernel refuses to look.
+// Polls because accept() fails in the same way, with or without a connection, once no descriptor is
+// left.
 bool is_somebody_at(const UnixListener& listener) {
   pollfd watched{listener.descriptor(), POLLIN, 0};
   return ::poll(&watched, 1, 0) == 1;
@@ -29,7 +30,7 @@ void PendingConnections::look(UnixListener& listener) {
   accept_from(listener);
 }
 
-// Each is heard at once: most have said hello by now, and then cannot be taken for silent.
+// Reads from each connection at once: most have sent their hello by now and do not count as silent.
 void PendingConnections::accept_from(UnixListener& listener) {
   why_kept_out_.clear();
   for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
@@ -47,7 +48,7 @@ void PendingConnections::keep(PendingConnection caller) {
   if (waiting_.size() > most_ && !drop_oldest_silent()) waiting_.pop_front();
 }
 
-// Not open where nobody stands there, or where no descriptor is left for him.
+// Not open if no connection waits, or if no descriptor is left for it.
 Descriptor PendingConnections::accept(UnixListener& listener) {
   while (true) {
     try {
@@ -64,7 +65,7 @@ Descriptor PendingConnections::accept(UnixListener& listener) {
 }
 
 void PendingConnections::make_room() {
-  if (lacks_room_) hear_all();  // who came behind may have left
+  if (lacks_room_) hear_all();  // other connections may have closed since
   while (lacks_room_ && drop_oldest_silent()) hear_all();
   if (lacks_room_) why_kept_out_ = error_text(EMFILE);
 }
@@ -93,9 +94,9 @@ bool PendingConnections::drop_oldest_silent() {
   return has_dropped;
 }
 
-// First without taking what comes along: a stranger's needs no room.
+// Peeks first, without taking the descriptor: an unknown client's message needs no room for one.
 void PendingConnections::hear(PendingConnection& caller) {
-  std::array<std::byte, kLongestHello + 1> room{};  // what is longer than a hello is none
+  std::array<std::byte, kLongestHello + 1> room{};  // one more: longer messages are no hello
   const auto said = std::span(room).first(handlers_.hello_bytes);
   if (!caller.has_said_hello) {
     const Message seen = peek_message(caller.socket.get(), std::span(room).first(said.size() + 1));

@@ -1,13 +1,14 @@
-// Those who have connected to a unix socket and have not been let in yet: ranks, whose first
-// message, the hello, brings a descriptor along; and strangers.
+// Connections to a unix socket that have not completed the handshake.
 //
-// Strangers cost little. Who says anything but a hello is hung up on; of the silent
-// kMostUnknownClients may wait beside as many ranks as are expected, each for a while, and the
-// oldest goes first. Where no descriptor is left a silent one's is used, for who comes next or for
-// what a hello brings along. Who has said hello is let in, or waits until there is a descriptor.
+// A rank's first message, the hello, carries a descriptor. Other programs may connect as well; such
+// unknown clients must cost little. A connection whose first message is not a hello is closed. At
+// most kMostUnknownClients silent connections may wait beside the expected ranks, each for a
+// limited time; the oldest is dropped first. If the process runs out of descriptors, silent
+// connections are dropped to make room for new ones and for the descriptors that hellos carry. A
+// connection that has sent its hello is handed over, or waits until there is a free descriptor.
 //
-// Each is heard once more before it is dropped; a hello that comes just then is lost all the same.
-// So a rank waits for an answer, and calls again where it is hung up on before.
+// Each connection is read once more before it is dropped. A hello that arrives after that read is
+// lost. So a rank waits for an answer, and reconnects if its connection is closed first.
 #pragma once
 
 #include <chrono>
@@ -25,46 +26,47 @@ namespace kolo::posix {
 class PendingConnections {
  public:
   static constexpr std::size_t kMostUnknownClients = 64;
-  static constexpr std::size_t kMostAccepted = 64;  // in one look
+  static constexpr std::size_t kMostAccepted = 64;  // in one call of accept_from()
   static constexpr std::size_t kLongestHello = 64;
 
-  // What is done with those who come. None of it calls PendingConnections.
+  // Callbacks for new connections. None of them may call PendingConnections.
   struct Handlers {
     std::size_t hello_bytes = 0;
-    int descriptors = 1;  // that it takes to let one in, with the one that comes along
+    int descriptors = 1;  // free ones needed for one peer, with the one it passes
     std::function<bool(std::span<const std::byte> said)> is_hello;
     std::function<void(std::span<const std::byte> hello, Descriptor socket, Descriptor passed)>
         let_in;
-    std::function<void(int socket)> watch;  // one that waits; may be empty
+    std::function<void(int socket)> watch;  // called for each connection that waits; may be empty
   };
 
-  // `expected`: how many ranks may wait at once. Who is silent for longer than `patience` is
-  // dropped.
+  // `expected`: how many ranks may wait at once. A connection that is silent for longer than
+  // `patience` is dropped.
   PendingConnections(Handlers house, std::size_t expected,
                      std::chrono::steady_clock::duration patience = std::chrono::seconds(5));
 
-  // Hears those who wait, then those who stand at the listener, kMostAccepted of them at the most.
+  // Reads from the waiting connections, then accepts up to kMostAccepted new ones.
   void look(UnixListener& listener);
 
-  // The latter alone.
+  // Only accepts new connections.
   void accept_from(UnixListener& listener);
 
-  // Hangs up on the oldest that is silent. False where there is none.
+  // Closes the oldest silent connection. False if there is none.
   bool drop_oldest_silent();
 
   bool is_empty() const { return waiting_.empty(); }
 
-  // At the listener, for the next look.
+  // Whether connections are left at the listener for the next look().
   bool has_left_some() const { return has_left_some_; }
 
-  // What keeps somebody out as of the last look: no descriptor is left for him. Empty: nothing.
+  // Why the last look() could not take a connection: no descriptor is free. Empty if none was kept
+  // out.
   const std::string& why_kept_out() const { return why_kept_out_; }
 
   void clear() noexcept { waiting_.clear(); }
 
  private:
   struct PendingConnection {
-    Descriptor socket;  // closed: he has been dealt with
+    Descriptor socket;  // closed: this connection is finished
     std::chrono::steady_clock::time_point patience_ends;
     bool has_said_hello = false;
   };
@@ -81,7 +83,7 @@ class PendingConnections {
   const std::chrono::steady_clock::duration patience_;
   std::deque<PendingConnection> waiting_;  // oldest first
   bool has_left_some_ = false;
-  bool lacks_room_ = false;  // for what a hello brings along
+  bool lacks_room_ = false;  // for the descriptor that a hello carries
   std::string why_kept_out_;
 };
 

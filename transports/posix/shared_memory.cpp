@@ -20,15 +20,14 @@ namespace kolo::posix {
 
 namespace {
 
-// MFD_NOEXEC_SEAL, since Linux 6.3: some systems refuse a memfd without it, older kernels refuse
+// MFD_NOEXEC_SEAL (Linux 6.3). Some systems refuse a memfd without it; older kernels do not know
 // it.
 constexpr unsigned kNoExecuteSeal = 8;
 
-// MADV_POPULATE_WRITE, since Linux 5.14; older ones say EINVAL, and pages come as they are touched.
+// MADV_POPULATE_WRITE (Linux 5.14). Older kernels return EINVAL; pages are then allocated on touch.
 constexpr int kPopulateWrite = 23;
 
-// MADV_COLLAPSE, since Linux 6.1: huge pages now, whatever shmem_enabled says of those that come by
-// themselves.
+// MADV_COLLAPSE (Linux 6.1): makes huge pages now, whatever the setting shmem_enabled.
 constexpr int kCollapse = 25;
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -44,17 +43,18 @@ Descriptor make_memfd() {
   return descriptor;
 }
 
-// As mmap(). Long memory lies as it does in its file, as huge pages need it, and two mappings that
-// are made one after the other lie no multiple of kAlike apart: who goes through both side by side
-// took two to five times as long where they did (Zen 3; mmap() puts those of 64 and 128 MiB so), as
-// if the two shared their places in the first cache.
+// Like mmap(), with a chosen alignment for long memory (`is_long`).
+//
+// Huge pages need a mapping aligned as in its file. Two mappings made in a row must not lie a
+// multiple of kAlike apart. Otherwise a loop over both took two to five times as long on Zen 3,
+// probably from conflicts in the L1 cache; plain mmap() places mappings of 64 and 128 MiB so.
 void* map_shared(const Descriptor& file, std::size_t bytes, bool is_long) {
   constexpr int kProtection = PROT_READ | PROT_WRITE;
   static std::atomic<std::size_t> mappings{0};
   const std::size_t room = bytes + 2 * kAlike;
   void* const found =
       is_long ? ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-  if (found == MAP_FAILED)  // where it is long, there is little address space
+  if (found == MAP_FAILED)  // short, or too little address space
     return ::mmap(nullptr, bytes, kProtection, MAP_SHARED, file.get(), 0);
   auto* const begin = static_cast<std::byte*>(found);
   const std::size_t to_next = -reinterpret_cast<std::uintptr_t>(found) % kAlike;
@@ -74,15 +74,15 @@ void* map_shared(const Descriptor& file, std::size_t bytes, bool is_long) {
   return mapped;
 }
 
-// A wish as well: a kernel that has none says no. One that has some makes them of what is there in
-// part, and not of nothing.
+// Best effort, for kernels without this call. Populates first: the kernel makes huge pages from
+// partly present memory, not from empty memory.
 void collapse(std::span<std::byte> huge_pages) {
   for (std::size_t at = 0; at < huge_pages.size(); at += kHugePage)
     if (::madvise(huge_pages.data() + at, 1, kPopulateWrite) != 0) return;
   if (!huge_pages.empty()) ::madvise(huge_pages.data(), huge_pages.size(), kCollapse);
 }
 
-// A memfd counts as a file, and who makes one longer than the limit is ended by a signal.
+// A memfd counts as a file: exceeding the file size limit would kill the process by a signal.
 void require_file_size(std::size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return;
@@ -96,7 +96,7 @@ void require_file_size(std::size_t bytes) {
 
 SharedMemory::SharedMemory(std::size_t bytes, Pages pages) : descriptor_(make_memfd()) {
   require_file_size(bytes);
-  // Nothing limits a memfd: who asks for more pages than there are is not refused.
+  // The kernel does not check the size of a memfd, even if there are not enough pages.
   if (pages == Pages::kPresent) require_memory(bytes, "that ranks share");
   if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
     throw_system("ftruncate of a memfd");
@@ -161,8 +161,8 @@ bool make_private(std::span<std::byte> bytes) noexcept {
         ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
     std::memcpy(copy, shared, page);
-    // The kernel's own: a library that watches over mappings may have put a function of four
-    // arguments in the place of the C library's (UCX 1.13 does), which knows no new address.
+    // The system call itself. A library that tracks mappings may have replaced the C library's
+    // mremap by a version with four arguments, which ignores the new address (UCX 1.13 does).
     if (::syscall(SYS_mremap, copy, page, page, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == -1) {
       ::munmap(copy, page);
       return false;

@@ -1,7 +1,6 @@
-// Memory that two processes share: a memfd, which has no name anywhere and is gone with its last
-// user.
+// Memory shared by two processes: a memfd, which has no name and is freed with its last user.
 //
-// It is sealed: nobody can shrink it, so a peer cannot turn our loads into SIGBUS.
+// It is sealed against shrinking. So a peer cannot turn this process's loads into SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +12,18 @@
 namespace kolo::posix {
 
 enum class Pages {
-  kWhenTouched,  // come as they are touched, by whom they are touched
-  kPresent,      // all there, near the core of the calling thread; huge where the system allows
+  kWhenTouched,  // allocated on first touch, near the thread that touches them
+  kPresent,      // allocated at once, near the calling thread's core; huge pages if possible
 };
 
 class SharedMemory {
  public:
   SharedMemory() = default;
 
-  // New memory, all zero. Error kSystem where the kernel refuses.
+  // New memory, all zero. Error kSystem if the kernel refuses.
   explicit SharedMemory(std::size_t bytes, Pages pages = Pages::kWhenTouched);
 
-  // Maps what a peer handed over. Error kProtocol unless it is sealed and at least `bytes` long.
+  // Maps a peer's memory. Error kProtocol unless it is sealed and at least `bytes` long.
   SharedMemory(Descriptor descriptor, std::size_t bytes, Pages pages = Pages::kWhenTouched);
 
   SharedMemory(SharedMemory&& other) noexcept;
@@ -33,7 +32,7 @@ class SharedMemory {
 
   std::span<std::byte> bytes() const { return bytes_; }
 
-  // To hand over; -1 once forgotten.
+  // For passing to a peer; -1 after forget_descriptor().
   int descriptor() const { return descriptor_.get(); }
 
   // Closes the descriptor; the mapping stays.
@@ -46,13 +45,12 @@ class SharedMemory {
   std::span<std::byte> bytes_;
 };
 
-// From now on the whole pages under `bytes` are this process's alone, with what is in them: peers
-// who have mapped them go on with the old ones. Page by page, so that who writes beside `bytes`
-// meanwhile can lose no more than what falls into the copy of one page. False where the kernel
-// refuses.
+// Replaces the whole pages under `bytes` by private copies with the same content. Peers that have
+// mapped the memory keep the old pages. Works page by page: a concurrent write beside `bytes` is
+// lost only if it falls into the copy of its page. False if the kernel refuses.
 bool make_private(std::span<std::byte> bytes) noexcept;
 
-// Why SharedMemory cannot be made here; empty where it can. Tries it.
+// Tries to create shared memory. Returns the reason if that fails, else an empty text.
 std::string why_no_shared_memory();
 
 }  // namespace kolo::posix

@@ -18,7 +18,7 @@ namespace {
 constexpr int kBacklog = 1024;
 
 void set_option(const Descriptor& socket, int level, int name, int value) {
-  // Options are wishes: a kernel without one still moves bytes.
+  // Best effort: the connection works without the option.
   static_cast<void>(::setsockopt(socket.get(), level, name, &value, sizeof value));
 }
 
@@ -41,7 +41,7 @@ Address any_address(int family, std::uint16_t port) {
   return {reinterpret_cast<const sockaddr*>(&any), sizeof any};
 }
 
-// Not open, with errno set, where it cannot.
+// Not open, with errno set, on failure.
 Descriptor try_to_listen(const Address& address, bool takes_both_families) {
   Descriptor socket = open_socket(address.family());
   if (!socket.is_open()) return socket;
@@ -64,8 +64,8 @@ Transfer outcome(ssize_t result) {
   return {0, true, errno};
 }
 
-// The kernel may choose the port to connect from that nobody listens on, where the address is this
-// machine's: the two opens meet (RFC 9293, simultaneous open).
+// A TCP connection to a free local port can connect to itself: the kernel may choose that port as
+// the source port (RFC 9293, simultaneous open).
 bool is_connected_to_itself(const Descriptor& socket) {
   sockaddr_storage here{};
   sockaddr_storage there{};
@@ -117,7 +117,7 @@ std::string Address::host() const {
   char text[NI_MAXHOST] = "";
   if (::getnameinfo(get(), length_, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "?";
   const std::string host = text;
-  const std::string mapped = "::ffff:";  // an IPv4 peer of a socket that takes both
+  const std::string mapped = "::ffff:";  // IPv4 peer of a dual-stack socket
   return host.compare(0, mapped.size(), mapped) == 0 ? host.substr(mapped.size()) : host;
 }
 
@@ -141,8 +141,7 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::s
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0) {
-    // The name that always means this machine (RFC 6761), also where nothing says so: a bare system
-    // has no /etc/hosts.
+    // "localhost" always means this machine (RFC 6761). A minimal system may have no /etc/hosts.
     if (host == "localhost")
       return both(resolve("127.0.0.1", port, why), resolve("::1", port, why));
     why = ::gai_strerror(error);
@@ -201,7 +200,7 @@ int connect_result(const Descriptor& socket) {
   socklen_t length = sizeof error;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
   if (error != 0 || !is_connected_to_itself(socket)) return error;
-  // Closed in order, it would keep the port from its owner for a minute.
+  // Reset instead of an orderly close, which would block the port for a minute.
   const linger at_once{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   return ECONNREFUSED;
@@ -231,8 +230,8 @@ void set_buffers(const Descriptor& socket, int bytes) {
   set_option(socket, SOL_SOCKET, SO_RCVBUF, bytes);
 }
 
-// As receive_message() does, for a unix socket may end so: its last words behind the news of its
-// end.
+// Reads again after an end, as receive() in unix_socket.cpp does: a unix socket may report its end
+// before its last data.
 Transfer receive_some(const Descriptor& socket, void* into, std::size_t bytes) {
   constexpr int kWaysToEnd = 2;
   const Transfer first = receive_once(socket, into, bytes);

@@ -1,4 +1,4 @@
-// TCP sockets, non-blocking throughout: addresses of IPv4 and IPv6, listening, connecting.
+// TCP sockets, all non-blocking: IPv4 and IPv6 addresses, listening, connecting.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 namespace kolo::posix {
 
-// An IPv4 or IPv6 address with a port.
+// IPv4 or IPv6 address with a port.
 class Address {
  public:
   Address() = default;
@@ -23,7 +23,7 @@ class Address {
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
 
-  // The same machine as far as the address tells: 127.0.0.0/8, ::1.
+  // Whether the address is 127.0.0.0/8 or ::1, so on this machine.
   bool is_loopback() const;
 
   // "10.0.0.1" or "fe80::1%eth0", without the port.
@@ -37,40 +37,39 @@ class Address {
 // "10.0.0.1:80", "[::1]:80", "node2:80".
 std::string host_and_port(const std::string& host, std::uint16_t port);
 
-// Addresses of a name or of a number; empty, with the resolver's text in `why`, where there are
-// none.
+// Addresses of a host name or a numeric address. If there are none: empty, with the resolver's text
+// in `why`.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why);
 
-// Listens; `host` empty: on all addresses, IPv6 and IPv4 in one socket where the machine has both.
-// Port 0: the kernel chooses. Error kUnavailable that names the port and whether it is in use.
+// Listening socket. Empty `host`: all addresses, with IPv6 and IPv4 in one socket if the machine
+// has both. Port 0: the kernel chooses. Error kUnavailable names the port and says whether it is in
+// use.
 Descriptor listen_on(const std::string& host, std::uint16_t port);
 
-// The next connection, non-blocking; not open where there is none. Throws nothing: the caller looks
-// at errno.
+// Accepts the next connection, non-blocking. Not open if there is none: see errno. Throws nothing.
 Descriptor accept_from(const Descriptor& listener);
 
-// Starts to connect. errno as connect(2) says: EINPROGRESS or 0 is fine. Buffers as set_buffers()
-// has them.
+// Starts to connect. errno as connect(2) sets it: EINPROGRESS or 0 is success. `buffer_bytes` as in
+// set_buffers().
 Descriptor start_connecting(const Address& to, int buffer_bytes = 0);
 
-// After the socket became writable: 0, or the errno that the connection failed with. One to itself
-// is ECONNREFUSED: nobody listens there. It holds the port until it is closed.
+// Call once the socket is writable: 0, or the errno of the failed connection. A connection to
+// itself gives ECONNREFUSED, since there is no listener. It blocks the port until it is closed.
 int connect_result(const Descriptor& socket);
 
 Address local_address(const Descriptor& socket);
 
-// No waiting for more to send (Nagle), and a probe of silent peers, so that a machine that vanished
-// is noticed within some 30 s.
+// TCP_NODELAY (no Nagle algorithm); and keepalive probes, which detect a vanished machine within
+// about 30 s.
 void set_low_latency(const Descriptor& socket);
 void set_keepalive(const Descriptor& socket);
 
-// The size of a socket's buffers, each way, as far as the kernel allows it; 0 leaves them to grow
-// as needed. Before it connects: a window that shrinks later stalls. What a listener accepts has
-// its.
+// Sets both buffers of a socket, as far as the kernel allows; 0 keeps autotuning. Call it before
+// connecting: a window that shrinks later stalls. Accepted sockets inherit the listener's sizes.
 void set_buffers(const Descriptor& socket, int bytes);
 
-// The outcome of one non-blocking recv or send: bytes, or 0 for "not now"; `is_closed` where the
-// peer is gone, with errno's number in `error` (0: an orderly end).
+// Result of one non-blocking recv or send. 0 bytes means "not now". `is_closed` means that the peer
+// is gone; `error` is then the errno, 0 for an orderly end.
 struct Transfer {
   std::size_t bytes = 0;
   bool is_closed = false;

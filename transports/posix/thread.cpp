@@ -15,7 +15,7 @@ namespace kolo::posix {
 
 namespace {
 
-// Of a thread that asks for nothing else.
+// Default stack size of a thread.
 std::size_t stack_bytes() {
   pthread_attr_t attributes;
   if (::pthread_getattr_default_np(&attributes) != 0) return 0;
@@ -33,7 +33,7 @@ bool has_room(std::size_t bytes) {
   return true;
 }
 
-// ", or ulimit -v to more than 9000"; nothing where there is no limit.
+// ", or ulimit -v to more than 9000"; empty without a limit.
 std::string limit_text(auto which, const char* option) {
   rlimit limit{};
   if (::getrlimit(which, &limit) != 0) return "";

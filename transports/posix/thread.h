@@ -1,4 +1,4 @@
-// Threads and processes that the system refuses: which limit it was, and what to do.
+// Thread start with errors that name the limit reached and the remedy. Also error texts for fork().
 #pragma once
 
 #include <functional>
@@ -8,15 +8,14 @@
 
 namespace kolo::posix {
 
-// Error kSystem where the system refuses: names whose thread it is ("the store's server"), and
-// what is short: room for its stack, or threads of this user.
+// Error kSystem if the system refuses. The error names the thread ("the store's server") and the
+// short resource: room for its stack, or threads of this user.
 std::thread start_thread(std::string_view whose, std::function<void()> body);
 
-// errno's text, of a process or a thread that could not be started, with the limits that may be the
-// reason.
+// Text of an errno from starting a process or a thread, with the limits that may be the cause.
 std::string process_error_text(int number);
 
-// Error kSystem for a fork() that has failed, with errno's.
+// Throws Error kSystem for a failed fork(), with errno's text.
 [[noreturn]] void throw_no_process(const std::string& what);
 
 }  // namespace kolo::posix

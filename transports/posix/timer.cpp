@@ -17,7 +17,8 @@ Timer::Timer() : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TF
 
 void Timer::set(std::chrono::steady_clock::time_point time) noexcept {
   const std::chrono::nanoseconds since_boot = time.time_since_epoch();
-  const auto count = std::max<std::chrono::nanoseconds::rep>(since_boot.count(), 1);  // 0 is never
+  const auto count =
+      std::max<std::chrono::nanoseconds::rep>(since_boot.count(), 1);  // 0 would disarm
   itimerspec alarm{};
   alarm.it_value = {static_cast<time_t>(count / kPerSecond), static_cast<long>(count % kPerSecond)};
   ::timerfd_settime(descriptor_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr);

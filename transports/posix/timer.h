@@ -1,4 +1,4 @@
-// An alarm with a descriptor to poll (timerfd): readable from the time on that it was set to.
+// Timer with a descriptor to poll (timerfd). The descriptor is readable once the set time has come.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@ class Timer {
  public:
   Timer();
 
-  // Replaces what was set before; a time that has passed makes it readable at once.
+  // Replaces the earlier setting. With a time in the past, the descriptor is readable at once.
   void set(std::chrono::steady_clock::time_point time) noexcept;
 
-  // Makes the descriptor unreadable until it is set again.
+  // Makes the descriptor unreadable until the next set().
   void clear() noexcept;
 
   int descriptor() const { return descriptor_.get(); }

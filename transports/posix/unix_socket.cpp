@@ -30,7 +30,6 @@ union Control {
 
 enum class Take { kAll, kNothing };
 
-// One call of recvmsg, with what it says of the end.
 Message receive_once(int socket, std::span<std::byte> into, Take take) {
   iovec piece{into.data(), into.size()};
   Control control{};
@@ -39,7 +38,8 @@ Message receive_once(int socket, std::span<std::byte> into, Take take) {
   header.msg_iovlen = 1;
   if (take == Take::kAll) {
     header.msg_control = control.bytes.data();
-    header.msg_controllen = CMSG_LEN(sizeof(int));  // padding would let a second one in
+    header.msg_controllen =
+        CMSG_LEN(sizeof(int));  // CMSG_SPACE's padding would let in a second one
   }
   const int flags = take == Take::kAll ? MSG_CMSG_CLOEXEC : MSG_PEEK;
   const auto got = ::recvmsg(socket, &header, MSG_DONTWAIT | flags);
@@ -60,9 +60,9 @@ Message receive_once(int socket, std::span<std::byte> into, Take take) {
   return message;
 }
 
-// Last words may lie in the queue when the kernel first tells the end: it looks into the queue
-// before it looks for the end, and tells a reset (once) before it looks into the queue. Who asks
-// again after each of these has heard all.
+// The kernel may report an end while the last messages are still queued. It checks the queue before
+// it checks for the end, and reports a reset (once) before it checks the queue. One more receive
+// for each of these two cases gets all messages.
 Message receive(int socket, std::span<std::byte> into, Take take) {
   constexpr int kWaysToEnd = 2;
   Message message = receive_once(socket, into, take);
@@ -74,7 +74,7 @@ Message receive(int socket, std::span<std::byte> into, Take take) {
 }  // namespace
 
 UnixListener::UnixListener(int backlog) : descriptor_(make_socket()) {
-  // An address of nothing but its family asks the kernel for a free abstract name.
+  // bind() with only the family asks the kernel for a free abstract name.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
@@ -83,7 +83,7 @@ UnixListener::UnixListener(int backlog) : descriptor_(make_socket()) {
   socklen_t length = sizeof address;
   if (::getsockname(descriptor_.get(), generic, &length) != 0) throw_system("naming a unix socket");
   const std::size_t before =
-      offsetof(sockaddr_un, sun_path) + 1;  // abstract names begin with a zero
+      offsetof(sockaddr_un, sun_path) + 1;  // abstract names begin with a zero byte
   name_.assign(address.sun_path + 1, length - before);
   if (::listen(descriptor_.get(), backlog) != 0) throw_system("listening on a unix socket");
 }

@@ -1,5 +1,5 @@
-// Unix sockets in the abstract namespace: they carry whole messages and descriptors between
-// processes of one host, and leave nothing in the file system.
+// Unix sockets in the abstract namespace: whole messages and descriptors between processes of one
+// host. They leave no files behind.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace kolo::posix {
 
-// Listens under a name that the kernel chose, free by construction.
+// Listener under a free name that the kernel chooses.
 class UnixListener {
  public:
   explicit UnixListener(int backlog);
 
-  // The name to connect to; printable.
+  // Name to connect to; printable.
   const std::string& name() const { return name_; }
   int descriptor() const { return descriptor_.get(); }
 
-  // The next connection, non-blocking; nothing while nobody waits.
+  // Accepts the next connection, non-blocking; nothing if none waits.
   std::optional<Descriptor> accept();
 
-  // From now on nobody can connect; who waits already can be accepted.
+  // Refuses new connections from now on. Those already in the queue can still be accepted.
   void refuse_others() noexcept;
 
  private:
@@ -31,31 +31,31 @@ class UnixListener {
   std::string name_;
 };
 
-// Connects without blocking; nothing while the listener's queue is full: try again. Error kPeerLost
-// where nobody listens.
+// Connects without blocking; nothing while the listener's queue is full: retry. Error kPeerLost if
+// there is no listener.
 std::optional<Descriptor> connect_unix(const std::string& name);
 
-// Sends one message, with a descriptor unless `passed` is -1. False where it cannot be sent now or
-// ever; never blocks, raises no SIGPIPE.
+// Sends one message, with a descriptor unless `passed` is -1. False if it cannot be sent, now or
+// ever. Never blocks, raises no SIGPIPE.
 bool send_message(int socket, std::span<const std::byte> message, int passed = -1) noexcept;
 
 enum class Received { kNothing, kMessage, kClosed };
 
 struct Message {
   Received what = Received::kNothing;
-  std::size_t bytes = 0;  // of the message, cut to the room there was
+  std::size_t bytes = 0;  // of the message, cut to the size of the buffer
   Descriptor passed;      // the descriptor that came with it, if any
 };
 
-// The next message, if there is one. kClosed: the peer has hung up or died, and nothing that it
-// said is left.
+// The next message, if there is one. kClosed: the peer has closed or died, and all its messages
+// have been received.
 Message receive_message(int socket, std::span<std::byte> into);
 
-// The same, and leaves it there, with the descriptor that came along.
+// Same as receive_message(), but leaves the message and its descriptor in the queue.
 Message peek_message(int socket, std::span<std::byte> into);
 
-// Whether this process can open so many descriptors more, beside one that it has. The kernel drops
-// those that come along with a message and find no room, without a word.
+// Whether this process can open `count` more descriptors; `descriptor` is any open one. Test this
+// before receiving: without room the kernel silently drops the descriptor of a message.
 bool has_room_beside(int descriptor, int count = 1) noexcept;
 
 // Process id at the other end.

@@ -13,8 +13,8 @@
 namespace kolo::posix {
 namespace {
 
-// mkstemp's are the owner's alone. (The process's mask cannot be asked for without changing it for
-// its other threads.)
+// mkstemp() gives access to the owner only. (umask cannot be read without changing it for the other
+// threads.)
 constexpr mode_t kPermissions = 0644;
 
 std::string in_proc(int file) { return fmt::format("/proc/self/fd/{}", file); }
@@ -56,7 +56,7 @@ int UnnamedFile::replace(const std::string& name) {
   if (part_.empty()) {
     const int error = link(name);
     if (error != EEXIST) return error;
-    // No system call puts a file without a name in place of another: one name more, for a moment.
+    // No system call replaces a named file by an unnamed one: use a second name for a moment.
     std::string part = name + ".XXXXXX";
     const Descriptor taken(made_as(part));
     if (!taken.is_open()) return errno;

@@ -1,6 +1,8 @@
-// A file that gets its name once it is whole: who is killed while writing it leaves nothing behind.
-// (O_TMPFILE; where the file system has none, or /proc is not mounted, under a name of its own
-// beside the one that it is to have.)
+// File that gets its name only when it is complete: a process killed while writing leaves no file
+// behind.
+//
+// Uses O_TMPFILE. If the file system has none, or /proc is not mounted, the file has a temporary
+// name beside its final one.
 #pragma once
 
 #include <string>
@@ -11,8 +13,8 @@ namespace kolo::posix {
 
 class UnnamedFile {
  public:
-  // In the folder of `name`, for all to read. is_open() says whether it could be, errno why not.
-  // `can_be_unnamed` false: as on a file system that knows no other files.
+  // Creates the file in the folder of `name`, readable for all. If it fails, is_open() is false and
+  // errno is set. `can_be_unnamed` = false forces the temporary name (for tests).
   explicit UnnamedFile(const std::string& name, bool can_be_unnamed = true);
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
@@ -21,15 +23,15 @@ class UnnamedFile {
   bool is_open() const { return file_.is_open(); }
   int get() const { return file_.get(); }
 
-  // Gives it a name. Zero, or errno: EEXIST where there is such a file.
+  // Gives the file its name. Returns 0 or errno: EEXIST if the name is taken.
   int link(const std::string& name);
 
-  // The same, in place of what has that name.
+  // Same as link(), but replaces a file of that name.
   int replace(const std::string& name);
 
  private:
   Descriptor file_;
-  std::string part_;  // the name that it has meanwhile, if it has one
+  std::string part_;  // temporary name, if any
 };
 
 }  // namespace kolo::posix

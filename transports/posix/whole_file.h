@@ -1,4 +1,4 @@
-// A file that is written whole or not at all.
+// Atomic file write: the whole file or nothing.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace kolo::posix {
 
-// Why no file can be made beside `file`; empty where one can.
+// Why no file can be created in the folder of `file`; empty if one can.
 std::string why_unwritable(const std::string& file);
 
-// Without a name first, then in place of what has that name. Error kSystem names the file and says
-// why not; nothing is left behind then.
+// Writes an unnamed file, then puts it in place of `file`. Error kSystem names the file and the
+// reason; then no file is left behind.
 void write_whole(const std::string& file, std::string_view text);
 
 }  // namespace kolo::posix

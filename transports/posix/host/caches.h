@@ -1,4 +1,4 @@
-// The last-level caches of this machine, as the kernel tells of them.
+// Last-level caches of this machine, as reported by the kernel (sysfs).
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@ namespace kolo::posix {
 
 struct Cache {
   std::size_t bytes = 0;
-  std::vector<int> cores;  // that share it, ascending
+  std::vector<int> cores;  // that share this cache, ascending
 };
 
-// Those of `cores`, each once; empty where the system does not say. `folder`: where it says.
+// The last-level caches of `cores`, each once; empty if the system does not report them. `folder`
+// is a parameter for tests.
 std::vector<Cache> last_level_caches(const std::vector<int>& cores,
                                      const std::string& folder = "/sys/devices/system/cpu");
 
-// What there is of them for each of `ranks` ranks that are spread evenly over `cores`: the most
-// that any of the caches has; 0 where `caches` is empty.
+// Cache bytes per rank if `ranks` ranks are spread evenly over `cores`: the largest share among the
+// caches; 0 if `caches` is empty.
 std::size_t share_of_caches(const std::vector<Cache>& caches, const std::vector<int>& cores,
                             int ranks);
 
-// "0-3,8" to {0, 1, 2, 3, 8}; empty where it is no such list.
+// "0-3,8" to {0, 1, 2, 3, 8}; empty if the text is no such list.
 std::vector<int> parse_cores(std::string_view text);
 
 }  // namespace kolo::posix

@@ -12,10 +12,10 @@ namespace kolo::posix {
 
 namespace {
 
-// Where v1 says that there is no limit it says the largest number of pages; no machine has that.
+// cgroup v1 reports "no limit" as the largest number of pages; no machine has that much.
 constexpr std::size_t kNoLimit = std::size_t{1} << 62;
 
-// Reading a few files of the kernel's takes some 50 us; what is less than this is not asked for.
+// Smaller requests are not checked: reading the kernel's files takes about 50 us.
 constexpr std::size_t kWorthAsking = std::size_t{1} << 20;
 
 std::string parent_of(const std::string& path) {
@@ -28,11 +28,10 @@ std::optional<std::size_t> number_in(const std::string& path) {
   std::size_t value = 0;
   if (!line) return std::nullopt;
   const auto [end, error] = std::from_chars(line->data(), line->data() + line->size(), value);
-  return error == std::errc{} ? std::optional(value) : std::nullopt;  // "max" is none
+  return error == std::errc{} ? std::optional(value) : std::nullopt;  // "max" means no limit
 }
 
-// Pages of files, which the kernel takes back before it refuses any; shared memory is not among
-// them.
+// File pages, which the kernel reclaims before it refuses memory. Shared memory is not included.
 std::size_t reclaimable(const CgroupFolder& folder) {
   std::ifstream file(folder.path + "/memory.stat");
   std::size_t sum = 0;
@@ -58,8 +57,7 @@ std::optional<MemoryRoom> room_in(const CgroupFolder& folder) {
   return MemoryRoom{*limit, *limit - std::min(*limit, kept), file};
 }
 
-// What the kernel could give without taking it from anybody, as it says itself; all there is where
-// it does not.
+// The kernel's estimate of memory available without swapping; SIZE_MAX if it gives none.
 std::size_t available_memory() {
   std::ifstream file("/proc/meminfo");
   std::string word;

@@ -1,6 +1,6 @@
-// What the cgroups of this process limit (cgroup v1 and v2).
+// Memory limits of this process's cgroups (v1 and v2).
 //
-// A limit anywhere on the way up binds, so every level is told.
+// The limit of any ancestor group applies too, so all levels are examined.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,37 @@
 
 namespace kolo::posix {
 
-// Where the system keeps them; others for tests.
+// Paths of the cgroup files; tests use others.
 struct CgroupPlaces {
   std::string root = "/sys/fs/cgroup";
   std::string membership = "/proc/self/cgroup";
 };
 
 struct CgroupFolder {
-  std::string path;  // of one level; it need not be there
+  std::string path;  // of one level; may be missing
   bool is_v2 = false;
 };
 
-// Of the hierarchies that can limit `controller` ("cpu", "memory"), each from the process's own
-// group up to the root.
+// Folders of the hierarchies that can limit `controller` ("cpu", "memory"): in each, from the
+// process's own group up to the root.
 std::vector<CgroupFolder> cgroup_folders(std::string_view controller,
                                          const CgroupPlaces& places = {});
 
-// What stands in a file: its first line; nothing where there is no such file.
+// First line of a file; nothing if it does not exist.
 std::optional<std::string> first_line(const std::string& path);
 
 struct MemoryRoom {
-  std::size_t limit = 0;  // bytes that all processes of the group may have together
-  std::size_t free = 0;   // of them, that are not in use; pages of files that can go count as free
-  std::string file;       // that says so
+  std::size_t limit = 0;  // for all processes of the group together
+  std::size_t free = 0;   // bytes not in use; reclaimable file pages count as free
+  std::string file;       // that holds the limit
 };
 
-// Of the level that has the least left; nothing where no level has a limit.
+// The level with the least free memory; nothing if no level has a limit.
 std::optional<MemoryRoom> cgroup_memory(const CgroupPlaces& places = {});
 
-// Error kSystem where `bytes` more are not to be had: who goes over a limit of pages is not
-// refused, but killed. It says how much was asked for, is left and is the limit, and of what the
-// bytes are: "of a buffer". Other processes may take what is left meanwhile.
+// Error kSystem if `bytes` more cannot be had. Without this check the kernel would kill the process
+// once it touches the pages. The message gives the request, the rest and the limit; `of_what` names
+// the purpose ("of a buffer"). No reservation: other processes may use the memory meanwhile.
 void require_memory(std::size_t bytes, std::string_view of_what);
 
 }  // namespace kolo::posix

@@ -16,7 +16,7 @@ std::optional<double> tighter(std::optional<double> a, std::optional<double> b) 
   return std::min(*a, *b);
 }
 
-// The limit of one group of the old hierarchy: two files, quota -1 for none.
+// Quota of one cgroup v1 group: two files, quota -1 for none.
 std::optional<double> quota_v1(const std::string& folder) {
   const auto quota = first_line(folder + "/cpu.cfs_quota_us");
   const auto period = first_line(folder + "/cpu.cfs_period_us");
@@ -27,7 +27,8 @@ std::optional<double> quota_v1(const std::string& folder) {
 }  // namespace
 
 std::vector<int> affinity_cores() {
-  // Grown until the kernel's mask fits: machines of more than 1024 cores exist.
+  // Grows the mask until it is as long as the kernel's: there are machines with more than 1024
+  // cores.
   for (int cores = 1024; cores <= 1 << 20; cores *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cores));
     if (set == nullptr) break;

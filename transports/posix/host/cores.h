@@ -1,4 +1,4 @@
-// The cores that this process may run on.
+// Cores that this process may use: affinity mask and cgroup quota.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@ namespace kolo::posix {
 // Numbers of the cores in the affinity mask, ascending.
 std::vector<int> affinity_cores();
 
-// How many cores' worth of time this process's cgroup may use (cgroup v1 and v2, the tightest of
-// all levels); nothing where there is no limit.
+// CPU quota of this process's cgroups (v1 and v2, the tightest of all levels), in cores; nothing
+// without a limit.
 std::optional<double> cgroup_quota_cores();
 
-// Of cgroup v2's cpu.max ("max 100000", "150000 100000").
+// Parses cgroup v2's cpu.max ("max 100000", "150000 100000").
 std::optional<double> parse_cpu_max(std::string_view text);
 
 }  // namespace kolo::posix

@@ -15,7 +15,8 @@ namespace kolo::posix {
 
 namespace {
 
-// Where no descriptor is left a host would else be taken for another.
+// Throws if the process is out of descriptors: an empty word would make two processes of one host
+// look like two hosts.
 std::string first_word_of(const char* path) {
   const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
   if (!file.is_open() && (errno == EMFILE || errno == ENFILE)) {
@@ -27,7 +28,7 @@ std::string first_word_of(const char* path) {
   return std::string(read.substr(0, read.find_first_of(" \n")));
 }
 
-// A namespace is named by its link's text: "net:[4026531840]".
+// Text of the link that names a namespace: "net:[4026531840]".
 std::string link_text(const char* path) {
   std::array<char, 256> text{};
   const auto length = ::readlink(path, text.data(), text.size());

@@ -1,25 +1,25 @@
-// One-sided memory barriers: who seldom acts pays for both sides.
+// Asymmetric memory barriers: the rare side pays for both sides.
 //
-// Two ranks that each store and then look at the other's store (has it gone to sleep? is there
-// news?) need a full barrier in between, or both may miss the other. membarrier(2) lets the rank
-// that goes to sleep, which is slow anyway, run that barrier on every core where a registered
-// process is running; the rank that sends then needs none, only `keep_order()`. See "Expedited
-// membarrier" in Linux' Documentation, and liburcu, which does the same.
+// Two ranks each store a flag and then load the other's flag ("is it asleep?", "is there data?").
+// Both need a full barrier in between, or both may miss the other's store. With membarrier(2), the
+// rank that goes to sleep, which is slow anyway, runs that barrier on all cores of registered
+// processes. The sending rank then needs only `keep_order()`. See "Expedited membarrier" in the
+// Linux documentation, and liburcu, which uses the same method.
 #pragma once
 
 #include <atomic>
 
 namespace kolo::posix {
 
-// Lets other processes' barriers reach this process's threads. False where the kernel cannot; then
-// the hot side needs full barriers. Cheap to repeat.
+// Registers this process to receive barriers of other processes. False if the kernel cannot; then
+// the frequent side needs full barriers. Cheap to repeat.
 bool accept_barriers() noexcept;
 
-// A full barrier on this core and on every core that runs a process which accepts barriers. Costs
-// some microseconds.
+// Full barrier on this core and on every core that runs a registered process. Costs a few
+// microseconds.
 void barrier_everywhere() noexcept;
 
-// The hot side's part: the compiler keeps the order of what stands before and after.
+// Compiler barrier for the frequent side.
 inline void keep_order() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace kolo::posix

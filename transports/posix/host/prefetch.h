@@ -1,4 +1,4 @@
-// Cache lines asked for ahead of their use. Hints: nothing is read or written by them.
+// Cache line prefetch. Only hints: they neither read nor write memory.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@ namespace kolo::posix {
 // Memory that is about to be read.
 void prefetch_to_read(const std::byte* at, std::size_t bytes) noexcept;
 
-// Memory that is about to be written: other cores lose it now, and not when stores wait for that.
+// Memory that is about to be written. Takes the lines from other cores now, so later stores do not
+// wait.
 void prefetch_to_write(const std::byte* at, std::size_t bytes) noexcept;
 
 }  // namespace kolo::posix

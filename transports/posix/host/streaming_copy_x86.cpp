@@ -27,7 +27,7 @@ void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) noe
   order_streaming_stores();
 }
 
-// Whole lines: a line that is stored in part would have to be read after all.
+// Streams whole lines only: a partly written line would have to be read first.
 void streaming_copy_unordered(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   const std::size_t head = head_of(to, bytes);
   if (head > 0) std::memcpy(to, from, head);
