@@ -10,16 +10,17 @@ namespace kolo {
 namespace {
 
 constexpr std::size_t kNamedRanks = 8;
-constexpr std::chrono::milliseconds kShort{100};  // no timeout of anybody's
-// Each is a question to the store, and the deadline has passed: a WORLD_SIZE with some digits too
-// many would otherwise keep its rank for minutes or days.
+constexpr std::chrono::milliseconds kShort{100};  // shorter than any timeout that a user sets
+// Limits the queries after the deadline, one per rank. Without it a WORLD_SIZE with a few digits
+// too many would block its rank for minutes or days.
 constexpr int kLookedForRanks = 1024;
-// The deadline has passed: a store that hangs must not keep this rank for long.
+// Limits the wait after the deadline, as the store itself may hang.
 constexpr std::chrono::milliseconds kToBeAnswered{500};
 
 std::string key_of(std::string_view key, int rank) { return fmt::format("{}/{}", key, rank); }
 
-// From `first` on, before which all are there; not beyond `end`. None where the store is silent.
+// Missing ranks in [first, end); all before `first` are present. Empty if the store does not
+// answer.
 std::vector<int> missing_ranks(Store& store, std::string_view key, int first, int end) {
   std::vector<std::shared_ptr<const Store::Answer>> answers;
   for (int rank = first; rank < end; ++rank) answers.push_back(store.ask(key_of(key, rank)));
@@ -28,7 +29,7 @@ std::vector<int> missing_ranks(Store& store, std::string_view key, int first, in
   for (int rank = first; rank < end; ++rank) {
     if (!answers[static_cast<std::size_t>(rank - first)]->value) missing.push_back(rank);
   }
-  if (missing.empty()) missing.push_back(first);  // it came just now: too late all the same
+  if (missing.empty()) missing.push_back(first);  // it has just arrived, after the deadline
   return missing;
 }
 

@@ -1,22 +1,22 @@
-// A store in a file that all ranks can open: a log of records, appended under a lock, read by
-// everyone.
+// Store in a file that all ranks can open: a log of records. Ranks append under a lock and read
+// without one.
 //
 //     file    = header record*            header = "kolo store 1\n"
 //     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
 //     (little-endian)
 //
-// Beyond the end of any log lie three kinds of bytes to lock (posix/byte_lock.h):
+// Three kinds of lock bytes lie beyond the end of any log (posix/byte_lock.h):
 //
-//     kLogLock            exclusive, while appending: for microseconds, but a process that is
-//                         stopped just then keeps it; who waits does so in naps, up to a deadline
-//     kUserLock           shared, as long as a store is open: who can take it exclusively is alone,
-//     so what the file holds is
-//                         left from a job that ended badly, and the last to close removes the file
-//     kRankLock + rank    exclusive, held by that rank after join(): if another can take it, the
-//     rank is dead
+//     kLogLock            Exclusive, held for microseconds while appending. A process stopped at
+//                         that moment keeps it; waiters sleep and retry up to a deadline.
+//     kUserLock           Shared, held while a store is open. A process that can take it
+//                         exclusively is the only user: on opening it truncates the log, which is
+//                         left from a job that ended badly; on closing it removes the file.
+//     kRankLock + rank    Exclusive, held by that rank after join(). If another process can take
+//                         it, the rank is dead.
 //
-// What is said or asked without waiting is done at once where the log is free, else by whatever
-// call finds it free next, in order.
+// note(), ask() and the failures found by failure() never wait for the log's lock. If it is taken,
+// they are queued; the next call that gets the lock handles the queue in order.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -68,16 +68,16 @@ class FileStore final : public Store {
     }
   }
 
-  // A forked process's copy leaves all as it is: the locks are its parent's, too.
+  // A forked child changes nothing: it shares its locks with its parent.
   ~FileStore() override {
     if (::getpid() != process_) return;
     try {
-      // Of two that end at once, the second one to have the log finds that it is the last.
+      // The log's lock orders processes that close at once: the last one removes the file.
       with_log(last_patience(), [this] {
         posix::unlock_byte(file_, kUserLock);
         if (!posix::is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
       });
-    } catch (const std::exception&) {  // the file stays; the next job sees that nobody uses it
+    } catch (const std::exception&) {  // the file stays; the next job finds it unused
     }
   }
 
@@ -152,11 +152,11 @@ class FileStore final : public Store {
   void leave() override {
     if (!is_joined()) return;
     write(last_patience(), [&] {
-      if (own_ranks_.empty()) return;  // by another thread
+      if (own_ranks_.empty()) return;  // another thread has left meanwhile
       const int rank = own_ranks_.back();
       own_ranks_.pop_back();
       write_record(Kind::kLeave, {}, {}, rank);
-      // The last hold on this rank: its death is no news any more.
+      // This was the rank's last join() here, so other ranks stop watching it.
       if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0)
         posix::unlock_byte(file_, kRankLock + rank);
     });
@@ -171,7 +171,7 @@ class FileStore final : public Store {
     if (const auto death = find_a_death()) {
       put_off_.push_back({Kind::kFail, {}, *death, nullptr});
       catch_up();
-      if (!failure_) put_off_.pop_back();  // to be found again
+      if (!failure_) put_off_.pop_back();  // the log was taken; the next call finds it again
     }
     return failure_;
   }
@@ -186,7 +186,7 @@ class FileStore final : public Store {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDeadline) throw;
     }
-    // Whoever has the log and goes on hears of it; here it is the failure from now on.
+    // The record is queued for the other ranks. On this rank it is the failure from now on.
     const std::lock_guard lock(mutex_);
     put_off_.push_back({Kind::kFail, {}, said, nullptr});
     unwritten_failure_ = said;
@@ -196,17 +196,17 @@ class FileStore final : public Store {
   std::string describe() const override { return "the store in the file " + path_; }
 
  private:
-  // Put off until the log is free.
+  // An operation queued until the log is free.
   struct PutOff {
     Kind kind;
     std::string key;
     std::string value;
-    std::shared_ptr<Answer> answer;  // a question; null: a record
+    std::shared_ptr<Answer> answer;  // of ask(); null for a record to write
   };
 
   Deadline patience() const { return Clock::now() + patience_; }
 
-  // Past, or nearly, where the log has been kept from this process for so long already.
+  // Counts the time that the lock has been refused already, so that repeated calls do not add up.
   Deadline last_patience() {
     const std::lock_guard lock(mutex_);
     constexpr auto kLeast = 100ms;
@@ -214,7 +214,7 @@ class FileStore final : public Store {
     return std::max(now + kLeast, refused_since_.value_or(now) + kLastPatience);
   }
 
-  // Calls `body` with the log's lock. Error kDeadline where another keeps it.
+  // Calls `body` with the log's lock. Error kDeadline if another process keeps it.
   template <typename Body>
   std::invoke_result_t<Body> with_log(Deadline deadline, Body body) {
     std::unique_lock lock(mutex_);
@@ -230,14 +230,14 @@ class FileStore final : public Store {
       const auto now = Clock::now();
       if (!refused_since_) refused_since_ = now;
       if (now >= deadline) throw kept(deadline - *refused_since_);
-      lock.unlock();  // others ask for the failure meanwhile
+      lock.unlock();  // other threads may call failure() meanwhile
       std::this_thread::sleep_until(std::min<Deadline>(deadline, now + nap));
       nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNapForTheLog);
       lock.lock();
     }
   }
 
-  // The same once all news are read, and what was put off is done.
+  // As with_log(), after reading new records and handling the queue.
   template <typename Body>
   std::invoke_result_t<Body> write(Deadline deadline, Body body) {
     return with_log(deadline, [&] {
@@ -257,7 +257,7 @@ class FileStore final : public Store {
                         seconds.count(), describe(), path_)};
   }
 
-  // What is done without waiting.
+  // Handles as much of the queue as possible without waiting.
   void catch_up() {
     if (put_off_.empty()) return;
     read_news();
@@ -269,7 +269,7 @@ class FileStore final : public Store {
     while (!put_off_.empty()) do_next();
   }
 
-  // A question needs the news only, a record the log's lock as well.
+  // A query needs the latest records only; a record to write needs the log's lock as well.
   void do_next() {
     const PutOff next = std::move(put_off_.front());
     put_off_.pop_front();
@@ -287,7 +287,7 @@ class FileStore final : public Store {
     return !own_ranks_.empty();
   }
 
-  // False where the file was removed between opening and locking it: then once more.
+  // False if the file was removed between opening and locking it: call again.
   bool open_and_enter(Deadline deadline) {
     file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.is_open()) {
@@ -331,7 +331,7 @@ class FileStore final : public Store {
            start == kHeader;
   }
 
-  // Nobody else has the file: where it cannot be written, nothing is left of it.
+  // This process is the only user. Removes the file if it cannot be written.
   void start_afresh() {
     try {
       if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
@@ -350,7 +350,7 @@ class FileStore final : public Store {
         key.substr(0, kShown), std::max(key.size(), value.size()), kLongest));
   }
 
-  // With the log's lock held and all news read: so end_ is the end of the file.
+  // Requires the log's lock and all records read, so that end_ is the end of the log.
   void write_record(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
     std::string bytes(kRecordBytes, '\0');
     const auto put = [&bytes](std::size_t at, auto field) {
@@ -361,7 +361,7 @@ class FileStore final : public Store {
     put(8, static_cast<std::uint32_t>(value.size()));
     put(12, number);
     bytes.append(key).append(value);
-    // What lies beyond was left by a rank that died while it wrote.
+    // Bytes beyond end_ are an incomplete record of a rank that died while writing.
     if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
       posix::throw_system("ftruncate " + path_);
     write_bytes(bytes, end_);
@@ -379,8 +379,7 @@ class FileStore final : public Store {
     }
   }
 
-  // Applies the records that have been appended since. A record that is not complete yet waits for
-  // the next time.
+  // Applies newly appended records, up to the first incomplete one.
   void read_news() {
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
@@ -396,7 +395,7 @@ class FileStore final : public Store {
     end_ += at;
   }
 
-  // The length of the record at the front, or 0 where it is not complete.
+  // Returns the length of the record at the front, or 0 if it is incomplete.
   std::size_t apply_record(std::string_view bytes) {
     if (bytes.size() < kRecordBytes) return 0;
     const auto field = [&bytes](std::size_t at) {
@@ -449,7 +448,7 @@ class FileStore final : public Store {
       const bool is_own = std::count(own_ranks_.begin(), own_ranks_.end(), rank) > 0;
       if (member.joins <= 0 || is_own || posix::is_locked_by_others(file_, kRankLock + rank))
         continue;
-      read_news();  // it may have left just now
+      read_news();  // the rank may have left since
       if (member.joins <= 0) continue;
       return fmt::format(
           "rank {} ({}) is gone: it closed {} without a goodbye; look at its last output", rank,
@@ -460,8 +459,8 @@ class FileStore final : public Store {
 
   struct Member {
     int joins = 0;
-    std::string who;  // who joined last, and as a rank of what
-    std::string communicator;
+    std::string who;           // "host, pid" of the last process that joined
+    std::string communicator;  // of that process
   };
 
   const std::string path_;
@@ -469,17 +468,17 @@ class FileStore final : public Store {
   const pid_t process_ = ::getpid();
   posix::Descriptor file_;
 
-  std::mutex mutex_;     // all below
-  std::size_t end_ = 0;  // of what has been read
+  std::mutex mutex_;     // guards all members below
+  std::size_t end_ = 0;  // of the records read so far
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::int64_t> counters_;
   std::map<int, Member> members_;
   std::vector<int> own_ranks_;
   std::optional<std::string> failure_;
-  std::optional<std::string> unwritten_failure_;  // this process's, which the log was kept from
+  std::optional<std::string> unwritten_failure_;  // of this process, queued for the log
   Clock::time_point looked_for_the_dead_{};
   std::deque<PutOff> put_off_;
-  std::optional<Clock::time_point> refused_since_;  // the log, ever since
+  std::optional<Clock::time_point> refused_since_;  // start of the current refusals of the lock
 };
 
 }  // namespace

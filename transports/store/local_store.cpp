@@ -1,4 +1,4 @@
-// The store of ranks that are threads of one process: a table behind a lock.
+// Store for ranks that are threads of one process: a table behind a mutex.
 #include <fmt/format.h>
 #include <condition_variable>
 #include <map>
@@ -17,7 +17,7 @@ namespace {
 class LocalStore final : public Store {
  public:
   void set(std::string_view key, std::string_view value) override {
-    if (value.size() > kLongestValue) {  // as other stores: threads shall not depend on having none
+    if (value.size() > kLongestValue) {  // same limit as other stores, for portable callers
       throw std::invalid_argument(fmt::format("store: the value of '{}' has {} bytes, {} at most",
                                               key, value.size(), kLongestValue));
     }
@@ -54,7 +54,7 @@ class LocalStore final : public Store {
     return counter = wrapping_add(counter, delta);
   }
 
-  // Threads do not die alone: nothing to watch.
+  // A thread does not die without its process, so there is no liveness to watch.
   void join(int, std::string_view) override {}
   void leave() override {}
 
@@ -67,7 +67,7 @@ class LocalStore final : public Store {
     const std::lock_guard lock(mutex_);
     if (!failure_) {
       failure_ = std::string(text);
-      failed_.ring();  // never silenced: a failure stays news
+      failed_.ring();  // never reset, so the descriptor stays readable
       changed_.notify_all();
     }
     return *failure_;

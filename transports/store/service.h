@@ -1,13 +1,14 @@
-// What a TCP store's server makes of what its clients say: tables in memory, without a socket, a
-// clock or a thread.
+// Protocol logic of a TCP store's server: tables in memory, without sockets, clocks or threads.
 //
-// A *client* is a number that the caller gives. Until it has said hello it is a *stranger*: of it a
-// few kilobytes are kept, and anything but a hello ends it. A client that joined as a rank and ends
-// without kLeave is that rank's death: it becomes the job's failure, and everybody is told. So does
-// a rank that two processes are at once.
+// A *client* is a number chosen by the caller. It is *unknown* until its hello. An unknown client
+// may send at most a few kilobytes, and any other message ends it.
 //
-// Threading: calls come from one thread. What is said to clients leaves through the `reply` of the
-// constructor, while a call lasts; it calls nothing back.
+// A client that joined as a rank and ends without kLeave means that the rank died. The death
+// becomes the job's failure, and all clients are told. Two processes with the same rank are a
+// failure, too.
+//
+// Threading: calls come from one thread. Messages to clients go through the constructor's `reply`,
+// which is called inside the other calls and must not call back.
 #pragma once
 
 #include <algorithm>
@@ -28,29 +29,29 @@ namespace kolo {
 class StoreService {
  public:
   using Reply = std::function<void(std::uint64_t client, const store_wire::Message&)>;
-  // `size`: the ranks of the job, where that is known.
+  // `size`: number of ranks of the job, 0 if unknown.
   explicit StoreService(Reply reply, int size = 0)
       : reply_(std::move(reply)), size_(static_cast<std::size_t>(std::max(size, 0))) {}
 
   void add(std::uint64_t client) { clients_.try_emplace(client); }
 
-  // The next bytes that a client has said. Why it is to be hung up on and removed: "did not say
-  // hello"; null where all is well. A client that is not there is no harm.
+  // Handles the next bytes from a client. Returns null, or the reason to close and remove the
+  // client: "did not say hello". Ignores clients that do not exist.
   const char* hear(std::uint64_t client, std::string_view bytes);
 
-  // The client has ended: "closed without a goodbye".
+  // The client's connection has ended. `how`, for messages: "closed without a goodbye".
   void remove(std::uint64_t client, const char* how);
 
   bool is_unknown(std::uint64_t client) const;
 
-  // Ranks have joined and not left. After a failure none of them needs the store any more.
+  // True while joined ranks have not left. After a failure no rank needs the store any more.
   bool is_needed() const;
 
-  // The job has failed, and processes of it have not come yet to hear of it.
+  // True if the job has failed and some of its processes have not connected yet to learn of it.
   bool is_awaited() const { return failure_ && come_.size() < size_; }
 
-  // The server ends in good order. Who has not said hello, and may be just about to, hears of the
-  // job's failure, too.
+  // Announces the server's regular end to all clients. Also reports a failure to clients without a
+  // hello, as they may be about to send it.
   void say_goodbye();
 
  private:
@@ -59,7 +60,7 @@ class StoreService {
     std::string communicator;
   };
   struct Client {
-    std::string who;  // empty: a stranger
+    std::string who;  // "host, pid"; empty before the hello
     std::vector<Membership> memberships;
     std::string in;
   };
@@ -79,11 +80,11 @@ class StoreService {
 
   const Reply reply_;
   const std::size_t size_;
-  std::set<std::string> come_;  // the names of `size_` clients, at most
+  std::set<std::string> come_;  // names of clients that said hello, at most `size_`
   std::map<std::uint64_t, Client> clients_;
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::int64_t> counters_;
-  std::unordered_map<std::string, std::vector<Waiter>> waiters_;  // by key; none is empty
+  std::unordered_map<std::string, std::vector<Waiter>> waiters_;  // by key; no list is empty
   std::optional<std::string> failure_;
 };
 

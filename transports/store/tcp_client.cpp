@@ -1,12 +1,12 @@
-// A rank's end of a TCP store: one connection, no thread.
+// Client of a TCP store: one connection, no thread of its own.
 //
-// Several threads may ask at once. Whoever waits and finds nobody reading becomes the reader: it
-// polls the socket and hands out what arrives, to itself and to the others; when it has its own
-// reply, another takes over.
+// Several threads may call at once. A waiting thread becomes the reader if there is none: it polls
+// the socket and delivers replies to all waiting threads. When it has its own reply, another
+// waiting thread becomes the reader.
 //
-// What is said waits in a queue until the socket takes it, so that who must not wait need not, and
-// nobody waits with the lock. What is said or asked without waiting is kept by its number until the
-// reply is read, in any call: the oldest tells for how long the server has been silent.
+// Requests are queued until the socket takes them. So non-blocking calls return at once, and no
+// thread waits while it holds the mutex. Requests of note() and ask() are kept by id until any call
+// reads their reply; the age of the oldest is the time for which the server has been silent.
 #include "transports/store/tcp_client.h"
 
 #include <fmt/format.h>
@@ -36,10 +36,10 @@ using namespace std::chrono_literals;
 using store_wire::Kind;
 using store_wire::Message;
 
-// Who had less for a hello than this has not waited for anybody.
+// If a hello had less time than this, the error message suggests a longer timeout.
 constexpr Clock::duration kHelloNeeds = 1s;
 constexpr auto kRetryEvery = 50ms;
-// A silence as no busy machine has it.
+// Silence longer than a busy machine explains; it is worth reporting.
 constexpr Clock::duration kWorthAWord = 400ms;
 
 int milliseconds_until(Deadline deadline) {
@@ -56,7 +56,7 @@ bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) 
   return ::poll(&watched, 1, milliseconds_until(deadline)) > 0;
 }
 
-// Why nobody may have answered, and what to do.
+// Possible reasons for a missing answer, and what to do.
 std::string why_silent(int server) {
   if (server == kNoPeer)
     return "the process that serves it (the launcher or rank 0) hangs, or another program seems to "
@@ -81,7 +81,7 @@ class TcpStore final : public Store {
     watched_.add(failed_.descriptor(), EPOLLIN, 1);
   }
 
-  // False where the server hung up without a word.
+  // False if the server closed the connection before it sent a byte.
   bool greet(Deadline deadline, Clock::time_point start) {
     const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
     std::optional<Message> reply;
@@ -129,7 +129,7 @@ class TcpStore final : public Store {
     if (!has_ended_well()) throw_if_over(Kind::kTryGet);
     const auto answer = std::make_shared<Answer>();
     look();
-    if (is_over_ || last_patience() <= Clock::now()) {  // who hangs is not asked for more
+    if (is_over_ || last_patience() <= Clock::now()) {  // no new requests to a hanging server
       answer->has_come = true;
     } else {
       ask_later({Kind::kTryGet, 0, 0, std::string(key), {}}, answer);
@@ -181,7 +181,7 @@ class TcpStore final : public Store {
     const auto reply = call(message, deadline);
     const std::lock_guard lock(mutex_);
     fail(reply ? reply->value : message.value);
-    if (!reply) end();  // it has been said; no more is asked of who hangs
+    if (!reply) end();  // the failure was sent; no more requests to a hanging server
     return *failure_;
   }
 
@@ -216,8 +216,8 @@ class TcpStore final : public Store {
     throw Error(ErrorCode::kDeadline, server_, *failure_);
   }
 
-  // The reply, or nothing once the deadline has passed. Error kAborted where a kGet waits and the
-  // job fails.
+  // Returns the reply, or nothing after the deadline. Error kAborted if the job fails while a kGet
+  // waits.
   std::optional<Message> call(Message message, Deadline deadline) {
     std::unique_lock lock(mutex_);
     throw_if_over(message.kind);
@@ -241,7 +241,7 @@ class TcpStore final : public Store {
     return std::move(*slot->second);
   }
 
-  // What is done without waiting. Whoever reads for all reads for this thread as well.
+  // Sends and reads as much as possible without waiting. A current reader serves this thread, too.
   void look() {
     if (is_over_) return;
     push();
@@ -249,12 +249,12 @@ class TcpStore final : public Store {
     if (!is_over_ && Clock::now() - silent_since() > patience_) give_up();
   }
 
-  // The oldest question that has no answer yet, or now. Worth a word once look() has read.
+  // Time of the oldest request of note() or ask() without a reply, else now. Call look() first.
   Clock::time_point silent_since() const {
     return questions_.empty() ? Clock::now() : questions_.begin()->second.since;
   }
 
-  // Past for a server that has been silent for so long already.
+  // Counts the silence so far: the deadline is in the past if the server has been silent for long.
   Deadline last_patience() const { return silent_since() + kLastPatience; }
 
   void ask_later(Message message, std::shared_ptr<Answer> answer) {
@@ -274,7 +274,7 @@ class TcpStore final : public Store {
   }
 
   void read_what_is_there() {
-    std::array<char, 16384> bytes;  // not cleared: this is asked again and again while ranks wait
+    std::array<char, 16384> bytes;  // not cleared: waiting ranks call this very often
     while (!is_over_) {
       const auto got = posix::receive_some(socket_, bytes.data(), bytes.size());
       if (got.is_closed) return lose();
@@ -295,7 +295,7 @@ class TcpStore final : public Store {
     if (message.kind == Kind::kFailed) return fail(message.value);
     if (message.kind == Kind::kGoodbye) {
       end();
-      watched_.remove(socket_.get());  // its end is no news
+      watched_.remove(socket_.get());  // the connection's end need not wake anyone
       return;
     }
     const auto question = questions_.find(message.id);
@@ -312,22 +312,22 @@ class TcpStore final : public Store {
     if (slot != replies_.end()) slot->second = std::move(message);
   }
 
-  // Nothing more is said or heard.
+  // Ends all communication; open queries get an empty answer.
   void end() {
     is_over_ = true;
     for (const auto& [id, question] : questions_) give(question, std::nullopt);
     questions_.clear();
   }
 
-  // The server's process is gone without a goodbye: nobody can learn of a failure any more, so that
-  // is one.
+  // The server's process ended without a goodbye. This is a failure itself, as no rank can learn of
+  // other failures any more.
   void lose() {
     end();
     fail(gone("served", "has died or was unreachable"));
   }
 
-  // A server that has not answered once is not asked again: each call would wait as long. Should it
-  // only have been stopped, it reads why its ranks are gone before their ends.
+  // Sends no more requests after one without an answer, as each would wait as long. If the server
+  // was only stopped, it later reads this failure before it sees the connection end.
   void give_up() {
     const std::chrono::duration<double> patience = patience_;
     fail(gone("serves", fmt::format("has not answered for {:.1f} s, so it hangs, or the network is "
@@ -346,15 +346,15 @@ class TcpStore final : public Store {
 
   void fail(const std::string& text) {
     if (!failure_) {
-      const std::string said = text.substr(0, text.find('\0'));  // so far an error can say it
+      const std::string said = text.substr(0, text.find('\0'));  // what() ends at the first NUL
       failure_ = said.empty() ? "the job has failed, and who posted it did not say why" : said;
-      failed_.ring();  // never silenced: a failure stays news
+      failed_.ring();  // never reset, so the descriptor stays readable
     }
     changed_.notify_all();
   }
 
-  // Rank 0, which serves it, may be the first that is done: those that go on do without it, and
-  // hear of each other by their channels.
+  // Rank 0, which serves the store, may finish first. The other ranks go on without the store and
+  // detect failures by their channels.
   bool has_ended_well() const { return is_over_ && !failure_; }
 
   void throw_if_over(Kind kind) {
@@ -368,18 +368,18 @@ class TcpStore final : public Store {
                             server, describe(), server_ == kNoPeer ? "it" : server));
   }
 
-  // std::invalid_argument where it is too long.
+  // std::invalid_argument if the message is too long.
   void put(const Message& message) {
     out_ += store_wire::encode(message);
     push();
   }
 
-  // What the socket takes now.
+  // Sends as much as the socket takes now.
   void push() {
     while (!out_.empty()) {
       const auto sent = posix::send_some(socket_, out_.data() + sent_, out_.size() - sent_);
       sent_ += sent.bytes;
-      // What the server said last is still to be read; reading notices the end.
+      // A closed connection may still hold the server's last messages; reading notices the end.
       const bool is_done = sent.is_closed || sent_ == out_.size();
       if (!is_done && sent.bytes == 0) return;
       if (is_done) out_.clear();
@@ -387,7 +387,7 @@ class TcpStore final : public Store {
     }
   }
 
-  // False where the socket has not taken all by then.
+  // False if the socket has not taken all bytes by the deadline.
   bool push_until(std::unique_lock<std::mutex>& lock, Deadline deadline) {
     while (!out_.empty() && !is_over_) {
       if (Clock::now() >= deadline) return false;
@@ -406,10 +406,10 @@ class TcpStore final : public Store {
     ~Slot() { replies.erase(slot); }
   };
 
-  // Said or asked by who did not wait.
+  // A request of note() or ask() without a reply yet.
   struct Question {
     Clock::time_point since;
-    std::shared_ptr<Answer> answer;  // null: nobody wants to know
+    std::shared_ptr<Answer> answer;  // null for note()
   };
 
   static void give(const Question& question, std::optional<std::string> value) {
@@ -425,21 +425,21 @@ class TcpStore final : public Store {
   posix::Epoll watched_;
   posix::Event failed_;
 
-  std::mutex mutex_;  // all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   bool has_reader_ = false;
-  bool has_heard_ = false;  // anything at all
+  bool has_heard_ = false;  // at least one byte from the server
   bool is_over_ = false;
   std::uint64_t last_id_ = 0;
   Replies replies_;
-  std::map<std::uint64_t, Question> questions_;  // the oldest first
+  std::map<std::uint64_t, Question> questions_;  // by id, so the oldest is first
   std::string in_;
-  std::string out_;       // what the socket has not taken
-  std::size_t sent_ = 0;  // of `out_`
+  std::string out_;       // bytes to send
+  std::size_t sent_ = 0;  // bytes of `out_` that the socket has taken
   std::optional<std::string> failure_;
 };
 
-// One attempt at one address; 0 or errno.
+// Makes one attempt at one address. Returns 0 or errno.
 int try_to_connect(const posix::Address& address, Deadline deadline, posix::Descriptor& socket) {
   socket = posix::start_connecting(address);
   if (!socket.is_open()) return errno;

@@ -1,4 +1,4 @@
-// A TCP store's client over a socket that somebody has connected: what connect_tcp_store() gives.
+// TCP store client over a connected socket, as connect_tcp_store() returns it.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,10 @@
 
 namespace kolo {
 
-// Says hello and waits for the answer; null where the connection ends without a byte, as a server
-// does to who seems a stranger: try again. `address`: for messages. Error kDeadline where no answer
-// comes in time, kProtocol where it is another version's; other bytes are kAborted.
+// Sends the hello and waits for the answer. Returns null if the connection ends without a byte: the
+// server may have dropped it among too many new connections, so retry. `address`: for messages.
+// Errors: kDeadline for no answer in time, kProtocol for another version, kAborted for bytes of
+// another protocol.
 std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
                                       Deadline deadline);
 

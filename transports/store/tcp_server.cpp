@@ -1,8 +1,9 @@
-// The server of a TCP store: one thread, one epoll, and the tables of store_service.h.
+// Server of a TCP store: one thread, one epoll, and the tables of service.h.
 //
-// A connection that has not said hello is a *stranger*: it gets a few kilobytes and a few seconds,
-// and when too many of them wait the oldest goes. No connection, and no crowd of them, is served
-// for longer than a turn while others wait: strangers neither stop nor slow the ranks.
+// A connection is *unknown* until its hello. It may send a few kilobytes and take a few seconds
+// (Settings::hello_timeout). If too many unknown connections wait, the oldest is dropped. Each pass
+// of the loop limits the accepts, and the reads of one connection. So connections of other programs
+// neither stop nor slow the ranks.
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
@@ -29,11 +30,11 @@ using namespace std::chrono_literals;
 using store_wire::Message;
 
 constexpr std::size_t kMostUnknownClients = 64;
-constexpr int kMostAccepted = 64;  // in one turn
-constexpr int kMostReads = 64;     // in one turn of a connection: 1 MiB
+constexpr int kMostAccepted = 64;  // in one pass of the loop
+constexpr int kMostReads = 64;     // of a connection in one pass: 1 MiB
 constexpr std::size_t kMostUnsentBytes = 64 << 20;
-constexpr auto kPatienceAtTheEnd = 5s;     // for the last ranks to take their leave
-constexpr auto kPatienceWithTheLate = 1s;  // who shall hear that their job has failed
+constexpr auto kPatienceAtTheEnd = 5s;     // for the last ranks to leave
+constexpr auto kPatienceWithTheLate = 1s;  // for late ranks of a failed job, to report the failure
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kStop = 1;
 constexpr std::uint64_t kFirstConnection = 2;
@@ -42,9 +43,9 @@ struct Connection {
   posix::Descriptor socket;
   Clock::time_point since;
   std::string out;
-  std::size_t sent = 0;  // of `out`
+  std::size_t sent = 0;  // bytes of `out` that the socket has taken
   bool waits_for_room = false;
-  const char* ending = "closed without a goodbye";  // what is said once it has ended
+  const char* ending = "closed without a goodbye";  // for the message after its end
 };
 
 class Server {
@@ -60,7 +61,7 @@ class Server {
 
   std::uint16_t port() const { return posix::local_address(listener_).port(); }
 
-  // From another thread: serve() says goodbye and returns.
+  // Called from another thread: makes serve() say goodbye and return.
   void stop() {
     is_stopping_.store(true);
     stop_.ring();
@@ -88,7 +89,7 @@ class Server {
   }
 
  private:
-  // After a failure nobody needs the store, once told.
+  // After a failure no client needs the store once it has been told.
   bool is_over(Clock::time_point stopped) const {
     const auto waited = Clock::now() - stopped;
     if (waited >= kPatienceAtTheEnd) return true;
@@ -101,7 +102,7 @@ class Server {
                                [](const auto& each) { return each.second.out.empty(); });
   }
 
-  // Who has come just now.
+  // Reads the hellos of clients that connected during the last pass.
   void hear_the_last() {
     accept_some();
     const auto strangers = unknown_clients_;
@@ -142,8 +143,8 @@ class Server {
     }
   }
 
-  // No descriptor is left: a stranger's is taken; without strangers the listener rests a moment, or
-  // it would be reported for ever.
+  // Handles a lack of file descriptors: drops the oldest unknown connection. Without one, the
+  // listener pauses for 100 ms, as epoll would report it again and again.
   void make_room() {
     if (!unknown_clients_.empty()) return drop_oldest_stranger();
     epoll_.remove(listener_.get());
@@ -151,7 +152,7 @@ class Server {
     rests_until_ = Clock::now() + 100ms;
   }
 
-  // It may have said hello since it was last heard.
+  // Reads first, as its hello may have arrived since the last read.
   void drop_oldest_stranger() {
     const std::uint64_t token = unknown_clients_.front();
     read(token);
@@ -188,7 +189,7 @@ class Server {
 
   void lose(std::uint64_t token, const char* how) {
     connections_.erase(token);
-    std::erase(unknown_clients_, token);  // known or not: it may have become known just now
+    std::erase(unknown_clients_, token);  // its hello may have been in the bytes just read
     service_.remove(token, how);
   }
 
@@ -206,7 +207,7 @@ class Server {
     while (connection.sent < connection.out.size()) {
       const auto sent = posix::send_some(connection.socket, connection.out.data() + connection.sent,
                                          connection.out.size() - connection.sent);
-      // A dead connection is noticed by read(), which epoll now calls.
+      // epoll reports a dead connection as readable, and read() then handles it.
       if (sent.is_closed) connection.sent = connection.out.size();
       if (sent.bytes == 0) break;
       connection.sent += sent.bytes;
@@ -220,14 +221,15 @@ class Server {
     epoll_.change(connection.socket.get(), events, token);
   }
 
-  // Of who takes nothing no more is kept; as a part of it may be on its way, nothing can follow.
+  // Closes a connection that does not take its replies. No more can be sent on it, as a message may
+  // have been sent in part.
   static void give_up(Connection& connection) {
     connection.ending = "was ended, as it did not take the answers that it had asked for";
     connection.sent = connection.out.size();
     ::shutdown(connection.socket.get(), SHUT_RDWR);  // read() notices
   }
 
-  // Moving what is left costs, so it is done when that is the lesser part.
+  // Moves the unsent bytes to the front only once they are the smaller part, as moving costs time.
   static void forget_sent(Connection& connection) {
     if (connection.sent < connection.out.size() && connection.sent < connection.out.size() / 2)
       return;
@@ -261,13 +263,13 @@ struct TcpStoreServer::State {
     try {
       server.serve();
     } catch (const std::exception&) {
-      server.hang_up();  // every client sees its connection end, and says so
+      server.hang_up();  // every client sees its connection end, and reports it
     }
   }
 
   Server server;
   const std::uint16_t port;
-  std::thread thread;  // last: it uses the others
+  std::thread thread;  // last, as it uses the other members
 };
 
 TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port, int size)

@@ -1,5 +1,4 @@
-// How long stores wait for who may hang: the process that serves one, or who has the lock of its
-// file.
+// Timeouts of stores, for a server or a lock holder that hangs.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +8,16 @@
 
 namespace kolo {
 
-// For calls that have no deadline of their own: who is well answers them at once. Who gave less to
-// connecting, until `deadline`, would not wait that long later either; a busy machine needs the
-// least.
+// Timeout of calls without a deadline of their own; a healthy store answers them at once. It is the
+// time that the caller allowed for connecting (start to deadline), within 3 s (a busy machine may
+// need that) and 30 s.
 inline Clock::duration patience_of(Clock::time_point start, Deadline deadline) {
   constexpr Clock::duration kLeast = std::chrono::seconds(3);
   constexpr Clock::duration kMost = std::chrono::seconds(30);
   return deadline <= start ? kLeast : std::clamp(deadline - start, kLeast, kMost);
 }
 
-// For the last words of a job that has failed, and for goodbyes: its end must not wait for long.
+// Timeout of reporting a failure and of goodbyes, so that a job's end does not wait for long.
 inline constexpr std::chrono::seconds kLastPatience{1};
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// Where a store is, as KOLO_STORE says it: "tcp://host:port", "tcp://[v6]:port" or "file:PATH".
+// Parser of KOLO_STORE, a store's address: "tcp://host:port", "tcp://[v6]:port" or "file:PATH".
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct StoreUrl {
   std::string path;  // of a file store
 };
 
-// Nothing where the text is neither.
+// Returns nothing for any other text.
 std::optional<StoreUrl> parse_store_url(std::string_view text);
 
 }  // namespace kolo

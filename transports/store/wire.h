@@ -1,16 +1,16 @@
-// What a TCP store's server and its clients say to each other.
+// Wire protocol between a TCP store's server and its clients.
 //
 // A message is a header of 32 bytes, a key and a value. The header, little-endian:
 //
-//     offset  0  u32  kMagic: a stranger is known by his first four bytes
+//     offset  0  u32  kMagic: identifies other protocols by their first four bytes
 //             4  u32  kind
-//             8  u64  id: a reply carries its request's; 0 for what the server says unasked
-//            16  i64  number: what it means depends on the kind
+//             8  u64  id: a reply carries its request's id; 0 for unrequested server messages
+//            16  i64  number: its meaning depends on the kind
 //            24  u32  length of the key, at most kLongestKey
 //            28  u32  length of the value, at most kLongestValue
 //
-// The first message of a client is kHello; a server that hears anything else first hangs up.
-// Requests are answered in any order: kGet when the key is there.
+// The first message of a client is kHello; otherwise the server closes the connection. Replies come
+// in any order: the reply to kGet waits for the key.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ enum class Kind : std::uint32_t {
   kHello = 1,  // number: version; value: "host, pid". Answered by kValue
   kSet,        // key, value. Answered by kValue
   kTryGet,     // key. Answered by kValue or kNothing
-  kGet,        // key. Answered by kValue as soon as it is set
-  kForget,     // id: that of a kGet that need not be answered any more
-  kAdd,        // key, number: what to add. Answered by kValue, number: the sum
-  kJoin,       // number: the rank; key: of which communicator, or empty
+  kGet,        // key. Answered by kValue as soon as the key is set
+  kForget,     // id: of a kGet to cancel
+  kAdd,        // key, number: to add. Answered by kValue, number: the sum
+  kJoin,       // number: the rank; key: its communicator, or empty
   kLeave,      //
   kFail,       // value: the text. Answered by kValue: the text that won
   kValue,      // reply
   kNothing,    // reply
-  kFailed,     // from the server, unasked. value: the job's failure
-  kGoodbye,    // from the server, unasked: it ends in good order
+  kFailed,     // from the server, unrequested. value: the job's failure
+  kGoodbye,    // from the server, unrequested: its regular end
   kLast = kGoodbye
 };
 
@@ -51,11 +51,11 @@ struct Message {
   std::string value;
 };
 
-// std::invalid_argument for a key or a value that is too long.
+// Throws std::invalid_argument for a key or a value that is too long.
 std::string encode(const Message& message);
 
-// Takes the first message off the front of `bytes`; nothing while it is not complete. Error
-// kProtocol as soon as the bytes cannot become a message.
+// Removes the first message from the front of `bytes`; returns nothing while it is incomplete.
+// Error kProtocol as soon as the bytes cannot become a message.
 std::optional<Message> take(std::string& bytes);
 
 }  // namespace kolo::store_wire

@@ -1,4 +1,4 @@
-// How a store's counters add: past the largest number begins the smallest, whoever serves them.
+// Addition of store counters: wraps around from the largest number to the smallest in all stores.
 #pragma once
 
 #include <cstdint>
