@@ -17,16 +17,16 @@ namespace kolo::shm {
 
 namespace {
 
-// So much of a slot is asked for ahead of its use: what lies behind, the processor fetches on its
-// own. (4 KiB made an all-reduce of 8 KiB and more 2 to 5 % slower, where both ranks are busy.) Who
-// sends and gets nothing has the time: 16 KiB make a broadcast of 8 to 64 KiB 10 % quicker.
+// Prefetched bytes of a slot; the processor's own prefetcher fetches the rest. (4 KiB made an
+// all_reduce of 8 KiB and more 2 to 5 % slower, as both ranks are busy.) A one-way sender has time
+// for more: 16 KiB make a broadcast of 8 to 64 KiB 10 % faster.
 constexpr std::size_t kMostPrefetched = 1024;
 constexpr std::size_t kMostPrefetchedOneWay = 16 * 1024;
 
-// That cross with the word before them.
+// Words in the first cache line, which cross together with the frame's word.
 constexpr unsigned kFirstLineWords = 7;
 
-// Both have room for whole words.
+// Both buffers have room for whole words.
 void copy_tiny(std::byte* to, const std::byte* from, unsigned words) {
   if (words <= kFirstLineWords) return copy_words(to, from, words);
   std::memcpy(to, from, words * 8);
@@ -34,17 +34,17 @@ void copy_tiny(std::byte* to, const std::byte* from, unsigned words) {
 
 }  // namespace
 
-// --- out ---
+// --- sending ---
 
 std::byte* ShmChannel::reserve(std::size_t bytes) {
   check_alive();
   check(reserved_ == Open::kNone, "shm: a slot is reserved already; commit it first");
   check(bytes <= pair_.layout.segment_bytes(), "shm: a segment is longer than segment_bytes");
   if (has_ended_) fail();
-  // A tiny segment may turn out to be answered, and needs a slot then.
+  // A tiny segment needs a slot as well, as commit() may ask for an answer to it.
   const bool has_answer_credit = answers_asked_ - answers_read_ < kMostSlots;
   if (!has_frame_credit() || !has_answer_credit || !find_slot()) {
-    if (!is_begun()) return reserve(bytes);  // before that there are no slots
+    if (!is_begun()) return reserve(bytes);  // the region and its slots have just been made
     send_held();                             // the peer may need it before it can give credit
     return not_now(kCredit);
   }
@@ -54,7 +54,8 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
   return reserved_ == Open::kTiny ? tiny_place() : slot_at(reserved_slot_);
 }
 
-// Where it need not be moved before it is published, if that is aligned.
+// Uses the held bytes if they are empty, so that nothing is moved at publication. Behind other
+// words the place might not be aligned.
 std::byte* ShmChannel::tiny_place() {
   return held_.tiny_words == 0 ? held_bytes_.data() : tiny_out_.data();
 }
@@ -89,7 +90,7 @@ void ShmChannel::send_held() {
   if (held_.tiny_segments > 0) publish(held_);
 }
 
-// Two frames: a tiny segment that does not fit in the held one sends that ahead.
+// Requires two frames: a tiny segment that does not fit into the held frame publishes that first.
 bool ShmChannel::has_frame_credit() {
   if (published_ + 2 - consumed_ <= kFrames) return true;
   collect_consumed();
@@ -103,7 +104,7 @@ bool ShmChannel::find_slot() {
   return true;
 }
 
-// Off the free ones; it is the last of them, or near it.
+// Removes a slot from the free ones. Searches from the end, as it is mostly the last.
 void ShmChannel::take_slot(unsigned slot) {
   const auto end = free_slots_.begin() + free_count_;
   const auto found = std::find(std::reverse_iterator(end), free_slots_.rend(), slot).base();
@@ -117,7 +118,7 @@ void ShmChannel::own_slot(unsigned slot) {
   owned_ |= bit;
 }
 
-// What goes back for a slot that was received: another, where this side sends as well (layout.h).
+// Chooses the slot to return for a received one: another one if this side sends as well (layout.h).
 unsigned ShmChannel::keep_slot(unsigned received) {
   if (unmatched_sends_ == 0) return received;
   if (free_count_ == 0) collect_consumed();
@@ -135,7 +136,7 @@ unsigned ShmChannel::keep_slot(unsigned received) {
   return slot;
 }
 
-// What comes back was touched by the peer, and is the last to be used again.
+// The peer has touched returned slots, so they are put at the front, to be used last.
 void ShmChannel::collect_consumed() {
   const std::uint64_t consumed = theirs_->consumed.load(std::memory_order_acquire);
   if (consumed - consumed_ > published_ - consumed_)
@@ -171,7 +172,7 @@ void ShmChannel::commit_tiny(unsigned flags) {
   }
 }
 
-// A slot is worth a frame: it is never held back, and takes along what is.
+// A segment in a slot is never held back. Its frame takes the held tiny segments along.
 void ShmChannel::commit_slot(unsigned flags) {
   Announcement announcement = held_;
   announcement.has_slot = true;
@@ -191,7 +192,7 @@ void ShmChannel::commit_slot(unsigned flags) {
     unmatched_sends_ = std::min(unmatched_sends_ + 1, kMostSlots);
   }
   publish(announcement);
-  // The next is likely to be as long, and the peer may have lines of its slot.
+  // The next segment is probably as long, and the peer's cache may hold lines of its slot.
   if (free_count_ > 0) {
     const std::size_t most = unmatched_sends_ > 1 ? kMostPrefetchedOneWay : kMostPrefetched;
     posix::prefetch_to_write(slot_at(free_slots_[free_count_ - 1]),
@@ -216,14 +217,15 @@ void ShmChannel::publish(const Announcement& announcement, const Offer& offer) {
   ask_for_next(words);
 }
 
-// The next frame is likely to have as many words, and the peer may have its lines.
+// Prefetches the next frame: it probably has as many words, and the peer's cache may hold its
+// lines.
 void ShmChannel::ask_for_next(unsigned words) {
   if (words <= kFirstLineWords) return;
   posix::prefetch_to_write(frames_out_[published_ % kFrames].tiny + kFirstLineWords * 8,
                            (words - kFirstLineWords) * 8);
 }
 
-// --- in ---
+// --- receiving ---
 
 const std::byte* ShmChannel::view(std::size_t bytes) { return open_next(bytes); }
 
@@ -242,7 +244,7 @@ void ShmChannel::release() {
   close_current();
 }
 
-// Where the kernel copies, it copies straight there.
+// A single copy by the kernel writes directly to `into`.
 bool ShmChannel::receive(std::span<std::byte> into, unsigned flags) {
   into_ = into.data();
   const std::byte* bytes_in = open_next(into.size());
@@ -320,7 +322,7 @@ void ShmChannel::close_current() {
     tiny_word_ += words_of(open_bytes_);
     --current_.tiny_segments;
   } else {
-    // Who has an answer may have ended since: answer() has looked before it.
+    // A peer may close after it got its answer, so answer() checks before it answers.
     if (current_.is_offered && !current_.is_answered) check_offer_stands();
     if (current_.is_timed) end_timing();
     if (!current_.is_offered && !current_.is_answered)
@@ -385,9 +387,10 @@ std::byte* ShmChannel::not_now(Event event) {
   return nullptr;
 }
 
-// The peer announces sleep and then looks for news; this rank makes news and then looks for
-// sleepers. A full barrier on both sides keeps them from missing one another: the sleeper runs it
-// for both, or else both exchange the same word.
+// Wakes the peer if it sleeps and waits for `event`. The peer announces its sleep and then looks
+// for new events; this rank publishes an event and then looks for a sleeper. Both need a full
+// barrier in between, or each may miss the other. The sleeper runs the barrier for both; without
+// remote barriers, both use an atomic read-modify-write on the same word.
 void ShmChannel::wake(Event event) {
   std::uint64_t asleep = 0;
   if (pair_.has_barriers) {
@@ -398,10 +401,10 @@ void ShmChannel::wake(Event event) {
   }
   if ((asleep & event) == 0) [[likely]]
     return;
-  if (!is_attached()) return connector_.connect(*this, true);  // it may have come, and be asleep
+  if (!is_attached()) return connector_.connect(*this, true);  // its region may have arrived
   if (theirs_->asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
   const std::byte bell{1};
-  posix::send_message(sockets_[0].get(), {&bell, 1});  // one that is full wakes the peer as well
+  posix::send_message(sockets_[0].get(), {&bell, 1});  // a full socket wakes the peer as well
   ++statistics_.system_calls;
 }
 
@@ -434,7 +437,8 @@ bool ShmChannel::has_news(std::uint64_t events) {
 bool ShmChannel::end_sleep() { return mine_->asleep.exchange(0, std::memory_order_seq_cst) == 0; }
 
 void ShmChannel::fail() {
-  // A peer that ended in order has left what it sent and answered: the next call may find it.
+  // After an orderly end of the peer the next call may still find data and answers, so this error
+  // is not kept.
   if (failure_.empty()) throw Error(ErrorCode::kPeerLost, pair_.peer, end_text_);
   throw Error(failure_code_, pair_.peer, failure_);
 }

@@ -1,9 +1,8 @@
-// One rank's end of the memory that it shares with one peer: a single-producer, single-consumer
-// stream each way.
+// Channel over memory shared with one peer: a single-producer, single-consumer stream each way.
 //
-// Nothing is shared, and no page or descriptor taken, before one of the two first uses the channel
-// (door.h). From then on nothing here makes a system call but waking a peer that has announced
-// that it sleeps.
+// Until the first use by one of the two ranks, the channel takes no memory and no descriptor
+// (listener.h). After that it makes system calls only to wake a peer that has announced its sleep,
+// to pass or take back regions, and for single copies by the kernel.
 #pragma once
 
 #include <array>
@@ -26,27 +25,27 @@
 
 namespace kolo::shm {
 
-// What is known of two ranks before they share anything.
+// Facts about two ranks that are known before they share memory.
 struct Pair {
   int rank = 0;
   int peer = 0;
   Layout layout{0};
   bool has_barriers = false;  // both ranks accept posix::barrier_everywhere
-  int process = 0;            // the peer's, as it numbers itself; 0: it cannot be seen
+  int process = 0;            // the peer's process id in its own pid namespace; 0: unknown
   ReadProbe trial;            // in the peer's process
   std::string peer_name;      // "rank 1 (host, process 4711)"
 };
 
-// What goes over the sockets beside bells, which are one byte.
+// Message about a region, sent over the socket. Wake-ups are the other kind: a single byte.
 struct RegionMessage {
-  std::uint64_t is_gone = 0;  // else its descriptor comes along
+  std::uint64_t is_gone = 0;  // 0: the message carries the region's descriptor
   std::uint64_t id = 0;
   std::uint64_t bytes = 0;
 };
 
 class ShmChannel;
 
-// Brings a channel together with its peer: the door.
+// Connects a channel to its peer. The listener implements it.
 class Connector {
  public:
   Connector() = default;
@@ -54,11 +53,11 @@ class Connector {
   Connector& operator=(const Connector&) = delete;
   virtual ~Connector() = default;
 
-  // The channel has something for its peer, or waits for something, and has not its region yet.
-  // Does what can be done now; where that is nothing, it goes on by itself.
+  // Called by a channel that wants to send or receive and has no region of its peer yet. Does as
+  // much as possible now and goes on in later calls of progress().
   virtual void connect(ShmChannel& channel, bool is_sending) = 0;
 
-  // What channels read as long as they have nothing of their peer's.
+  // Control and frame that channels read before they have their peer's region.
   NoPeer& nobody() { return nobody_; }
 
  private:
@@ -67,10 +66,9 @@ class Connector {
 
 class ShmChannel final : public Channel {
  public:
-  // `holding` lists the channels that hold a frame back; it, `connector` and `regions` are the
-  // transport's.
-  // Segments of plain memory are offered, where the kernel copies between the two, from
-  // `single_copy_bytes`.
+  // `holding` lists the channels that hold a frame back. The transport owns it, `connector` and
+  // `regions`. From `single_copy_bytes` on, segments in plain memory may be copied by the kernel;
+  // 0: never.
   ShmChannel(Pair pair, Connector& connector, std::vector<ShmChannel*>& holding, Regions& regions,
              std::size_t single_copy_bytes);
   ~ShmChannel() override;
@@ -104,71 +102,70 @@ class ShmChannel final : public Channel {
   bool is_connected() const override { return is_attached() || has_ended_ || is_dead(); }
   std::string why_unconnected() const override;
 
-  // --- for the door ---
+  // --- for the listener ---
 
   bool has_region() const { return mine_ != nullptr; }
   bool has_socket() const { return sockets_[0].is_open() || sockets_[1].is_open(); }
   bool is_attached() const { return !theirs_region_.bytes().empty(); }
   bool is_dead() const { return !failure_.empty(); }
 
-  // The descriptor of this side's region, which is made here when it is first asked for. Error
-  // kUnavailable where it cannot be.
+  // Returns the descriptor of this side's region; the first call makes the region. Error
+  // kUnavailable if that fails.
   int share();
 
-  // The peer has the region: its descriptor is not kept.
+  // Closes the descriptor once the peer has the region.
   void forget_descriptor() noexcept { mine_region_.forget_descriptor(); }
 
-  // Takes the peer's region; false where it cannot be, and the channel is dead then. `process` is
-  // the peer's as numbered here.
+  // Maps the peer's region. On failure kills the channel and returns false. `process`: the peer's
+  // process id in this rank's pid namespace.
   bool attach(posix::Descriptor region, int process);
 
-  // The one that this rank speaks on; -1 where there is none.
+  // The socket that this rank sends on; -1 if there is none.
   int socket() const { return sockets_[0].get(); }
 
-  // A socket to the peer; what this rank has to say goes over the first.
+  // Adds a socket to the peer. This rank sends on the first one.
   void add_socket(posix::Descriptor socket);
 
-  // What came first over the only socket, into `into`; after kClosed there is none.
+  // Receives the peer's first message on the only socket. On kClosed the socket is closed.
   posix::Message hear_first(std::span<std::byte> into);
 
-  // Every later call throws this. The first counts.
+  // Makes every later call throw this error. Only the first kill() counts.
   void kill(ErrorCode code, std::string why);
 
   // --- for the transport ---
 
-  // Reads what the peer says over its socket: bells, and the regions that it hands over or takes
-  // back. kMessage: there may be more. kClosed: the peer has ended.
+  // Reads a message from the peer's socket: a wake-up, or a region that comes or goes. kMessage:
+  // there may be more. kClosed: the peer has ended.
   posix::Received hear();
 
-  // Whether the socket that this rank has opened beside the peer's has ended, and that is no end
-  // in order.
+  // Called if both ranks have opened a socket. True if this rank's has ended without an orderly
+  // close by the peer.
   bool has_lost_own_socket();
 
-  // Hands over what kMore holds back. The transport takes the channel off its list.
+  // Publishes the segments held back by kMore. The transport removes the channel from its list.
   void flush();
 
-  // What this rank waits for here: the calls that said "not now" since they last did not.
+  // Events that this rank waits for: calls that returned "not now" and have not succeeded since.
   std::uint64_t wanted() const { return wanted_; }
 
   // Asks the peer to wake this rank on these events.
   void announce_sleep(std::uint64_t events);
 
-  // True where one of the events has come that was not reported before: they are reported once.
+  // True if one of the events has occurred since the last report. Each event is reported once.
   bool has_news(std::uint64_t events);
 
-  // Takes the announcement back. True where the peer had seen it: a message from it is on its way.
+  // Withdraws the announcement. True if the peer had seen it; then a wake-up byte is on its way.
   bool end_sleep();
 
-  // An orderly end is told to who asks for more than has come, any other
-  // throws Error kPeerLost.
+  // Handles the end of the peer's sockets. After an orderly close, only calls that need more data
+  // or credit throw. Otherwise throws Error kPeerLost.
   void lose_peer();
 
-  // Sends what is held back, tells the peer that this is the end, and hangs up. All calls throw
-  // from now on.
+  // Publishes held segments, marks the channel as closed and closes the sockets. Later calls throw.
   void close() noexcept;
 
  private:
-  enum class Open { kNone, kTiny, kInFrame, kSlot };  // what is reserved, or in view
+  enum class Open { kNone, kTiny, kInFrame, kSlot };  // place of the reserved or viewed segment
 
   bool is_begun();
   void unshare() noexcept;
@@ -238,67 +235,67 @@ class ShmChannel final : public Channel {
   const Frame* frames_in_;
   std::array<std::byte*, 2 * kMostSlots> slots_{};
 
-  // Out. Counters only grow; the peer's are cached, and read again only when the cached one says
-  // "no".
+  // Sending. Counters only grow. The peer's counters are cached and reloaded only when the cached
+  // value gives no credit.
   std::uint64_t published_ = 0;
-  std::uint64_t consumed_ = 0;                // of the published, as last read
+  std::uint64_t consumed_ = 0;                // published frames that the peer consumed, cached
   std::array<bool, kFrames> returns_slot_{};  // whether a slot comes back for frame n % kFrames
   std::array<std::uint8_t, 2 * kMostSlots> free_slots_{};  // this side's; the latest touched last
   std::size_t free_count_ = 0;
-  std::uint32_t owned_ = 0;  // a set: this side's slots, free, reserved or out for an answer
-  int unmatched_sends_ = 0;  // slots sent for which none was kept
+  std::uint32_t owned_ = 0;  // bit set of this side's slots: free, reserved or awaiting an answer
+  int unmatched_sends_ = 0;  // slots sent for which none was kept in exchange
   std::array<std::uint8_t, kMostSlots>
       answers_{};  // slots to be answered, oldest at answers_read_ % kMostSlots
   std::uint64_t answers_asked_ = 0;
   std::uint64_t answers_read_ = 0;
-  std::uint64_t answered_ = 0;                           // as last read
-  std::array<std::span<std::byte>, kMostSlots> lent_{};  // in their place; empty: it is in the slot
+  std::uint64_t answered_ = 0;                           // cached
+  std::array<std::span<std::byte>, kMostSlots> lent_{};  // lent memory instead of slots, or empty
   std::size_t answer_bytes_ = 0;
-  std::uint64_t last_offer_ = 0;  // frames published up to the last that offers; 0: none does
+  std::uint64_t last_offer_ = 0;  // published_ after the last frame with an offer; 0: none
   std::uint64_t regions_version_ = 0;
   std::vector<RegionPlace> known_regions_;
-  std::vector<std::uint64_t> told_regions_;  // that the peer knows of
-  Announcement held_;                        // tiny segments that kMore holds back
+  std::vector<std::uint64_t> told_regions_;  // regions that the peer knows
+  Announcement held_;                        // tiny segments held back by kMore
   bool is_listed_ = false;                   // in holding_
   Open reserved_ = Open::kNone;
   unsigned reserved_slot_ = 0;
   std::size_t reserved_bytes_ = 0;
 
-  // In.
+  // Receiving.
   std::uint64_t next_frame_ = 0;  // to consume
-  bool has_frame_ = false;        // it has arrived, and this is what is left of it:
+  bool has_frame_ = false;        // it has arrived; current_ is its unread rest
   Announcement current_;
   Offer current_offer_;
-  Clock::time_point timed_since_{};  // its segment; 0: not yet
+  Clock::time_point timed_since_{};  // start of timing the current segment; zero: not started
   CopyTimes copy_times_;
-  std::byte* offered_ = nullptr;  // where it can be read here, once it is open
-  AlignedMemory copied_;          // for a copy of it
-  std::byte* into_ = nullptr;     // where the copy shall lie instead, while receive() asks
-  unsigned tiny_word_ = 0;        // where its next tiny segment begins
+  std::byte* offered_ = nullptr;  // the offered segment, once it is open
+  AlignedMemory copied_;          // buffer for a copy of an offered segment
+  std::byte* into_ = nullptr;     // the copy's destination during receive()
+  unsigned tiny_word_ = 0;        // offset of the next tiny segment
   Open open_ = Open::kNone;
   std::size_t open_bytes_ = 0;
-  bool has_both_ = false;  // two are in view together
+  bool has_both_ = false;  // two segments are in view together
   std::size_t both_bytes_ = 0;
-  std::uint64_t looked_for_ = 0;  // the frame that was looked for repeatedly, and one
+  std::uint64_t looked_for_ = 0;  // 1 + the last frame that was polled repeatedly
   std::uint64_t answers_given_ = 0;
 
   // Waiting.
-  bool is_joined_ = false;  // the peer's region is here, and the peer has not ended
+  bool is_joined_ = false;  // the peer's region is mapped, and the peer has not ended
   std::uint64_t wanted_ = 0;
   std::uint64_t reported_frame_ = ~std::uint64_t{0};
   std::uint64_t reported_consumed_ = 0;
   std::uint64_t reported_answered_ = 0;
-  bool has_ended_ = false;  // the peer closed in order
+  bool has_ended_ = false;  // the peer closed the channel in order
   std::string end_text_;
-  std::string failure_;  // once there is one, all calls throw it
+  std::string failure_;  // if not empty, all calls throw it
   ErrorCode failure_code_ = ErrorCode::kPeerLost;
 
-  std::array<posix::Descriptor, 2> sockets_;  // two, where both ranks have opened one
+  std::array<posix::Descriptor, 2> sockets_;  // two if both ranks have opened one
   posix::SharedMemory mine_region_;
   posix::SharedMemory theirs_region_;
   bool is_closed_ = false;
 
-  // Tiny segments are written and read here, where they are aligned.
+  // Aligned buffers for tiny segments.
   alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_out_{};
   alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_in_{};
   alignas(kSegmentAlignment) std::array<std::byte, kFrameBytes> held_bytes_{};

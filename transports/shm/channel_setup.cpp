@@ -1,5 +1,4 @@
-// ShmChannel's part about what it shares with its peer: the two regions, and the sockets beside
-// them, from the first use to the end.
+// Part of ShmChannel: the two shared regions and the sockets, from the first use to the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,9 +58,10 @@ ShmChannel::ShmChannel(Pair pair, Connector& connector, std::vector<ShmChannel*>
 
 ShmChannel::~ShmChannel() { close(); }
 
-// --- the beginning ---
+// --- connecting ---
 
-// False where this call has begun it. Where it fails for want of a descriptor nothing is begun.
+// Makes this side's region and starts to connect, on first use. False if this call did so. If no
+// descriptor is left, it throws and undoes the start.
 bool ShmChannel::is_begun() {
   if (has_region()) return true;
   share();
@@ -138,7 +138,7 @@ bool ShmChannel::attach(posix::Descriptor region, int process) {
     slots_[static_cast<std::size_t>(number)] =
         at<std::byte>(theirs_region_, layout.slot_offset(number));
   }
-  // In another number space than this rank's it says another number for itself than is right here.
+  // In another pid namespace, the pid that the peer published is not its pid here.
   if (single_copy_bytes_ != 0 && !peer_memory_.is_readable() && process != pair_.process) {
     peer_memory_ = PeerMemory(process);
     if (peer_memory_.can_read(pair_.trial)) {
@@ -164,8 +164,9 @@ posix::Message ShmChannel::hear_first(std::span<std::byte> into) {
   return heard;
 }
 
-// Nothing is said there, but it ends with the peer; in order, and then the other may still have
-// something; or because the peer had no room for it, and will never have this side's region.
+// If both ranks have opened a socket, the peer sends nothing on this rank's. That socket can end
+// for two reasons. If the peer closed in order, its own socket may still hold messages. Otherwise
+// the peer dropped the connection for lack of descriptors, and will never get this side's region.
 bool ShmChannel::has_lost_own_socket() {
   if (!sockets_[1].is_open()) return false;
   std::byte nothing{};
@@ -185,29 +186,29 @@ std::string ShmChannel::why_unconnected() const {
   return fmt::format("{} has not looked at what it was sent first over shm", pair_.peer_name);
 }
 
-// --- the end ---
+// --- closing ---
 
-// The sockets end last: from there the peer learns of it.
+// Closes the sockets last, as their end tells the peer.
 void ShmChannel::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
   if (has_region()) {
     try {
       if (failure_.empty()) flush();
-    } catch (const std::exception&) {  // no descriptor or no memory is left to meet the peer
+    } catch (const std::exception&) {  // no descriptor or no memory is left to connect
     }
-    // Before anything else is done with offered memory: the peer looks here after it has read it.
+    // Must come before any other use of offered memory: the peer checks this after reading it.
     mine_->closed.store(1, std::memory_order_seq_cst);
   }
   take_back_lent();
   held_ = {};
-  last_offer_ = UINT64_MAX;  // so is_drained() asks whether this channel is alive
+  last_offer_ = UINT64_MAX;  // so that is_drained() checks whether this channel is alive
   for (auto& socket : sockets_) socket.close();
   count_connections();
   try {
     kill(ErrorCode::kAborted,
          "rank " + std::to_string(pair_.rank) + ": this shm transport was closed");
   } catch (const std::bad_alloc&) {
-    kill(ErrorCode::kAborted, "shm was closed");  // so short that no memory is asked for
+    kill(ErrorCode::kAborted, "shm was closed");  // short enough to need no allocation
   }
 }
 

@@ -1,4 +1,4 @@
-// ShmChannel's part about memory that is offered instead of copied into a slot.
+// Part of ShmChannel: zero copy and single copy, by offers of memory instead of slots.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace kolo::shm {
 
-// --- the owner ---
+// --- the owner of the memory ---
 
 bool ShmChannel::send_long(std::span<const std::byte> data, unsigned flags) {
   check_alive();
@@ -35,7 +35,7 @@ bool ShmChannel::send_copy(std::span<const std::byte> data, unsigned flags) {
   return send_chosen(data, flags, kEveryWay & ~way_bit(Way::kSingle));
 }
 
-// A choice stays until its segment has left.
+// The choice stays until its segment has been sent.
 bool ShmChannel::send_chosen(std::span<const std::byte> data, unsigned flags, unsigned allowed) {
   if (!has_choice_) choice_ = choose(data.size(), flags, allowed);
   has_choice_ = true;
@@ -87,7 +87,8 @@ std::optional<Offer> ShmChannel::offer_of(std::span<const std::byte> data, unsig
   return std::nullopt;
 }
 
-// Regions that are gone are forgotten by the peer as well; if it cannot be told now, it is later.
+// Updates the list of regions and tells the peer about freed ones. If the socket is full, a later
+// call tells it.
 void ShmChannel::look_at_regions() {
   if (regions_version_ == regions_.version()) [[likely]]
     return;
@@ -106,8 +107,7 @@ void ShmChannel::look_at_regions() {
   });
 }
 
-// Hands the region over, once. False where the socket takes nothing now: then this segment goes by
-// a slot.
+// Passes the region to the peer, once. False if the socket is full; then this segment uses a slot.
 bool ShmChannel::tell(const RegionPlace& region) {
   const auto told = std::find(told_regions_.begin(), told_regions_.end(), region.id);
   if (told != told_regions_.end()) return true;
@@ -143,7 +143,7 @@ bool ShmChannel::send_offer(std::span<const std::byte> data, const Offer& offer,
   announcement.is_received = (flags & kReceived) != 0;
   announcement.slot_bytes = data.size();
   if (is_answered) {
-    // Lent for writing, whatever the span says.
+    // kLent allows the peer to write here, although the span is const.
     lent_[answers_asked_ % kMostSlots] = {const_cast<std::byte*>(data.data()), data.size()};
     ++answers_asked_;
   }
@@ -166,8 +166,8 @@ bool ShmChannel::is_drained() {
   return false;
 }
 
-// What is still lent may be written to by a peer that has not learnt of the end: its pages become
-// this process's alone. An error may have freed it before this end.
+// A peer that has not noticed the end may still write to lent memory, so its pages are made
+// private. An error may have freed that memory already.
 void ShmChannel::take_back_lent() noexcept {
   for (; answers_read_ < answers_asked_; ++answers_read_) {
     const auto lent = lent_[answers_read_ % kMostSlots];
@@ -175,7 +175,7 @@ void ShmChannel::take_back_lent() noexcept {
   }
 }
 
-// --- the peer ---
+// --- the reader ---
 
 posix::Received ShmChannel::hear() {
   posix::Descriptor& socket = sockets_[1].is_open() ? sockets_[1] : sockets_[0];
@@ -205,11 +205,11 @@ void ShmChannel::take_region(const RegionMessage& message, posix::Descriptor reg
   }
 }
 
-// Where the offered segment can be read: in the peer's region, or in a copy.
+// Returns the offered segment: in the peer's region, or in a copy.
 std::byte* ShmChannel::find_offered(std::size_t bytes) {
   if (offered_ != nullptr) return offered_;
   if (current_offer_.region != 0) {
-    // It was handed over before this frame was published.
+    // The peer sent the region's descriptor before it published this frame.
     while ((offered_ = peer_memory_.find(current_offer_, bytes)) == nullptr) {
       const auto heard = hear();
       if (heard == posix::Received::kMessage) continue;
@@ -244,7 +244,7 @@ std::byte* ShmChannel::find_offered(std::size_t bytes) {
   return offered_ = to;
 }
 
-// Of a segment that the sender wants timed; one that was looked at and left is not.
+// For a segment that the sender wants timed. One that is opened more than once is not timed.
 void ShmChannel::begin_timing() {
   timed_since_ = timed_since_ == Clock::time_point{} ? Clock::now() : Clock::time_point::max();
 }
@@ -266,9 +266,9 @@ void ShmChannel::end_timing() {
       std::memory_order_relaxed);
 }
 
-// The owner has closed, so what was read may have been anything.
+// Fails if the owner has closed: it may have changed the memory before it was read.
 void ShmChannel::check_offer_stands() {
-  // Not a load: what was read before must not be read after.
+  // A read-modify-write, not a load: earlier reads of the memory must not move behind it.
   if (theirs_->closed.fetch_or(0, std::memory_order_acq_rel) == 0) [[likely]]
     return;
   kill(ErrorCode::kPeerLost,

@@ -1,12 +1,13 @@
-// Which way a long segment takes: chosen by what the ways take here and now.
+// Choice of the copy method for a long segment, by times measured during the run.
 //
-// It depends on how far apart the two cores are, which the host of a virtual machine changes within
-// minutes. Near, plain stores into a slot that stays in cache are the quickest. Far, every such
-// store waits for its line to come from the other core: streaming stores, which do not, take a
-// third to a quarter of the time, and the kernel's copy is not far behind (bench/results). So both
-// sides time what they do of segments that the sender marks; the receiver publishes its times; and
-// the sender takes the way whose sum is the least, but for a few segments of every period, which
-// take the others, to keep the figures fresh.
+// The best method depends on the distance of the two cores, and the host of a virtual machine may
+// change that within minutes. For near cores, plain stores into a cached slot are the fastest. For
+// far cores, each such store waits for its line from the other core. Streaming stores do not wait:
+// they take a third to a quarter of the time, and the kernel's copy little more (bench/results).
+//
+// So both sides time their part of the segments that the sender marks. The receiver publishes its
+// times. The sender takes the method with the least sum. A few segments of every period take the
+// other methods, to keep their times up to date.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +22,18 @@ namespace kolo::shm {
 enum class Way : std::uint8_t {
   kPlain,     // into a slot
   kStreamed,  // into a slot, by streaming stores
-  kSingle,    // by the kernel, straight from the sender's memory; only where it is received
+  kSingle,    // by the kernel, straight from the sender's memory; only for receive()
 };
 inline constexpr std::size_t kWays = 3;
 
 constexpr unsigned way_bit(Way way) { return 1U << static_cast<unsigned>(way); }
 inline constexpr unsigned kEveryWay = (1U << kWays) - 1;
 
-// Shorter ones go into a slot, and nobody asks how.
+// Shorter segments always go into a slot by plain stores.
 inline constexpr std::size_t kShortestChoice = 4 * 1024;
 
-// Segments that are judged apart: by length (4, 8, 16, 32 KiB or more), and by whether they are
-// received or read in view (reduced, as a rule).
+// Classes of segments with times of their own: by length (4, 8, 16, 32 KiB or more), and by whether
+// the segment is received or viewed (and then mostly reduced).
 inline constexpr std::size_t kLengthClasses = 4;
 inline constexpr std::size_t kCopyClasses = 2 * kLengthClasses;
 
@@ -42,12 +43,12 @@ constexpr std::size_t copy_class(std::size_t bytes, bool is_received) {
   return length + (is_received ? kLengthClasses : 0);
 }
 
-// What one side's part of each way takes, for each class: the medians of the last three times.
+// Times of one side's part of each method, for each class: the medians of the last three.
 class CopyTimes {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // In 1/1000 ns for a byte, from 1; 0: not known.
+  // Returns picoseconds per byte, at least 1; 0 if unknown.
   std::uint16_t add(std::size_t copy_class, Way way, std::size_t bytes, Duration time) {
     Times& times = times_[copy_class][static_cast<std::size_t>(way)];
     const double picoseconds =
@@ -66,7 +67,7 @@ class CopyTimes {
   }
 
  private:
-  static constexpr std::size_t kKept = 3;  // so one that was preempted does not count
+  static constexpr std::size_t kKept = 3;  // the median ignores one preempted copy
 
   struct Times {
     std::array<std::uint16_t, kKept> kept{};
@@ -76,7 +77,7 @@ class CopyTimes {
   std::array<std::array<Times, kWays>, kCopyClasses> times_{};
 };
 
-// The receiver's, in shared words of four.
+// Layout of the receiver's times in shared memory: four per word.
 struct PublishedTimes {
   static constexpr std::size_t kWords = kCopyClasses * kWays / 4;
   static constexpr std::size_t index(std::size_t copy_class, Way way) {
@@ -84,7 +85,7 @@ struct PublishedTimes {
   }
 };
 
-// The sender's choice.
+// Chooses the method, on the sender's side.
 class CopyChooser {
  public:
   struct Choice {
@@ -92,7 +93,7 @@ class CopyChooser {
     bool is_timed = false;
   };
 
-  // `allowed`: a set of ways, kPlain among them. `theirs(class, way)`: the receiver's time.
+  // `allowed`: a bit set of methods with kPlain. `theirs(class, way)`: the receiver's time.
   template <typename Theirs>
   Choice choose(std::size_t copy_class, unsigned allowed, const Theirs& theirs) {
     State& state = states_[copy_class];
@@ -106,14 +107,15 @@ class CopyChooser {
     return {state.best, position % kTimeEvery == 0};
   }
 
-  // The sender's own part; a single copy has none.
+  // Adds a time of the sender's own part. A single copy has none.
   void add(std::size_t copy_class, Way way, std::size_t bytes, CopyTimes::Duration time) {
     times_.add(copy_class, way, bytes, time);
   }
 
  private:
   static constexpr std::uint64_t kPeriod = 2048;
-  // Of each way. A slot that was filled in another way is not yet as this one leaves it.
+  // Trials of each method per period. The first ones are not timed, as the slots' cache lines are
+  // still where the previous method left them.
   static constexpr std::uint64_t kTrials = 16;
   static constexpr std::uint64_t kWarmUp = kTrials - 3;
   static constexpr std::uint64_t kLookEvery = 8;

@@ -1,5 +1,5 @@
-// What is said first on a socket between two ranks, by each of them once; their region comes along.
-// Plain bytes: both ends are on one machine.
+// First message on a socket between two ranks, sent once by each. It carries the descriptor of the
+// sender's region. The struct is sent as plain bytes, as both ends are on one machine.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace kolo::shm {
 struct Hello {
   std::uint64_t magic = kMagic;
   std::uint32_t version = kLayoutVersion;
-  std::int32_t rank = 0;             // who says it
-  std::uint64_t ticket[2] = {0, 0};  // of the rank that is called: see address.h
-  std::uint64_t reserved = 0;        // room for a proof of the job's secret begins here
+  std::int32_t rank = 0;             // the sender
+  std::uint64_t ticket[2] = {0, 0};  // of the rank that was connected to: see address.h
+  std::uint64_t reserved = 0;        // for a later proof of a job's secret
 
   bool operator==(const Hello&) const = default;
 };

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kRetryEvery = 1ms;
-constexpr int kRegions = 2;  // a peer's, and one of its own
+constexpr int kRegions = 2;  // descriptors per peer: its region and this rank's
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -84,7 +84,7 @@ void Listener::publish(const TransportRequest& request, const std::string& why_n
     addresses_.push_back(address_from_text(texts[index_of(peer)], peer));
 }
 
-// All ranks see all addresses, so all come to the same end.
+// All ranks check the same addresses, so all of them fail or none.
 void Listener::check_addresses() const {
   const auto fail = [this](ErrorCode code, int peer, const std::string& what) {
     throw Error(code, peer, fmt::format("rank {}: {} {}", rank_, name_of(peer), what));
@@ -165,7 +165,7 @@ void Listener::finish(Deadline deadline) noexcept {
       look();
       ::poll(nullptr, 0, 1);
     }
-  } catch (const std::exception&) {  // no descriptor is left: nothing can be done
+  } catch (const std::exception&) {  // no descriptor is left; ignored, as this rank ends
   }
 }
 
@@ -175,7 +175,7 @@ void Listener::close() noexcept {
   calls_.clear();
 }
 
-// --- those who come ---
+// --- accepted connections ---
 
 posix::PendingConnections::Handlers Listener::house() {
   posix::PendingConnections::Handlers house;
@@ -206,27 +206,28 @@ void Listener::accept_all() {
   require_room();
 }
 
-// Who is kept out for want of a descriptor is tried again, where nobody is waited for.
+// A lack of descriptors is an error only while a channel waits for its peer. Otherwise later calls
+// retry.
 void Listener::require_room() const {
   const std::string& why = pending_connections_.why_kept_out();
   if (why.empty() || !is_waited_for()) return;
   throw Error(ErrorCode::kUnavailable, kNoPeer, no_descriptor("a peer", why));
 }
 
-// A peer, by a channel of this rank.
+// True if a channel of this rank waits for its peer.
 bool Listener::is_waited_for() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) {
     return call.is_receiving || !call.channel->has_socket();
   });
 }
 
-// Without the ticket it would not be of this job; with it, it is a peer that has not come yet.
+// Handles a valid hello: its ticket has proved that the peer is of this job.
 void Listener::welcome(int peer, posix::Descriptor socket, posix::Descriptor region) {
   ShmChannel& channel = *channels_[index_of(peer)];
   if (channel.is_attached() || channel.is_dead()) return;
   has_news_ = true;
   if (!channel.attach(std::move(region), posix::peer_process(socket.get()))) return;
-  // Where this rank has called as well, its hello is there.
+  // If this rank has connected as well, it has sent its hello already.
   if (!channel.has_socket() && !answer(channel, socket)) return;
   channel.forget_descriptor();
   take(channel, std::move(socket));
@@ -234,7 +235,7 @@ void Listener::welcome(int peer, posix::Descriptor socket, posix::Descriptor reg
 
 bool Listener::answer(ShmChannel& channel, const posix::Descriptor& socket) {
   try {
-    say_hello(channel, socket, own_);  // if it has ended, that is heard
+    say_hello(channel, socket, own_);  // if the peer has ended, a later receive reports it
     return true;
   } catch (const Error& error) {
     channel.kill(error.code(), error.what());
@@ -248,7 +249,7 @@ void Listener::take(ShmChannel& channel, posix::Descriptor socket) {
   channel.add_socket(std::move(socket));
 }
 
-// --- those who are called ---
+// --- connections made by this rank ---
 
 void Listener::make_calls(bool is_hurried) {
   const auto now = Clock::now();
@@ -273,16 +274,16 @@ void Listener::make(Call& call) {
   if (say_hello(channel, *socket, address_of(channel.peer()))) take(channel, std::move(*socket));
 }
 
-// Nothing while the listener's queue is full, or where the channel is dead or attached now.
+// Returns nothing if the peer's listen queue is full, or if the channel is now attached or dead.
 std::optional<posix::Descriptor> Listener::reach(ShmChannel& channel) {
   while (true) {
     try {
       return posix::connect_unix(address_of(channel.peer()).socket);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kPeerLost) {
-        hear_all();  // before its end it may have called, and said hello since it was heard
+        hear_all();  // the peer may have connected and sent its hello before it ended
         has_news_ = true;
-        if (!pending_connections_.has_left_some()) find_gone(channel);  // it may be among them
+        if (!pending_connections_.has_left_some()) find_gone(channel);  // its hello may still come
         return std::nullopt;
       }
       if (!pending_connections_.drop_oldest_silent()) {
@@ -301,7 +302,8 @@ void Listener::find_gone(ShmChannel& channel) {
                            rank_, name_of(channel.peer())));
 }
 
-// On the socket that this rank has opened. Where it ends, the next call tells why.
+// Receives the answer on the socket that this rank has opened. If that socket has ended, the next
+// connection attempt finds out why.
 void Listener::hear_answer(const Call& call) {
   ShmChannel& channel = *call.channel;
   if (channel.is_attached() || channel.is_dead() || !channel.has_socket()) return;

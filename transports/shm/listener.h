@@ -1,22 +1,21 @@
-// How two ranks of one host come to share memory: when one of them first uses their channel, and
-// not before.
+// Listener that connects the ranks of one host on the first use of their channel.
 //
-// Every rank listens on a unix socket whose name the kernel chose, and publishes it in the store
-// with a *ticket*, a random number that only readers of the store can know. Who sends first
-// connects, and in one message says hello (magic, version, the other's ticket, its own rank) and
-// hands over its region (layout.h), in which it goes on at once: it may fill the region, and even
-// end, before the other has looked up. That one answers on the same socket with its own hello and
-// its own region. Where both have connected at once, each has the other's hello already, and both
-// sockets stay: everybody speaks on the one that it opened and listens on both.
+// Each rank listens on a unix socket whose name the kernel chooses. It publishes the name in the
+// store with a *ticket*, a random number that only readers of the store know. The first sender
+// connects. Its one message carries a hello (magic, version, the peer's ticket, its own rank) and
+// the descriptor of its region (layout.h). It continues at once: it may fill the region, and even
+// end, before the peer has reacted. The peer answers on the same socket with its hello and its
+// region. If both connect at once, each already gets the other's hello, and both sockets stay: each
+// rank sends on the socket that it opened and receives on both.
 //
-// Who waits to receive leaves the first step to the sender for kSenderComesWithin, or until it
-// goes to sleep. A rank listens as long as its transport lives, so who finds nobody there knows
-// that it has ended.
+// A receiving rank waits for its sender to connect for kSenderComesWithin, or until it goes to
+// sleep; then it connects itself. A rank listens as long as its transport lives, so a refused
+// connection means that the peer has ended.
 //
-// Whoever else connects, or says something else, is dropped; who says nothing in time, too
-// (posix/callers.h). The sockets stay: they wake sleepers, and their end tells of a death.
+// Connections without a valid hello are dropped after a timeout (posix/pending_connections.h). The
+// sockets stay open: they wake sleeping ranks, and their end reports the death of a peer.
 //
-// Nothing here blocks but the constructor, which waits for all ranks to say where they listen.
+// Only the constructor blocks: it waits for the addresses of all ranks.
 #pragma once
 
 #include <chrono>
@@ -38,41 +37,42 @@ inline constexpr std::chrono::milliseconds kSenderComesWithin{1};
 
 class Listener final : public Connector {
  public:
-  // Collective over the request's ranks. Events of the sockets of those who have not said hello
-  // carry the request's size as their token in `watch`, those of channels the peer's rank. Errors:
-  // kUnavailable where ranks are on different hosts or one of them has no memfd (all ranks are
-  // told, and which); kDeadline naming who has not come; kProtocol where ranks differ in build or
-  // segment size; kAborted when a failure is posted meanwhile.
+  // Collective over the request's ranks. In `watch`, the token of the listener and of sockets
+  // without a hello is the request's size; the token of a channel's socket is the peer's rank.
+  // Errors: kUnavailable if ranks are on different hosts or one of them has no memfd (every rank
+  // gets this error with that rank's number); kDeadline with the missing ranks; kProtocol if builds
+  // or segment sizes differ; kAborted if a failure is posted meanwhile.
   Listener(const TransportRequest& request, const Layout& layout, bool has_remote_barriers,
            posix::Epoll& watch);
 
-  // What a channel to `peer` is made of.
+  // The constructor's argument for a channel to `peer`.
   Pair pair_with(int peer) const;
   void let(int peer, ShmChannel& channel) { channels_[index_of(peer)] = &channel; }
 
   void connect(ShmChannel& channel, bool is_sending) override;
 
-  // Lets in who has come, and calls whom it is time to call. Error kUnavailable when descriptors
-  // run out, as far as a channel of this rank waits for its peer.
+  // Accepts new connections and makes the connections that are due. Error kUnavailable if
+  // descriptors run out while a channel of this rank waits for its peer.
   void look();
 
-  // Whether look() has something to do without an event.
+  // Whether look() has work to do even without an event.
   bool is_busy() const {
     return !pending_connections_.is_empty() || !calls_.empty() ||
            pending_connections_.has_left_some();
   }
 
-  // Before this rank sleeps: calls all who are waited for. True where something has come since the
-  // last time, or could not be done, so that this rank must not sleep now.
+  // Called before this rank sleeps: connects to all peers that it waits for. True if this rank must
+  // not sleep now: something has arrived since the last call, or a connection must be retried.
   bool hurry();
 
-  // Says the hellos that nobody has taken yet, of channels that hold data.
+  // Before the transport ends: retries the connections of channels that have made their region.
   void finish(Deadline deadline) noexcept;
 
-  // Nobody comes any more.
+  // Stops listening and connecting.
   void close() noexcept;
 
  private:
+  // A connection that this rank wants to make.
   struct Call {
     ShmChannel* channel = nullptr;
     Clock::time_point due;
@@ -113,8 +113,8 @@ class Listener final : public Connector {
   std::vector<EndpointAddress> addresses_;
   std::vector<ShmChannel*> channels_;  // by peer
   posix::PendingConnections pending_connections_;
-  std::vector<Call> calls_;  // of channels that want their peer and have not got it
-  bool has_news_ = false;    // since hurry() was asked last
+  std::vector<Call> calls_;  // of channels that wait for their peer's region
+  bool has_news_ = false;    // since the last hurry()
 };
 
 }  // namespace kolo::shm

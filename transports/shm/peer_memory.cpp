@@ -7,7 +7,7 @@
 
 namespace kolo::shm {
 
-// A random value: a process of another number space, or another peer's, does not have it there.
+// The value is random, so that a wrong process with the same pid does not have it there.
 ReadProbe own_read_probe() {
   static const std::uint64_t value = [] {
     std::random_device random;

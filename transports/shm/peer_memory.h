@@ -1,9 +1,8 @@
-// A peer's memory, as this rank can reach it: regions that it has handed over, mapped here; and
-// all the rest by the kernel's copy from process to process (process_vm_readv), where a trial
-// showed that it is allowed.
+// Access to a peer's memory: regions that it has passed are mapped here. All other memory is copied
+// by the kernel (process_vm_readv) if a trial read has shown that it is allowed.
 //
-// Source of the second: Goglin and Moreaud, "KNEM", 2013, and the CMA of Open MPI's vader and of
-// UCX.
+// Source of the kernel's copy: Goglin and Moreaud, "KNEM", 2013, and cross memory attach (CMA) in
+// Open MPI's vader and in UCX.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +16,13 @@
 
 namespace kolo::shm {
 
-// What a frame says of memory that is offered in the place of a slot.
+// Place of memory that a frame offers instead of a slot.
 struct Offer {
-  std::uint64_t region = 0;   // 0: in none, to be copied by the kernel
-  std::uint64_t address = 0;  // in the region, or in the owner's process
+  std::uint64_t region = 0;   // 0: none, copied by the kernel
+  std::uint64_t address = 0;  // offset in the region, or address in the owner's process
 };
 
-// Something in this process that a peer can try to read, to see whether it can.
+// A value in this process for a peer's trial read.
 struct ReadProbe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;
@@ -32,21 +31,21 @@ ReadProbe own_read_probe();
 
 class PeerMemory {
  public:
-  // `process`: the peer's, as numbered here; 0 or less: it cannot be seen.
+  // `process`: the peer's process id in this pid namespace; 0 or less if unknown.
   explicit PeerMemory(int process) : process_(process) {}
 
-  // Tries it, and remembers.
+  // Makes the trial read and remembers its result.
   bool can_read(const ReadProbe& trial) noexcept;
   bool is_readable() const { return is_readable_; }
 
-  // Copies from the peer's `address`. 0, or the errno: ESRCH where it has ended.
+  // Copies from the peer's `address`. Returns 0 or errno; ESRCH if the peer has ended.
   int read(std::uint64_t address, std::span<std::byte> into) const noexcept;
 
-  // Error kSystem or kProtocol where it cannot be mapped.
+  // Error kSystem or kProtocol if it cannot be mapped.
   void map(std::uint64_t region, posix::Descriptor descriptor, std::size_t bytes);
   void unmap(std::uint64_t region) noexcept { regions_.erase(region); }
 
-  // Null where the region is not mapped, or not so long.
+  // Returns null if the region is not mapped or too short.
   std::byte* find(const Offer& offer, std::size_t bytes) const;
 
  private:

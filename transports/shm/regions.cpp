@@ -9,8 +9,8 @@ std::shared_ptr<std::byte[]> Regions::allocate(std::size_t bytes) {
   posix::SharedMemory memory(std::max<std::size_t>(bytes, 1), posix::Pages::kPresent);
   std::byte* const data = memory.bytes().data();
   const std::uint64_t id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
-  // The handle comes first, and without the lock: its end takes the lock, and finds the region or
-  // none.
+  // Made before the region is listed and without the lock: its deleter takes the lock, and accepts
+  // that the region is not listed.
   std::shared_ptr<std::byte[]> handle(
       data, [regions = shared_from_this(), id](std::byte*) { regions->free(id); });
   const std::lock_guard lock(mutex_);
@@ -20,7 +20,7 @@ std::shared_ptr<std::byte[]> Regions::allocate(std::size_t bytes) {
 }
 
 void Regions::free(std::uint64_t id) noexcept {
-  posix::SharedMemory freed;  // unmapped without the lock
+  posix::SharedMemory freed;  // unmapped after the lock is released
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(regions_.begin(), regions_.end(),
                                   [id](const Region& region) { return region.place.id == id; });

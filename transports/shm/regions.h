@@ -1,8 +1,8 @@
-// Memory that one rank's peers can map: what Transport::allocate gives out over shm.
+// Memory that a rank's peers can map: Transport::allocate() of shm returns it.
 //
-// Each region is a sealed memfd. A peer gets its descriptor over the pair's socket the first time
-// that something in it is offered, and maps it; from then on it reads, and answers, where the bytes
-// lie. The region ends with the last copy of its handle; peers are told, and unmap it.
+// Each region is a sealed memfd. A peer gets its descriptor over the pair's socket with the first
+// offer of memory in it, and maps it. From then on the peer reads and answers in place. The region
+// ends with the last copy of its handle; peers are told and unmap it.
 //
 // Threading: all calls are safe from several threads.
 #pragma once
@@ -22,7 +22,7 @@ namespace kolo::shm {
 
 // Where a region lies in its owner's address space.
 struct RegionPlace {
-  std::uint64_t id = 0;  // never used again; 0: none
+  std::uint64_t id = 0;  // never reused; 0: none
   std::byte* data = nullptr;
   std::size_t bytes = 0;
 
@@ -34,19 +34,19 @@ struct RegionPlace {
 
 class Regions : public std::enable_shared_from_this<Regions> {
  public:
-  // Zeroed, all pages present, in huge pages where the system gives them to shared memory. Error
-  // kSystem where the kernel refuses.
+  // Zeroed, all pages present, in huge pages if the system allows them for shared memory. Error
+  // kSystem if the kernel refuses.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 
-  // Grows with every region that comes or goes.
+  // Grows with every allocated or freed region.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
   std::vector<RegionPlace> places() const;
 
-  // Calls `use` with the region's descriptor; false where it is gone.
+  // Calls `use` with the region's descriptor and returns its result; false if the region is gone.
   bool with_descriptor(std::uint64_t id, const std::function<bool(int descriptor)>& use) const;
 
-  // Makes the pages of these bytes this process's alone, so that no peer writes to them any more.
-  // Nothing where their region is gone.
+  // Makes the pages of these bytes private, so that no peer can write to them any more. Does
+  // nothing if their region is gone.
   void make_private(std::span<std::byte> bytes) const noexcept;
 
  private:

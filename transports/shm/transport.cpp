@@ -22,13 +22,13 @@ namespace {
 
 using shm::ShmChannel;
 
-// Sockets are looked at so often while a rank spins. Reading the clock costs as much as a few
-// polls: hence the second.
+// Interval of polling the sockets while a rank spins. Reading the clock costs as much as a few
+// calls of progress(), so it is read only every kProgressPerClock calls.
 constexpr auto kLookEvery = std::chrono::milliseconds(1);
 constexpr unsigned kProgressPerClock = 64;
 
-// How long a transport that is destroyed tries to hand over what it has for peers whose queue of
-// connections is full.
+// Timeout of the destructor for connecting to peers whose listen queue is full, to send them what
+// this rank has published.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
 class ShmTransport final : public Transport {
@@ -74,8 +74,8 @@ class ShmTransport final : public Transport {
 
   int descriptor() const override { return watch_.descriptor(); }
 
-  // Where a call has said "not now" it is known what is waited for, and by whom one need not be
-  // woken.
+  // If some call has returned "not now", only the events that such calls wait for are announced.
+  // Otherwise all events are.
   bool arm() override {
     if (is_quiesced_) return false;
     flush();
@@ -98,7 +98,8 @@ class ShmTransport final : public Transport {
     return !is_new;
   }
 
-  // What woke this rank is not known to it: a bell, a death, or something that is not ours.
+  // The reason of the wake-up is unknown here: a wake-up byte, a peer's death, or an unrelated
+  // event.
   void disarm() override {
     end_sleep();
     bool was_rung = false;
@@ -126,7 +127,7 @@ class ShmTransport final : public Transport {
   struct Link {
     std::unique_ptr<ShmChannel> channel;
     std::uint64_t events = 0;  // announced
-    bool is_rung = false;      // the peer has rung a bell that has not been heard yet
+    bool is_rung = false;      // a wake-up byte of the peer has not been read yet
   };
 
   Link& link_to(int peer) { return links_[static_cast<std::size_t>(peer)]; }
@@ -159,7 +160,8 @@ class ShmTransport final : public Transport {
   void listen(Link& link) {
     link.is_rung = false;
     ShmChannel& channel = *link.channel;
-    if (!channel.is_attached() && !channel.is_dead()) return listener_.look();  // it has answered
+    if (!channel.is_attached() && !channel.is_dead())
+      return listener_.look();  // its answer is here
     bool has_heard = false;
     while (channel.has_socket()) {
       const auto heard = channel.hear();

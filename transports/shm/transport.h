@@ -1,19 +1,20 @@
-// Ranks of one host, through memory that they share two by two.
+// Shared memory transport for ranks of one host; each pair of ranks shares memory of its own.
 //
-// Two ranks share nothing before one of them first uses their channel (shm/door.h). Then each has a
-// memfd, handed to the other over a unix socket: it has no name in any file system, and is gone
-// with the last of the two processes, however that ends. Segments pass through slots of it; tiny
-// ones ride in the line that announces them (shm/layout.h). A segment can be answered in place.
+// Two ranks share nothing before the first use of their channel (shm/listener.h). Then each makes a
+// memfd and passes it to the other over a unix socket. A memfd has no name in any file system and
+// ends with the last of the two processes, however they end. Segments pass through slots in it;
+// tiny ones lie in the frame that announces them (shm/layout.h). A segment can be answered in
+// place.
 //
-// Waiting costs the peer nothing while nobody sleeps. A rank that sleeps says in shared memory what
-// it waits for, and the peer that makes it true sends a byte over the socket. The socket's end
-// tells of the peer's end: in order, and then all that was sent can still be read; or by death, and
-// then progress() throws kPeerLost within a millisecond. A rank that had no channel in use with it
-// learns of it at the first use, or from the store.
+// Sends make no system call while the peer is awake. A rank that goes to sleep announces in shared
+// memory which events it waits for; a peer that causes one of them sends a byte over the socket.
+// The end of the socket reports the end of the peer. After an orderly end, all data sent before can
+// still be read. After a death, progress() throws kPeerLost within a millisecond. A rank without a
+// channel in use learns of the death at its first use, or from the store.
 //
-// Cost: 1 MiB and a descriptor or two per pair of ranks that talk (pages come as they are touched).
-// One cache line crosses for up to 56 bytes, and as many as it takes for up to 248; above, one for
-// the announcement and the segment's own.
+// Cost: 1 MiB and one or two descriptors per pair of ranks that communicate (pages are allocated on
+// first touch). Up to 56 bytes cross in one cache line, up to 248 in as many lines as they need.
+// Above that, one line announces the segment, whose own lines follow.
 #pragma once
 
 #include <cstddef>
@@ -24,23 +25,23 @@
 namespace kolo {
 
 struct ShmSettings {
-  // A multiple of kSegmentAlignment, at most 512 KiB (more is cut to that), the same on every rank.
-  // Eight slots of these each way; four, if longer than 256 KiB.
+  // A multiple of kSegmentAlignment, at most 512 KiB (more is reduced to that), equal on all ranks.
+  // Each side has eight slots of this length, or four if it is above 256 KiB.
   std::size_t segment_bytes = 64 * 1024;
 
-  // Segments of this length or more that the peer takes into its own memory may be copied there
-  // once, by the kernel (process_vm_readv), where a trial between the two processes succeeds and
-  // their timings say that it pays (shm/copy_choice.h). At least 4 KiB; 0: none.
+  // Shortest segment that the kernel may copy directly into the peer's memory (process_vm_readv).
+  // The segment must be received, not viewed; a trial between the two processes must succeed; and
+  // their timings must favour it (shm/copy_choice.h). At least 4 KiB; 0: never.
   std::size_t single_copy_bytes = 8 * 1024;
 
-  // Whether a rank that goes to sleep may run its peers' memory barriers (posix/memory_barrier.h),
-  // so that they need none of their own. Without, and where the kernel cannot, each segment costs a
-  // locked instruction more.
+  // Whether a rank that goes to sleep runs memory barriers for its peers as well
+  // (posix/host/memory_barrier.h). Without this, or without kernel support, each segment costs one
+  // more locked instruction.
   bool has_remote_barriers = true;
 };
 
-// Collective over the request's ranks. Error kUnavailable on every rank where one of them is on
-// another host or cannot make a memfd; see shm/door.h for the others.
+// Collective over the request's ranks. Error kUnavailable on every rank if one of them is on
+// another host or cannot make a memfd; see shm/listener.h for other errors.
 std::unique_ptr<Transport> make_shm(const TransportRequest& request,
                                     const ShmSettings& settings = {});
 
